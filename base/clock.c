@@ -1,0 +1,23 @@
+/* clock.c - the two clocks. */
+#include "base/clock.h"
+
+#include <time.h>
+
+uint64_t clock_mono_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+double clock_mono_s(void)
+{
+    return (double)clock_mono_ns() * 1e-9;
+}
+
+int64_t clock_utc_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}

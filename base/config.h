@@ -1,0 +1,104 @@
+/* config.h - one resolved config out of defaults < the env's defaults < file < command line, with the origin of
+ * every value kept for messages.
+ *
+ * Life: create -> tables -> load file, args (entries are only collected) -> config_peek("env.name") lets the caller
+ * add that env's table and defaults -> config_resolve checks every entry against the tables: unknown keys (nearest
+ * match named, file and line), types, ranges -> config_fill copies one table's values into its settings struct.
+ *
+ * Keys are "section.key", lower case, '-' read as '_'. The ini dialect: [section], key = value, ';' or '#' comments
+ * (also behind a value after a space), '_' in numbers; [sweep.SECTION.KEY] holds the search range of one parameter. */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/opt.h"
+#include "base/status.h"
+
+struct config;
+struct strbuf;
+
+#define CONFIG_FILE_MAX_BYTES (1 << 20)
+#define CONFIG_KEY_MAX 96
+
+enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
+
+/* A foreign name of a key. to == NULL: accepted and ignored, with one warning in the log (kept in config_warnings). */
+struct config_alias {
+    const char *from; /* "vec.total_agents" */
+    const char *to;   /* "train.total_agents" */
+};
+
+enum status config_create(struct config **ret_config, struct error *err) MUST_USE;
+void config_destroy(struct config *config);
+
+/* tables and aliases are borrowed and must outlive the config. */
+enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err) MUST_USE;
+enum status config_add_aliases(struct config *config, const struct config_alias *aliases, size_t n, struct error *err) MUST_USE;
+
+/* Collects. origin is shown in messages: "breakout's default", "command line". */
+enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
+                       const char *origin, struct error *err) MUST_USE;
+/* Missing, binary (NUL bytes), larger than CONFIG_FILE_MAX_BYTES, a line too long, a repeated section or key, a line
+ * that is no ini: each an ST_IO or ST_CONFIG with "path:line: ...". name is shown in place of a path for text. */
+enum status config_load_file(struct config *config, const char *path, struct error *err) MUST_USE;
+enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err) MUST_USE;
+/* Takes every "--section.key value" and "--section.key=value" out of argv (in place, order kept); leaves words without
+ * a dot in their option name alone. */
+enum status config_take_args(struct config *config, int *argc, char **argv, struct error *err) MUST_USE;
+
+/* The text of an entry before or after config_resolve, highest layer first; NULL when nobody set it and no table
+ * knows it. Aliases are followed. Borrowed until the next change. */
+const char *config_peek(const struct config *config, const char *key);
+/* "breakout.ini:12", "command line", "default"; "" when unknown. */
+const char *config_origin(const struct config *config, const char *key);
+
+enum status config_resolve(struct config *config, struct error *err) MUST_USE;
+
+/* After config_resolve. settings points to a struct of table->settings_size bytes, filled completely. */
+enum status config_fill(const struct config *config, const struct opt_table *table, void *settings, struct error *err) MUST_USE;
+
+/* The option behind a full key ("train.learning_rate"), NULL if unknown. */
+const struct opt_def *config_find_opt(const struct config *config, const char *key);
+/* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. */
+void config_nearest(const struct config *config, const char *key, char *ret_key);
+
+/* Checks a value against the option's type and range as config_resolve would; origin goes into the message. */
+enum status config_check_value(const struct opt_def *opt, const char *key, const char *value, const char *origin,
+                               struct error *err) MUST_USE;
+/* Number of a value of a numeric, bool or enum option (enum: index). */
+enum status config_parse_value(const struct opt_def *opt, const char *value, double *ret_number, struct error *err) MUST_USE;
+/* Text that parses back to that number for that option ("true", "muon", "0.0031", "20000000"). */
+void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
+
+/* One [sweep.SECTION.KEY] section; filled by config_resolve. Text fields are NULL where the file is silent. */
+struct config_sweep_param {
+    char key[CONFIG_KEY_MAX];  /* "train.learning_rate" (aliases followed) */
+    const struct opt_def *opt; /* its option, never NULL */
+    const char *distribution;  /* "uniform", "int_uniform", "uniform_pow2", "log_normal", "logit_normal", or ours:
+                                * "linear", "log", "logit", "pow2", "int", "categorical" */
+    const char *min, *max, *mean, *values, *scale;
+    const char *origin; /* "pong.ini:31" of the section */
+};
+size_t config_n_sweep_params(const struct config *config);
+const struct config_sweep_param *config_sweep_param(const struct config *config, size_t i);
+
+/* Writers; buffers grow by strbuf's rules. Only values that differ from the tables' defaults are written when
+ * changed_only. Sections come in table order. Comments give unit and help when commented. */
+enum status config_write_ini(const struct config *config, bool changed_only, bool commented, struct strbuf *out,
+                             struct error *err) MUST_USE;
+enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out, struct error *err) MUST_USE;
+struct cJSON;
+/* {"train": {"learning_rate": 0.01, ...}, ...}; caller deletes. NULL: out of memory. */
+struct cJSON *config_to_json(const struct config *config);
+
+/* Help text of all tables of a section prefix (NULL: all), for --help; and the Markdown reference of the docs. */
+enum status config_write_help(const struct config *config, const char *section, struct strbuf *out, struct error *err) MUST_USE;
+enum status config_write_reference(const struct config *config, struct strbuf *out, struct error *err) MUST_USE;
+
+/* Aliased or ignored entries, one line each, for the caller to log. */
+size_t config_n_warnings(const struct config *config);
+const char *config_warning(const struct config *config, size_t i);
+
+#endif

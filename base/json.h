@@ -1,0 +1,35 @@
+/* json.h - cJSON with limits and with NaN and Inf handled on purpose.
+ * cJSON prints non-finite numbers as null and loses them; json_add_f64 writes "nan", "inf", "-inf" as strings and
+ * json_get_f64 reads both forms. Integers beyond 2^53 are written as strings the same way. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cJSON.h>
+
+#include "base/status.h"
+
+#define JSON_MAX_BYTES (64u << 20)
+#define JSON_MAX_DEPTH 64
+
+/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8: ST_CORRUPT with the position. */
+enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err) MUST_USE;
+char *json_print(const cJSON *json, bool pretty); /* caller: mem_free; NULL: out of memory */
+
+/* Adders return false when out of memory, so a builder can and them together. */
+bool json_add_f64(cJSON *object, const char *key, double value);
+bool json_add_i64(cJSON *object, const char *key, int64_t value);
+bool json_add_str(cJSON *object, const char *key, const char *value); /* NULL value: null */
+bool json_add_bool(cJSON *object, const char *key, bool value);
+bool json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: false */
+
+/* Getters: false when absent or of another type; *ret_value is then unchanged. */
+bool json_get_f64(const cJSON *object, const char *key, double *ret_value);
+bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
+bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);
+const char *json_get_str(const cJSON *object, const char *key); /* borrowed; NULL when absent */
+
+#endif

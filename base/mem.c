@@ -1,0 +1,66 @@
+/* mem.c - checked, aligned, zeroed allocation with fault injection. */
+#include "base/mem.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+
+void *mem_alloc(size_t size)
+{
+    void *block;
+    size_t rounded = (size + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+
+    if (rounded < size || fault_hit(FAULT_MALLOC))
+        return NULL;
+    if (rounded == 0)
+        rounded = MEM_ALIGN;
+    block = aligned_alloc(MEM_ALIGN, rounded);
+    if (block != NULL)
+        memset(block, 0, rounded);
+    return block;
+}
+
+void *mem_array(size_t n, size_t size)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(n, size, &bytes) ? NULL : mem_alloc(bytes);
+}
+
+void *mem_array2(size_t n, size_t m, size_t size)
+{
+    size_t rows;
+    return __builtin_mul_overflow(n, m, &rows) ? NULL : mem_array(rows, size);
+}
+
+void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size)
+{
+    void *block = mem_array(new_n, size);
+    if (block != NULL && old != NULL) {
+        memcpy(block, old, (old_n < new_n ? old_n : new_n) * size);
+        mem_free(old);
+    }
+    return block;
+}
+
+char *mem_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = mem_alloc(size);
+    if (copy != NULL)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+void mem_free(void *block)
+{
+    free(block);
+}
+
+size_t mem_total_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
+}

@@ -1,0 +1,30 @@
+/* pool.h - fork-join over an index range on our own threads.
+ * The caller is worker 0 and takes part; helpers spin shortly, then sleep, so that the many short jobs of a
+ * rollout cost microseconds. Work is split statically: worker w of n always gets the same part, which is what
+ * makes "same seed, same thread count, same bytes" true. One job at a time; a pool belongs to one caller thread. */
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct pool;
+
+/* Called once per worker with its part [from, to) of the range (possibly empty). */
+typedef void pool_fn(void *ctx, size_t worker, size_t from, size_t to);
+
+/* n_threads >= 1 counts the caller; 0 means one per core the process may use. */
+enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *err) MUST_USE;
+void pool_destroy(struct pool *pool); /* NULL is fine; joins the helpers */
+
+size_t pool_size(const struct pool *pool); /* workers, the caller included; NULL pool: 1 */
+
+/* Runs fn over [0, n), parts cut at multiples of grain (>= 1), and returns when all parts are done.
+ * A NULL pool runs everything in the caller. Never allocates. */
+void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx);
+
+/* The part of [0, n) that worker w of n_workers gets: the same rule as pool_run. */
+void pool_part(size_t n, size_t grain, size_t worker, size_t n_workers, size_t *ret_from, size_t *ret_to);
+
+#endif

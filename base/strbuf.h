@@ -1,0 +1,26 @@
+/* strbuf.h - a text that grows up to a limit stated at the start; always NUL-terminated.
+ * After a failed append the buffer is "broken": later appends do nothing and strbuf_status tells, so a writer
+ * checks once at its end. */
+#ifndef BASE_STRBUF_H
+#define BASE_STRBUF_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct strbuf {
+    char *text; /* owned; "" before the first append */
+    size_t len, cap, max;
+    enum status status; /* ST_OK, ST_NOMEM, ST_LIMIT */
+};
+
+void strbuf_init(struct strbuf *sb, size_t max_bytes);
+void strbuf_free(struct strbuf *sb);
+void strbuf_clear(struct strbuf *sb); /* keeps the memory */
+void strbuf_add(struct strbuf *sb, const char *text);
+void strbuf_add_n(struct strbuf *sb, const char *bytes, size_t n);
+void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF_LIKE(2, 3);
+enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err) MUST_USE;
+char *strbuf_take(struct strbuf *sb); /* the text, now the caller's (mem_free); NULL if broken */
+
+#endif

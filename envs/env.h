@@ -1,0 +1,62 @@
+/* env.h - what a game is. (public: kernels/cuda includes it with the game headers)
+ *
+ * A game is one header, envs/NAME.h, in the subset of C and CUDA C++ that gcc and nvcc both accept: plain structs,
+ * functions marked ENV_FN, no globals, no allocation, no libc but math.h, randomness only from the struct rng that
+ * lies in its state. It declares
+ *   struct NAME_settings   read-only options of the batch (doubles, int64_t, bool: filled from its option table)
+ *   struct NAME_state      one instance, fixed size, plain bytes: copying it saves it; begins with nothing special
+ *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
+ *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
+ *   NAME_observe(settings, state, agent, obs)          obs (obs_size) f32
+ *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
+ * and registers itself in envs/registry.c (host; its option table, shape and batch loop) and in kernels/cuda.
+ *
+ * The batch loop, not the game, handles the ends of episodes: when a step sets ended (or truncated) it keeps the last
+ * observation of truncated agents, adds the episode to the log, resets and observes the new episode. */
+#ifndef ENVS_ENV_H
+#define ENVS_ENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+#ifdef __CUDACC__
+#define ENV_FN __host__ __device__ static inline
+#else
+#define ENV_FN static inline
+#endif
+
+#define ENV_API_VERSION 1
+#define ENV_MAX_HEADS 8   /* action components of one agent */
+#define ENV_MAX_AGENTS 512 /* agents of one instance */
+
+/* Sizes of one batch's tensors; may depend on the settings (squared: grid size). */
+struct env_shape {
+    int obs_size;                  /* f32 per agent */
+    int n_agents;                  /* per instance, 1..ENV_MAX_AGENTS */
+    int n_heads;                   /* multi-discrete components, 1..ENV_MAX_HEADS */
+    int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
+    bool has_mask;                 /* the game limits choices per step */
+};
+
+/* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
+ * game an "episode" is one agent's life. */
+struct env_log {
+    double episodes;
+    double score;       /* in the game's own unit */
+    double perf;        /* in [0, 1] */
+    double ep_return;   /* sum of (unclipped) rewards */
+    double ep_length;   /* agent decisions */
+};
+
+/* Filled by NAME_step for each agent: arrays of n_agents. */
+struct env_step {
+    float *rewards;
+    bool ended;      /* the whole instance ended by the rules: term = 1 for every agent */
+    bool truncated;  /* cut by a time limit: trunc = 1 for every agent; never together with ended */
+    /* Valid when ended or truncated, for the log (mean over agents for multi-agent games). */
+    float score, perf;
+};
+
+#endif

@@ -1,0 +1,103 @@
+/* gp.h - pure numbers of the sweep (public face of gp/): search space, designs, Gaussian processes, Pareto fronts,
+ * acquisition, and suggest: (space, history, settings, seed) -> a proposal. No clock, no files, no threads; same inputs
+ * give the same bytes. f64 on the CPU over GSL and OpenBLAS. */
+#ifndef GP_GP_H
+#define GP_GP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* ---- space: a point is dim natural values (categorical: index of the choice); the model sees [0, 1]^dim ---- */
+
+#define SPACE_MAX_DIM 64
+#define SPACE_KEY_MAX 96
+
+enum space_scale { SPACE_LINEAR, SPACE_LOG, SPACE_LOGIT, SPACE_POW2, SPACE_CATEGORICAL };
+
+struct space_param {
+    char key[SPACE_KEY_MAX]; /* "train.learning_rate" */
+    enum space_scale scale;
+    bool is_int;      /* values are whole (on LINEAR or LOG); POW2 values are always powers of two */
+    double min, max;  /* natural units, inclusive; categorical: 0 .. n_choices - 1 */
+    size_t n_choices; /* categorical only */
+    bool has_init;
+    double init;      /* user's default for the first trial, natural units */
+};
+
+struct space {
+    size_t dim;
+    struct space_param params[SPACE_MAX_DIM];
+};
+
+/* Checks min < max, log needs min > 0, logit needs 0 < min and max < 1, pow2 bounds hold a power of two; message names
+ * key, value found and what to do. */
+enum status space_check(const struct space *space, struct error *err) MUST_USE;
+void space_to_unit(const struct space *space, const double *x, double *ret_u);
+/* Snaps to integers, powers of two and choices: the returned value is one that a trial can have. */
+void space_from_unit(const struct space *space, const double *u, double *ret_x);
+/* Number of distinct points, or INFINITY. */
+double space_size(const struct space *space);
+
+/* ---- history ---- */
+
+enum gp_trial_state { GP_TRIAL_DONE, GP_TRIAL_FAILED, GP_TRIAL_PENDING, GP_TRIAL_STOPPED };
+
+struct gp_trial {
+    const double *x;  /* (dim) natural units, borrowed */
+    enum gp_trial_state state;
+    double score;     /* higher is better (the caller turns minimise round); finite when DONE or STOPPED */
+    double cost;      /* > 0 when DONE or STOPPED */
+};
+
+struct gp_history {
+    size_t n;
+    const struct gp_trial *trials; /* in order of trial number */
+};
+
+/* ---- front and hypervolume, on (cost, score); cost lower and score higher is better ---- */
+
+/* on_front (n): true for trials that no other dominates (DONE only; of equals the first). O(n log n). */
+enum status pareto_front(const struct gp_history *history, bool *ret_on_front, struct error *err) MUST_USE;
+/* Area between front and reference in (log cost, score); points outside count nothing. */
+struct pareto_ref {
+    double cost, score; /* the worst corner: highest cost, lowest score */
+};
+/* Fixed reference of a study: from its first n_init finished trials (documented in docs/controller.md). */
+void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
+double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
+/* Index of the front's knee: farthest from the line between its ends in normalised (log cost, score); n if no front. */
+size_t pareto_knee(const struct gp_history *history);
+
+/* ---- suggest ---- */
+
+enum suggest_method { SUGGEST_PARETO, SUGGEST_RANDOM, SUGGEST_SOBOL };
+const char *suggest_method_names(void); /* "pareto|random|sobol", for option tables */
+
+struct suggest_settings {
+    enum suggest_method method;
+    uint64_t seed;
+    size_t n_init;   /* design points before the model speaks; 0: min(2 dim, 10) */
+    double max_cost; /* propose nothing predicted dearer; 0: no cap */
+};
+
+struct suggestion {
+    double x[SPACE_MAX_DIM];
+    char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
+    bool has_prediction;
+    double score_mean, score_sd, log_cost_mean, log_cost_sd;
+};
+
+/* Holds work memory between calls; results never depend on earlier calls. One thread at a time. */
+struct suggester;
+enum status suggester_create(struct suggester **ret_suggester, const struct space *space, const struct suggest_settings *settings,
+                             struct error *err) MUST_USE;
+void suggester_destroy(struct suggester *suggester);
+/* Proposal for trial number `number` (0-based; with the seed it names the random stream). ST_LIMIT when a finite space
+ * is exhausted. */
+enum status suggester_next(struct suggester *suggester, const struct gp_history *history, int64_t number,
+                           struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,189 @@
+/* kernels.h - devices, device memory and the one table of operations (public face of kernels/).
+ *
+ * The PPO algorithm is written once, in trainer/, over this table; kernels/cpu is reference, fallback and test oracle,
+ * kernels/cuda the fast one. Rules for every operation:
+ *   - pointers are device memory (kern_alloc), row-major, f32 unless the name says otherwise; sizes are rows/columns;
+ *   - it never allocates and never waits for the device (so a rollout or an epoch can be captured as a graph);
+ *   - it cannot fail on the CPU; on a device a launch failure is sticky and is reported by kern_sync;
+ *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;
+ *   - outputs are overwritten unless "adds" is said; reductions have a fixed order for a given number of threads.
+ * Shapes: N agents, T horizon, B segments of a minibatch, M = T*B tokens (token t*B + b, time-major), H width, A logits
+ * (sum of head_sizes), O = A + 1 policy outputs: logits, then the value in the last column. */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "base/status.h"
+#include "envs/envs.h"
+
+struct kern;     /* an opened device with one stream; used by one thread at a time */
+struct kern_env; /* a batch of games living on that device */
+
+/* Activations whose derivative follows from their output. */
+enum kern_act { KERN_ACT_NONE, KERN_ACT_RELU, KERN_ACT_TANH };
+
+struct kern_heads {
+    int n_heads;
+    int sizes[ENV_MAX_HEADS];
+    int n_logits; /* A */
+};
+
+/* Hyper-parameters in device memory; symbols of docs/ppo.md. */
+struct kern_hyper {
+    float lr;              /* after annealing */
+    float gamma, gae_lambda;
+    float rho_clip, c_clip;
+    float clip_coef;       /* eps */
+    float vf_clip_coef;    /* eps_v; <= 0: value loss is not clipped */
+    float vf_coef, ent_coef;
+    float max_grad_norm;   /* <= 0: no clipping */
+    float beta1, beta2, eps; /* Adam; beta1 is Muon's momentum mu */
+    float weight_decay;    /* decoupled; 0: none */
+    float reward_clip;     /* <= 0: off; else rewards are clamped to [-x, x] */
+    float prio_alpha, prio_beta; /* beta after annealing */
+    float target_kl;       /* <= 0: off */
+    int32_t norm_adv;      /* 0 or 1 */
+};
+
+/* Running sums of an update phase in device memory; zeroed by the trainer, read after kern_sync. */
+struct kern_stats {
+    double n_tokens, n_minibatches;
+    double policy_loss, value_loss, entropy, approx_kl, clip_fraction; /* sums over tokens */
+    double ret_sum, ret_sq, err_sum, err_sq; /* returns and (return - new value): explained variance = 1 - var err / var ret */
+    double grad_norm;        /* sum over minibatches, before clipping */
+    double last_kl;          /* mean over the last minibatch */
+    int32_t nonfinite;       /* minibatches whose loss or gradient norm was NaN or Inf: their optimiser step was skipped */
+    int32_t stop;            /* set by kl_check: later optimiser steps of this phase do nothing */
+};
+
+struct kern_ops {
+    const char *name; /* "cpu", "cuda" */
+
+    /* -- linear: y (M, N) = act(x (M, K) w (N, K)^T + b (N) or NULL) -- */
+    void (*linear_forward)(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
+                           size_t K, enum kern_act act);
+    /* dy (M, N) is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) = column
+     * sums (NULL: none), dx (M, K) = dy w (NULL: none; add_dx: adds to dx). y is linear_forward's output. */
+    void (*linear_backward)(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
+                            const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx);
+
+    /* -- MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward -- */
+    /* One step of N agents. h (N, H) is carried in place, zeroed first where reset (N) u8 is 1. out (N, H). */
+    void (*mingru_step)(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
+                        size_t N, size_t H);
+    /* out, h (T, B, H) from gates (T, B, 3H), x (T, B, H), h0 (B, H): state before the first step, reset (T, B). */
+    void (*mingru_forward)(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
+                           const uint8_t *reset, size_t T, size_t B, size_t H);
+    /* From dout (T, B, H): dgates (T, B, 3H), and dx (T, B, H) of the highway path (linear_backward then adds W's part).
+     * No gradient flows into h0. dx may alias dout. */
+    void (*mingru_backward)(struct kern *k, float *dx, float *dgates, const float *dout, const float *h, const float *gates,
+                            const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+
+    /* -- acting -- */
+    /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
+     * mask (N, A) u8 or NULL. Agent i draws head j from rng_split(*rng, i) at counter rng->counter + j; then
+     * rng->counter += n_heads. rng is device memory. */
+    void (*sample)(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
+                   const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
+
+    /* -- games -- */
+    void (*env_reset)(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask);
+    void (*env_step)(struct kern *k, struct kern_env *env, const struct env_io *io);
+    void (*env_observe)(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask);
+    /* rewards (N) clamped by hyper->reward_clip in place; reset (N) = terms | truncs. */
+    void (*step_post)(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
+                      const struct kern_hyper *hyper, size_t N);
+
+    /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
+     * observation where truncs is 1; ratio (T, N) or NULL for ones -- */
+    void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
+                      const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
+                      size_t T, size_t N);
+    /* mean_std (2): mean and standard deviation (n in the denominator) of x (n), each element i weighted by 1. */
+    void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
+
+    /* -- minibatches -- */
+    /* perm (N) i32: the uniform permutation of [0, N) that *rng names (it is not advanced). A minibatch takes B entries. */
+    void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
+    /* Prioritised: prob (N) from adv (T, N), then idx (B) by systematic sampling, weight (B) = (N p)^-prio_beta. */
+    void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T, size_t N);
+    void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
+                          const struct kern_hyper *hyper, size_t N, size_t B);
+    void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
+    /* dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
+    void (*gather)(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N, size_t B);
+
+    /* -- loss -- */
+    /* ratio (M) = exp(new log-prob - old_logp) of out (M, O). */
+    void (*ratio)(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
+                  const uint8_t *mask, const struct kern_heads *heads, size_t M);
+    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md, mean over M. adv, ret, old_value, old_logp
+     * (M); weight (B) or NULL; mean_std of adv (used when hyper->norm_adv). Adds to *stats. */
+    void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+                     const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
+                     const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                     const struct kern_hyper *hyper, size_t T, size_t B);
+    /* stats->stop = 1 when target_kl > 0 and last_kl > target_kl. */
+    void (*kl_check)(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
+
+    /* -- optimiser, over the flat parameter vector (n) -- */
+    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. */
+    void (*grad_norm)(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
+    /* Both skip when norm is NaN or stats->stop. step (1) i64: number of updates made so far, advanced by optimiser_tick
+     * once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm + 1e-6)). */
+    void (*adam)(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
+                 const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
+    /* One matrix (rows, cols): momentum, five Newton-Schulz steps, scaled update. scratch: muon_scratch_floats. */
+    void (*muon_matrix)(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
+                        const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols);
+    void (*muon_vector)(struct kern *k, float *w, float *m, const float *g, const float *norm,
+                        const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n);
+    void (*optimiser_tick)(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
+
+    /* -- plain -- */
+    void (*zero)(struct kern *k, void *p, size_t bytes);
+    void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
+    /* rows of src (N, row_bytes) with flag (N) u8 set, packed in order into dst; *n_packed (device, i64). */
+    void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+};
+
+size_t kern_muon_scratch_floats(size_t rows, size_t cols);
+
+/* -- devices -- */
+enum kern_kind { KERN_AUTO, KERN_CPU, KERN_CUDA };
+
+struct kern_settings {
+    enum kern_kind kind; /* KERN_AUTO: CUDA when a device answers, else CPU */
+    int cuda_index;
+    size_t n_threads; /* CPU: 0 = one per core the process may use */
+};
+
+enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
+void kern_close(struct kern *kern); /* NULL is fine */
+const struct kern_ops *kern_ops(const struct kern *kern);
+enum kern_kind kern_kind(const struct kern *kern);
+const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... (2 threads)" */
+size_t kern_n_threads(const struct kern *kern);
+/* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
+bool kern_cuda_available(char *ret_reason, size_t size);
+size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all */
+
+enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what, struct error *err) MUST_USE; /* zeroed */
+void kern_free(struct kern *kern, void *mem);
+enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err) MUST_USE;   /* ordered; may return early */
+enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err) MUST_USE; /* waits */
+enum status kern_sync(struct kern *kern, struct error *err) MUST_USE; /* waits; reports what failed since the last one */
+
+enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
+                            size_t n_envs, struct rng root, struct error *err) MUST_USE;
+void kern_env_destroy(struct kern *kern, struct kern_env *env);
+enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err) MUST_USE;
+size_t kern_env_state_bytes(const struct kern_env *env);
+enum status kern_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err) MUST_USE;
+enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err) MUST_USE;
+
+#endif

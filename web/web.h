@@ -1,0 +1,29 @@
+/* web.h - everything that shows a study to people and speaks HTTP (public face of web/). Now: the static report. */
+#ifndef WEB_WEB_H
+#define WEB_WEB_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+
+enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON };
+
+/* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
+struct report {
+    const struct study *study;
+    const struct trial *trials;
+    size_t n_trials;
+    const struct gp_history *history;
+    const bool *on_front;
+    struct pareto_ref ref;
+    const struct space *space;
+    const char *program; /* "trawl 0.1.0 (abc1234)" */
+};
+
+/* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. */
+enum status report_write(const struct report *report, enum report_format format, struct strbuf *out, struct error *err) MUST_USE;
+
+#endif
