@@ -149,6 +149,8 @@ struct kern_ops {
     void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
     /* rows of src (N, row_bytes) with flag (N) u8 set, packed in order into dst; *n_packed (device, i64). */
     void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+    /* The way back: the flagged rows of dst (N, row_bytes) are taken in order from src; the others keep their bytes. */
+    void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 };
 
 size_t kern_muon_scratch_floats(size_t rows, size_t cols);

@@ -76,7 +76,8 @@ extern const size_t train_n_metric_defs;
 double train_metric_value(const struct train_metrics *metrics, size_t i);
 
 /* What a finished (or stopped) run is worth: means over the episodes that ended in the last tenth of its steps (at
- * least the last report; widened until it holds an episode). NaN when no episode ended at all. */
+ * least the last rollout; widened until it holds an episode), so it depends on the run alone and not on when reports
+ * were made. NaN when no episode ended at all. */
 struct train_result {
     double score, perf, ep_return, ep_length;
     double episodes;   /* the means are over */
