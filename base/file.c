@@ -1,0 +1,230 @@
+/* file.c - whole-file reads and atomic writes.
+ * A write goes to a temporary beside the target and is renamed over it only after its bytes are on disk. What is not
+ * a regular file (a pipe, /dev/stdout) cannot be replaced and is written to as it is. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+
+#define FILE_FIRST_BYTES 65536 /* of a pipe, whose size is not known */
+
+static int write_bytes(int fd, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t did;
+        if (fault_hit(FAULT_WRITE)) {
+            errno = ENOSPC;
+            return -1;
+        }
+        did = write(fd, bytes, n < SSIZE_MAX ? n : SSIZE_MAX);
+        if (did < 0 && errno == EINTR)
+            continue;
+        if (did < 0)
+            return -1;
+        bytes += did;
+        n -= (size_t)did;
+    }
+    return 0;
+}
+
+static int sync_fd(int fd)
+{
+    if (fault_hit(FAULT_FSYNC)) {
+        errno = EIO;
+        return -1;
+    }
+    return fsync(fd);
+}
+
+/* Makes the rename itself durable. Not every file system can; the file is whole either way. */
+static void sync_parent(const char *path)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    if (slash == NULL)
+        snprintf(dir, sizeof dir, ".");
+    else
+        snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+}
+
+static enum status write_special(const char *path, const void *bytes, size_t n, struct error *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    enum status rc = ST_OK;
+
+    if (fd < 0)
+        return FAIL(err, ST_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    if (write_bytes(fd, bytes, n) != 0)
+        rc = FAIL(err, ST_IO, "%s: cannot write %zu bytes: %s", path, n, strerror(errno));
+    close(fd);
+    return rc;
+}
+
+enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err)
+{
+    char temp[PATH_MAX];
+    struct stat st;
+    enum status rc;
+    int fd, len;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return write_special(path, bytes, n, err);
+    len = snprintf(temp, sizeof temp, "%s.tmp.%ld", path, (long)getpid());
+    if (len < 0 || (size_t)len >= sizeof temp)
+        return FAIL(err, ST_IO, "%.64s...: the path is too long, the limit is %d bytes", path, PATH_MAX - 16);
+    fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return FAIL(err, ST_IO, "%s: cannot be written: %s; check that the folder exists and may be written to", path,
+                    strerror(errno));
+    if (write_bytes(fd, bytes, n) != 0) {
+        rc = FAIL(err, ST_IO, "%s: cannot write %zu bytes: %s; what was there is unchanged", path, n, strerror(errno));
+        goto fail;
+    }
+    if (sync_fd(fd) != 0) {
+        rc = FAIL(err, ST_IO, "%s: cannot be brought to disk: %s; what was there is unchanged", path, strerror(errno));
+        goto fail;
+    }
+    len = close(fd);
+    fd = -1;
+    if (len != 0 || rename(temp, path) != 0) {
+        rc = FAIL(err, ST_IO, "%s: cannot be put in place: %s; what was there is unchanged", path, strerror(errno));
+        goto fail;
+    }
+    sync_parent(path);
+    return ST_OK;
+
+fail:
+    if (fd >= 0)
+        close(fd);
+    unlink(temp);
+    return rc;
+}
+
+static enum status too_large(const char *path, size_t max_bytes, struct error *err)
+{
+    return FAIL(err, ST_LIMIT, "%s: is larger than the limit of %zu bytes", path, max_bytes);
+}
+
+/* Reads to the end; *bytes (cap) grows as needed and is the caller's, also on failure. */
+static enum status read_to_end(int fd, const char *path, size_t max_bytes, char **bytes, size_t cap, size_t *ret_n,
+                               struct error *err)
+{
+    size_t n = 0;
+
+    for (;;) {
+        ssize_t did = read(fd, *bytes + n, cap - n);
+        if (did < 0 && errno == EINTR)
+            continue;
+        if (did < 0)
+            return FAIL(err, ST_IO, "%s: cannot be read: %s", path, strerror(errno));
+        n += (size_t)did;
+        if (n > max_bytes)
+            return too_large(path, max_bytes, err);
+        if (did == 0) {
+            (*bytes)[n] = '\0'; /* n < cap: read was asked for at least one byte */
+            *ret_n = n;
+            return ST_OK;
+        }
+        if (n == cap) {
+            size_t new_cap = cap <= max_bytes / 2 ? cap * 2 : max_bytes + 1;
+            char *grown = mem_grow(*bytes, cap, new_cap, 1);
+            if (grown == NULL)
+                return FAIL(err, ST_NOMEM, "%s: out of memory for %zu bytes", path, new_cap);
+            *bytes = grown;
+            cap = new_cap;
+        }
+    }
+}
+
+enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
+{
+    struct stat st;
+    char *bytes = NULL;
+    size_t cap, n = 0;
+    enum status rc;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    *ret_bytes = NULL;
+    if (fd < 0)
+        return FAIL(err, ST_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    if (fstat(fd, &st) != 0) {
+        rc = FAIL(err, ST_IO, "%s: cannot be read: %s", path, strerror(errno));
+        goto done;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        rc = FAIL(err, ST_IO, "%s: is a folder, a file is needed", path);
+        goto done;
+    }
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max_bytes) {
+        rc = too_large(path, max_bytes, err);
+        goto done;
+    }
+    cap = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : FILE_FIRST_BYTES;
+    if (cap > max_bytes)
+        cap = max_bytes + 1;
+    bytes = mem_alloc(cap);
+    if (bytes == NULL) {
+        rc = FAIL(err, ST_NOMEM, "%s: out of memory for %zu bytes", path, cap);
+        goto done;
+    }
+    rc = read_to_end(fd, path, max_bytes, &bytes, cap, &n, err);
+
+done:
+    close(fd);
+    if (rc != ST_OK) {
+        mem_free(bytes);
+        return rc;
+    }
+    *ret_bytes = bytes;
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status file_make_dirs(const char *path, struct error *err)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    size_t len = strlen(path);
+
+    if (len == 0 || len >= sizeof part)
+        return FAIL(err, ST_IO, "%.64s: is no usable folder name", path);
+    memcpy(part, path, len + 1);
+    for (size_t i = 1; i <= len; i++) {
+        if (part[i] != '/' && part[i] != '\0')
+            continue;
+        part[i] = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return FAIL(err, ST_IO, "%s: the folder cannot be made: %s", part, strerror(errno));
+        part[i] = path[i];
+    }
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return FAIL(err, ST_IO, "%s: is not a folder; move that file away or choose another name", path);
+    return ST_OK;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    return (uint32_t)crc32_z(crc, bytes, n);
+}

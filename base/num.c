@@ -1,0 +1,217 @@
+/* num.c - numbers by one grammar and in the C locale, whatever the caller's locale is.
+ * A text is first checked and cleaned by our grammar (so that hex, "1,5" and the like never reach the library), its
+ * suffix becomes a decimal exponent ("2.3M" is exactly 2.3e6), and only then does strtod turn digits into a double. */
+#include "base/num.h"
+
+#include <errno.h>
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLEAN_MAX 128 /* longer numbers are not ours */
+
+/* A number's text by the grammar, without '_', blanks and suffix. */
+struct clean {
+    char text[CLEAN_MAX]; /* as strtod and strtoll read it; the suffix appended as an exponent */
+    size_t n_plain;       /* bytes before that exponent */
+    int suffix_exp;       /* 0, 3, 6, 9 */
+    bool whole;           /* only sign and digits: an integer that needs no double */
+};
+
+/* The thread's locale becomes "C" until locale_leave; glibc hands out a static object for it. */
+static locale_t locale_enter(locale_t *ret_old)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    *ret_old = c != (locale_t)0 ? uselocale(c) : (locale_t)0;
+    return c;
+}
+
+static void locale_leave(locale_t c, locale_t old)
+{
+    if (c != (locale_t)0) {
+        uselocale(old);
+        freelocale(c);
+    }
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Copies digits, dropping '_' between two of them; returns how many digits, or -1 when they do not fit. */
+static int take_digits(const char **at, struct clean *out, size_t *len)
+{
+    int n = 0;
+    while (is_digit(**at) || (**at == '_' && n > 0 && is_digit((*at)[1]))) {
+        if (**at != '_') {
+            if (*len + 8 > sizeof out->text)
+                return -1;
+            out->text[(*len)++] = **at;
+            n++;
+        }
+        (*at)++;
+    }
+    return n;
+}
+
+static int suffix_exponent(char c)
+{
+    return c == 'k' || c == 'K' ? 3 : c == 'M' ? 6 : c == 'G' ? 9 : 0;
+}
+
+static bool clean_number(const char *text, struct clean *out)
+{
+    const char *at = text;
+    size_t len = 0;
+    int before, after = 0;
+
+    while (is_blank(*at))
+        at++;
+    if (*at == '+' || *at == '-')
+        out->text[len++] = *at++;
+    before = take_digits(&at, out, &len);
+    out->whole = true;
+    if (*at == '.') {
+        out->whole = false;
+        out->text[len++] = *at++;
+        after = take_digits(&at, out, &len);
+    }
+    if (before < 0 || after < 0 || before + after == 0)
+        return false;
+    out->suffix_exp = 0;
+    out->n_plain = len;
+    if (*at == 'e' || *at == 'E') {
+        out->whole = false;
+        out->text[len++] = *at++;
+        if (*at == '+' || *at == '-')
+            out->text[len++] = *at++;
+        if (take_digits(&at, out, &len) <= 0)
+            return false;
+    } else if (suffix_exponent(*at) != 0) {
+        out->suffix_exp = suffix_exponent(*at++);
+        out->text[len++] = 'e';
+        out->text[len++] = (char)('0' + out->suffix_exp);
+    }
+    out->text[len] = '\0';
+    while (is_blank(*at))
+        at++;
+    return *at == '\0';
+}
+
+static double clean_to_f64(const struct clean *number)
+{
+    locale_t old, c = locale_enter(&old);
+    double value = strtod(number->text, NULL);
+    locale_leave(c, old);
+    return value;
+}
+
+bool num_parse_f64(const char *text, double *ret_value)
+{
+    struct clean number;
+    double value;
+
+    if (!clean_number(text, &number))
+        return false;
+    value = clean_to_f64(&number);
+    if (!isfinite(value))
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+bool num_parse_f64_any(const char *text, double *ret_value)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"+inf", INFINITY}, {"-inf", -INFINITY}};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i].text) == 0) {
+            *ret_value = words[i].value;
+            return true;
+        }
+    }
+    return num_parse_f64(text, ret_value);
+}
+
+static bool whole_to_i64(struct clean *number, int64_t *ret_value)
+{
+    long long value;
+
+    number->text[number->n_plain] = '\0';
+    errno = 0;
+    value = strtoll(number->text, NULL, 10);
+    if (errno != 0)
+        return false;
+    for (int i = 0; i < number->suffix_exp; i++)
+        if (__builtin_mul_overflow(value, 10LL, &value))
+            return false;
+    *ret_value = value;
+    return true;
+}
+
+bool num_parse_i64(const char *text, int64_t *ret_value)
+{
+    struct clean number;
+    double value;
+
+    if (!clean_number(text, &number))
+        return false;
+    if (number.whole)
+        return whole_to_i64(&number, ret_value);
+    value = clean_to_f64(&number);
+    if (!(value >= -0x1p63 && value < 0x1p63) || value != floor(value))
+        return false;
+    *ret_value = (int64_t)value;
+    return true;
+}
+
+const char *num_format_f64(double value, char buf[NUM_TEXT_MAX])
+{
+    locale_t old, c;
+
+    if (!isfinite(value)) {
+        snprintf(buf, NUM_TEXT_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return buf;
+    }
+    c = locale_enter(&old);
+    /* 15 digits survive the way text -> double -> text, so no shorter text is missed; subnormals hold fewer. */
+    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        snprintf(buf, NUM_TEXT_MAX, "%.*g", digits, value);
+        if (strtod(buf, NULL) == value)
+            break;
+    }
+    locale_leave(c, old);
+    return buf;
+}
+
+const char *num_format_short(double value, char buf[NUM_TEXT_MAX])
+{
+    static const struct {
+        double from, unit;
+        const char *suffix;
+    } scales[] = {{999.95e9, 1e0, ""}, {999.95e6, 1e9, "G"}, {999.95e3, 1e6, "M"}, {999.95, 1e3, "k"}, {0.0, 1e0, ""}};
+    double size = fabs(value);
+    size_t i = 0;
+    locale_t old, c;
+
+    if (!isfinite(value))
+        return num_format_f64(value, buf);
+    while (size < scales[i].from)
+        i++;
+    c = locale_enter(&old);
+    snprintf(buf, NUM_TEXT_MAX, "%.4g%s", value / scales[i].unit, scales[i].suffix);
+    locale_leave(c, old);
+    return buf;
+}
