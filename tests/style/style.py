@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""style.py - the tree keeps the house rules, and the checkers find what they should. Speaks TAP.
+
+usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the option reference
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+root = os.path.abspath(sys.argv[1])
+trawl = sys.argv[2] if len(sys.argv) > 2 else None
+sys.path.insert(0, os.path.join(root, "tools"))
+
+import check_includes  # noqa: E402
+import check_rules  # noqa: E402
+import tally  # noqa: E402
+
+
+class Skip(Exception):
+    pass
+
+
+def plant(at, path, text):
+    full = os.path.join(at, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def none(found):
+    assert not found, "\n".join(found)
+
+
+def exactly_one(found, *parts):
+    """Exactly one violation, holding all parts."""
+    assert len(found) == 1, f"expected one violation, got {found}"
+    for part in parts:
+        assert part in found[0], f"'{part}' is not in: {found[0]}"
+
+
+def test_includes_of_the_tree():
+    found, n_files = check_includes.check(root)
+    none(found)
+    assert n_files > 20, f"only {n_files} files were looked at"
+
+
+def test_planted_includes():
+    cases = [
+        # file, its include line, what the message must say (None: allowed)
+        ("store/a.c", '#include "web/web.h"', "store/ may include base"),
+        ("base/a.c", '#include "gp/gp.h"', "base/ may include nothing"),
+        ("trainer/a.c", '#include "kernels/cpu/gemm.h"', "not public"),
+        ("trainer/a.c", '#include "kernels/kernels.h"', None),
+        ("trainer/a.c", '#  include "sweep/cmd.h"', "trainer/ may include"),
+        ("sweep/a.c", '#include "store/store_priv.h"', "not public"),
+        ("store/a.c", '#include "store/store_priv.h"', None),
+        ("store/a.c", '#include "store_priv.h"', "by their path from the root"),
+        ("kernels/cpu/a.c", '#include "envs/pong.h"', "not public"),
+        ("kernels/cuda/a.cu", '#include "envs/pong.h"', None),
+        ("web/a.c", '#include "gp/gp.h"', None),
+        ("gp/a.c", '#include <sqlite3.h>', "for store/ only"),
+        ("sweep/a.c", '#include <curl/curl.h>', "for web/ only"),
+        ("base/a.c", '#include <locale.h>', "nobody"),
+        ("tests/gp/a.c", '#include "gp/gp_priv.h"', None),
+    ]
+    present = ["web/web.h", "gp/gp.h", "gp/gp_priv.h", "kernels/cpu/gemm.h", "kernels/kernels.h", "sweep/cmd.h",
+               "store/store_priv.h", "envs/pong.h"]
+    for path, line, want in cases:
+        with tempfile.TemporaryDirectory() as at:
+            for header in present:
+                plant(at, header, "/* empty */\n")
+            plant(at, path, f"/* a file */\n{line}\n")
+            found, _ = check_includes.check(at)
+            if want is None:
+                none(found)
+            else:
+                exactly_one(found, want, path + ":2")
+
+
+def test_planted_rules():
+    cases = [
+        # rule, file, text, what the message must say (None: allowed)
+        ("no file over 800 lines", "gp/a.c", "int x;\n" * 801, "801 lines"),
+        ("no file over 800 lines", "gp/a.c", "int x;\n" * 800, None),
+        ("no locale", "sweep/a.c", 'setlocale(LC_ALL, "");\n', "a.c:1"),
+        ("no locale", "sweep/a.c", "/* never setlocale() */\n", None),
+        ("only base/mem.c and base/arena.c allocate", "gp/a.c", "x = 1;\np = malloc(3);\n", "a.c:2: malloc"),
+        ("only base/mem.c and base/arena.c allocate", "gp/a.c", "free (p);\n", "free"),
+        ("only base/mem.c and base/arena.c allocate", "gp/a.c", "mem_free(p); s->free(p); cJSON_free(p);\n", None),
+        ("only base/mem.c and base/arena.c allocate", "gp/a.c", 'puts("malloc(3)"); /* free(p) */\n', None),
+        ("only base/mem.c and base/arena.c allocate", "base/mem.c", "p = malloc(3);\n", None),
+        ("nothing marked unfinished", "gp/a.c", "/* TODO: all of it */\n", "TODO"),
+        ("no paths of one machine", "docs/a.md", "see /home/me/notes\n", "a.md:1"),
+        ("no paths of one machine", "docs/a.md", "see https://x.org/home/me and /usr/share/doc\n", None),
+        ("clean text", "docs/a.md", "one \n", "blanks"),
+        ("clean text", "gp/a.c", "int x;", "no newline"),
+        ("markdown links resolve", "docs/a.md", "[b](b.md)\n", "b.md: no such file"),
+        ("markdown links resolve", "docs/a.md", "# A b\n[b](#a-b) [x](https://example.org) `[c](d)`\n", None),
+        ("markdown links resolve", "docs/a.md", "# A b\n[b](a.md#c)\n", "no such heading"),
+    ]
+    for rule, path, text, want in cases:
+        with tempfile.TemporaryDirectory() as at:
+            plant(at, path, text)
+            found = check_rules.RULES[rule](at)
+            if want is None:
+                none(found)
+            else:
+                exactly_one(found, want)
+    untested = set(check_rules.RULES) - {case[0] for case in cases}
+    assert not untested, f"rules without a planted violation: {untested}"
+
+
+def test_tally():
+    """The counter behind the last line of tools/test."""
+    def program(result, out, code=0):
+        counted = tally.Tally()
+        counted.add_program("run", {"name": "x", "result": result, "stdout": out, "returncode": code})
+        return counted.passed, len(counted.failures), len(counted.skips)
+
+    cases = [
+        (("OK", "1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
+        (("OK", "plain program\n"), (1, 0, 0)),
+        (("ERROR", "1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c\n", 1), (2, 1, 0)),
+        (("ERROR", "1..3\nok 1 - a\n", -11), (1, 2, 0)),  # crashed in the second of three
+        (("ERROR", "", -11), (0, 1, 0)),
+        (("ERROR", "1..1\nok 1 - a\n", 1), (1, 1, 0)),  # a leak reported at exit
+        (("TIMEOUT", "1..1\n", -15), (0, 1, 0)),
+        (("FAIL", "", 1), (0, 1, 0)),
+        (("OK", "1..2\nok 1 - a\nnot ok 2 # SKIP b\n"), (1, 0, 1)),
+        (("OK", "1..1\nok 1 - a # SKIP no GPU\n"), (0, 0, 1)),
+        (("SKIP", "1..0 # SKIP no GPU\n"), (0, 0, 1)),
+        (("SKIP", "", 77), (0, 0, 1)),
+    ]
+    for arguments, want in cases:
+        got = program(*arguments)
+        assert got == want, f"{arguments}: counted {got}, expected {want}"
+
+
+def test_option_reference():
+    if not trawl:
+        raise Skip("the program is not given")
+    reference = os.path.join(root, "docs/options.md")
+    if not os.path.exists(reference):
+        raise Skip("docs/options.md is not written yet")
+    made = subprocess.run([trawl, "reference"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    with open(reference, encoding="utf-8") as file:
+        assert file.read() == made.stdout, "docs/options.md is out of date: trawl reference > docs/options.md"
+
+
+def tests():
+    for name, rule in check_rules.RULES.items():
+        yield name, lambda rule=rule: none(rule(root))
+    yield "includes keep to the folder table", test_includes_of_the_tree
+    yield "planted includes are found", test_planted_includes
+    yield "planted violations are found", test_planted_rules
+    yield "the tally of test runs", test_tally
+    yield "docs/options.md is up to date", test_option_reference
+
+
+def main():
+    cases = list(tests())
+    print(f"1..{len(cases)}")
+    failed = 0
+    for number, (name, run) in enumerate(cases, 1):
+        try:
+            run()
+            print(f"ok {number} - {name}")
+        except Skip as reason:
+            print(f"ok {number} - {name} # SKIP {reason}")
+        except Exception as error:  # a case that breaks is a case that failed
+            failed += 1
+            print(f"not ok {number} - {name}")
+            for line in f"{type(error).__name__}: {error}".splitlines():
+                print(f"# {line}")
+    for text in check_rules.long_files(root):
+        print(f"# note: {text}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
