@@ -65,8 +65,9 @@ enum status pareto_front(const struct gp_history *history, bool *ret_on_front, s
 struct pareto_ref {
     double cost, score; /* the worst corner: highest cost, lowest score */
 };
-/* Fixed reference of a study: from its first n_init finished trials (documented in docs/controller.md). */
+/* Fixed reference of a study: the worst cost and score of its first 10 finished trials and a tenth of their range more. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
+/* 0 when no trial lies inside; NaN when out of memory. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
 /* Index of the front's knee: farthest from the line between its ends in normalised (log cost, score); n if no front. */
 size_t pareto_knee(const struct gp_history *history);

@@ -1,0 +1,88 @@
+/* gp_priv.h - what the files of gp/ share: snapping, designs, the set of points already tried, and the suggester with
+ * its table of methods. Not for other folders. */
+#ifndef GP_GP_PRIV_H
+#define GP_GP_PRIV_H
+
+#include <gsl/gsl_qrng.h>
+
+#include "base/rng.h"
+#include "gp/gp.h"
+
+/* ---- space.c ---- */
+
+/* Number of values that one parameter can take; INFINITY when continuous. */
+double space_param_size(const struct space_param *param);
+double space_param_to_unit(const struct space_param *param, double x);
+double space_param_from_unit(const struct space_param *param, double u);
+/* The nearest point that a trial can have: inside the bounds, whole, a power of two. In place. */
+void space_snap(const struct space *space, double *x);
+/* k-th value (0-based, rising) of a parameter with finitely many. */
+double space_param_value(const struct space_param *param, double k);
+
+/* ---- design.c: scrambled Sobol and seeded random points in [0, 1)^dim ---- */
+
+#define DESIGN_SOBOL_BITS 30
+#define DESIGN_SOBOL_MAX_DIM 40 /* GSL's table; above it design_sobol gives random points */
+
+struct design {
+    size_t dim;
+    struct rng rng; /* parent of the random points */
+    gsl_qrng qrng; /* its state is ours (mem_free); unused when dim > DESIGN_SOBOL_MAX_DIM */
+    uint64_t position; /* points that qrng has given; point 0 is the origin and not one of them */
+    double raw[SPACE_MAX_DIM];
+    uint32_t rows[DESIGN_SOBOL_MAX_DIM][DESIGN_SOBOL_BITS]; /* lower triangular bit matrices, one row an output bit */
+    uint32_t shift[DESIGN_SOBOL_MAX_DIM];
+};
+
+enum status design_init(struct design *design, size_t dim, struct rng rng, struct error *err) MUST_USE;
+void design_free(struct design *design); /* a zeroed one is fine */
+/* Point `index` of the sequence, whatever was asked before; cheap when index rises. */
+void design_sobol(struct design *design, uint64_t index, double *ret_u);
+/* Uniform points by stream and attempt. */
+void design_random(const struct design *design, uint64_t index, uint64_t attempt, double *ret_u);
+
+/* ---- seen.c: the distinct points of a history, for refusing exact repeats ---- */
+
+struct seen {
+    size_t dim, n;
+    double *x; /* (n, dim) snapped natural values, sorted, distinct, owned */
+};
+
+enum status seen_create(struct seen *ret_seen, const struct space *space, const struct gp_history *history,
+                        struct error *err) MUST_USE;
+void seen_free(struct seen *seen);
+bool seen_has(const struct seen *seen, const double *x); /* x snapped */
+
+/* ---- suggest.c ---- */
+
+struct suggester {
+    struct space space;
+    struct suggest_settings settings;
+    struct rng root; /* of the seed */
+    struct design design; /* the study's sequence */
+    const struct suggest_method_ops *ops;
+};
+
+/* One method. history is checked, seen holds its points (pending and failed ones too), the space is not exhausted and
+ * number 0 with init values has been dealt with. */
+struct suggest_method_ops {
+    const char *name;
+    enum status (*next)(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                        int64_t number, struct suggestion *ret_suggestion, struct error *err);
+};
+
+extern const struct suggest_method_ops suggest_pareto_ops;
+
+/* Streams below rng_split(root, number); each label is used once. */
+enum suggest_stream {
+    SUGGEST_STREAM_DESIGN = 1,
+    SUGGEST_STREAM_REPAIR,
+    SUGGEST_STREAM_CANDIDATES,
+    SUGGEST_STREAM_LOCAL
+};
+
+/* The design's point for this trial number, or the next free one; both never repeat a seen point. */
+void suggest_design_sobol(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x);
+void suggest_design_random(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x);
+
+#endif

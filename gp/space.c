@@ -1,0 +1,215 @@
+/* space.c - the search space: checks, and the maps between natural values and the unit cube that the model sees.
+ * Invariants: (1) from_unit gives only values that a trial can have: inside the bounds, whole, powers of two, choices;
+ * (2) a parameter with n values cuts [0, 1] into n bins and to_unit gives the middle of a value's bin (on a log scale,
+ * the middle of its neighbours' rounding limits), so that uniform u draws each value of a linear range equally often
+ * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside. */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_priv.h"
+
+static double clamp(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
+
+static bool is_discrete(const struct space_param *p)
+{
+    return p->is_int || p->scale == SPACE_POW2 || p->scale == SPACE_CATEGORICAL;
+}
+
+/* First and last whole number (of the value, the exponent or the choice) of a discrete parameter. */
+static void whole_range(const struct space_param *p, double *ret_lo, double *ret_hi)
+{
+    switch (p->scale) {
+    case SPACE_CATEGORICAL:
+        *ret_lo = 0.0;
+        *ret_hi = (double)p->n_choices - 1.0;
+        return;
+    case SPACE_POW2:
+        *ret_lo = ceil(log2(p->min));
+        *ret_hi = floor(log2(p->max));
+        if (p->is_int && *ret_lo < 0.0)
+            *ret_lo = 0.0;
+        return;
+    default:
+        *ret_lo = ceil(p->min);
+        *ret_hi = floor(p->max);
+    }
+}
+
+static double logit(double x)
+{
+    return log(x) - log1p(-x);
+}
+
+double space_param_size(const struct space_param *p)
+{
+    double lo, hi;
+    if (!is_discrete(p))
+        return INFINITY;
+    whole_range(p, &lo, &hi);
+    return hi - lo + 1.0;
+}
+
+double space_param_value(const struct space_param *p, double k)
+{
+    double lo, hi;
+    whole_range(p, &lo, &hi);
+    double whole = clamp(lo + k, lo, hi);
+    return p->scale == SPACE_POW2 ? exp2(whole) : whole;
+}
+
+double space_param_to_unit(const struct space_param *p, double x)
+{
+    double lo = p->min, hi = p->max, u;
+    if (is_discrete(p)) {
+        whole_range(p, &lo, &hi);
+        double whole = rint(p->scale == SPACE_POW2 ? log2(x) : x);
+        whole = clamp(whole, lo, hi); /* log2 of 0 or less is -inf or NaN */
+        if (isnan(whole))
+            whole = lo;
+        if (p->scale == SPACE_LOG)
+            u = log(whole / (lo - 0.5)) / log((hi + 0.5) / (lo - 0.5));
+        else
+            u = (whole - lo + 0.5) / (hi - lo + 1.0);
+        return clamp(u, 0.0, 1.0);
+    }
+    x = clamp(x, lo, hi);
+    if (p->scale == SPACE_LOG)
+        u = log(x / lo) / log(hi / lo);
+    else if (p->scale == SPACE_LOGIT)
+        u = (logit(x) - logit(lo)) / (logit(hi) - logit(lo));
+    else
+        u = (x - lo) / (hi - lo);
+    return clamp(u, 0.0, 1.0);
+}
+
+double space_param_from_unit(const struct space_param *p, double u)
+{
+    double lo = p->min, hi = p->max, x;
+    u = clamp(u, 0.0, 1.0);
+    if (is_discrete(p)) {
+        whole_range(p, &lo, &hi);
+        if (p->scale == SPACE_LOG)
+            x = rint((lo - 0.5) * exp(u * log((hi + 0.5) / (lo - 0.5))));
+        else
+            x = lo + floor(u * (hi - lo + 1.0));
+        x = clamp(x, lo, hi);
+        return p->scale == SPACE_POW2 ? exp2(x) : x;
+    }
+    if (p->scale == SPACE_LOG) {
+        x = lo * exp(u * log(hi / lo));
+    } else if (p->scale == SPACE_LOGIT) {
+        double t = logit(lo) + u * (logit(hi) - logit(lo));
+        x = t < 0.0 ? exp(t) / (1.0 + exp(t)) : 1.0 / (1.0 + exp(-t));
+    } else {
+        x = lo + u * (hi - lo);
+    }
+    return clamp(x, lo, hi);
+}
+
+void space_to_unit(const struct space *space, const double *x, double *ret_u)
+{
+    for (size_t i = 0; i < space->dim; i++)
+        ret_u[i] = space_param_to_unit(&space->params[i], x[i]);
+}
+
+void space_from_unit(const struct space *space, const double *u, double *ret_x)
+{
+    for (size_t i = 0; i < space->dim; i++)
+        ret_x[i] = space_param_from_unit(&space->params[i], u[i]);
+}
+
+void space_snap(const struct space *space, double *x)
+{
+    for (size_t i = 0; i < space->dim; i++) {
+        const struct space_param *p = &space->params[i];
+        x[i] = is_discrete(p) ? space_param_from_unit(p, space_param_to_unit(p, x[i])) : clamp(x[i], p->min, p->max);
+    }
+}
+
+double space_size(const struct space *space)
+{
+    double size = 1.0;
+    for (size_t i = 0; i < space->dim; i++)
+        size *= space_param_size(&space->params[i]);
+    return size;
+}
+
+static enum status check_scale(const struct space_param *p, struct error *err)
+{
+    switch (p->scale) {
+    case SPACE_LINEAR:
+        return ST_OK;
+    case SPACE_LOG:
+        if (!(p->min > 0.0))
+            return FAIL(err, ST_CONFIG, "%s: min is %g, a log range needs min > 0; try %g, or a linear range", p->key,
+                        p->min, p->is_int ? 1.0 : p->max * 1e-3);
+        return ST_OK;
+    case SPACE_LOGIT:
+        if (p->is_int)
+            return FAIL(err, ST_CONFIG, "%s: a logit range has no whole numbers in it; make it linear or log", p->key);
+        if (!(p->min > 0.0))
+            return FAIL(err, ST_CONFIG, "%s: min is %g, a logit range needs 0 < min; try 0.001", p->key, p->min);
+        if (!(p->max < 1.0))
+            return FAIL(err, ST_CONFIG, "%s: max is %g, a logit range needs max < 1; try 0.999", p->key, p->max);
+        return ST_OK;
+    case SPACE_POW2:
+        if (!(p->min > 0.0))
+            return FAIL(err, ST_CONFIG, "%s: min is %g, a range of powers of two needs min > 0; try 1", p->key, p->min);
+        return ST_OK;
+    default:
+        return FAIL(err, ST_INTERNAL, "%s: unknown scale %d", p->key, (int)p->scale);
+    }
+}
+
+static enum status check_param(const struct space_param *p, struct error *err)
+{
+    if (p->has_init && !isfinite(p->init))
+        return FAIL(err, ST_CONFIG, "%s: start value %g is not a finite number", p->key, p->init);
+    if (p->scale == SPACE_CATEGORICAL) {
+        if (p->n_choices < 2)
+            return FAIL(err, ST_CONFIG,
+                        "%s: a sweep needs 2 choices or more, found %zu; add one or set the value in its own section",
+                        p->key, p->n_choices);
+        return ST_OK;
+    }
+    if (!isfinite(p->min) || !isfinite(p->max))
+        return FAIL(err, ST_CONFIG, "%s: bounds are %g and %g; both must be finite numbers", p->key, p->min, p->max);
+    if (p->min > p->max)
+        return FAIL(err, ST_CONFIG, "%s: min %g is above max %g; swap them", p->key, p->min, p->max);
+    if (p->min == p->max)
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: min and max are both %g, nothing to search; widen the range or set the value in its own section",
+            p->key, p->min);
+    TRY(check_scale(p, err));
+    double size = space_param_size(p);
+    if (size < 1.0 && p->scale == SPACE_POW2)
+        return FAIL(err, ST_CONFIG, "%s: no power of two between %g and %g; widen the range", p->key, p->min, p->max);
+    if (size < 1.0)
+        return FAIL(err, ST_CONFIG, "%s: no whole number between %g and %g; widen the range", p->key, p->min, p->max);
+    if (size < 2.0)
+        return FAIL(err, ST_CONFIG,
+                    "%s: only %g lies between %g and %g, nothing to search; widen the range or set the value in its "
+                    "own section",
+                    p->key, space_param_value(p, 0.0), p->min, p->max);
+    return ST_OK;
+}
+
+enum status space_check(const struct space *space, struct error *err)
+{
+    if (space->dim == 0)
+        return FAIL(err, ST_CONFIG, "the search space is empty; add a [sweep.SECTION.KEY] section with min and max");
+    if (space->dim > SPACE_MAX_DIM)
+        return FAIL(err, ST_LIMIT, "the search space has %zu parameters, at most %d fit; drop some", space->dim,
+                    SPACE_MAX_DIM);
+    for (size_t i = 0; i < space->dim; i++) {
+        TRY(check_param(&space->params[i], err));
+        for (size_t j = 0; j < i; j++)
+            if (strncmp(space->params[i].key, space->params[j].key, SPACE_KEY_MAX) == 0)
+                return FAIL(err, ST_CONFIG, "%s: searched twice; keep one of its sections", space->params[i].key);
+    }
+    return ST_OK;
+}

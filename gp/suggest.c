@@ -1,0 +1,183 @@
+/* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
+ * hands the rest to one method of a table. random and sobol live here, pareto in suggest_pareto.c; a further method is
+ * one more row.
+ * Invariants: (1) a suggestion is a function of (space, settings, history, number); work memory carries nothing over;
+ * (2) it is a point that a trial can have and that no trial of the history has. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "gp/gp_priv.h"
+
+#define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
+
+static enum status random_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
+                               int64_t number, struct suggestion *ret, struct error *err)
+{
+    (void)history, (void)err;
+    strcpy(ret->origin, "random");
+    suggest_design_random(s, seen, number, ret->x);
+    return ST_OK;
+}
+
+static enum status sobol_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
+                              int64_t number, struct suggestion *ret, struct error *err)
+{
+    (void)history, (void)err;
+    strcpy(ret->origin, "sobol");
+    suggest_design_sobol(s, seen, number, ret->x);
+    return ST_OK;
+}
+
+static const struct suggest_method_ops random_ops = {"random", random_next};
+static const struct suggest_method_ops sobol_ops = {"sobol", sobol_next};
+
+static const struct suggest_method_ops *const methods[] = {
+    [SUGGEST_PARETO] = &suggest_pareto_ops,
+    [SUGGEST_RANDOM] = &random_ops,
+    [SUGGEST_SOBOL] = &sobol_ops,
+};
+
+const char *suggest_method_names(void)
+{
+    return "pareto|random|sobol"; /* the order of enum suggest_method */
+}
+
+/* A free point near x: walks the values of the finite parameters like an odometer from x on. The history has seen->n
+ * points, so at most that many steps lead past taken ones. */
+static void walk_to_free(const struct space *space, const struct seen *seen, double *x)
+{
+    for (size_t step = 0; step <= seen->n && seen_has(seen, x); step++) {
+        for (size_t i = 0; i < space->dim; i++) {
+            const struct space_param *p = &space->params[i];
+            double size = space_param_size(p);
+            if (!isfinite(size))
+                continue;
+            double last = space_param_value(p, size - 1.0);
+            if (x[i] < last) {
+                x[i] = p->scale == SPACE_POW2 ? 2.0 * x[i] : x[i] + 1.0;
+                break;
+            }
+            x[i] = space_param_value(p, 0.0); /* carry into the next parameter */
+        }
+    }
+}
+
+/* Ends on a free point: random draws of this number's stream, then the walk. */
+static void make_free(struct suggester *s, const struct seen *seen, int64_t number, double *x)
+{
+    double u[SPACE_MAX_DIM];
+    for (uint64_t attempt = 1; attempt <= DESIGN_TRIES && seen_has(seen, x); attempt++) {
+        design_random(&s->design, (uint64_t)number, attempt, u);
+        space_from_unit(&s->space, u, x);
+    }
+    walk_to_free(&s->space, seen, x);
+}
+
+void suggest_design_random(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x)
+{
+    double u[SPACE_MAX_DIM];
+    design_random(&s->design, (uint64_t)number, 0, u);
+    space_from_unit(&s->space, u, ret_x);
+    make_free(s, seen, number, ret_x);
+}
+
+void suggest_design_sobol(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x)
+{
+    double u[SPACE_MAX_DIM];
+    design_sobol(&s->design, (uint64_t)number, u);
+    space_from_unit(&s->space, u, ret_x);
+    make_free(s, seen, number, ret_x);
+}
+
+/* The user's own start: init where given, the middle of the range elsewhere. False when no parameter has one. */
+static bool default_point(const struct space *space, double *ret_x)
+{
+    bool any = false;
+    for (size_t i = 0; i < space->dim; i++) {
+        const struct space_param *p = &space->params[i];
+        ret_x[i] = p->has_init ? p->init : space_param_from_unit(p, 0.5);
+        any = any || p->has_init;
+    }
+    space_snap(space, ret_x);
+    return any;
+}
+
+static enum status check_history(const struct suggester *s, const struct gp_history *history, int64_t number,
+                                 struct error *err)
+{
+    if (number < 0)
+        return FAIL(err, ST_INTERNAL, "trial number %lld is negative", (long long)number);
+    for (size_t i = 0; i < history->n; i++) {
+        const struct gp_trial *t = &history->trials[i];
+        for (size_t j = 0; j < s->space.dim; j++)
+            if (!isfinite(t->x[j]))
+                return FAIL(err, ST_NUMERIC, "trial %zu: %s is %g; the stored parameters are damaged", i,
+                            s->space.params[j].key, t->x[j]);
+        if (t->state != GP_TRIAL_DONE && t->state != GP_TRIAL_STOPPED)
+            continue;
+        if (!isfinite(t->score))
+            return FAIL(err, ST_NUMERIC, "trial %zu: score is %g; such a trial counts as failed", i, t->score);
+        if (!isfinite(t->cost) || !(t->cost > 0.0))
+            return FAIL(err, ST_NUMERIC, "trial %zu: cost is %g, a finished trial needs a cost above 0", i, t->cost);
+    }
+    return ST_OK;
+}
+
+enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
+                             const struct suggest_settings *settings, struct error *err)
+{
+    enum status rc;
+    *ret_suggester = NULL;
+    TRY(space_check(space, err));
+    if ((size_t)settings->method >= sizeof methods / sizeof *methods)
+        return FAIL(err, ST_CONFIG, "unknown method %d; one of %s", (int)settings->method, suggest_method_names());
+    if (!(settings->max_cost >= 0.0))
+        return FAIL(err, ST_CONFIG, "max_cost is %g; give a cost above 0, or 0 for no cap", settings->max_cost);
+    struct suggester *s = mem_alloc(sizeof *s);
+    if (!s)
+        return FAIL(err, ST_NOMEM, "no memory for a suggester of %zu parameters", space->dim);
+    s->space = *space;
+    s->settings = *settings;
+    if (s->settings.n_init == 0)
+        s->settings.n_init = 2 * space->dim < 10 ? 2 * space->dim : 10;
+    s->root = rng_seed(settings->seed);
+    s->ops = methods[settings->method];
+    rc = design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX), err);
+    if (rc != ST_OK) {
+        suggester_destroy(s);
+        return rc;
+    }
+    *ret_suggester = s;
+    return ST_OK;
+}
+
+void suggester_destroy(struct suggester *s)
+{
+    if (!s)
+        return;
+    design_free(&s->design);
+    mem_free(s);
+}
+
+enum status suggester_next(struct suggester *s, const struct gp_history *history, int64_t number,
+                           struct suggestion *ret, struct error *err)
+{
+    struct seen seen;
+    memset(ret, 0, sizeof *ret);
+    TRY(check_history(s, history, number, err));
+    TRY(seen_create(&seen, &s->space, history, err));
+    enum status rc = ST_OK;
+    if ((double)seen.n >= space_size(&s->space)) {
+        rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to go on", seen.n);
+        goto done;
+    }
+    if (number == 0 && default_point(&s->space, ret->x) && !seen_has(&seen, ret->x)) {
+        strcpy(ret->origin, "default");
+        goto done;
+    }
+    rc = s->ops->next(s, history, &seen, number, ret, err);
+done:
+    seen_free(&seen);
+    return rc;
+}

@@ -1,0 +1,66 @@
+/* gp_test.h - shared by the tests of gp/: cmocka's includes and short builders of spaces and histories. */
+#ifndef TESTS_GP_GP_TEST_H
+#define TESTS_GP_GP_TEST_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "gp/gp_priv.h"
+
+#define assert_ok(call, err)                                                                                           \
+    do {                                                                                                               \
+        (err)->status = ST_OK;                                                                                         \
+        if ((call) != ST_OK)                                                                                           \
+            fail_msg("%s: %s", #call, (err)->text);                                                                    \
+    } while (0)
+
+#define assert_near(a, b, tolerance)                                                                                   \
+    do {                                                                                                               \
+        double a_ = (a), b_ = (b);                                                                                     \
+        if (!(fabs(a_ - b_) <= (tolerance)))                                                                           \
+            fail_msg("%s = %.17g, %s = %.17g, differ by %g", #a, a_, #b, b_, fabs(a_ - b_));                           \
+    } while (0)
+
+static inline struct space_param param_of(const char *key, enum space_scale scale, bool is_int, double min, double max)
+{
+    struct space_param p = {.scale = scale, .is_int = is_int, .min = min, .max = max};
+    snprintf(p.key, sizeof p.key, "%s", key);
+    if (scale == SPACE_CATEGORICAL)
+        p.n_choices = (size_t)max + 1;
+    return p;
+}
+
+/* dim linear parameters in [0, 1]. */
+static inline struct space unit_space(size_t dim)
+{
+    struct space space = {.dim = dim};
+    for (size_t i = 0; i < dim; i++) {
+        space.params[i] = param_of("", SPACE_LINEAR, false, 0.0, 1.0);
+        snprintf(space.params[i].key, SPACE_KEY_MAX, "test.p%zu", i);
+    }
+    return space;
+}
+
+/* One parameter of every kind. */
+static inline struct space mixed_space(void)
+{
+    struct space space = {.dim = 8};
+    space.params[0] = param_of("train.learning_rate", SPACE_LOG, false, 1e-5, 1e-1);
+    space.params[1] = param_of("train.gamma", SPACE_LOGIT, false, 0.8, 0.9999);
+    space.params[2] = param_of("train.minibatch", SPACE_POW2, true, 100, 5000);
+    space.params[3] = param_of("policy.layers", SPACE_LINEAR, true, 1, 4);
+    space.params[4] = param_of("policy.width", SPACE_LOG, true, 8, 512);
+    space.params[5] = param_of("train.optimizer", SPACE_CATEGORICAL, false, 0, 2);
+    space.params[6] = param_of("train.clip", SPACE_LINEAR, false, -1.0, 3.0);
+    space.params[7] = param_of("train.momentum", SPACE_POW2, false, 0.1, 2.0);
+    return space;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* test_front.c - front, hypervolume, reference and knee against slow definitions. */
+#include "tests/gp/gp_test.h"
+
+#define N_MAX 40
+
+struct data {
+    struct gp_trial trials[N_MAX];
+    struct gp_history history;
+};
+
+static void make_data(struct data *d, struct rng *r, size_t n, double shift, double sign)
+{
+    d->history = (struct gp_history){n, d->trials};
+    for (size_t i = 0; i < n; i++) {
+        struct gp_trial *t = &d->trials[i];
+        uint32_t kind = rng_below(r, 10);
+        t->x = NULL;
+        t->state = kind == 0   ? GP_TRIAL_FAILED
+                   : kind == 1 ? GP_TRIAL_PENDING
+                   : kind == 2 ? GP_TRIAL_STOPPED
+                               : GP_TRIAL_DONE;
+        t->cost = exp2((double)rng_below(r, 9) - 4.0); /* few values: many ties */
+        t->score = shift + sign * 0.5 * (double)rng_below(r, 8);
+        if (t->state == GP_TRIAL_FAILED || t->state == GP_TRIAL_PENDING)
+            t->score = t->cost = NAN;
+    }
+}
+
+static bool dominates(const struct gp_trial *a, size_t ia, const struct gp_trial *b, size_t ib)
+{
+    if (a->cost > b->cost || a->score < b->score)
+        return false;
+    return a->cost < b->cost || a->score > b->score || ia < ib;
+}
+
+static void test_front_is_the_undominated_set(void **state)
+{
+    (void)state;
+    struct rng r = rng_seed(2);
+    struct error err = {0};
+    for (int round = 0; round < 600; round++) {
+        struct data d;
+        bool on_front[N_MAX + 1];
+        make_data(&d, &r, rng_below(&r, N_MAX + 1),
+                  round % 3 == 0   ? -100.0
+                  : round % 3 == 1 ? 0.0
+                                   : 1e6,
+                  round % 2 ? 1.0 : -1.0);
+        assert_ok(pareto_front(&d.history, on_front, &err), &err);
+        for (size_t i = 0; i < d.history.n; i++) {
+            bool want = d.trials[i].state == GP_TRIAL_DONE;
+            for (size_t j = 0; j < d.history.n && want; j++)
+                want = d.trials[j].state != GP_TRIAL_DONE || j == i || !dominates(&d.trials[j], j, &d.trials[i], i);
+            assert_int_equal(on_front[i], want);
+        }
+    }
+}
+
+/* Area by cells: the grid of all coordinates, each cell counted when some trial covers it. */
+static double slow_hypervolume(const struct data *d, const struct pareto_ref *ref)
+{
+    double cs[N_MAX + 1], ss[N_MAX + 1], area = 0.0;
+    size_t n = 0;
+    for (size_t i = 0; i < d->history.n; i++)
+        if (d->trials[i].state == GP_TRIAL_DONE && d->trials[i].cost < ref->cost && d->trials[i].score > ref->score) {
+            cs[n] = log(d->trials[i].cost);
+            ss[n++] = d->trials[i].score;
+        }
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            double c_hi = log(ref->cost), s_lo = ref->score; /* cell: [cs[i], next cost] x [next score below, ss[j]] */
+            bool first = true, covered = false;
+            for (size_t k = 0; k < n; k++) {
+                if (cs[k] > cs[i])
+                    c_hi = fmin(c_hi, cs[k]);
+                if (ss[k] < ss[j])
+                    s_lo = fmax(s_lo, ss[k]);
+                if ((k < i && cs[k] == cs[i]) || (k < j && ss[k] == ss[j]))
+                    first = false; /* this row or column was counted */
+                covered = covered || (cs[k] <= cs[i] && ss[k] >= ss[j]);
+            }
+            if (first && covered)
+                area += (c_hi - cs[i]) * (ss[j] - s_lo);
+        }
+    return area;
+}
+
+static void test_hypervolume(void **state)
+{
+    (void)state;
+    struct rng r = rng_seed(3);
+    for (int round = 0; round < 600; round++) {
+        struct data d;
+        double shift = round % 3 == 0 ? -100.0 : round % 3 == 1 ? 0.0 : 1e3;
+        make_data(&d, &r, rng_below(&r, N_MAX + 1), shift, round % 2 ? 1.0 : -1.0);
+        struct pareto_ref ref = {exp2((double)rng_below(&r, 9) - 3.0),
+                                 shift + 4.0 * rng_f64(&r) - (round % 2 ? 0.5 : 4.0)};
+        assert_near(pareto_hypervolume(&d.history, &ref), slow_hypervolume(&d, &ref), 1e-9);
+    }
+    struct gp_trial one = {.state = GP_TRIAL_DONE, .cost = 1.0, .score = -3.0};
+    struct gp_history history = {1, &one};
+    struct pareto_ref ref = {exp(2.0), -4.0};
+    assert_near(pareto_hypervolume(&history, &ref), 2.0, 1e-12);
+    history.n = 0;
+    assert_true(pareto_hypervolume(&history, &ref) == 0.0);
+}
+
+static void test_hypervolume_ignores_a_shift(void **state)
+{
+    (void)state;
+    struct rng r = rng_seed(4);
+    struct data d;
+    make_data(&d, &r, N_MAX, 0.0, 1.0);
+    struct pareto_ref ref;
+    pareto_reference(&d.history, &ref);
+    double before = pareto_hypervolume(&d.history, &ref);
+    assert_true(before > 0.0);
+    for (size_t i = 0; i < N_MAX; i++) {
+        d.trials[i].score -= 1000.0;
+        d.trials[i].cost *= 60.0;
+    }
+    pareto_reference(&d.history, &ref);
+    assert_near(pareto_hypervolume(&d.history, &ref), before, 1e-9);
+}
+
+static void test_reference(void **state)
+{
+    (void)state;
+    struct gp_trial trials[14];
+    struct gp_history history = {14, trials};
+    for (int i = 0; i < 14; i++)
+        trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = exp(i), .score = -i};
+    trials[0] = (struct gp_trial){.state = GP_TRIAL_FAILED, .cost = NAN, .score = NAN};
+    struct pareto_ref ref;
+    pareto_reference(&history, &ref); /* trials 1 .. 10: ln cost and -score 1 .. 10 */
+    assert_near(log(ref.cost), 10.9, 1e-9);
+    assert_near(ref.score, -10.9, 1e-9);
+    trials[13].score = -1e9; /* later trials change nothing */
+    struct pareto_ref again;
+    pareto_reference(&history, &again);
+    assert_true(again.cost == ref.cost && again.score == ref.score);
+    history.n = 2; /* one finished trial still has room round it */
+    pareto_reference(&history, &ref);
+    assert_true(ref.cost > trials[1].cost && ref.score < trials[1].score);
+    history.n = 0;
+    pareto_reference(&history, &ref);
+    assert_true(isfinite(ref.cost) && ref.cost > 0.0 && isfinite(ref.score));
+}
+
+static void test_knee(void **state)
+{
+    (void)state;
+    double costs[] = {1.0, 2.0, 4.0, 8.0, 3.0}, scores[] = {0.0, 0.9, 0.95, 1.0, 0.2};
+    struct gp_trial trials[5];
+    struct gp_history history = {5, trials};
+    for (int i = 0; i < 5; i++)
+        trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = costs[i], .score = scores[i]};
+    assert_int_equal(pareto_knee(&history), 1);
+    history.n = 1;
+    assert_int_equal(pareto_knee(&history), 0);
+    trials[0].state = GP_TRIAL_FAILED;
+    assert_int_equal(pareto_knee(&history), 1);
+    history.n = 0;
+    assert_int_equal(pareto_knee(&history), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_front_is_the_undominated_set),
+        cmocka_unit_test(test_hypervolume),
+        cmocka_unit_test(test_hypervolume_ignores_a_shift),
+        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_knee),
+    };
+    return cmocka_run_group_tests_name("gp.front", tests, NULL, NULL);
+}

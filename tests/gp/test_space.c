@@ -1,0 +1,143 @@
+/* test_space.c - the search space: maps, snapping, size, and the messages for bad ones. */
+#include "tests/gp/gp_test.h"
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct space space = mixed_space();
+    struct error err = {0};
+    struct rng r = rng_seed(1);
+    assert_ok(space_check(&space, &err), &err);
+    for (int trial = 0; trial < 2000; trial++) {
+        double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM], u2[SPACE_MAX_DIM], x2[SPACE_MAX_DIM];
+        for (size_t i = 0; i < space.dim; i++)
+            u[i] = trial == 0 ? 0.0 : trial == 1 ? 1.0 : rng_f64(&r);
+        space_from_unit(&space, u, x);
+        space_to_unit(&space, x, u2);
+        space_from_unit(&space, u2, x2);
+        for (size_t i = 0; i < space.dim; i++) {
+            const struct space_param *p = &space.params[i];
+            assert_true(u2[i] >= 0.0 && u2[i] <= 1.0);
+            if (p->scale != SPACE_CATEGORICAL)
+                assert_true(x[i] >= p->min && x[i] <= p->max);
+            if (isfinite(space_param_size(p))) {
+                assert_true(x2[i] == x[i]); /* exactly */
+            } else {
+                assert_near(u2[i], u[i], 1e-9);
+                assert_near(x2[i], x[i], 1e-9 * fabs(p->max));
+            }
+        }
+        assert_true(x[3] == rint(x[3]) && x[4] == rint(x[4]) && x[5] == rint(x[5]));
+        assert_true(exp2(rint(log2(x[2]))) == x[2] && exp2(rint(log2(x[7]))) == x[7]);
+        memcpy(x2, x, sizeof x);
+        space_snap(&space, x2);
+        assert_memory_equal(x2, x, space.dim * sizeof *x); /* nothing to snap */
+    }
+}
+
+static void test_known_values(void **state)
+{
+    (void)state;
+    struct space_param lr = param_of("lr", SPACE_LOG, false, 1e-4, 1e-2);
+    assert_near(space_param_from_unit(&lr, 0.5), 1e-3, 1e-15);
+    assert_near(space_param_to_unit(&lr, 1e-3), 0.5, 1e-12);
+    struct space_param gamma = param_of("gamma", SPACE_LOGIT, false, 0.1, 0.9);
+    assert_near(space_param_from_unit(&gamma, 0.5), 0.5, 1e-15);
+    struct space_param batch = param_of("batch", SPACE_POW2, true, 100, 5000); /* 128 .. 4096 */
+    assert_true(space_param_size(&batch) == 6.0);
+    assert_true(space_param_from_unit(&batch, 0.0) == 128.0 && space_param_from_unit(&batch, 1.0) == 4096.0);
+    assert_true(space_param_value(&batch, 2.0) == 512.0);
+    struct space_param small = param_of("small", SPACE_POW2, false, 0.1, 2.0); /* 0.125 .. 2 */
+    assert_true(space_param_size(&small) == 5.0 && space_param_from_unit(&small, 0.0) == 0.125);
+    struct space_param n = param_of("n", SPACE_LINEAR, true, 0.5, 3.5); /* 1, 2, 3 */
+    assert_true(space_param_size(&n) == 3.0 && space_param_from_unit(&n, 0.34) == 2.0);
+}
+
+static void test_linear_integers_are_equally_likely(void **state)
+{
+    (void)state;
+    struct space_param n = param_of("n", SPACE_LINEAR, true, -2, 2);
+    int count[5] = {0};
+    for (int i = 0; i < 5000; i++)
+        count[(int)space_param_from_unit(&n, (i + 0.5) / 5000.0) + 2]++;
+    for (int k = 0; k < 5; k++)
+        assert_int_equal(count[k], 1000);
+}
+
+static void test_snap_brings_strangers_in(void **state)
+{
+    (void)state;
+    struct space space = mixed_space();
+    double x[SPACE_MAX_DIM] = {1.0, 0.0, 3000.0, 2.4, 1e9, -3.0, 99.0, -1.0};
+    space_snap(&space, x);
+    assert_true(x[0] == 1e-1 && x[1] == 0.8 && x[2] == 4096.0 && x[3] == 2.0 && x[4] == 512.0 && x[5] == 0.0);
+    assert_true(x[6] == 3.0 && x[7] == 0.125);
+}
+
+static void test_size(void **state)
+{
+    (void)state;
+    struct space space = mixed_space();
+    assert_true(isinf(space_size(&space)));
+    struct space finite = {.dim = 3};
+    finite.params[0] = space.params[2]; /* 6 */
+    finite.params[1] = space.params[3]; /* 4 */
+    finite.params[2] = space.params[5]; /* 3 */
+    assert_true(space_size(&finite) == 72.0);
+}
+
+static void expect_refusal(struct space_param p, enum status status, const char *word)
+{
+    struct space space = {.dim = 2};
+    struct error err = {0};
+    space.params[0] = param_of("fine", SPACE_LINEAR, false, 0, 1);
+    space.params[1] = p;
+    assert_int_equal(space_check(&space, &err), status);
+    if (!strstr(err.text, word) || !strstr(err.text, p.key))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", err.text, p.key, word);
+}
+
+static void test_bad_spaces(void **state)
+{
+    (void)state;
+    expect_refusal(param_of("train.lr", SPACE_LOG, false, 0.0, 1.0), ST_CONFIG, "log range needs min > 0");
+    expect_refusal(param_of("train.lr", SPACE_LOG, false, -1.0, 1.0), ST_CONFIG, "min is -1");
+    expect_refusal(param_of("policy.n", SPACE_LOG, true, 0.0, 64.0), ST_CONFIG, "log range needs min > 0");
+    expect_refusal(param_of("train.x", SPACE_LINEAR, false, 2.0, 1.0), ST_CONFIG, "min 2 is above max 1");
+    expect_refusal(param_of("train.x", SPACE_LINEAR, false, 2.0, 2.0), ST_CONFIG, "nothing to search");
+    expect_refusal(param_of("train.x", SPACE_LINEAR, false, 0.0, INFINITY), ST_CONFIG, "finite");
+    expect_refusal(param_of("train.x", SPACE_LINEAR, false, NAN, 1.0), ST_CONFIG, "finite");
+    expect_refusal(param_of("train.n", SPACE_LINEAR, true, 1.2, 1.8), ST_CONFIG, "no whole number");
+    expect_refusal(param_of("train.n", SPACE_LINEAR, true, 0.7, 1.8), ST_CONFIG, "only 1 lies");
+    expect_refusal(param_of("train.mb", SPACE_POW2, true, 5.0, 7.0), ST_CONFIG, "no power of two");
+    expect_refusal(param_of("train.mb", SPACE_POW2, true, 5.0, 9.0), ST_CONFIG, "only 8 lies");
+    expect_refusal(param_of("train.mb", SPACE_POW2, true, 0.0, 8.0), ST_CONFIG, "min > 0");
+    expect_refusal(param_of("train.gamma", SPACE_LOGIT, false, 0.0, 0.9), ST_CONFIG, "0 < min");
+    expect_refusal(param_of("train.gamma", SPACE_LOGIT, false, 0.5, 1.0), ST_CONFIG, "max < 1");
+    expect_refusal(param_of("train.gamma", SPACE_LOGIT, true, 0.5, 0.9), ST_CONFIG, "whole");
+    expect_refusal(param_of("train.opt", SPACE_CATEGORICAL, false, 0, 0), ST_CONFIG, "found 1");
+    expect_refusal(param_of("fine", SPACE_LINEAR, false, 0, 1), ST_CONFIG, "twice");
+    struct space_param p = param_of("train.x", SPACE_LINEAR, false, 0.0, 1.0);
+    p.has_init = true;
+    p.init = NAN;
+    expect_refusal(p, ST_CONFIG, "start value");
+
+    struct space space = {0};
+    struct error err = {0};
+    assert_int_equal(space_check(&space, &err), ST_CONFIG);
+    space.dim = SPACE_MAX_DIM + 1;
+    assert_int_equal(space_check(&space, NULL), ST_LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_known_values),
+        cmocka_unit_test(test_linear_integers_are_equally_likely),
+        cmocka_unit_test(test_snap_brings_strangers_in),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_bad_spaces),
+    };
+    return cmocka_run_group_tests_name("gp.space", tests, NULL, NULL);
+}
