@@ -22,8 +22,12 @@ const char *trial_state_name(enum trial_state state); /* "queued", ...: the word
 /* -- open -- */
 /* Creates the file when missing; takes the writer's lock (ST_BUSY names the holder's pid); migrates. */
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err) MUST_USE;
-enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE; /* ST_IO if missing */
+/* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */
+enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
+/* In a child made by fork() without exec: drops the child's share of the lock, which would otherwise outlive the
+ * parent, and touches nothing else. The child must not use the store in any other way, store_close included. */
+void store_forget_in_child(struct store *store);
 const char *store_path(const struct store *store);
 
 /* -- studies -- */
@@ -43,7 +47,7 @@ struct study {
 void study_free(struct study *study); /* its strings; NULL-safe */
 /* study->id and created_ms are filled in. ST_EXISTS when the name is taken. */
 enum status store_study_create(struct store *store, struct study *study, struct error *err) MUST_USE;
-enum status store_study_find(struct store *store, const char *name, struct study *ret_study, struct error *err) MUST_USE; /* ST_NOTFOUND lists near names */
+enum status store_study_find(struct store *store, const char *name, struct study *ret_study, struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
 /* New limits on resume. */
 enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s, struct error *err) MUST_USE;
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err) MUST_USE;
@@ -59,7 +63,7 @@ struct trial {
     int64_t seed, attempt;
     char *device;  /* NULL until started */
     double score, perf, cost_s, device_s; /* NaN when unknown */
-    int64_t env_steps;
+    int64_t env_steps; /* 0 until finished */
     char *reason;  /* why failed, stopped, lost; NULL */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 };
@@ -67,7 +71,8 @@ void trial_free(struct trial *trial);
 
 /* Inserts a queued trial; number is the study's next one; fills id, number, created_ms. */
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
-/* queued or lost -> running, attempt + 1. */
+/* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are forgotten. ST_EXISTS from
+ * any other state. */
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, struct error *err) MUST_USE;
 
 struct metric_point {
@@ -76,7 +81,8 @@ struct metric_point {
     const char *name;
     double value; /* NaN and Inf are kept */
 };
-/* One transaction for all points of a report (and their outbox row when outbox_json is not NULL). */
+/* One transaction for all points of a report (and their outbox row when outbox_json is not NULL). The same name and
+ * env_steps again replaces the point. ST_EXISTS when the trial is not running (a stale report). */
 enum status store_metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                               const char *outbox_json, struct error *err) MUST_USE;
 
@@ -86,8 +92,11 @@ struct trial_result {
     int64_t env_steps;
     const char *reason;     /* NULL when done */
     const char *checkpoint_path; /* NULL: none */
+    const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
+    size_t n_points;
 };
-/* Ends a running (or queued) trial. A second finish of the same trial and attempt is accepted when equal and ST_EXISTS otherwise. */
+/* Ends a running (or queued) trial. A second finish of the same trial is accepted (and writes nothing) when equal and
+ * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
 enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result, const char *outbox_json,
                                struct error *err) MUST_USE;
 /* Start-up recovery by the writer: running -> queued again (requeue) or lost. *ret_n: how many. */

@@ -1,0 +1,90 @@
+/* lock.c - at most one writing process per store.
+ *
+ * The lock is an flock on PATH.lock: the kernel drops it when the process dies, however it dies, so a left-over file
+ * never blocks anybody. The file holds the owner's pid for messages only. A clean close removes it; whoever gets the
+ * lock checks that the path still names the locked file, since its owner may have removed it in between. */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_TRIES 20
+
+static enum status open_failed(struct store *store, struct error *err)
+{
+    int os = errno;
+
+    if (os == ENOSPC || os == EDQUOT)
+        return FAIL(err, ST_IO, "%s: the disk is full; free some space and run the command again", store->lock_path);
+    if (os == ENOENT || os == ENOTDIR)
+        return FAIL(err, ST_IO,
+                    "%s cannot be created: its directory does not exist; create it or give another path to --store",
+                    store->path);
+    return FAIL(err, ST_IO, "%s cannot be created (%s); give --store a path that you may write to", store->lock_path,
+                strerror(os));
+}
+
+static enum status lock_refused(struct store *store, int fd, struct error *err)
+{
+    int os = errno;
+    char pid[24] = "";
+
+    if (os != EWOULDBLOCK)
+        return FAIL(err, ST_IO,
+                    "%s cannot be locked (%s): network file systems often cannot; put the store on a local disk",
+                    store->lock_path, strerror(os));
+    ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strcspn(pid, "\n")] = '\0';
+    return FAIL(
+        err, ST_BUSY,
+        "%s is in use by another sweep (process %s); wait for it, stop it, or give another path to --store. Reading "
+        "commands work meanwhile",
+        store->path, pid[0] != '\0' ? pid : "unknown");
+}
+
+enum status store_lock_take(struct store *store, struct error *err)
+{
+    char text[24];
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct stat held, named;
+        int fd = open(store->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return open_failed(store, err);
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            enum status rc = lock_refused(store, fd, err);
+            close(fd);
+            return rc;
+        }
+        if (fstat(fd, &held) == 0 && stat(store->lock_path, &named) == 0 && held.st_ino == named.st_ino &&
+            held.st_dev == named.st_dev) {
+            store->lock_fd = fd;
+            int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+            /* The pid only makes a message better: a failure to write it is no failure. */
+            if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
+                return ST_OK;
+            return ST_OK;
+        }
+        close(fd);
+    }
+    return FAIL(err, ST_BUSY, "%s is being opened and closed by other programs all the time; try again",
+                store->lock_path);
+}
+
+void store_lock_drop(struct store *store)
+{
+    if (store->lock_fd < 0)
+        return;
+    unlink(store->lock_path);
+    close(store->lock_fd);
+    store->lock_fd = -1;
+}

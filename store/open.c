@@ -1,0 +1,278 @@
+/* open.c - a connection's life: the file is looked at before SQLite touches it, locked (writer), opened, set up.
+ *
+ * Invariants: (1) a file that is not ours is never changed; (2) the writer holds PATH.lock from before the first
+ * access until after the last; (3) readers open read-only and never wait for the writer (WAL). */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHECK_AT_OPEN_MAX_BYTES (256ll << 20)
+
+static const char file_magic[16] = "SQLite format 3";
+
+/* What stands at path: nothing or an empty file (*ret_empty), an SQLite file, or something to refuse. */
+static enum status look_at_file(const char *path, bool *ret_empty, struct error *err)
+{
+    char head[sizeof file_magic];
+    struct stat st;
+    enum status rc = ST_OK;
+
+    *ret_empty = true;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return ST_OK;
+    if (fd < 0)
+        return FAIL(err, ST_IO, "%s cannot be opened (%s); give --store a path that you may read", path,
+                    strerror(errno));
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        rc = FAIL(err, ST_IO, "%s is not a file%s; give another path to --store", path,
+                  S_ISDIR(st.st_mode) ? " but a directory" : "");
+    } else if (st.st_size > 0) {
+        *ret_empty = false;
+        if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head, file_magic, sizeof head) != 0)
+            rc = FAIL(
+                err, ST_CORRUPT,
+                "%s is not a Trawl store (it does not start like an SQLite file); it was left as it is, give another "
+                "path to --store or restore a copy",
+                path);
+    }
+    close(fd);
+    return rc;
+}
+
+static enum status store_new(struct store **ret_store, const char *path, bool writer, struct error *err)
+{
+    size_t size = strlen(path) + sizeof ".lock";
+    struct store *store = mem_alloc(sizeof *store);
+
+    *ret_store = store;
+    if (store == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
+    store->writer = writer;
+    store->lock_fd = -1;
+    store->path = mem_strdup(path);
+    store->lock_path = mem_alloc(size);
+    if (store->path == NULL || store->lock_path == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
+    snprintf(store->lock_path, size, "%s.lock", path);
+    return ST_OK;
+}
+
+/* Settings of this connection; none of them writes to the file. */
+static enum status set_up(struct store *store, struct error *err)
+{
+    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+    sqlite3_extended_result_codes(store->db, 1);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    return store_exec(store,
+                      "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
+                      "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
+                      "opening the store", err);
+}
+
+static enum status set_wal(struct store *store, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &stmt, NULL);
+    enum status status = ST_OK;
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    if (rc != SQLITE_ROW) {
+        status = store_sql_fail(store, rc, "opening the store", err);
+    } else {
+        const char *mode = (const char *)sqlite3_column_text(stmt, 0);
+        if (mode == NULL || strcmp(mode, "wal") != 0)
+            status = FAIL(err, ST_IO,
+                          "%s: this file system cannot share memory, which the store's write-ahead log needs; put it "
+                          "on a local disk",
+                          store->path);
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status check_by(struct store *store, const char *pragma, const char *prefix, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = ST_OK;
+    int rc = sqlite3_prepare_v2(store->db, pragma, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = store_sql_fail(store, rc, "checking the store", err);
+    else if (text != NULL && strcmp(text, "ok") != 0)
+        status = FAIL(err, ST_CORRUPT,
+                      "%s is damaged (%s%s); restore a copy, or save what is readable with 'sqlite3 %s .recover | "
+                      "sqlite3 saved.db'",
+                      store->path, prefix, text, store->path);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status store_check(struct store *store, struct error *err)
+{
+    TRY(check_by(store, "PRAGMA integrity_check(1)", "", err));
+    return check_by(store, "PRAGMA foreign_key_check", "a row without its owner in table ", err);
+}
+
+/* A sweep of hours should not be added to a damaged file. Reading all of it costs about a second per GB. */
+static enum status check_if_small(struct store *store, struct error *err)
+{
+    struct stat st;
+
+    if (stat(store->path, &st) != 0 || st.st_size > CHECK_AT_OPEN_MAX_BYTES)
+        return ST_OK;
+    return check_by(store, "PRAGMA quick_check(1)", "", err);
+}
+
+/* WAL mode is set only once the schema is known to be ours, since setting it writes. */
+static enum status open_checked(struct store *store, bool empty, struct error *err)
+{
+    int flags = store->writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    int rc = sqlite3_open_v2(store->path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (rc != SQLITE_OK)
+        return store_sql_fail(store, rc, "opening the store", err);
+    TRY(set_up(store, err));
+    if (store->writer && empty)
+        TRY(set_wal(store, err));
+    TRY(store_schema_open(store, err));
+    if (!store->writer || empty)
+        return ST_OK;
+    TRY(check_if_small(store, err));
+    return set_wal(store, err);
+}
+
+enum status store_open_writer(struct store **ret_store, const char *path, struct error *err)
+{
+    struct store *store = NULL;
+    bool empty;
+    enum status rc;
+
+    *ret_store = NULL;
+    rc = store_new(&store, path, true, err);
+    if (rc == ST_OK)
+        rc = look_at_file(path, &empty, err);
+    if (rc == ST_OK)
+        rc = store_lock_take(store, err);
+    if (rc == ST_OK) /* again: its owner may have just made it */
+        rc = look_at_file(path, &empty, err);
+    if (rc == ST_OK)
+        rc = open_checked(store, empty, err);
+    if (rc != ST_OK) {
+        store_close(store);
+        return rc;
+    }
+    *ret_store = store;
+    return ST_OK;
+}
+
+/* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left behind
+ * nobody writes it, and it can be read as it stands. */
+static enum status open_immutable(struct store *store, struct error *err)
+{
+    char *uri;
+    int rc;
+
+    sqlite3_close(store->db);
+    store->db = NULL;
+    uri = sqlite3_mprintf("%s-wal", store->path);
+    if (uri == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
+    bool has_log = access(uri, F_OK) == 0;
+    sqlite3_free(uri);
+    if (has_log)
+        return FAIL(
+            err, ST_IO,
+            "%s has an unfinished log beside it and its directory cannot be written; copy the store with its -wal "
+            "file to a directory that you may write to",
+            store->path);
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(text, store->path[0] == '/' ? "file://" : "file:");
+    for (const char *c = store->path; *c != '\0'; c++) {
+        if (strchr("?#%", *c) != NULL)
+            sqlite3_str_appendf(text, "%%%02X", (unsigned char)*c);
+        else
+            sqlite3_str_appendchar(text, 1, *c);
+    }
+    sqlite3_str_appendall(text, "?immutable=1");
+    uri = sqlite3_str_finish(text);
+    if (uri == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
+    rc = sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    sqlite3_free(uri);
+    if (rc != SQLITE_OK)
+        return store_sql_fail(store, rc, "opening the store", err);
+    TRY(set_up(store, err));
+    return store_schema_open(store, err);
+}
+
+enum status store_open_reader(struct store **ret_store, const char *path, struct error *err)
+{
+    struct error first = {ST_OK, ""};
+    struct store *store = NULL;
+    bool empty;
+    enum status rc;
+
+    *ret_store = NULL;
+    rc = store_new(&store, path, false, err);
+    if (rc == ST_OK)
+        rc = look_at_file(path, &empty, err);
+    if (rc == ST_OK && empty)
+        rc = access(path, F_OK) == 0
+                 ? FAIL(err, ST_NOTFOUND,
+                        "%s is empty, no study was ever written to it; check --store or start with 'trawl sweep'", path)
+                 : FAIL(err, ST_IO,
+                        "there is no store at %s; check --store, or start one with 'trawl sweep CONFIG --store %s'",
+                        path, path);
+    if (rc == ST_OK) {
+        rc = open_checked(store, false, &first);
+        int code = store->db != NULL ? sqlite3_errcode(store->db) & 0xff : 0;
+        if (rc == ST_IO && (code == SQLITE_CANTOPEN || code == SQLITE_READONLY))
+            rc = open_immutable(store, err);
+        else if (rc != ST_OK)
+            error_set(err, rc, "%s", first.text);
+    }
+    if (rc != ST_OK) {
+        store_close(store);
+        return rc;
+    }
+    *ret_store = store;
+    return ST_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (store == NULL)
+        return;
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_finalize(store->stmts[i]);
+    sqlite3_close(store->db);
+    store_lock_drop(store);
+    mem_free(store->path);
+    mem_free(store->lock_path);
+    mem_free(store);
+}
+
+void store_forget_in_child(struct store *store)
+{
+    if (store != NULL && store->lock_fd >= 0) {
+        close(store->lock_fd);
+        store->lock_fd = -1;
+    }
+}
+
+const char *store_path(const struct store *store)
+{
+    return store->path;
+}

@@ -1,0 +1,162 @@
+/* schema.c - the tables, as numbered migrations.
+ *
+ * Invariants: (1) PRAGMA user_version is the number of migrations applied; a migration and its number are one
+ * transaction; (2) a released migration never changes, what comes later is a new one at the end of the list;
+ * (3) application_id is ours from the first migration on; a file with another is never touched.
+ *
+ * Values: NaN is NULL (SQLite has no NaN), +-Inf is a REAL; times are UTC milliseconds, NULL until they happen.
+ * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
+#include "store/store_priv.h"
+
+#include <stdio.h>
+
+/* 1: everything of the first release. */
+static const char migration_1[] =
+    "CREATE TABLE study ("
+    "  id INTEGER PRIMARY KEY,"
+    "  name TEXT NOT NULL UNIQUE,"
+    "  method TEXT NOT NULL,"
+    "  metric TEXT NOT NULL,"
+    "  direction TEXT NOT NULL CHECK (direction IN ('maximize', 'minimize')),"
+    "  seed INTEGER NOT NULL,"
+    "  trials_max INTEGER NOT NULL," /* 0: no limit */
+    "  budget_s REAL NOT NULL," /* 0: no limit */
+    "  space TEXT NOT NULL,"
+    "  config TEXT NOT NULL,"
+    "  program TEXT NOT NULL,"
+    "  created_ms INTEGER NOT NULL"
+    ") STRICT;"
+
+    "CREATE TABLE trial ("
+    "  id INTEGER PRIMARY KEY,"
+    "  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL,"
+    "  state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'stopped', 'failed', 'lost')),"
+    "  params TEXT NOT NULL CHECK (json_valid(params)),"
+    "  score REAL,"
+    "  perf REAL,"
+    "  cost_s REAL,"
+    "  device_s REAL,"
+    "  env_steps INTEGER NOT NULL DEFAULT 0,"
+    "  seed INTEGER NOT NULL,"
+    "  attempt INTEGER NOT NULL DEFAULT 0,"
+    "  origin TEXT NOT NULL,"
+    "  device TEXT,"
+    "  reason TEXT,"
+    "  created_ms INTEGER NOT NULL,"
+    "  started_ms INTEGER,"
+    "  finished_ms INTEGER,"
+    "  config TEXT NOT NULL,"
+    "  UNIQUE (study_id, number),"
+    "  CHECK (state <> 'done' OR score IS NOT NULL)"
+    ") STRICT;"
+    /* Counts, best score and total cost of a study come from this index alone. */
+    "CREATE INDEX trial_by_state ON trial (study_id, state, score, cost_s);"
+    "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial"
+    "  WHEN old.state IN ('done', 'stopped', 'failed')"
+    "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;"
+
+    "CREATE TABLE metric_name ("
+    "  id INTEGER PRIMARY KEY,"
+    "  name TEXT NOT NULL UNIQUE"
+    ") STRICT;"
+
+    /* One point of a learning curve is about 25 bytes; value NULL is NaN. */
+    "CREATE TABLE metric ("
+    "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
+    "  name_id INTEGER NOT NULL REFERENCES metric_name (id),"
+    "  env_steps INTEGER NOT NULL,"
+    "  wall_s REAL,"
+    "  value REAL,"
+    "  PRIMARY KEY (trial_id, name_id, env_steps)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE checkpoint ("
+    "  id INTEGER PRIMARY KEY,"
+    "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
+    "  env_steps INTEGER NOT NULL,"
+    "  path TEXT NOT NULL,"
+    "  created_ms INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX checkpoint_by_trial ON checkpoint (trial_id);"
+
+    /* What trackers still have to be told, oldest first; AUTOINCREMENT: an id is never used twice. */
+    "CREATE TABLE outbox ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
+    "  payload TEXT NOT NULL CHECK (json_valid(payload)),"
+    "  created_ms INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
+
+static const char *const migrations[] = {migration_1};
+#define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
+
+static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *ret_value = sqlite3_column_int64(stmt, 0);
+    enum status status = rc == SQLITE_ROW ? ST_OK : store_sql_fail(store, rc, "opening the store", err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status migrate(struct store *store, int64_t version, struct error *err)
+{
+    char pragma[96];
+    enum status rc;
+
+    TRY(store_begin(store, "preparing the tables", err));
+    rc = ST_OK;
+    for (int64_t i = version; i < SCHEMA_VERSION && rc == ST_OK; i++)
+        rc = store_exec(store, migrations[i], "preparing the tables", err);
+    if (rc == ST_OK) {
+        snprintf(pragma, sizeof pragma, "PRAGMA application_id = %d; PRAGMA user_version = %d;", STORE_APP_ID,
+                 (int)SCHEMA_VERSION);
+        rc = store_exec(store, pragma, "preparing the tables", err);
+    }
+    return store_end(store, rc, "preparing the tables", err);
+}
+
+enum status store_schema_open(struct store *store, struct error *err)
+{
+    int64_t app_id = 0, version = 0, n_objects = 0;
+
+    TRY(query_i64(store, "SELECT count(*) FROM sqlite_master", &n_objects, err));
+    TRY(query_i64(store, "PRAGMA application_id", &app_id, err));
+    TRY(query_i64(store, "PRAGMA user_version", &version, err));
+    bool is_new = n_objects == 0 && app_id == 0 && version == 0;
+    if (!is_new && app_id != STORE_APP_ID)
+        return FAIL(
+            err, ST_CORRUPT,
+            "%s is an SQLite file of another program (application id %lld), not a Trawl store; it was left as it "
+            "is, give another path to --store",
+            store->path, (long long)app_id);
+    if (version > SCHEMA_VERSION)
+        return FAIL(
+            err, ST_VERSION,
+            "%s was written by a newer Trawl (store version %lld, this program knows up to %lld); update Trawl or "
+            "give another path to --store",
+            store->path, (long long)version, (long long)SCHEMA_VERSION);
+    if (!is_new && (version < 1 || n_objects == 0))
+        return FAIL(err, ST_CORRUPT,
+                    "%s has store version %lld and %lld tables, which no Trawl ever wrote; restore a copy", store->path,
+                    (long long)version, (long long)n_objects);
+    if (version == SCHEMA_VERSION)
+        return ST_OK;
+    if (store->writer)
+        return migrate(store, version, err);
+    if (is_new)
+        return FAIL(err, ST_NOTFOUND,
+                    "%s is empty, no study was ever written to it; check --store or start with 'trawl sweep'",
+                    store->path);
+    return FAIL(err, ST_VERSION,
+                "%s was written by an older Trawl (store version %lld, now %lld) and is open for reading only; "
+                "'trawl sweep --resume' on it brings it up to date",
+                store->path, (long long)version, (long long)SCHEMA_VERSION);
+}

@@ -1,0 +1,210 @@
+/* sql.c - the statements of the store and the way to run them.
+ *
+ * Invariants: (1) a statement is reset before the function that stepped it returns, so that no read transaction stays
+ * open and keeps the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define STUDY_COLUMNS                                                                                                  \
+    "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms"
+#define TRIAL_COLUMNS                                                                                                  \
+    "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
+    "env_steps, reason, created_ms, started_ms, finished_ms"
+
+const char *const store_sql_text[SQL_COUNT] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
+
+    [SQL_STUDY_INSERT] =
+        "INSERT INTO study (name, config, space, method, metric, direction, seed, trials_max, budget_s, "
+        "program, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS " FROM study WHERE name = ?1",
+    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS " FROM study ORDER BY id",
+    [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
+    [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3 WHERE id = ?1",
+    [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
+                         "GROUP BY state",
+
+    [SQL_TRIAL_INSERT] =
+        "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, created_ms) "
+        "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
+        "?2, ?3, ?4, ?5, 0, ?6) RETURNING id, number",
+    [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
+                        "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
+                        "env_steps = 0 WHERE id = ?1 AND state IN ('queued', 'lost')",
+    [SQL_TRIAL_FINISH] =
+        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = ?6, env_steps = ?7, "
+        "reason = ?8, finished_ms = ?9 WHERE id = ?1 AND state IN ('queued', 'running')",
+    [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL "
+                          "WHERE study_id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
+                       "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 ORDER BY number",
+    [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
+    [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
+
+    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
+    [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
+    [SQL_METRIC_INSERT] =
+        "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
+        "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
+    [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_CURVE] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
+                         "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps",
+
+    [SQL_CHECKPOINT_INSERT] = "INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
+    [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
+
+    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (trial_id, payload, created_ms) VALUES (?1, ?2, ?3)",
+};
+
+enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err)
+{
+    const char *text = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
+    int os = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
+    int primary = rc & 0xff;
+
+    if (primary == SQLITE_FULL ||
+        ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && (os == ENOSPC || os == EDQUOT)))
+        return FAIL(err, ST_IO,
+                    "%s: %s: the disk is full, nothing was half-written; free some space and run the command again",
+                    store->path, what);
+    switch (primary) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return FAIL(err, ST_BUSY, "%s: %s: another program kept the file locked for %d s (%s); close it and try again",
+                    store->path, what, STORE_BUSY_MS / 1000, text);
+    case SQLITE_CORRUPT:
+        return FAIL(err, ST_CORRUPT,
+                    "%s: %s: the store is damaged (%s); restore a copy, or save what is readable with "
+                    "'sqlite3 %s .recover | sqlite3 saved.db'",
+                    store->path, what, text, store->path);
+    case SQLITE_NOTADB:
+        return FAIL(err, ST_CORRUPT, "%s: %s: the file is not a Trawl store (%s); give another path to --store",
+                    store->path, what, text);
+    case SQLITE_NOMEM:
+        return FAIL(err, ST_NOMEM, "%s: %s: out of memory", store->path, what);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        return FAIL(
+            err, ST_IO,
+            "%s: %s: %s%s%s; check that the file and its directory exist, may be written and are on a local disk",
+            store->path, what, text, os != 0 ? ": " : "", os != 0 ? strerror(os) : "");
+    case SQLITE_TOOBIG:
+        return FAIL(err, ST_LIMIT, "%s: %s: a text is too long for the store (%s)", store->path, what, text);
+    default:
+        return FAIL(err, ST_INTERNAL, "%s: %s: %s (SQLite %d)", store->path, what, text, rc);
+    }
+}
+
+enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret_stmt, struct error *err)
+{
+    sqlite3_stmt **stmt = &store->stmts[id];
+
+    *ret_stmt = NULL;
+    if (*stmt == NULL) {
+        int rc = sqlite3_prepare_v3(store->db, store_sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+        /* The texts are right for our schema: when a table or column is missing the file is wrong. */
+        if ((rc & 0xff) == SQLITE_ERROR)
+            return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy",
+                        store->path, sqlite3_errmsg(store->db));
+        if (rc != SQLITE_OK)
+            return store_sql_fail(store, rc, "reading the tables", err);
+    }
+    sqlite3_reset(*stmt);
+    sqlite3_clear_bindings(*stmt);
+    *ret_stmt = *stmt;
+    return ST_OK;
+}
+
+enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what, struct error *err)
+{
+    int rc = sqlite3_step(stmt);
+
+    *ret_step = rc;
+    if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+        return ST_OK;
+    enum status status = store_sql_fail(store, rc, what, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
+enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct error *err)
+{
+    int step;
+    enum status rc = store_sql_step(store, stmt, &step, what, err);
+
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err)
+{
+    int rc = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return rc == SQLITE_OK ? ST_OK : store_sql_fail(store, rc, what, err);
+}
+
+enum status store_begin(struct store *store, const char *what, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (!store->writer)
+        return FAIL(err, ST_INTERNAL, "%s: %s: the store is open for reading only", store->path, what);
+    TRY(store_sql(store, SQL_BEGIN, &stmt, err));
+    return store_sql_run(store, stmt, what, err);
+}
+
+enum status store_end(struct store *store, enum status rc, const char *what, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (rc == ST_OK)
+        rc = store_sql(store, SQL_COMMIT, &stmt, err);
+    if (rc == ST_OK)
+        rc = store_sql_run(store, stmt, what, err);
+    /* SQLite itself rolls back on some failures (a full disk): only what is still open needs it. */
+    if (rc != ST_OK && !sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)
+{
+    if (text != NULL)
+        sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+void store_bind_time(sqlite3_stmt *stmt, int at, int64_t ms)
+{
+    if (ms != 0)
+        sqlite3_bind_int64(stmt, at, ms);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+    *ret_text = NULL;
+    if (text == NULL)
+        return sqlite3_column_type(stmt, at) == SQLITE_NULL ? ST_OK : ST_NOMEM;
+    *ret_text = mem_strdup(text);
+    return *ret_text != NULL ? ST_OK : ST_NOMEM;
+}
+
+double store_column_f64(sqlite3_stmt *stmt, int at)
+{
+    return sqlite3_column_type(stmt, at) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(stmt, at);
+}

@@ -1,0 +1,98 @@
+/* store_priv.h - what the files of store/ share: the connection, its cached statements, SQLite's failures as statuses.
+ *
+ * Binding and reading go through small helpers so that NULL text, NaN (kept as NULL) and "not yet" times (0, kept as
+ * NULL) mean the same everywhere. */
+#ifndef STORE_PRIV_H
+#define STORE_PRIV_H
+
+#include "store/store.h"
+
+#include <sqlite3.h>
+
+#define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: tells a store from any other SQLite file */
+#define STORE_BUSY_MS 10000
+
+/* One cached statement per connection for each; texts in sql.c. */
+enum store_sql {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_STUDY_INSERT,
+    SQL_STUDY_FIND,
+    SQL_STUDY_LIST,
+    SQL_STUDY_NAMES,
+    SQL_STUDY_LIMITS,
+    SQL_STUDY_COUNTS,
+    SQL_TRIAL_INSERT,
+    SQL_TRIAL_START,
+    SQL_TRIAL_FINISH,
+    SQL_TRIAL_REQUEUE,
+    SQL_TRIAL_LOSE,
+    SQL_TRIAL_LIST,
+    SQL_TRIAL_FIND,
+    SQL_TRIAL_BY_ID,
+    SQL_METRIC_NAME_INSERT,
+    SQL_METRIC_NAME_FIND,
+    SQL_METRIC_INSERT,
+    SQL_METRIC_DELETE,
+    SQL_METRIC_CURVE,
+    SQL_CHECKPOINT_INSERT,
+    SQL_CHECKPOINT_FIND,
+    SQL_CHECKPOINT_DELETE,
+    SQL_OUTBOX_INSERT,
+    SQL_COUNT
+};
+extern const char *const store_sql_text[SQL_COUNT];
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    char *lock_path; /* writer only */
+    int lock_fd; /* writer only, else -1; holds the flock */
+    bool writer;
+    sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
+};
+
+/* -- sql.c -- */
+/* The failure rc of doing `what` ("adding a trial") as a status with path, cause and what to do. */
+enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err);
+/* The statement, reset and with no values bound; borrowed. */
+enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret_stmt, struct error *err) MUST_USE;
+/* Runs a statement that gives no row. */
+enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct error *err) MUST_USE;
+/* SQLITE_ROW or SQLITE_DONE in *ret_step; after a failure the statement is reset. */
+enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what,
+                           struct error *err) MUST_USE;
+enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
+enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* refuses on a reader */
+/* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
+enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
+
+void store_bind_text(sqlite3_stmt *stmt, int at,
+                     const char *text); /* borrowed until the statement's reset; NULL: NULL */
+void store_bind_time(sqlite3_stmt *stmt, int at, int64_t ms); /* 0: NULL */
+enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text); /* owned copy; NULL: NULL */
+double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
+
+/* -- schema.c -- */
+/* New file: all migrations. Older: the missing ones. Newer: ST_VERSION. Not ours: ST_CORRUPT. Readers only check. */
+enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
+
+/* -- lock.c -- */
+enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
+void store_lock_drop(struct store *store); /* also of a store that has none */
+
+/* -- metric.c: parts of a transaction that the caller opened -- */
+enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
+                                struct error *err) MUST_USE;
+enum status store_outbox_insert(struct store *store, int64_t trial_id, const char *json, struct error *err) MUST_USE;
+enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
+                                    struct error *err) MUST_USE;
+/* Forgets curve and checkpoints of an earlier attempt. */
+enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+
+/* -- trial.c -- */
+/* Fills trial from the row with that id; ST_NOTFOUND. The caller frees it. */
+enum status store_trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial,
+                              struct error *err) MUST_USE;
+
+#endif

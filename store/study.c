@@ -1,0 +1,254 @@
+/* study.c - studies: created once, found by name, listed, counted. Only their limits ever change. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_NEAR_MAX 64 /* longer names are compared by their beginning */
+
+void study_free(struct study *study)
+{
+    if (study == NULL)
+        return;
+    mem_free(study->name);
+    mem_free(study->config);
+    mem_free(study->space);
+    mem_free(study->method);
+    mem_free(study->metric);
+    mem_free(study->program);
+    *study = (struct study){0};
+}
+
+void study_list_free(struct study *studies, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        study_free(&studies[i]);
+    mem_free(studies);
+}
+
+enum status store_study_create(struct store *store, struct study *study, struct error *err)
+{
+    static const char what[] = "adding the study";
+    sqlite3_stmt *stmt;
+    enum status rc;
+    int step;
+
+    if (study->name == NULL || study->name[0] == '\0')
+        return FAIL(err, ST_USAGE, "the study has no name; give one with --name");
+    int64_t now_ms = clock_utc_ms();
+    TRY(store_sql(store, SQL_STUDY_INSERT, &stmt, err));
+    TRY(store_begin(store, what, err));
+    store_bind_text(stmt, 1, study->name);
+    store_bind_text(stmt, 2, study->config);
+    store_bind_text(stmt, 3, study->space);
+    store_bind_text(stmt, 4, study->method);
+    store_bind_text(stmt, 5, study->metric);
+    store_bind_text(stmt, 6, study->maximize ? "maximize" : "minimize");
+    sqlite3_bind_int64(stmt, 7, study->seed);
+    sqlite3_bind_int64(stmt, 8, study->trials_max);
+    sqlite3_bind_double(stmt, 9, study->budget_s);
+    store_bind_text(stmt, 10, study->program);
+    sqlite3_bind_int64(stmt, 11, now_ms);
+    step = sqlite3_step(stmt);
+    if (step == SQLITE_CONSTRAINT_UNIQUE)
+        rc = FAIL(err, ST_EXISTS, "%s already has a study '%s'; go on with it by --resume %s or choose another --name",
+                  store->path, study->name, study->name);
+    else
+        rc = step == SQLITE_DONE ? ST_OK : store_sql_fail(store, step, what, err);
+    sqlite3_reset(stmt);
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    TRY(store_end(store, rc, what, err));
+    study->id = id;
+    study->created_ms = now_ms;
+    return ST_OK;
+}
+
+/* study is overwritten; whole or empty afterwards. */
+static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct study *study, struct error *err)
+{
+    enum status rc;
+
+    *study = (struct study){0};
+    study->id = sqlite3_column_int64(stmt, 0);
+    rc = store_column_text(stmt, 1, &study->name);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 2, &study->config);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 3, &study->space);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 4, &study->method);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 5, &study->metric);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 10, &study->program);
+    if (rc != ST_OK) {
+        study_free(study);
+        return FAIL(err, rc, "%s: out of memory while reading a study", store->path);
+    }
+    const char *direction = (const char *)sqlite3_column_text(stmt, 6);
+    study->maximize = direction == NULL || strcmp(direction, "minimize") != 0;
+    study->seed = sqlite3_column_int64(stmt, 7);
+    study->trials_max = sqlite3_column_int64(stmt, 8);
+    study->budget_s = sqlite3_column_double(stmt, 9);
+    study->created_ms = sqlite3_column_int64(stmt, 11);
+    return ST_OK;
+}
+
+/* Edit distance of the first NAME_NEAR_MAX bytes. */
+static size_t name_distance(const char *a, const char *b)
+{
+    size_t row[NAME_NEAR_MAX + 1];
+    size_t na = strnlen(a, NAME_NEAR_MAX), nb = strnlen(b, NAME_NEAR_MAX);
+
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+static enum status study_missing(struct store *store, const char *name, struct error *err)
+{
+    char nearest[NAME_NEAR_MAX * 2] = "", names[512] = "";
+    size_t best = SIZE_MAX, n = 0, used = 0;
+    int step;
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_STUDY_NAMES, &stmt, err));
+    for (;;) {
+        TRY(store_sql_step(store, stmt, &step, "listing the studies", err));
+        if (step != SQLITE_ROW)
+            break;
+        const char *found = (const char *)sqlite3_column_text(stmt, 0);
+        if (found == NULL)
+            continue;
+        size_t distance = name_distance(name, found);
+        if (distance < best) {
+            best = distance;
+            snprintf(nearest, sizeof nearest, "%s", found);
+        }
+        if (n < 8 && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", n > 0 ? ", " : "", found);
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (n == 0)
+        return FAIL(err, ST_NOTFOUND, "%s has no study '%s', and no other; start one with 'trawl sweep'", store->path,
+                    name);
+    if (best <= 1 + strlen(name) / 3)
+        return FAIL(err, ST_NOTFOUND, "%s has no study '%s'; did you mean '%s'? It has: %s%s", store->path, name,
+                    nearest, names, n > 8 ? ", ..." : "");
+    return FAIL(err, ST_NOTFOUND, "%s has no study '%s'; it has: %s%s", store->path, name, names, n > 8 ? ", ..." : "");
+}
+
+enum status store_study_find(struct store *store, const char *name, struct study *ret_study, struct error *err)
+{
+    sqlite3_stmt *stmt;
+    enum status rc;
+    int step;
+
+    *ret_study = (struct study){0};
+    TRY(store_sql(store, SQL_STUDY_FIND, &stmt, err));
+    store_bind_text(stmt, 1, name);
+    TRY(store_sql_step(store, stmt, &step, "reading the study", err));
+    rc = step == SQLITE_ROW ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
+    sqlite3_reset(stmt);
+    return rc == ST_NOTFOUND ? study_missing(store, name, err) : rc;
+}
+
+enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s,
+                                   struct error *err)
+{
+    static const char what[] = "setting the study's limits";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_sql(store, SQL_STUDY_LIMITS, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, trials_max);
+    sqlite3_bind_double(stmt, 3, budget_s);
+    rc = store_sql_run(store, stmt, what, err);
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)
+{
+    struct study *studies = NULL;
+    size_t n = 0, cap = 0;
+    enum status rc = ST_OK;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_studies = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_STUDY_LIST, &stmt, err));
+    while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == SQLITE_ROW) {
+        if (n == cap) {
+            struct study *grown = mem_grow(studies, cap, cap > 0 ? cap * 2 : 16, sizeof *studies);
+            if (grown == NULL) {
+                rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the studies", store->path);
+                break;
+            }
+            studies = grown;
+            cap = cap > 0 ? cap * 2 : 16;
+        }
+        rc = read_study(store, stmt, &studies[n], err);
+        if (rc != ST_OK)
+            break;
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        study_list_free(studies, n);
+        return rc;
+    }
+    *ret_studies = studies;
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
+                               struct error *err)
+{
+    struct study_counts counts = {.best_score = NAN};
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_counts = counts;
+    TRY(store_sql(store, SQL_STUDY_COUNTS, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study->id);
+    while ((rc = store_sql_step(store, stmt, &step, "counting the trials", err)) == ST_OK && step == SQLITE_ROW) {
+        const char *word = (const char *)sqlite3_column_text(stmt, 0);
+        for (int state = 0; word != NULL && state < TRIAL_STATES; state++) {
+            if (strcmp(word, trial_state_name((enum trial_state)state)) != 0)
+                continue;
+            counts.n[state] = sqlite3_column_int64(stmt, 1);
+            if (state == TRIAL_DONE)
+                counts.best_score = store_column_f64(stmt, study->maximize ? 2 : 3);
+            counts.cost_s += sqlite3_column_double(stmt, 4);
+        }
+    }
+    sqlite3_reset(stmt);
+    if (rc == ST_OK)
+        *ret_counts = counts;
+    return rc;
+}

@@ -1,0 +1,310 @@
+/* trial.c - trials and their states.
+ *
+ *   queued -> running -> done | stopped | failed      final, never changed again
+ *      |         |-----> lost ------> running         (started again)
+ *      |         '-----> queued                       (recovery at start-up)
+ *      '---------------> done | stopped | failed | lost
+ *
+ * Invariants: (1) a change of state is one UPDATE whose WHERE names the states it may come from; (2) result, last
+ * points, checkpoint and outbox row of a finish are one transaction; (3) number counts 0, 1, 2, ... in its study. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const state_names[TRIAL_STATES] = {"queued", "running", "done", "stopped", "failed", "lost"};
+
+const char *trial_state_name(enum trial_state state)
+{
+    return (unsigned)state < TRIAL_STATES ? state_names[state] : "unknown";
+}
+
+void trial_free(struct trial *trial)
+{
+    if (trial == NULL)
+        return;
+    mem_free(trial->params);
+    mem_free(trial->config);
+    mem_free(trial->origin);
+    mem_free(trial->device);
+    mem_free(trial->reason);
+    *trial = (struct trial){0};
+}
+
+void trial_list_free(struct trial *trials, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        trial_free(&trials[i]);
+    mem_free(trials);
+}
+
+/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c. */
+static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct trial *trial, struct error *err)
+{
+    const struct {
+        int column;
+        char **text;
+    } texts[] = {
+        {4, &trial->params}, {5, &trial->config}, {6, &trial->origin}, {9, &trial->device}, {15, &trial->reason}};
+    enum status rc = ST_OK;
+    int state = 0;
+
+    *trial = (struct trial){0};
+    const char *word = (const char *)sqlite3_column_text(stmt, 3);
+    while (state < TRIAL_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
+        state++;
+    if (state == TRIAL_STATES)
+        return FAIL(err, ST_CORRUPT, "%s: trial %lld has the unknown state '%s'; restore a copy", store->path,
+                    (long long)sqlite3_column_int64(stmt, 2), word != NULL ? word : "");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rc == ST_OK; i++)
+        rc = store_column_text(stmt, texts[i].column, texts[i].text);
+    if (rc != ST_OK) {
+        trial_free(trial);
+        return FAIL(err, rc, "%s: out of memory while reading a trial", store->path);
+    }
+    trial->id = sqlite3_column_int64(stmt, 0);
+    trial->study_id = sqlite3_column_int64(stmt, 1);
+    trial->number = sqlite3_column_int64(stmt, 2);
+    trial->state = (enum trial_state)state;
+    trial->seed = sqlite3_column_int64(stmt, 7);
+    trial->attempt = sqlite3_column_int64(stmt, 8);
+    trial->score = store_column_f64(stmt, 10);
+    trial->perf = store_column_f64(stmt, 11);
+    trial->cost_s = store_column_f64(stmt, 12);
+    trial->device_s = store_column_f64(stmt, 13);
+    trial->env_steps = sqlite3_column_int64(stmt, 14);
+    trial->created_ms = sqlite3_column_int64(stmt, 16);
+    trial->started_ms = sqlite3_column_int64(stmt, 17); /* NULL reads as 0 */
+    trial->finished_ms = sqlite3_column_int64(stmt, 18);
+    return ST_OK;
+}
+
+enum status store_trial_create(struct store *store, struct trial *trial, struct error *err)
+{
+    static const char what[] = "adding a trial";
+    int64_t now_ms = clock_utc_ms(), id = 0, number = 0;
+    sqlite3_stmt *stmt;
+    enum status rc;
+    int step;
+
+    TRY(store_sql(store, SQL_TRIAL_INSERT, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, trial->study_id);
+    store_bind_text(stmt, 2, trial->params);
+    store_bind_text(stmt, 3, trial->config);
+    store_bind_text(stmt, 4, trial->origin);
+    sqlite3_bind_int64(stmt, 5, trial->seed);
+    sqlite3_bind_int64(stmt, 6, now_ms);
+    rc = store_sql_step(store, stmt, &step, what, err);
+    if (rc == ST_OK) {
+        id = sqlite3_column_int64(stmt, 0);
+        number = sqlite3_column_int64(stmt, 1);
+    }
+    sqlite3_reset(stmt);
+    TRY(store_end(store, rc, what, err));
+    trial->id = id;
+    trial->number = number;
+    trial->state = TRIAL_QUEUED;
+    trial->attempt = 0;
+    trial->created_ms = now_ms;
+    return ST_OK;
+}
+
+enum status store_trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
+{
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_trial = (struct trial){0};
+    TRY(store_sql(store, SQL_TRIAL_BY_ID, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
+    rc = step == SQLITE_ROW ? read_trial(store, stmt, ret_trial, err)
+                            : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+/* Why an UPDATE of a trial's state touched no row: it is not there, or in a state that forbids it. */
+static enum status not_allowed(struct store *store, int64_t trial_id, const char *verb, struct error *err)
+{
+    struct trial trial;
+
+    TRY(store_trial_by_id(store, trial_id, &trial, err));
+    enum status rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already and cannot be %s", store->path,
+                          (long long)trial.number, trial_state_name(trial.state), verb);
+    trial_free(&trial);
+    return rc;
+}
+
+enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, struct error *err)
+{
+    static const char what[] = "starting a trial";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_sql(store, SQL_TRIAL_START, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    store_bind_text(stmt, 2, device);
+    sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+    rc = store_sql_run(store, stmt, what, err);
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        rc = not_allowed(store, trial_id, "started", err);
+    if (rc == ST_OK)
+        rc = store_attempt_clear(store, trial_id, err);
+    return store_end(store, rc, what, err);
+}
+
+static bool same_f64(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* The trial is not open any more: fine when it holds this very result. */
+static enum status finish_again(struct store *store, int64_t trial_id, const struct trial_result *result,
+                                struct error *err)
+{
+    struct trial trial;
+    char *checkpoint = NULL;
+    enum status rc;
+
+    TRY(store_trial_by_id(store, trial_id, &trial, err));
+    rc = store_checkpoint_path(store, trial_id, &checkpoint, err);
+    if (rc == ST_OK && !(trial.state == result->state && same_f64(trial.score, result->score) &&
+                         same_f64(trial.perf, result->perf) && same_f64(trial.cost_s, result->cost_s) &&
+                         same_f64(trial.device_s, result->device_s) && trial.env_steps == result->env_steps &&
+                         same_text(trial.reason, result->reason) && same_text(checkpoint, result->checkpoint_path)))
+        rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already, a second and different result (%s) was dropped",
+                  store->path, (long long)trial.number, trial_state_name(trial.state), trial_state_name(result->state));
+    mem_free(checkpoint);
+    trial_free(&trial);
+    return rc;
+}
+
+static enum status check_result(const struct store *store, const struct trial_result *result, struct error *err)
+{
+    if (result->state == TRIAL_QUEUED || result->state == TRIAL_RUNNING || (unsigned)result->state >= TRIAL_STATES)
+        return FAIL(err, ST_INTERNAL, "%s: a trial cannot end as %s", store->path, trial_state_name(result->state));
+    if (result->state == TRIAL_DONE && !(isfinite(result->score) && isfinite(result->cost_s)))
+        return FAIL(err, ST_NUMERIC,
+                    "%s: a done trial needs a finite score and cost, not %g and %g; record it as failed", store->path,
+                    result->score, result->cost_s);
+    return ST_OK;
+}
+
+enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
+                               const char *outbox_json, struct error *err)
+{
+    static const char what[] = "recording a result";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(check_result(store, result, err));
+    TRY(store_sql(store, SQL_TRIAL_FINISH, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    store_bind_text(stmt, 2, trial_state_name(result->state));
+    sqlite3_bind_double(stmt, 3, result->score); /* NaN is kept as NULL */
+    sqlite3_bind_double(stmt, 4, result->perf);
+    sqlite3_bind_double(stmt, 5, result->cost_s);
+    sqlite3_bind_double(stmt, 6, result->device_s);
+    sqlite3_bind_int64(stmt, 7, result->env_steps);
+    store_bind_text(stmt, 8, result->reason);
+    sqlite3_bind_int64(stmt, 9, clock_utc_ms());
+    rc = store_sql_run(store, stmt, what, err);
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        return store_end(store, finish_again(store, trial_id, result, err), what, err);
+    if (rc == ST_OK)
+        rc = store_metric_insert(store, trial_id, result->points, result->n_points, err);
+    if (rc == ST_OK && result->checkpoint_path != NULL)
+        rc = store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err);
+    if (rc == ST_OK && outbox_json != NULL)
+        rc = store_outbox_insert(store, trial_id, outbox_json, err);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n, struct error *err)
+{
+    static const char what[] = "recovering interrupted trials";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    *ret_n = 0;
+    TRY(store_sql(store, requeue ? SQL_TRIAL_REQUEUE : SQL_TRIAL_LOSE, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    if (!requeue)
+        sqlite3_bind_int64(stmt, 2, clock_utc_ms());
+    rc = store_sql_run(store, stmt, what, err);
+    int64_t n = sqlite3_changes(store->db);
+    TRY(store_end(store, rc, what, err));
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
+                             struct error *err)
+{
+    struct trial *trials = NULL;
+    size_t n = 0, cap = 0;
+    enum status rc = ST_OK;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_trials = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
+        if (n == cap) {
+            struct trial *grown = mem_grow(trials, cap, cap > 0 ? cap * 2 : 64, sizeof *trials);
+            if (grown == NULL) {
+                rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the trials", store->path);
+                break;
+            }
+            trials = grown;
+            cap = cap > 0 ? cap * 2 : 64;
+        }
+        rc = read_trial(store, stmt, &trials[n], err);
+        if (rc != ST_OK)
+            break;
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        trial_list_free(trials, n);
+        return rc;
+    }
+    *ret_trials = trials;
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
+                             struct error *err)
+{
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_trial = (struct trial){0};
+    TRY(store_sql(store, SQL_TRIAL_FIND, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, number);
+    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
+    rc = step == SQLITE_ROW ? read_trial(store, stmt, ret_trial, err)
+                            : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
+                                   store->path, (long long)number);
+    sqlite3_reset(stmt);
+    return rc;
+}

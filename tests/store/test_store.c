@@ -1,0 +1,358 @@
+/* test_store.c - what goes in comes out, and trials change state only where they may. */
+#include "store_test.h"
+
+#include <math.h>
+
+#include <sqlite3.h>
+
+#include "base/mem.h"
+
+static void studies_round_trip(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct study found, *list;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    assert_string_equal(store_path(store), place->path);
+    struct study a = study_make(store, "breakout small"),
+                 b = study_make(store, "w\xc3\xa4hlt \"quoted\"; DROP TABLE study");
+    assert_true(a.id != b.id && a.created_ms > 1700000000000);
+    OK(store_study_find(store, b.name, &found, err));
+    assert_int_equal(found.id, b.id);
+    assert_string_equal(found.name, b.name);
+    assert_string_equal(found.config, b.config);
+    assert_string_equal(found.space, b.space);
+    assert_string_equal(found.method, b.method);
+    assert_string_equal(found.metric, b.metric);
+    assert_string_equal(found.program, b.program);
+    assert_true(found.maximize);
+    assert_int_equal(found.seed, 7);
+    assert_int_equal(found.trials_max, 24);
+    assert_true(found.budget_s == 3600.0);
+    assert_int_equal(found.created_ms, b.created_ms);
+    study_free(&found);
+    study_free(&found); /* twice is fine */
+
+    REFUSED(store_study_create(store, &a, err), ST_EXISTS, "--resume breakout small");
+    REFUSED(store_study_find(store, "breakot small", &found, err), ST_NOTFOUND, "did you mean 'breakout small'");
+    REFUSED(store_study_find(store, "zzzzzzzzzz", &found, err), ST_NOTFOUND, "it has: ");
+    OK(store_study_set_limits(store, a.id, 100, 0.0, err));
+    REFUSED(store_study_set_limits(store, 99, 100, 0.0, err), ST_NOTFOUND, "99");
+    OK(store_study_list(store, &list, &n, err));
+    assert_int_equal(n, 2);
+    assert_int_equal(list[0].trials_max, 100);
+    assert_string_equal(list[1].name, b.name);
+    study_list_free(list, n);
+    store_close(store);
+}
+
+static void trial_round_trip(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct trial t, *list;
+    size_t n;
+    char *path;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s"), other = study_make(store, "o");
+    struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), c = trial_make(store, other.id);
+    assert_int_equal(a.number, 0);
+    assert_int_equal(b.number, 1);
+    assert_int_equal(c.number, 0);
+
+    OK(store_trial_find(store, study.id, 1, &t, err));
+    assert_int_equal(t.id, b.id);
+    assert_int_equal(t.state, TRIAL_QUEUED);
+    assert_int_equal(t.attempt, 0);
+    assert_true(isnan(t.score) && isnan(t.perf) && isnan(t.cost_s) && isnan(t.device_s));
+    assert_null(t.device);
+    assert_null(t.reason);
+    assert_true(t.started_ms == 0 && t.finished_ms == 0 && t.created_ms == b.created_ms);
+    trial_free(&t);
+
+    OK(store_trial_start(store, b.id, "cpu:2", err));
+    struct trial_result result = result_make(0.1 + 0.2, INFINITY);
+    REFUSED(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");
+    result.cost_s = 1.5;
+    result.perf = INFINITY;
+    result.device_s = NAN;
+    result.checkpoint_path = "runs/1.ckpt";
+    OK(store_trial_finish(store, b.id, &result, "{\"event\":\"finish\"}", err));
+    OK(store_trial_list(store, study.id, &list, &n, err));
+    assert_int_equal(n, 2);
+    t = list[1];
+    assert_int_equal(t.state, TRIAL_DONE);
+    assert_string_equal(t.params, b.params);
+    assert_string_equal(t.config, b.config);
+    assert_string_equal(t.origin, "sobol");
+    assert_string_equal(t.device, "cpu:2");
+    assert_true(t.score == 0.1 + 0.2 && t.cost_s == 1.5 && isinf(t.perf) && isnan(t.device_s));
+    assert_int_equal(t.env_steps, 4096);
+    assert_int_equal(t.seed, 11);
+    assert_int_equal(t.attempt, 1);
+    assert_true(t.started_ms >= t.created_ms && t.finished_ms >= t.started_ms);
+    trial_list_free(list, n);
+    OK(store_checkpoint_path(store, b.id, &path, err));
+    assert_string_equal(path, "runs/1.ckpt");
+    mem_free(path);
+    OK(store_checkpoint_path(store, a.id, &path, err));
+    assert_null(path);
+    REFUSED(store_trial_find(store, study.id, 2, &t, err), ST_NOTFOUND, "no trial 2");
+    OK(store_check(store, err));
+    store_close(store);
+}
+
+static void metrics_keep_nan_and_inf(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct curve_point *curve;
+    size_t n;
+    const struct metric_point points[] = {
+        {200, 2.0, "loss", NAN}, {100, 1.0, "loss", 0.5}, {300, 3.0, "loss", -INFINITY}, {100, 1.0, "train/lr", 1e-3}};
+    const struct metric_point last = {400, 4.0, "loss", INFINITY}, again = {100, 1.5, "loss", 0.25};
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    REFUSED(store_metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
+    OK(store_trial_start(store, t.id, "cpu", err));
+    OK(store_metrics_add(store, t.id, points, 4, "{}", err));
+    OK(store_metrics_add(store, t.id, &again, 1, NULL, err));
+    OK(store_metrics_add(store, t.id, NULL, 0, NULL, err));
+    struct trial_result result = result_make(1, 1);
+    result.points = &last;
+    result.n_points = 1;
+    OK(store_trial_finish(store, t.id, &result, NULL, err));
+    REFUSED(store_metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
+    REFUSED(store_metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
+
+    OK(store_curve(store, t.id, "loss", &curve, &n, err));
+    assert_int_equal(n, 4);
+    assert_true(curve[0].env_steps == 100 && curve[0].value == 0.25 && curve[0].wall_s == 1.5);
+    assert_true(curve[1].env_steps == 200 && isnan(curve[1].value));
+    assert_true(curve[2].value == -INFINITY && curve[3].value == INFINITY);
+    mem_free(curve);
+    OK(store_curve(store, t.id, "unheard of", &curve, &n, err));
+    assert_true(curve == NULL && n == 0);
+    store_close(store);
+}
+
+static void a_finished_trial_never_changes(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct trial before, after;
+    int64_t n;
+    const enum trial_state ends[] = {TRIAL_DONE, TRIAL_STOPPED, TRIAL_FAILED};
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    for (int i = 0; i < 3; i++) {
+        struct trial t = trial_make(store, study.id);
+        struct trial_result result = result_make(2.0, 3.0), changed;
+        result.state = ends[i];
+        result.perf = NAN;
+        result.reason = ends[i] == TRIAL_DONE ? NULL : "why";
+        OK(store_trial_start(store, t.id, "cpu", err));
+        OK(store_trial_finish(store, t.id, &result, NULL, err));
+        OK(store_trial_find(store, study.id, i, &before, err));
+        OK(store_trial_finish(store, t.id, &result, NULL, err)); /* the same news twice is fine */
+        changed = result;
+        changed.score = 2.5;
+        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        changed = result;
+        changed.reason = "another";
+        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        changed = result;
+        changed.state = TRIAL_LOST;
+        REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
+        REFUSED(store_trial_start(store, t.id, "cpu", err), ST_EXISTS, trial_state_name(ends[i]));
+        OK(store_trials_recover(store, study.id, true, &n, err));
+        assert_int_equal(n, 0);
+        OK(store_trial_find(store, study.id, i, &after, err));
+        assert_true(after.state == before.state && after.score == before.score &&
+                    after.finished_ms == before.finished_ms && after.attempt == 1);
+        trial_free(&before);
+        trial_free(&after);
+    }
+    /* Nor behind the program's back. */
+    sqlite3 *db;
+    char *text = NULL;
+    assert_int_equal(sqlite3_open(place->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE trial SET score = 9 WHERE number = 0", NULL, NULL, &text),
+                     SQLITE_CONSTRAINT);
+    assert_non_null(strstr(text, "never changes"));
+    sqlite3_free(text);
+    sqlite3_close(db);
+
+    struct trial t = trial_make(store, study.id);
+    struct trial_result result = {.state = TRIAL_RUNNING};
+    REFUSED(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
+    REFUSED(store_trial_start(store, 12345, "cpu", err), ST_NOTFOUND, "12345");
+    store_close(store);
+}
+
+static void recovery_requeues_or_loses(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct trial t;
+    struct curve_point *curve;
+    struct study_counts counts;
+    size_t n_points;
+    int64_t n;
+    const struct metric_point point = {10, 0.1, "loss", 1.0};
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s"), other = study_make(store, "o");
+    struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), c = trial_make(store, other.id);
+    OK(store_trial_start(store, a.id, "cpu", err));
+    OK(store_trial_start(store, c.id, "cpu", err));
+    REFUSED(store_trial_start(store, a.id, "cpu", err), ST_EXISTS, "running");
+    OK(store_metrics_add(store, a.id, &point, 1, NULL, err));
+    store_close(store);
+
+    OK(store_open_writer(&store, place->path, err));
+    OK(store_trials_recover(store, study.id, true, &n, err));
+    assert_int_equal(n, 1);
+    OK(store_trial_find(store, study.id, 0, &t, err));
+    assert_true(t.state == TRIAL_QUEUED && t.attempt == 1 && t.started_ms == 0 && t.device == NULL);
+    trial_free(&t);
+    OK(store_trial_start(store, a.id, "cpu", err)); /* the second attempt starts with an empty curve */
+    OK(store_curve(store, a.id, "loss", &curve, &n_points, err));
+    assert_int_equal(n_points, 0);
+    OK(store_trials_recover(store, study.id, false, &n, err));
+    assert_int_equal(n, 1);
+    OK(store_trial_find(store, study.id, 0, &t, err));
+    assert_true(t.state == TRIAL_LOST && t.attempt == 2 && t.reason != NULL && t.finished_ms > 0);
+    trial_free(&t);
+    OK(store_trial_start(store, a.id, "cpu", err));
+    OK(store_trial_find(store, study.id, 0, &t, err));
+    assert_true(t.state == TRIAL_RUNNING && t.attempt == 3 && t.reason == NULL && t.finished_ms == 0);
+    trial_free(&t);
+    struct trial_result result = {
+        .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 2, .device_s = NAN, .reason = "never started"};
+    OK(store_trial_finish(store, b.id, &result, NULL, err)); /* straight from the queue */
+    OK(store_study_counts(store, &study, &counts, err));
+    assert_true(counts.n[TRIAL_RUNNING] == 1 && counts.n[TRIAL_FAILED] == 1 && counts.n[TRIAL_QUEUED] == 0);
+    assert_true(isnan(counts.best_score) && counts.cost_s == 2.0);
+    OK(store_study_counts(store, &other, &counts, err));
+    assert_int_equal(counts.n[TRIAL_RUNNING], 1); /* the other study was left alone */
+    store_close(store);
+}
+
+static void counts_follow_the_direction(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct study_counts counts;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study up = study_make(store, "up"), down = up;
+    down.name = "down";
+    down.maximize = false;
+    OK(store_study_create(store, &down, err));
+    for (int i = 0; i < 6; i++) {
+        struct study *study = i % 2 == 0 ? &up : &down;
+        struct trial t = trial_make(store, study->id);
+        struct trial_result result = result_make(i - 2.5, 1.0);
+        OK(store_trial_start(store, t.id, "cpu", err));
+        OK(store_trial_finish(store, t.id, &result, NULL, err));
+    }
+    OK(store_study_counts(store, &up, &counts, err));
+    assert_true(counts.n[TRIAL_DONE] == 3 && counts.best_score == 1.5 && counts.cost_s == 3.0);
+    OK(store_study_counts(store, &down, &counts, err));
+    assert_true(counts.n[TRIAL_DONE] == 3 && counts.best_score == -1.5);
+    struct study found;
+    OK(store_study_find(store, "down", &found, err));
+    assert_false(found.maximize);
+    study_free(&found);
+    store_close(store);
+}
+
+/* People open the file with the sqlite3 shell; the outbox waits for the trackers. */
+static void tables_are_readable(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    struct trial_result result = result_make(0.75, 1.25);
+    OK(store_trial_start(store, t.id, "cpu", err));
+    OK(store_metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
+    OK(store_trial_finish(store, t.id, &result, "{\"n\":2}", err));
+    REFUSED(store_metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
+    assert_int_equal(sqlite3_open_v2(place->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT number, state, json_extract(params, '$.\"train.learning_rate\"'), score, cost_s, "
+                           "env_steps, seed, reason FROM trial",
+                           -1, &stmt, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 1), "done");
+    assert_true(sqlite3_column_double(stmt, 2) == 0.01 && sqlite3_column_double(stmt, 3) == 0.75);
+    sqlite3_finalize(stmt);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "SELECT group_concat(payload, ' ') FROM (SELECT payload FROM outbox ORDER BY id)", -1,
+                           &stmt, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 0), "{\"n\":1} {\"n\":2}");
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    store_close(store);
+}
+
+static void ten_thousand_trials(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct trial *list;
+    struct study_counts counts;
+    size_t n;
+    sqlite3 *db;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    assert_int_equal(sqlite3_open(place->path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(
+            db,
+            "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) "
+            "INSERT INTO trial (study_id, number, state, params, score, cost_s, seed, origin, created_ms, config) "
+            "SELECT 1, i, 'done', '{\"a\":1}', i, 2.0, i, 'sobol', 1, hex(zeroblob(800)) FROM n",
+            NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    OK(store_trial_list(store, study.id, &list, &n, err));
+    assert_int_equal(n, 10000);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(list[i].number, i);
+    trial_list_free(list, n);
+    OK(store_study_counts(store, &study, &counts, err));
+    assert_true(counts.n[TRIAL_DONE] == 10000 && counts.best_score == 9999 && counts.cost_s == 20000);
+    struct trial t = trial_make(store, study.id);
+    assert_int_equal(t.number, 10000);
+    store_close(store);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+    const struct CMUnitTest tests[] = {
+        CASE(studies_round_trip),         CASE(trial_round_trip),
+        CASE(metrics_keep_nan_and_inf),   CASE(a_finished_trial_never_changes),
+        CASE(recovery_requeues_or_loses), CASE(counts_follow_the_direction),
+        CASE(tables_are_readable),        CASE(ten_thousand_trials),
+    };
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
