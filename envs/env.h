@@ -5,14 +5,20 @@
  * lies in its state. It declares
  *   struct NAME_settings   read-only options of the batch (doubles, int64_t, bool: filled from its option table)
  *   struct NAME_state      one instance, fixed size, plain bytes: copying it saves it; begins with nothing special
+ *                          but a member `struct rng rng`
+ *   NAME_shape(settings, ret_shape)                    sizes of its tensors; cannot fail within the options' ranges
  *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
  *   NAME_observe(settings, state, agent, obs)          obs (obs_size) f32
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
- * and registers itself in envs/registry.c (host; its option table, shape and batch loop) and in kernels/cuda.
+ * and registers itself in envs/registry.c (host: its option table and one line) and in kernels/cuda. Actions outside
+ * their head's range must do no harm (they count as some legal choice).
  *
- * The batch loop, not the game, handles the ends of episodes: when a step sets ended (or truncated) it keeps the last
- * observation of truncated agents, adds the episode to the log, resets and observes the new episode. */
+ * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
+ * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
+ *
+ * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are compiled
+ * without contraction to fused multiply-add: a batch has the same bytes on host and device. */
 #ifndef ENVS_ENV_H
 #define ENVS_ENV_H
 
@@ -57,6 +63,17 @@ struct env_step {
     bool truncated;  /* cut by a time limit: trunc = 1 for every agent; never together with ended */
     /* Valid when ended or truncated, for the log (mean over agents for multi-agent games). */
     float score, perf;
+};
+
+/* One step's tensors, agent-major, owned by the caller. A = n_envs * n_agents. */
+struct env_io {
+    const int32_t *actions; /* (A, n_heads) */
+    float *rewards;         /* (A) unclipped */
+    uint8_t *terms;         /* (A) 0/1 */
+    uint8_t *truncs;        /* (A) 0/1, never 1 where terms is 1 */
+    float *obs;             /* (A, obs_size) after the step; of the new episode where one ended */
+    float *final_obs;       /* (A, obs_size) last observation of the old episode, only where truncs is 1; or NULL */
+    uint8_t *mask;          /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
 };
 
 #endif

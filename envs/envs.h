@@ -16,17 +16,6 @@ struct env_default {
     const char *key, *value;
 };
 
-/* One step's tensors, agent-major, owned by the caller. A = n_envs * n_agents. */
-struct env_io {
-    const int32_t *actions; /* (A, n_heads) */
-    float *rewards;         /* (A) unclipped */
-    uint8_t *terms;         /* (A) 0/1 */
-    uint8_t *truncs;        /* (A) 0/1, never 1 where terms is 1 */
-    float *obs;             /* (A, obs_size) after the step; of the new episode where one ended */
-    float *final_obs;       /* (A, obs_size) last observation of the old episode; rows written only where truncs is 1 */
-    uint8_t *mask;          /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
-};
-
 struct env_def {
     uint32_t api_version; /* ENV_API_VERSION; a mismatch is refused by env_batch_create */
     const char *name;

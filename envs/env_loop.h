@@ -1,0 +1,161 @@
+/* env_loop.h - what a batch does with one instance of a game, the same code on host and device. (public)
+ * A template: include it once per game, after the game's header:
+ *   #define ENV_GAME breakout
+ *   #include "envs/env_loop.h"        (a game with a mask defines ENV_GAME_HAS_MASK as well)
+ * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
+ * instances, and a batch kernel calls one of these for every index. Everything is per instance: nothing is shared, so
+ * the result does not depend on the order or the number of threads.
+ *
+ * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
+ * observation and mask of what the next decision sees. */
+#include "envs/env.h"
+#ifndef __CUDACC__
+#include <stddef.h>
+
+#include "base/status.h"
+#endif
+
+#define LOOP_PASTE_(a, b) a##b
+#define LOOP_PASTE(a, b) LOOP_PASTE_(a, b)
+#define LOOP(suffix) LOOP_PASTE(ENV_GAME, suffix)
+
+#ifndef ENVS_ENV_LOOP_H
+#define ENVS_ENV_LOOP_H
+
+/* The episode that is running. */
+struct env_track {
+    double ep_return; /* sum of rewards, mean over agents */
+    double ep_length; /* decisions so far */
+};
+
+ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, float score, float perf)
+{
+    log->episodes += 1.0;
+    log->score += (double)score;
+    log->perf += (double)perf;
+    log->ep_return += track->ep_return;
+    log->ep_length += track->ep_length;
+}
+
+#endif
+
+struct LOOP(_instance) {
+    struct LOOP(_state) state; /* first: a pointer to the instance is one to its state */
+    struct env_track track;
+};
+
+ENV_FN void LOOP(_instance_begin)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it)
+{
+    it->track.ep_return = 0.0;
+    it->track.ep_length = 0.0;
+    LOOP(_reset)(settings, &it->state);
+}
+
+/* First episode of instance i of a batch whose stream is root. */
+ENV_FN void LOOP(_instance_reset)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it, struct rng root,
+                                  uint64_t i)
+{
+    it->state.rng = rng_split(root, i);
+    LOOP(_instance_begin)(settings, it);
+}
+
+/* obs: the batch's tensor (A, obs_size), mask: (A, sum of head_sizes) or NULL. */
+ENV_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
+                                    float *obs, uint8_t *mask, uint64_t i)
+{
+    struct env_shape shape;
+    LOOP(_shape)(settings, &shape);
+    float *rows = obs + i * (uint64_t)shape.n_agents * (uint64_t)shape.obs_size;
+    for (int a = 0; a < shape.n_agents; a++)
+        LOOP(_observe)(settings, &it->state, a, rows + (uint64_t)a * (uint64_t)shape.obs_size);
+#ifdef ENV_GAME_HAS_MASK
+    uint64_t width = 0;
+    for (int h = 0; h < shape.n_heads; h++)
+        width += (uint64_t)shape.head_sizes[h];
+    for (int a = 0; a < shape.n_agents; a++)
+        LOOP(_mask)(settings, &it->state, a, mask + (i * (uint64_t)shape.n_agents + (uint64_t)a) * width);
+#else
+    (void)mask;
+#endif
+}
+
+/* io: the batch's tensors; only the rows of instance i are touched. */
+ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
+                                 struct env_log *log, const struct env_io *io, uint64_t i)
+{
+    struct env_shape shape;
+    LOOP(_shape)(settings, &shape);
+    const uint64_t agents = (uint64_t)shape.n_agents, first = i * agents;
+
+    struct env_step step;
+    step.rewards = io->rewards + first;
+    step.ended = false;
+    step.truncated = false;
+    step.score = 0.0f;
+    step.perf = 0.0f;
+    LOOP(_step)(settings, &it->state, io->actions + first * (uint64_t)shape.n_heads, &step);
+
+    double sum = 0.0;
+    for (uint64_t a = 0; a < agents; a++) {
+        sum += (double)step.rewards[a];
+        io->terms[first + a] = step.ended;
+        io->truncs[first + a] = step.truncated;
+    }
+    it->track.ep_return += agents == 1 ? sum : sum / (double)agents;
+    it->track.ep_length += 1.0;
+
+    if (step.ended || step.truncated) {
+        if (step.truncated && io->final_obs) {
+            float *rows = io->final_obs + first * (uint64_t)shape.obs_size;
+            for (uint64_t a = 0; a < agents; a++)
+                LOOP(_observe)(settings, &it->state, (int)a, rows + a * (uint64_t)shape.obs_size);
+        }
+        env_log_add(log, &it->track, step.score, step.perf);
+        LOOP(_instance_begin)(settings, it);
+    }
+    LOOP(_instance_observe)(settings, it, io->obs, io->mask, i);
+}
+
+#ifndef __CUDACC__
+/* The host's batch loops, as struct env_def wants them. Settings and tensor pointers are copied to locals: the compiler
+ * then knows that no write to a tensor changes them. */
+static void LOOP(_reset_range)(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
+    struct LOOP(_instance) *instances = states;
+    for (size_t i = from; i < to; i++)
+        LOOP(_instance_reset)(&own, &instances[i], root, i);
+}
+
+static void LOOP(_observe_range)(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from,
+                                 size_t to)
+{
+    const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
+    const struct LOOP(_instance) *instances = states;
+    for (size_t i = from; i < to; i++)
+        LOOP(_instance_observe)(&own, &instances[i], obs, mask, i);
+}
+
+static void LOOP(_step_range)(const void *settings, void *states, struct env_log *logs, const struct env_io *io,
+                              size_t from, size_t to)
+{
+    const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
+    const struct env_io own_io = *io;
+    struct LOOP(_instance) *instances = states;
+    for (size_t i = from; i < to; i++)
+        LOOP(_instance_step)(&own, &instances[i], &logs[i], &own_io, i);
+}
+
+static enum status LOOP(_check_shape)(const void *settings, struct env_shape *ret_shape, struct error *err)
+{
+    (void)err;
+    LOOP(_shape)(settings, ret_shape);
+    return ST_OK;
+}
+#endif
+
+#undef LOOP
+#undef LOOP_PASTE
+#undef LOOP_PASTE_
+#undef ENV_GAME
+#undef ENV_GAME_HAS_MASK

@@ -1,0 +1,33 @@
+/* env_math.h - sine and cosine for games, the same bits on host and device. (public: used by the game headers)
+ * libm and CUDA round the last bit differently, and a cart-pole doubles such a difference every nine steps. These
+ * polynomials use only IEEE + and *, so wherever contraction to fused multiply-add is off (envs/meson.build says so
+ * for the host, -fmad=false for nvcc) every compiler gives the same result. */
+#ifndef ENVS_ENV_MATH_H
+#define ENVS_ENV_MATH_H
+
+#include "envs/env.h"
+
+#define ENV_PI 3.14159265358979323846
+
+/* |x| <= pi/4 (no range reduction); error below 0.6 units in the last place. */
+ENV_FN void env_sincos(double x, double *ret_sin, double *ret_cos)
+{
+    /* Taylor series up to x^17; the first term left out is below 2^-56 of the result. */
+    const double s3 = -1.0 / 6, s5 = 1.0 / 120, s7 = -1.0 / 5040, s9 = 1.0 / 362880, s11 = -1.0 / 39916800;
+    const double s13 = 1.0 / 6227020800, s15 = -1.0 / 1307674368000, s17 = 1.0 / 355687428096000;
+    const double c4 = 1.0 / 24, c6 = -1.0 / 720, c8 = 1.0 / 40320, c10 = -1.0 / 3628800, c12 = 1.0 / 479001600;
+    const double c14 = -1.0 / 87178291200, c16 = 1.0 / 20922789888000;
+    double z = x * x, z2 = z * z, z4 = z2 * z2;
+
+    /* Pairs, then pairs of pairs: shorter dependency chains than Horner's rule. */
+    double s_low = (s3 + s5 * z) + (s7 + s9 * z) * z2;
+    double s_high = (s11 + s13 * z) + (s15 + s17 * z) * z2;
+    *ret_sin = x + x * z * (s_low + s_high * z4);
+
+    double c_low = (c4 + c6 * z) + (c8 + c10 * z) * z2;
+    double c_high = (c12 + c14 * z) + c16 * z2;
+    double half = 0.5 * z, w = 1.0 - half;
+    *ret_cos = w + (((1.0 - w) - half) + z2 * (c_low + c_high * z4)); /* 1 - w - half: what w lost by rounding */
+}
+
+#endif

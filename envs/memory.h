@@ -1,0 +1,58 @@
+/* memory.h - repeat a cue after a silence; only a policy with memory can. (public)
+ * The first observation is the cue, -1 or 1, each equally likely; then `length` observations of 0 follow. An episode is
+ * length + 1 decisions, one per observation. Only the last counts: reward 1 if it repeats the cue, else 0.
+ * Observation: 1 value. Actions: 1 says the cue was 1, 0 (or anything else) that it was -1.
+ * score = perf = 1 if right. */
+#ifndef ENVS_MEMORY_H
+#define ENVS_MEMORY_H
+
+#include "envs/env.h"
+
+struct memory_settings {
+    int64_t length; /* zeros between the cue and the answer, >= 1 */
+};
+
+struct memory_state {
+    struct rng rng;
+    int64_t steps;
+    int64_t cue; /* -1 or 1 */
+};
+
+ENV_FN void memory_shape(const struct memory_settings *settings, struct env_shape *ret_shape)
+{
+    (void)settings;
+    ret_shape->obs_size = 1;
+    ret_shape->n_agents = 1;
+    ret_shape->n_heads = 1;
+    ret_shape->head_sizes[0] = 2;
+    ret_shape->has_mask = false;
+}
+
+ENV_FN void memory_reset(const struct memory_settings *settings, struct memory_state *state)
+{
+    (void)settings;
+    state->steps = 0;
+    state->cue = rng_below(&state->rng, 2) ? 1 : -1;
+}
+
+ENV_FN void memory_step(const struct memory_settings *settings, struct memory_state *state, const int32_t *actions,
+                        struct env_step *step)
+{
+    bool last = state->steps == settings->length;
+    bool right = (actions[0] == 1) == (state->cue == 1);
+    state->steps++;
+    step->rewards[0] = last && right ? 1.0f : 0.0f;
+    step->ended = last;
+    step->score = step->rewards[0];
+    step->perf = step->rewards[0];
+}
+
+ENV_FN void memory_observe(const struct memory_settings *settings, const struct memory_state *state, int agent,
+                           float *obs)
+{
+    (void)settings;
+    (void)agent;
+    obs[0] = state->steps == 0 ? (float)state->cue : 0.0f;
+}
+
+#endif

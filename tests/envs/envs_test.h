@@ -1,0 +1,101 @@
+/* envs_test.h - what the test programs of games share: default settings, tensors of a batch, one instance alone. */
+#ifndef TESTS_ENVS_TEST_H
+#define TESTS_ENVS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "envs/envs.h"
+
+/* The defaults of the option table; caller frees. */
+static inline void *test_settings(const struct env_def *def)
+{
+    char *settings = mem_alloc(def->options.settings_size);
+    assert_non_null(settings);
+    for (size_t i = 0; i < def->options.n_defs; i++) {
+        const struct opt_def *opt = &def->options.defs[i];
+        if (opt->type == OPT_INT) {
+            int64_t value;
+            assert_true(num_parse_i64(opt->def, &value));
+            memcpy(settings + opt->offset, &value, sizeof value);
+        } else if (opt->type == OPT_FLOAT) {
+            double value;
+            assert_true(num_parse_f64(opt->def, &value));
+            memcpy(settings + opt->offset, &value, sizeof value);
+        } else {
+            assert_int_equal(opt->type, OPT_BOOL);
+            settings[opt->offset] = strcmp(opt->def, "true") == 0;
+        }
+    }
+    return settings;
+}
+
+/* A batch with tensors of exactly its sizes (so that ASan sees one byte too many). */
+struct test_batch {
+    struct env_batch *batch;
+    struct env_shape shape;
+    size_t n_agents, obs_len, mask_width;
+    int32_t *actions;
+    float *obs, *final_obs, *rewards;
+    uint8_t *terms, *truncs, *mask;
+    struct env_io io;
+};
+
+static inline void test_batch_open(struct test_batch *t, const struct env_def *def, const void *settings, size_t n_envs,
+                                   uint64_t seed)
+{
+    memset(t, 0, sizeof *t);
+    struct error err = {0};
+    assert_int_equal(env_batch_create(&t->batch, def, settings, n_envs, rng_seed(seed), &err), ST_OK);
+    t->shape = *env_batch_shape(t->batch);
+    t->n_agents = env_batch_agents(t->batch);
+    t->obs_len = t->n_agents * (size_t)t->shape.obs_size;
+    for (int h = 0; h < t->shape.n_heads; h++)
+        t->mask_width += (size_t)t->shape.head_sizes[h];
+    t->actions = calloc(t->n_agents * (size_t)t->shape.n_heads, sizeof *t->actions);
+    t->obs = calloc(t->obs_len, sizeof *t->obs);
+    t->final_obs = calloc(t->obs_len, sizeof *t->final_obs);
+    t->rewards = calloc(t->n_agents, sizeof *t->rewards);
+    t->terms = calloc(t->n_agents, 1);
+    t->truncs = calloc(t->n_agents, 1);
+    t->mask = t->shape.has_mask ? calloc(t->n_agents, t->mask_width) : NULL;
+    assert_true(t->actions && t->obs && t->final_obs && t->rewards && t->terms && t->truncs);
+    t->io = (struct env_io){.actions = t->actions,
+                            .rewards = t->rewards,
+                            .terms = t->terms,
+                            .truncs = t->truncs,
+                            .obs = t->obs,
+                            .final_obs = t->final_obs,
+                            .mask = t->mask};
+}
+
+static inline void test_batch_close(struct test_batch *t)
+{
+    env_batch_destroy(t->batch);
+    free(t->actions);
+    free(t->obs);
+    free(t->final_obs);
+    free(t->rewards);
+    free(t->terms);
+    free(t->truncs);
+    free(t->mask);
+}
+
+static inline void test_batch_random_actions(struct test_batch *t, struct rng *rng)
+{
+    for (size_t a = 0; a < t->n_agents; a++)
+        for (int h = 0; h < t->shape.n_heads; h++)
+            t->actions[a * (size_t)t->shape.n_heads + (size_t)h] =
+                (int32_t)rng_below(rng, (uint32_t)t->shape.head_sizes[h]);
+}
+
+#endif

@@ -1,0 +1,337 @@
+/* test_batch.c - what holds for every game of the registry: determinism, resume, logs, ends of episodes. */
+#include "envs_test.h"
+
+#include <math.h>
+
+#define N_ENVS 37 /* odd: parts of different sizes */
+
+static void each_game(void (*check)(const struct env_def *def, const void *settings))
+{
+    assert_true(env_count() > 0);
+    for (size_t i = 0; i < env_count(); i++) {
+        void *settings = test_settings(env_at(i));
+        check(env_at(i), settings);
+        mem_free(settings);
+    }
+}
+
+static void check_equal(const struct test_batch *a, const struct test_batch *b)
+{
+    assert_memory_equal(a->obs, b->obs, a->obs_len * sizeof *a->obs);
+    assert_memory_equal(a->final_obs, b->final_obs, a->obs_len * sizeof *a->obs);
+    assert_memory_equal(a->rewards, b->rewards, a->n_agents * sizeof *a->rewards);
+    assert_memory_equal(a->terms, b->terms, a->n_agents);
+    assert_memory_equal(a->truncs, b->truncs, a->n_agents);
+    if (a->mask)
+        assert_memory_equal(a->mask, b->mask, a->n_agents * a->mask_width);
+    size_t n = env_batch_state_bytes(a->batch);
+    assert_int_equal(n, env_batch_state_bytes(b->batch));
+    char *bytes_a = malloc(n), *bytes_b = malloc(n);
+    assert_true(bytes_a && bytes_b);
+    env_batch_save(a->batch, bytes_a);
+    env_batch_save(b->batch, bytes_b);
+    assert_memory_equal(bytes_a, bytes_b, n);
+    free(bytes_a);
+    free(bytes_b);
+}
+
+/* -- registry -- */
+static void test_registry(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < env_count(); i++) {
+        const struct env_def *def = env_at(i);
+        assert_ptr_equal(env_find(def->name), def);
+        assert_string_equal(env_nearest(def->name), def->name);
+        assert_true(i == 0 || strcmp(env_at(i - 1)->name, def->name) < 0);
+        assert_string_equal(def->options.section, "env");
+        assert_true(strlen(def->summary) > 0);
+        for (size_t k = 0; k < def->options.n_defs; k++) {
+            const struct opt_def *opt = &def->options.defs[k];
+            double value;
+            if (opt->type == OPT_INT || opt->type == OPT_FLOAT) {
+                assert_true(num_parse_f64(opt->def, &value));
+                assert_true(value >= opt->min && value <= opt->max);
+            }
+            assert_true(opt->offset < def->options.settings_size);
+        }
+    }
+    assert_null(env_find("cartpol"));
+    assert_null(env_find(""));
+    assert_string_equal(env_nearest("cartpol"), "cartpole");
+    assert_string_equal(env_nearest("Memory"), "memory");
+}
+
+/* -- determinism -- */
+static void check_threads(const struct env_def *def, const void *settings)
+{
+    struct pool *pool = NULL;
+    assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
+    struct test_batch a, b;
+    test_batch_open(&a, def, settings, 5 * N_ENVS, 7);
+    test_batch_open(&b, def, settings, 5 * N_ENVS, 7);
+    env_batch_reset(a.batch, NULL, a.obs, a.mask);
+    env_batch_reset(b.batch, pool, b.obs, b.mask);
+    check_equal(&a, &b);
+    struct rng rng_a = rng_seed(1), rng_b = rng_seed(1);
+    for (int t = 0; t < 300; t++) {
+        test_batch_random_actions(&a, &rng_a);
+        test_batch_random_actions(&b, &rng_b);
+        env_batch_step(a.batch, NULL, &a.io);
+        env_batch_step(b.batch, pool, &b.io);
+        if (t % 50 == 49)
+            check_equal(&a, &b);
+    }
+    test_batch_close(&a);
+    test_batch_close(&b);
+    pool_destroy(pool);
+}
+
+static void test_threads_do_not_matter(void **unused)
+{
+    (void)unused;
+    each_game(check_threads);
+}
+
+/* Instance i of a large batch does the same as in a small one; other seeds and instances do something else. */
+static void check_instances(const struct env_def *def, const void *settings)
+{
+    struct test_batch large, small, other;
+    test_batch_open(&large, def, settings, N_ENVS, 7);
+    test_batch_open(&small, def, settings, 3, 7);
+    test_batch_open(&other, def, settings, N_ENVS, 8);
+    env_batch_reset(large.batch, NULL, large.obs, large.mask);
+    env_batch_reset(small.batch, NULL, small.obs, small.mask);
+    env_batch_reset(other.batch, NULL, other.obs, other.mask);
+    struct rng rng = rng_seed(2);
+    for (int t = 0; t < 100; t++) {
+        test_batch_random_actions(&large, &rng);
+        memcpy(other.actions, large.actions, large.n_agents * (size_t)large.shape.n_heads * sizeof *large.actions);
+        memcpy(small.actions, large.actions, small.n_agents * (size_t)small.shape.n_heads * sizeof *small.actions);
+        env_batch_step(large.batch, NULL, &large.io);
+        env_batch_step(small.batch, NULL, &small.io);
+        env_batch_step(other.batch, NULL, &other.io);
+        assert_memory_equal(large.obs, small.obs, small.obs_len * sizeof *small.obs);
+        assert_memory_equal(large.rewards, small.rewards, small.n_agents * sizeof *small.rewards);
+    }
+    assert_true(memcmp(env_batch_state(large.batch, 0), env_batch_state(other.batch, 0), def->state_size) != 0);
+    assert_true(memcmp(env_batch_state(large.batch, 0), env_batch_state(large.batch, 1), def->state_size) != 0);
+    test_batch_close(&large);
+    test_batch_close(&small);
+    test_batch_close(&other);
+}
+
+static void test_instances_are_independent(void **unused)
+{
+    (void)unused;
+    each_game(check_instances);
+}
+
+static void check_reset_again(const struct env_def *def, const void *settings)
+{
+    struct test_batch a, b;
+    test_batch_open(&a, def, settings, N_ENVS, 9);
+    test_batch_open(&b, def, settings, N_ENVS, 9);
+    struct rng rng = rng_seed(3);
+    env_batch_reset(a.batch, NULL, a.obs, a.mask);
+    env_batch_reset(b.batch, NULL, b.obs, b.mask);
+    for (int t = 0; t < 40; t++) {
+        test_batch_random_actions(&b, &rng);
+        env_batch_step(b.batch, NULL, &b.io);
+    }
+    env_batch_reset(b.batch, NULL, b.obs, b.mask);
+    memcpy(b.final_obs, a.final_obs, a.obs_len * sizeof *a.obs);
+    memcpy(b.rewards, a.rewards, a.n_agents * sizeof *a.rewards);
+    memcpy(b.terms, a.terms, a.n_agents);
+    memcpy(b.truncs, a.truncs, a.n_agents);
+    check_equal(&a, &b);
+    test_batch_close(&a);
+    test_batch_close(&b);
+}
+
+static void test_reset_begins_anew(void **unused)
+{
+    (void)unused;
+    each_game(check_reset_again);
+}
+
+/* -- resume -- */
+static void check_resume(const struct env_def *def, const void *settings)
+{
+    struct test_batch a, b;
+    test_batch_open(&a, def, settings, N_ENVS, 11);
+    test_batch_open(&b, def, settings, N_ENVS, 999); /* another root: everything must come from the bytes */
+    env_batch_reset(a.batch, NULL, a.obs, a.mask);
+    env_batch_reset(b.batch, NULL, b.obs, b.mask);
+    struct rng rng = rng_seed(4);
+    for (int t = 0; t < 75; t++) {
+        test_batch_random_actions(&a, &rng);
+        env_batch_step(a.batch, NULL, &a.io);
+    }
+    char *bytes = malloc(env_batch_state_bytes(a.batch));
+    assert_non_null(bytes);
+    env_batch_save(a.batch, bytes);
+    env_batch_load(b.batch, bytes);
+    free(bytes);
+    env_batch_observe(b.batch, NULL, b.obs, b.mask);
+    assert_memory_equal(a.obs, b.obs, a.obs_len * sizeof *a.obs);
+    memcpy(b.final_obs, a.final_obs, a.obs_len * sizeof *a.obs);
+    for (int t = 0; t < 300; t++) {
+        test_batch_random_actions(&a, &rng);
+        memcpy(b.actions, a.actions, a.n_agents * (size_t)a.shape.n_heads * sizeof *a.actions);
+        env_batch_step(a.batch, NULL, &a.io);
+        env_batch_step(b.batch, NULL, &b.io);
+    }
+    check_equal(&a, &b);
+    struct env_log log_a, log_b;
+    env_batch_take_log(a.batch, &log_a);
+    env_batch_take_log(b.batch, &log_b);
+    assert_memory_equal(&log_a, &log_b, sizeof log_a);
+    test_batch_close(&a);
+    test_batch_close(&b);
+}
+
+static void test_resume_equals_going_on(void **unused)
+{
+    (void)unused;
+    each_game(check_resume);
+}
+
+/* -- logs: the sums of what the tensors said -- */
+static void check_log(const struct env_def *def, const void *settings)
+{
+    struct test_batch t;
+    test_batch_open(&t, def, settings, N_ENVS, 13);
+    env_batch_reset(t.batch, NULL, t.obs, t.mask);
+    struct rng rng = rng_seed(5);
+    double running[N_ENVS] = {0}, length[N_ENVS] = {0};
+    struct env_log want = {0}, sum = {0}, got;
+    size_t agents = (size_t)t.shape.n_agents;
+    for (int step = 0; step < 3000; step++) {
+        test_batch_random_actions(&t, &rng);
+        env_batch_step(t.batch, NULL, &t.io);
+        for (size_t i = 0; i < N_ENVS; i++) {
+            double reward = 0.0;
+            for (size_t a = i * agents; a < (i + 1) * agents; a++) {
+                assert_true(isfinite(t.rewards[a]));
+                assert_true(t.terms[a] <= 1 && t.truncs[a] <= 1 && t.terms[a] + t.truncs[a] <= 1);
+                reward += (double)t.rewards[a];
+            }
+            running[i] += reward / (double)agents;
+            length[i] += 1.0;
+            if (t.terms[i * agents] || t.truncs[i * agents]) {
+                want.episodes += 1.0;
+                want.ep_return += running[i];
+                want.ep_length += length[i];
+                running[i] = length[i] = 0.0;
+            }
+        }
+        for (size_t k = 0; k < t.obs_len; k++)
+            assert_true(isfinite(t.obs[k]));
+        if (step % 1000 == 999) { /* logs add up over reads */
+            env_batch_take_log(t.batch, &got);
+            assert_true(got.perf >= 0.0 && got.perf <= got.episodes);
+            sum.episodes += got.episodes;
+            sum.ep_return += got.ep_return;
+            sum.ep_length += got.ep_length;
+        }
+    }
+    env_batch_take_log(t.batch, &got);
+    assert_true(got.episodes == 0.0 && got.score == 0.0 && got.perf == 0.0 && got.ep_length == 0.0);
+    assert_true(want.episodes > 0.0);
+    assert_true(sum.episodes == want.episodes && sum.ep_length == want.ep_length);
+    assert_true(fabs(sum.ep_return - want.ep_return) < 1e-6 * (1.0 + fabs(want.ep_return)));
+    test_batch_close(&t);
+}
+
+static void test_log_sums(void **unused)
+{
+    (void)unused;
+    each_game(check_log);
+}
+
+/* Actions that no policy gives must do no harm. */
+static void check_wild_actions(const struct env_def *def, const void *settings)
+{
+    static const int32_t wild[] = {-1, INT32_MIN, INT32_MAX, 1000};
+    struct test_batch t;
+    test_batch_open(&t, def, settings, 5, 17);
+    env_batch_reset(t.batch, NULL, t.obs, t.mask);
+    struct rng rng = rng_seed(6);
+    for (int step = 0; step < 500; step++) {
+        for (size_t k = 0; k < t.n_agents * (size_t)t.shape.n_heads; k++)
+            t.actions[k] = wild[rng_below(&rng, 4)];
+        env_batch_step(t.batch, NULL, &t.io);
+        for (size_t k = 0; k < t.obs_len; k++)
+            assert_true(isfinite(t.obs[k]));
+    }
+    test_batch_close(&t);
+}
+
+static void test_wild_actions(void **unused)
+{
+    (void)unused;
+    each_game(check_wild_actions);
+}
+
+/* Every size from 1 on: exact tensors, so a sanitizer sees any write outside. */
+static void check_sizes(const struct env_def *def, const void *settings)
+{
+    struct pool *pool = NULL;
+    assert_int_equal(pool_create(&pool, 2, NULL), ST_OK);
+    struct rng rng = rng_seed(8);
+    for (size_t n = 1; n <= 67; n += n < 4 ? 1 : 21) {
+        struct test_batch t;
+        test_batch_open(&t, def, settings, n, 19);
+        t.io.final_obs = n % 2 ? t.final_obs : NULL;
+        env_batch_reset(t.batch, pool, t.obs, t.mask);
+        for (int step = 0; step < 60; step++) {
+            test_batch_random_actions(&t, &rng);
+            env_batch_step(t.batch, pool, &t.io);
+        }
+        test_batch_close(&t);
+    }
+    pool_destroy(pool);
+}
+
+static void test_sizes(void **unused)
+{
+    (void)unused;
+    each_game(check_sizes);
+}
+
+/* -- refusals -- */
+static void test_create_refuses(void **unused)
+{
+    (void)unused;
+    const struct env_def *def = env_find("cartpole");
+    void *settings = test_settings(def);
+    struct env_batch *batch;
+    struct error err = {0};
+    assert_int_equal(env_batch_create(&batch, def, settings, 0, rng_seed(1), &err), ST_CONFIG);
+    assert_null(batch);
+    error_clear(&err);
+    assert_int_equal(env_batch_create(&batch, def, settings, SIZE_MAX / 2, rng_seed(1), &err), ST_CONFIG);
+    error_clear(&err);
+    struct env_def old = *def;
+    old.api_version++;
+    assert_int_equal(env_batch_create(&batch, &old, settings, 1, rng_seed(1), &err), ST_VERSION);
+    assert_non_null(strstr(err.text, "cartpole"));
+    mem_free(settings);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_instances_are_independent),
+        cmocka_unit_test(test_reset_begins_anew),
+        cmocka_unit_test(test_resume_equals_going_on),
+        cmocka_unit_test(test_log_sums),
+        cmocka_unit_test(test_wild_actions),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_create_refuses),
+    };
+    return cmocka_run_group_tests_name("envs batch", tests, NULL, NULL);
+}
