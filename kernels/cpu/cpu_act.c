@@ -1,0 +1,98 @@
+/* cpu_act.c - acting: draws actions from the policy's output, and what follows a step of the games.
+ * A draw is a pure function of (*rng, agent, head), so neither threads nor batch layout change it. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include "kernels/cpu/heads.h"
+
+#define AGENT_GRAIN 16
+
+struct sample {
+    int32_t *actions;
+    float *logp, *value;
+    const float *out;
+    const uint8_t *mask;
+    const struct kern_heads *heads;
+    struct rng rng;
+    bool greedy;
+};
+
+static int head_argmax(const float *logits, const uint8_t *mask, int n)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++)
+        if (head_allows(mask, i) && (best < 0 || logits[i] > logits[best]))
+            best = i;
+    return best;
+}
+
+/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves none. */
+static int head_draw(const float *logits, const uint8_t *mask, int n, float log_sum, float u)
+{
+    float sum = 0.0f;
+    int last = 0;
+    for (int i = 0; i < n; i++) {
+        if (!head_allows(mask, i))
+            continue;
+        sum += vec_exp(logits[i] - log_sum);
+        last = i;
+        if (sum > u)
+            break;
+    }
+    return last;
+}
+
+static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct sample *s = (const struct sample *)ctx;
+    const struct kern_heads *heads = s->heads;
+    size_t A = (size_t)heads->n_logits;
+
+    (void)worker;
+    for (size_t i = from; i < to; i++) {
+        const float *logits = s->out + i * (A + 1);
+        const uint8_t *mask = s->mask == NULL ? NULL : s->mask + i * A;
+        struct rng rng = rng_split(s->rng, i);
+        float logp = 0.0f;
+        int at = 0;
+
+        rng.counter = s->rng.counter;
+        for (int j = 0; j < heads->n_heads; j++) {
+            int n = heads->sizes[j];
+            const uint8_t *allowed = head_mask(mask, at, n);
+            float log_sum = head_log_sum(logits + at, allowed, n);
+            int a = s->greedy ? head_argmax(logits + at, allowed, n)
+                              : head_draw(logits + at, allowed, n, log_sum, rng_f32(&rng));
+            s->actions[i * (size_t)heads->n_heads + (size_t)j] = a;
+            logp += logits[at + a] - log_sum;
+            at += n;
+        }
+        s->logp[i] = logp;
+        s->value[i] = logits[A];
+    }
+}
+
+void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
+                const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N)
+{
+    struct sample s = {.actions = actions, .logp = logp, .value = value, .out = out, .mask = mask, .heads = heads,
+                       .rng = *rng, .greedy = greedy};
+    cpu_run(k, N, AGENT_GRAIN, sample_part, &s);
+    rng->counter += (uint64_t)heads->n_heads;
+}
+
+void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
+                   const struct kern_hyper *hyper, size_t N)
+{
+    float clip = hyper->reward_clip;
+
+    (void)k; /* a few kilobytes: not worth waking the helpers */
+    for (size_t i = 0; i < N; i++)
+        reset[i] = terms[i] | truncs[i];
+    if (!(clip > 0.0f))
+        return;
+    for (size_t i = 0; i < N; i++) {
+        float r = rewards[i];
+        r = r > clip ? clip : r;
+        rewards[i] = r < -clip ? -clip : r;
+    }
+}

@@ -1,0 +1,128 @@
+/* cpu_advantage.c - advantages and returns of a rollout, and which segments a minibatch takes.
+ *   delta_t = rho_t (r_t + gamma V'_{t+1} (1 - term_t) - V_t)      V' = boot where truncated, else values[t + 1]
+ *   A_t = delta_t + gamma lambda c_t (1 - done_t) A_{t+1},  R_t = A_t + V_t
+ * Sums over segments run in f64 in index order by one thread: there are only thousands of them. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AGENT_GRAIN 16
+
+struct advantage {
+    float *adv, *ret;
+    const float *rewards, *values, *boot, *ratio;
+    const uint8_t *terms, *truncs;
+    const struct kern_hyper *hyper;
+    size_t T, N;
+};
+
+static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct advantage *a = (const struct advantage *)ctx;
+    const float gamma = a->hyper->gamma, decay = a->hyper->gamma * a->hyper->gae_lambda;
+    const float rho_clip = a->hyper->rho_clip, c_clip = a->hyper->c_clip;
+
+    (void)worker;
+    for (size_t t = a->T; t-- > 0;) {
+        bool is_last = t + 1 == a->T;
+        size_t row = t * a->N, later = is_last ? row : row + a->N;
+#pragma omp simd
+        for (size_t i = from; i < to; i++) {
+            float ratio = a->ratio == NULL ? 1.0f : a->ratio[row + i];
+            float rho = ratio > rho_clip ? rho_clip : ratio;
+            float c = ratio > c_clip ? c_clip : ratio;
+            float v = a->values[row + i];
+            float next = a->truncs[row + i] != 0 ? a->boot[row + i] : a->values[row + a->N + i];
+            float carry = is_last ? 0.0f : a->adv[later + i];
+            next = a->terms[row + i] != 0 ? 0.0f : next;
+            carry = (a->terms[row + i] | a->truncs[row + i]) != 0 ? 0.0f : carry;
+            float adv = rho * (a->rewards[row + i] + gamma * next - v) + decay * c * carry;
+            a->adv[row + i] = adv;
+            a->ret[row + i] = adv + v;
+        }
+    }
+}
+
+void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
+                   const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
+                   size_t T, size_t N)
+{
+    struct advantage a = {.adv = adv, .ret = ret, .rewards = rewards, .values = values, .boot = boot, .ratio = ratio,
+                          .terms = terms, .truncs = truncs, .hyper = hyper, .T = T, .N = N};
+    cpu_run(k, N, AGENT_GRAIN, advantage_part, &a);
+}
+
+void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
+{
+    double sum = 0.0, sq = 0.0, mean;
+
+    (void)k;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    mean = sum / (double)n;
+#pragma omp simd reduction(+ : sq)
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)x[i] - mean;
+        sq += d * d;
+    }
+    mean_std[0] = (float)mean;
+    mean_std[1] = (float)sqrt(sq / (double)n);
+}
+
+/* Fisher-Yates, growing from the front. */
+void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
+{
+    struct rng r = *rng;
+
+    (void)k;
+    for (size_t i = 0; i < N; i++) {
+        uint32_t j = rng_below(&r, (uint32_t)(i + 1));
+        perm[i] = perm[j];
+        perm[j] = (int32_t)i;
+    }
+}
+
+void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T, size_t N)
+{
+    double total = 0.0;
+
+    (void)k;
+    memset(prob, 0, N * sizeof *prob);
+    for (size_t t = 0; t < T; t++)
+#pragma omp simd
+        for (size_t i = 0; i < N; i++)
+            prob[i] += fabsf(adv[t * N + i]);
+    for (size_t i = 0; i < N; i++) {
+        prob[i] = powf(prob[i], hyper->prio_alpha);
+        total += (double)prob[i];
+    }
+    for (size_t i = 0; i < N; i++)
+        prob[i] = (float)(((double)prob[i] + 1e-6) / (total + 1e-6));
+}
+
+void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
+                       const struct kern_hyper *hyper, size_t N, size_t B)
+{
+    double u = rng_f64(rng), total = 0.0, passed;
+    size_t i = 0;
+
+    (void)k;
+    for (size_t j = 0; j < N; j++)
+        total += (double)prob[j];
+    passed = (double)prob[0];
+    for (size_t j = 0; j < B; j++) {
+        double at = ((double)j + u) / (double)B * total;
+        while (passed <= at && i + 1 < N)
+            passed += (double)prob[++i];
+        idx[j] = (int32_t)i;
+        weight[j] = powf((float)N * prob[i], -hyper->prio_beta);
+    }
+}
+
+void cpu_rng_advance(struct kern *k, struct rng *rng, uint64_t n)
+{
+    (void)k;
+    rng->counter += n;
+}

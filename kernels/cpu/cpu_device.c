@@ -1,0 +1,223 @@
+/* cpu_device.c - the CPU backend: threads, plain memory, games stepped on the host, and the table of operations.
+ * Invariant: everything a launcher needs (threads, partial sums) exists from open to close, so none of them allocates. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct cpu_env {
+    struct kern_env base; /* first: see kern_priv.h */
+    struct env_batch *batch;
+};
+
+static struct env_batch *batch_of(const struct kern_env *env)
+{
+    return ((const struct cpu_env *)env)->batch;
+}
+
+/* The model name of /proc/cpuinfo, "CPU" when it cannot be read. */
+static void cpu_model_name(char *ret_name, size_t size)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[512];
+
+    snprintf(ret_name, size, "CPU");
+    if (f == NULL)
+        return;
+    while (fgets(line, sizeof line, f) != NULL) {
+        char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, "model name", 10) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(ret_name, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        break;
+    }
+    fclose(f);
+}
+
+static enum status cpu_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
+{
+    char model[128];
+    enum status rc;
+    struct cpu *cpu = mem_alloc(sizeof *cpu);
+
+    if (cpu == NULL)
+        return FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
+    rc = pool_create(&cpu->pool, settings->n_threads, err);
+    if (rc != ST_OK)
+        goto fail_pool;
+    kern->n_threads = pool_size(cpu->pool);
+    cpu->partials = mem_array2(kern->n_threads, CPU_PARTIALS, sizeof *cpu->partials);
+    if (cpu->partials == NULL) {
+        rc = FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
+        goto fail_partials;
+    }
+    openblas_set_num_threads(1); /* the pool's workers call it, each for its own part */
+    cpu_model_name(model, sizeof model);
+    snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,
+             kern->n_threads == 1 ? "" : "s", cpu_blas_core());
+    kern->memory_bytes = mem_total_bytes();
+    kern->impl = cpu;
+    return ST_OK;
+
+fail_partials:
+    pool_destroy(cpu->pool);
+fail_pool:
+    mem_free(cpu);
+    return rc;
+}
+
+static void cpu_close(struct kern *kern)
+{
+    struct cpu *cpu = cpu_of(kern);
+    pool_destroy(cpu->pool);
+    mem_free(cpu->partials);
+    mem_free(cpu);
+}
+
+static void *cpu_alloc(struct kern *kern, size_t bytes)
+{
+    if (kern->memory_bytes != 0 && bytes > kern->memory_bytes)
+        return NULL; /* zeroing it would bring the machine down before the allocator says no */
+    return mem_alloc(bytes);
+}
+
+static void cpu_free(struct kern *kern, void *mem)
+{
+    (void)kern;
+    mem_free(mem);
+}
+
+static enum status cpu_transfer(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    (void)kern, (void)err;
+    if (bytes > 0)
+        memcpy(dst, src, bytes);
+    return ST_OK;
+}
+
+static enum status cpu_sync(struct kern *kern, struct error *err)
+{
+    (void)kern, (void)err;
+    return ST_OK; /* every operation has finished when it returns */
+}
+
+static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
+                                  const void *settings, size_t n_envs, struct rng root, struct error *err)
+{
+    struct cpu_env *env = mem_alloc(sizeof *env);
+    enum status rc;
+
+    (void)kern;
+    if (env == NULL)
+        return FAIL(err, ST_NOMEM, "creating the games: out of memory");
+    env->base.device = &cpu_device;
+    rc = env_batch_create(&env->batch, def, settings, n_envs, root, err);
+    if (rc != ST_OK) {
+        mem_free(env);
+        return rc;
+    }
+    *ret_env = &env->base;
+    return ST_OK;
+}
+
+static void cpu_env_destroy(struct kern *kern, struct kern_env *env)
+{
+    (void)kern;
+    env_batch_destroy(batch_of(env));
+    mem_free(env);
+}
+
+static enum status cpu_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err)
+{
+    (void)kern, (void)err;
+    env_batch_take_log(batch_of(env), ret_log);
+    return ST_OK;
+}
+
+static size_t cpu_env_state_bytes(const struct kern_env *env)
+{
+    return env_batch_state_bytes(batch_of(env));
+}
+
+static enum status cpu_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err)
+{
+    (void)kern, (void)err;
+    env_batch_save(batch_of(env), bytes);
+    return ST_OK;
+}
+
+static enum status cpu_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err)
+{
+    (void)kern, (void)err;
+    env_batch_load(batch_of(env), bytes);
+    return ST_OK;
+}
+
+static void cpu_env_reset(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask)
+{
+    env_batch_reset(batch_of(env), cpu_of(k)->pool, obs, mask);
+}
+
+static void cpu_env_step(struct kern *k, struct kern_env *env, const struct env_io *io)
+{
+    env_batch_step(batch_of(env), cpu_of(k)->pool, io);
+}
+
+static void cpu_env_observe(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask)
+{
+    env_batch_observe(batch_of(env), cpu_of(k)->pool, obs, mask);
+}
+
+static const struct kern_ops cpu_ops = {
+    .name = "cpu",
+    .linear_forward = cpu_linear_forward,
+    .linear_backward = cpu_linear_backward,
+    .mingru_step = cpu_mingru_step,
+    .mingru_forward = cpu_mingru_forward,
+    .mingru_backward = cpu_mingru_backward,
+    .sample = cpu_sample,
+    .env_reset = cpu_env_reset,
+    .env_step = cpu_env_step,
+    .env_observe = cpu_env_observe,
+    .step_post = cpu_step_post,
+    .advantage = cpu_advantage,
+    .mean_std = cpu_mean_std,
+    .segments_shuffle = cpu_segments_shuffle,
+    .segments_priority = cpu_segments_priority,
+    .segments_pick = cpu_segments_pick,
+    .rng_advance = cpu_rng_advance,
+    .gather = cpu_gather,
+    .ratio = cpu_ratio,
+    .ppo_loss = cpu_ppo_loss,
+    .kl_check = cpu_kl_check,
+    .grad_norm = cpu_grad_norm,
+    .adam = cpu_adam,
+    .muon_matrix = cpu_muon_matrix,
+    .muon_vector = cpu_muon_vector,
+    .optimiser_tick = cpu_optimiser_tick,
+    .zero = cpu_zero,
+    .copy = cpu_copy,
+    .pack_rows = cpu_pack_rows,
+};
+
+const struct kern_device cpu_device = {
+    .kind = KERN_CPU,
+    .ops = &cpu_ops,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_transfer,
+    .download = cpu_transfer,
+    .sync = cpu_sync,
+    .env_create = cpu_env_create,
+    .env_destroy = cpu_env_destroy,
+    .env_take_log = cpu_env_take_log,
+    .env_state_bytes = cpu_env_state_bytes,
+    .env_save = cpu_env_save,
+    .env_load = cpu_env_load,
+};

@@ -1,0 +1,187 @@
+/* cpu_loss.c - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
+ *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
+ *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2);   entropy: summed over heads
+ * Each is a mean over the M tokens. Where both sides of a max are equal the first one's gradient is taken.
+ * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <math.h>
+
+#include "kernels/cpu/heads.h"
+
+#define TOKEN_GRAIN 64
+
+enum partial { P_POLICY, P_VALUE, P_ENTROPY, P_KL, P_CLIPPED, P_RET, P_RET_SQ, P_ERR, P_ERR_SQ, P_COUNT };
+_Static_assert((int)P_COUNT <= CPU_PARTIALS, "one worker's sums fit");
+
+struct loss {
+    struct cpu *cpu;
+    float *dout, *ratio;
+    const float *out, *old_logp, *adv, *ret, *old_value, *weight;
+    const int32_t *actions;
+    const uint8_t *mask;
+    const struct kern_heads *heads;
+    float adv_shift, adv_scale; /* A = (adv - shift) * scale */
+    float clip_coef, vf_clip_coef, vf_coef, ent_coef;
+    float inv_m;
+    size_t B;
+};
+
+/* Log-probability of the token's actions under logits; log_sum (n_heads) receives each head's. */
+static inline float token_logp(const struct kern_heads *heads, const float *logits, const uint8_t *mask,
+                               const int32_t *actions, float log_sum[ENV_MAX_HEADS])
+{
+    float logp = 0.0f;
+    int at = 0;
+    for (int j = 0; j < heads->n_heads; j++) {
+        int n = heads->sizes[j];
+        log_sum[j] = head_log_sum(logits + at, head_mask(mask, at, n), n);
+        logp += logits[at + actions[j]] - log_sum[j];
+        at += n;
+    }
+    return logp;
+}
+
+static void ratio_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct loss *l = (const struct loss *)ctx;
+    size_t A = (size_t)l->heads->n_logits, n_heads = (size_t)l->heads->n_heads;
+    float log_sum[ENV_MAX_HEADS];
+
+    (void)worker;
+    for (size_t i = from; i < to; i++) {
+        float logp = token_logp(l->heads, l->out + i * (A + 1), l->mask == NULL ? NULL : l->mask + i * A,
+                                l->actions + i * n_heads, log_sum);
+        l->ratio[i] = vec_exp(logp - l->old_logp[i]);
+    }
+}
+
+void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
+               const uint8_t *mask, const struct kern_heads *heads, size_t M)
+{
+    struct loss l = {.ratio = ratio, .out = out, .actions = actions, .old_logp = old_logp, .mask = mask, .heads = heads};
+    cpu_run(k, M, TOKEN_GRAIN, ratio_part, &l);
+}
+
+/* dlogits (n) of one head from g = dloss/dlogp and the entropy bonus; returns the head's entropy. */
+static inline float head_gradient(float *dlogits, const float *logits, const uint8_t *mask, int n, int action,
+                                  float log_sum, float g, float ent_scale)
+{
+    float entropy = 0.0f;
+    for (int i = 0; i < n; i++) {
+        float logp = logits[i] - log_sum;
+        float p = head_allows(mask, i) ? vec_exp(logp) : 0.0f;
+        dlogits[i] = p;
+        entropy -= p > 0.0f ? p * logp : 0.0f;
+    }
+    for (int i = 0; i < n; i++) {
+        float p = dlogits[i];
+        float plogp = p > 0.0f ? p * (logits[i] - log_sum) : 0.0f;
+        dlogits[i] = g * ((i == action ? 1.0f : 0.0f) - p) + ent_scale * (plogp + p * entropy);
+    }
+    return entropy;
+}
+
+/* 1/2 max(...) of the value loss; *ret_slope is its derivative with respect to v. */
+static inline float value_loss(float v, float old, float target, float clip, float *ret_slope)
+{
+    float err = v - target, shift = v - old, clipped;
+
+    *ret_slope = err;
+    if (!(clip > 0.0f))
+        return 0.5f * err * err;
+    clipped = shift > clip ? clip : shift < -clip ? -clip : shift;
+    clipped = old + clipped - target;
+    if (clipped * clipped > err * err) {
+        *ret_slope = shift > clip || shift < -clip ? 0.0f : err;
+        return 0.5f * clipped * clipped;
+    }
+    return 0.5f * err * err;
+}
+
+static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct loss *l = (const struct loss *)ctx;
+    const struct kern_heads *heads = l->heads;
+    size_t A = (size_t)heads->n_logits, n_heads = (size_t)heads->n_heads;
+    double sums[P_COUNT] = {0};
+    double *partials = l->cpu->partials + worker * CPU_PARTIALS;
+    float low = 1.0f - l->clip_coef, high = 1.0f + l->clip_coef;
+    float log_sum[ENV_MAX_HEADS];
+
+    for (size_t i = from; i < to; i++) {
+        const float *logits = l->out + i * (A + 1);
+        const uint8_t *mask = l->mask == NULL ? NULL : l->mask + i * A;
+        const int32_t *actions = l->actions + i * n_heads;
+        float *dout = l->dout + i * (A + 1);
+        float log_ratio = token_logp(heads, logits, mask, actions, log_sum) - l->old_logp[i];
+        float ratio = vec_exp(log_ratio);
+        float adv = (l->adv[i] - l->adv_shift) * l->adv_scale * (l->weight == NULL ? 1.0f : l->weight[i % l->B]);
+        float plain = -adv * ratio;
+        float clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
+        float g = clipped > plain ? 0.0f : plain * l->inv_m; /* d(-A r)/dlogp = -A r */
+        float v = logits[A], slope, entropy = 0.0f, err = l->ret[i] - v;
+        int at = 0;
+
+        for (size_t j = 0; j < n_heads; j++) {
+            int n = heads->sizes[j];
+            entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
+                                     l->ent_coef * l->inv_m);
+            at += n;
+        }
+        sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
+        sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], l->vf_clip_coef, &slope);
+        dout[A] = l->vf_coef * slope * l->inv_m;
+        sums[P_ENTROPY] += (double)entropy;
+        sums[P_KL] += (double)(ratio - 1.0f - log_ratio);
+        sums[P_CLIPPED] += ratio < low || ratio > high ? 1.0 : 0.0;
+        sums[P_RET] += (double)l->ret[i];
+        sums[P_RET_SQ] += (double)l->ret[i] * (double)l->ret[i];
+        sums[P_ERR] += (double)err;
+        sums[P_ERR_SQ] += (double)err * (double)err;
+    }
+    for (int p = 0; p < P_COUNT; p++)
+        partials[p] = sums[p];
+}
+
+void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+                  const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
+                  const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                  const struct kern_hyper *hyper, size_t T, size_t B)
+{
+    size_t M = T * B;
+    bool norm = hyper->norm_adv != 0;
+    struct loss l = {.cpu = cpu_of(k), .dout = dout, .out = out, .actions = actions, .old_logp = old_logp, .adv = adv,
+                     .ret = ret, .old_value = old_value, .weight = weight, .mask = mask, .heads = heads,
+                     .adv_shift = norm ? mean_std[0] : 0.0f, .adv_scale = norm ? 1.0f / (mean_std[1] + 1e-8f) : 1.0f,
+                     .clip_coef = hyper->clip_coef, .vf_clip_coef = hyper->vf_clip_coef, .vf_coef = hyper->vf_coef,
+                     .ent_coef = hyper->ent_coef, .inv_m = 1.0f / (float)M, .B = B};
+    double policy, value, entropy, kl;
+
+    cpu_run(k, M, TOKEN_GRAIN, loss_part, &l);
+    policy = cpu_partial_sum(k, P_POLICY);
+    value = cpu_partial_sum(k, P_VALUE);
+    entropy = cpu_partial_sum(k, P_ENTROPY);
+    kl = cpu_partial_sum(k, P_KL);
+    stats->n_tokens += (double)M;
+    stats->n_minibatches += 1.0;
+    stats->policy_loss += policy;
+    stats->value_loss += value;
+    stats->entropy += entropy;
+    stats->approx_kl += kl;
+    stats->clip_fraction += cpu_partial_sum(k, P_CLIPPED);
+    stats->ret_sum += cpu_partial_sum(k, P_RET);
+    stats->ret_sq += cpu_partial_sum(k, P_RET_SQ);
+    stats->err_sum += cpu_partial_sum(k, P_ERR);
+    stats->err_sq += cpu_partial_sum(k, P_ERR_SQ);
+    stats->last_kl = kl / (double)M;
+    if (!isfinite((float)(policy / (double)M)) || !isfinite((float)(value / (double)M)) || !isfinite(entropy))
+        dout[0] = NAN;
+}
+
+void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper)
+{
+    (void)k;
+    if (hyper->target_kl > 0.0f && stats->last_kl > (double)hyper->target_kl)
+        stats->stop = 1;
+}

@@ -1,0 +1,217 @@
+/* cpu_optim.c - gradient norm, Adam and Muon over the flat parameter vector.
+ * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the step. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <math.h>
+
+#define FLOAT_GRAIN 1024
+#define ROW_GRAIN 16
+#define MUON_STEPS 5
+
+/* X <- a X + b (X X^T) X + c (X X^T)^2 X */
+static const float muon_coef[MUON_STEPS][3] = {
+    {4.0848f, -6.8946f, 2.9270f}, {3.9505f, -6.3029f, 2.6377f}, {3.7418f, -5.5913f, 2.3037f},
+    {2.8769f, -3.1427f, 1.2046f}, {2.8366f, -3.0525f, 1.2012f},
+};
+
+static bool step_is_off(const float *norm, const struct kern_stats *stats)
+{
+    return !isfinite(*norm) || stats->stop != 0;
+}
+
+static float clip_scale(const float *norm, const struct kern_hyper *hyper)
+{
+    float scale = hyper->max_grad_norm / (*norm + 1e-6f);
+    return hyper->max_grad_norm > 0.0f && scale < 1.0f ? scale : 1.0f;
+}
+
+/* |x|^2 in f64 */
+static double sum_sq(const float *x, size_t n)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+struct norm_job {
+    struct cpu *cpu;
+    const float *g;
+};
+
+static void norm_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct norm_job *job = (const struct norm_job *)ctx;
+    job->cpu->partials[worker * CPU_PARTIALS] = sum_sq(job->g + from, to - from);
+}
+
+void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n)
+{
+    struct norm_job job = {.cpu = cpu_of(k), .g = g};
+    double value;
+
+    cpu_run(k, n, FLOAT_GRAIN, norm_part, &job);
+    value = sqrt(cpu_partial_sum(k, 0));
+    if (!isfinite((float)value)) {
+        *norm = NAN;
+        stats->nonfinite++;
+        return;
+    }
+    *norm = (float)value;
+    stats->grad_norm += value;
+}
+
+struct adam_job {
+    float *w, *m, *v;
+    const float *g;
+    float scale, beta1, beta2, rate, inv_sqrt2, eps, keep;
+};
+
+static void adam_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct adam_job a = *(const struct adam_job *)ctx;
+
+    (void)worker;
+#pragma omp simd
+    for (size_t i = from; i < to; i++) {
+        float g = a.g[i] * a.scale;
+        float m = a.beta1 * a.m[i] + (1.0f - a.beta1) * g;
+        float v = a.beta2 * a.v[i] + (1.0f - a.beta2) * g * g;
+        a.m[i] = m;
+        a.v[i] = v;
+        a.w[i] = a.w[i] * a.keep - a.rate * m / (sqrtf(v) * a.inv_sqrt2 + a.eps);
+    }
+}
+
+/* w -= lr m^ / (sqrt(v^) + eps), after w *= 1 - lr weight_decay; m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t) */
+void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
+              const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n)
+{
+    double t = (double)(*step + 1);
+    struct adam_job a = {.w = w, .m = m, .v = v, .g = g, .beta1 = hyper->beta1, .beta2 = hyper->beta2, .eps = hyper->eps};
+
+    if (step_is_off(norm, stats))
+        return;
+    a.scale = clip_scale(norm, hyper);
+    a.rate = (float)((double)hyper->lr / (1.0 - pow((double)hyper->beta1, t)));
+    a.inv_sqrt2 = (float)(1.0 / sqrt(1.0 - pow((double)hyper->beta2, t)));
+    a.keep = 1.0f - hyper->lr * hyper->weight_decay;
+    cpu_run(k, n, FLOAT_GRAIN, adam_part, &a);
+}
+
+struct gemm_job {
+    bool a_t;
+    size_t n, k;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    size_t lda, ldb;
+};
+
+/* Rows [from, to) of c (m, n); b is never transposed. */
+static void gemm_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct gemm_job *j = (const struct gemm_job *)ctx;
+    (void)worker;
+    if (from < to)
+        cpu_gemm(j->a_t, false, to - from, j->n, j->k, j->alpha, j->a + (j->a_t ? from : from * j->lda), j->lda, j->b,
+                 j->ldb, j->beta, j->c + from * j->n, j->n);
+}
+
+/* u = g scale + mu m after m = mu m + g scale, over n numbers, into x (may not be m); returns |u|_F. */
+static double muon_momentum(float *x, float *m, const float *g, float scale, float mu, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float gi = g[i] * scale;
+        m[i] = mu * m[i] + gi;
+        x[i] = gi + mu * m[i];
+    }
+    return sqrt(sum_sq(x, n));
+}
+
+/* One Newton-Schulz step of x (rows, cols) into next, with S = X X^T (wide) or X^T X (tall), whichever is smaller:
+ * a X + (b S + c S^2) X, or X (b S + c S^2) on the right. s, poly: (side, side). */
+static void muon_iterate(struct kern *k, float *next, const float *x, float *s, float *poly, const float coef[3],
+                         size_t rows, size_t cols)
+{
+    bool tall = rows > cols;
+    size_t side = tall ? cols : rows;
+    struct gemm_job last;
+
+    if (tall) {
+        struct gemm_job xtx = {.a_t = true, .n = side, .k = rows, .alpha = 1.0f, .a = x, .lda = cols, .b = x,
+                               .ldb = cols, .c = s};
+        cpu_run(k, side, ROW_GRAIN, gemm_part, &xtx);
+    } else { /* X X^T through a transposed copy in next, which is free until the end */
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < cols; j++)
+                next[j * rows + i] = x[i * cols + j];
+        struct gemm_job xxt = {.n = side, .k = cols, .alpha = 1.0f, .a = x, .lda = cols, .b = next, .ldb = rows, .c = s};
+        cpu_run(k, side, ROW_GRAIN, gemm_part, &xxt);
+    }
+    for (size_t i = 0; i < side * side; i++)
+        poly[i] = s[i];
+    struct gemm_job square = {.n = side, .k = side, .alpha = coef[2], .beta = coef[1], .a = s, .lda = side, .b = s,
+                              .ldb = side, .c = poly};
+    cpu_run(k, side, ROW_GRAIN, gemm_part, &square);
+    for (size_t i = 0; i < rows * cols; i++)
+        next[i] = x[i];
+    last = (struct gemm_job){.n = cols, .k = side, .alpha = 1.0f, .beta = coef[0], .c = next, .lda = side, .ldb = cols};
+    last.a = tall ? x : poly;
+    last.b = tall ? poly : x;
+    cpu_run(k, rows, ROW_GRAIN, gemm_part, &last);
+}
+
+static void muon_apply(float *w, const float *x, float scale, const struct kern_hyper *hyper, size_t n)
+{
+    float keep = 1.0f - hyper->lr * hyper->weight_decay, rate = hyper->lr * scale;
+    for (size_t i = 0; i < n; i++)
+        w[i] = w[i] * keep - rate * x[i];
+}
+
+void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
+                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols)
+{
+    size_t n = rows * cols, side = rows < cols ? rows : cols;
+    float *x = scratch, *next = x + n, *s = next + n, *poly = s + side * side;
+    double length;
+    float inv;
+
+    if (step_is_off(norm, stats))
+        return;
+    length = muon_momentum(x, m, g, clip_scale(norm, hyper), hyper->beta1, n);
+    inv = length > 0.0 ? (float)(1.0 / length) : 0.0f;
+    for (size_t i = 0; i < n; i++)
+        x[i] *= inv;
+    for (int i = 0; i < MUON_STEPS; i++) {
+        float *swap = x;
+        muon_iterate(k, next, x, s, poly, muon_coef[i], rows, cols);
+        x = next;
+        next = swap;
+    }
+    muon_apply(w, x, rows > cols ? sqrtf((float)rows / (float)cols) : 1.0f, hyper, n);
+}
+
+void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
+                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n)
+{
+    float scale, mu = hyper->beta1, keep = 1.0f - hyper->lr * hyper->weight_decay;
+
+    (void)k;
+    if (step_is_off(norm, stats))
+        return;
+    scale = clip_scale(norm, hyper);
+    for (size_t i = 0; i < n; i++) {
+        float gi = g[i] * scale;
+        m[i] = mu * m[i] + gi;
+        w[i] = w[i] * keep - hyper->lr * (gi + mu * m[i]);
+    }
+}
+
+void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats)
+{
+    (void)k;
+    if (!step_is_off(norm, stats))
+        ++*step;
+}

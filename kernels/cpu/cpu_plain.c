@@ -1,0 +1,68 @@
+/* cpu_plain.c - moving bytes: zero, copy, gather of minibatch rows, packing of flagged rows. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <string.h>
+
+#define TIME_GRAIN 1
+
+void cpu_zero(struct kern *k, void *p, size_t bytes)
+{
+    (void)k;
+    memset(p, 0, bytes);
+}
+
+void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes)
+{
+    (void)k;
+    memcpy(dst, src, bytes);
+}
+
+struct gather {
+    char *dst;
+    const char *src;
+    const int32_t *idx;
+    size_t row_bytes, N, B;
+};
+
+/* Times [from, to): dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx] */
+static void gather_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct gather *g = (const struct gather *)ctx;
+
+    (void)worker;
+    for (size_t t = from; t < to; t++) {
+        char *dst = g->dst + t * g->B * g->row_bytes;
+        const char *src = g->src + t * g->N * g->row_bytes;
+        if (g->row_bytes == 1) {
+            for (size_t b = 0; b < g->B; b++)
+                dst[b] = src[g->idx[b]];
+        } else if (g->row_bytes == 4) {
+            for (size_t b = 0; b < g->B; b++)
+                memcpy(dst + b * 4, src + (size_t)g->idx[b] * 4, 4);
+        } else {
+            for (size_t b = 0; b < g->B; b++)
+                memcpy(dst + b * g->row_bytes, src + (size_t)g->idx[b] * g->row_bytes, g->row_bytes);
+        }
+    }
+}
+
+void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
+                size_t B)
+{
+    struct gather g = {.dst = (char *)dst, .src = (const char *)src, .idx = idx, .row_bytes = row_bytes, .N = N, .B = B};
+    cpu_run(k, T, TIME_GRAIN, gather_part, &g);
+}
+
+void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
+                   size_t N)
+{
+    char *to = (char *)dst;
+    const char *from = (const char *)src;
+    int64_t n = 0;
+
+    (void)k;
+    for (size_t i = 0; i < N; i++)
+        if (flag[i] != 0)
+            memcpy(to + (size_t)n++ * row_bytes, from + i * row_bytes, row_bytes);
+    *n_packed = n;
+}

@@ -1,0 +1,91 @@
+/* cpu_priv.h - what the files of the CPU backend share: its data, its threads and its operations.
+ * Threads: the caller and the pool's helpers, split statically; OpenBLAS itself is held to one thread for each caller. */
+#ifndef KERNELS_CPU_PRIV_H
+#define KERNELS_CPU_PRIV_H
+
+#include "kernels/kern_priv.h"
+
+#include "base/pool.h"
+
+#define CPU_PARTIALS 16 /* f64 sums of one worker: two cache lines, so that workers do not share one */
+
+struct cpu {
+    struct pool *pool;
+    double *partials; /* (n_threads, CPU_PARTIALS), owned */
+};
+
+static inline struct cpu *cpu_of(const struct kern *k)
+{
+    return (struct cpu *)k->impl;
+}
+
+static inline void cpu_run(const struct kern *k, size_t n, size_t grain, pool_fn *fn, void *ctx)
+{
+    pool_run(cpu_of(k)->pool, n, grain, fn, ctx);
+}
+
+/* Sum over workers, in their order, of partial number i. */
+static inline double cpu_partial_sum(const struct kern *k, size_t i)
+{
+    const struct cpu *cpu = cpu_of(k);
+    double sum = 0.0;
+    for (size_t w = 0; w < pool_size(cpu->pool); w++)
+        sum += cpu->partials[w * CPU_PARTIALS + i];
+    return sum;
+}
+
+/* blas_core.c: the name of the kernels that OpenBLAS runs on ("SkylakeX"). */
+const char *cpu_blas_core(void);
+
+/* c (m, n) = alpha a (m, k) b (k, n) + beta c by the calling thread alone; a_t, b_t: the operand is stored transposed. */
+void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
+              size_t ldb, float beta, float *c, size_t ldc);
+
+/* Operations, one prototype for each row of struct kern_ops. */
+void cpu_linear_forward(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
+                        size_t K, enum kern_act act);
+void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
+                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx);
+void cpu_mingru_step(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
+                     size_t N, size_t H);
+void cpu_mingru_forward(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
+                        const uint8_t *reset, size_t T, size_t B, size_t H);
+void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h, const float *gates,
+                         const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
+                const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
+void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
+                   const struct kern_hyper *hyper, size_t N);
+void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
+                   const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
+                   size_t T, size_t N);
+void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n);
+void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
+void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
+                           size_t N);
+void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
+                       const struct kern_hyper *hyper, size_t N, size_t B);
+void cpu_rng_advance(struct kern *k, struct rng *rng, uint64_t n);
+void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
+                size_t B);
+void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
+               const uint8_t *mask, const struct kern_heads *heads, size_t M);
+void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+                  const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
+                  const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                  const struct kern_hyper *hyper, size_t T, size_t B);
+void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
+void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
+void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
+              const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
+void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
+                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols);
+void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
+                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n);
+void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
+void cpu_zero(struct kern *k, void *p, size_t bytes);
+void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes);
+void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
+                   size_t N);
+
+#endif

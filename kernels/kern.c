@@ -1,0 +1,152 @@
+/* kern.c - opens a device and hands each public call to its backend.
+ * Invariants: (1) a struct kern has a backend from open to close; (2) sizes are checked here, so a backend sees none that
+ * overflow; (3) what a failed call returns through ret_x is NULL. */
+#include "kernels/kern_priv.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+static enum status kern_no_cuda(struct error *err)
+{
+    char reason[512];
+
+    if (kern_cuda_available(reason, sizeof reason))
+        return FAIL(err, ST_DEVICE, "this build can see the GPU (%s) but has no CUDA operations; use train.device = cpu",
+                    reason);
+    return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`", reason);
+}
+
+enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err)
+{
+    struct kern *kern;
+    enum status rc;
+
+    *ret_kern = NULL;
+    if (settings->kind == KERN_CUDA)
+        return kern_no_cuda(err);
+    kern = mem_alloc(sizeof *kern);
+    if (kern == NULL)
+        return FAIL(err, ST_NOMEM, "opening the device: out of memory");
+    kern->device = &cpu_device;
+    rc = kern->device->open(kern, settings, err);
+    if (rc != ST_OK) {
+        mem_free(kern);
+        return rc;
+    }
+    *ret_kern = kern;
+    return ST_OK;
+}
+
+void kern_close(struct kern *kern)
+{
+    if (kern == NULL)
+        return;
+    kern->device->close(kern);
+    mem_free(kern);
+}
+
+const struct kern_ops *kern_ops(const struct kern *kern)
+{
+    return kern->device->ops;
+}
+
+enum kern_kind kern_kind(const struct kern *kern)
+{
+    return kern->device->kind;
+}
+
+const char *kern_device_name(const struct kern *kern)
+{
+    return kern->name;
+}
+
+size_t kern_n_threads(const struct kern *kern)
+{
+    return kern->n_threads;
+}
+
+size_t kern_memory_bytes(const struct kern *kern)
+{
+    return kern->memory_bytes;
+}
+
+bool kern_cuda_available(char *ret_reason, size_t size)
+{
+#ifdef TRAWL_HAVE_CUDA
+    return cuda_probe(ret_reason, size);
+#else
+    snprintf(ret_reason, size, "this build was made without the CUDA toolkit; install nvcc, then meson setup -Dcuda=enabled");
+    return false;
+#endif
+}
+
+enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what, struct error *err)
+{
+    *ret_mem = kern->device->alloc(kern, bytes);
+    if (*ret_mem == NULL)
+        return FAIL(err, ST_NOMEM,
+                    "%s needs %.1f MB and does not fit on %s; lower train.total_agents, train.horizon or policy.hidden_size",
+                    what, (double)bytes / 1e6, kern->name);
+    return ST_OK;
+}
+
+void kern_free(struct kern *kern, void *mem)
+{
+    if (mem != NULL)
+        kern->device->free(kern, mem);
+}
+
+enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    return kern->device->upload(kern, dst, src, bytes, err);
+}
+
+enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    return kern->device->download(kern, dst, src, bytes, err);
+}
+
+enum status kern_sync(struct kern *kern, struct error *err)
+{
+    return kern->device->sync(kern, err);
+}
+
+enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
+                            size_t n_envs, struct rng root, struct error *err)
+{
+    *ret_env = NULL;
+    return kern->device->env_create(kern, ret_env, def, settings, n_envs, root, err);
+}
+
+void kern_env_destroy(struct kern *kern, struct kern_env *env)
+{
+    if (env != NULL)
+        env->device->env_destroy(kern, env);
+}
+
+enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err)
+{
+    return env->device->env_take_log(kern, env, ret_log, err);
+}
+
+size_t kern_env_state_bytes(const struct kern_env *env)
+{
+    return env->device->env_state_bytes(env);
+}
+
+enum status kern_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err)
+{
+    return env->device->env_save(kern, env, bytes, err);
+}
+
+enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err)
+{
+    return env->device->env_load(kern, env, bytes, err);
+}
+
+size_t kern_muon_scratch_floats(size_t rows, size_t cols)
+{
+    size_t side = rows < cols ? rows : cols;
+    return 2 * rows * cols + 2 * side * side; /* X and the next X, X X^T and its polynomial */
+}

@@ -1,0 +1,56 @@
+/* kern_priv.h - what a backend gives to kern.c (private to kernels/).
+ *
+ * A backend is one struct kern_device: the functions behind kern_open, kern_alloc, kern_env_create and so on, beside its
+ * table of operations. kern.c checks arguments and picks the backend; it knows nothing of threads or streams.
+ *   cpu/   cpu_device, always there
+ *   cuda/  probe.cu answers `trawl doctor`; a cuda_device and cuda_ops take their place in kern_open beside cpu_device
+ * A backend keeps its own data behind kern->impl. */
+#ifndef KERNELS_KERN_PRIV_H
+#define KERNELS_KERN_PRIV_H
+
+#include "kernels/kernels.h"
+
+#define KERN_NAME_MAX 256
+
+struct kern {
+    const struct kern_device *device;
+    void *impl; /* struct cpu for cpu_device; owned by the backend from open to close */
+    size_t n_threads;
+    size_t memory_bytes;
+    char name[KERN_NAME_MAX];
+};
+
+struct kern_device {
+    enum kern_kind kind;
+    const struct kern_ops *ops;
+    /* Fills kern->impl, name, n_threads, memory_bytes; on failure leaves nothing behind. */
+    enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
+    void (*close)(struct kern *kern);
+    void *(*alloc)(struct kern *kern, size_t bytes); /* zeroed; NULL: does not fit */
+    void (*free)(struct kern *kern, void *mem);
+    enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
+    enum status (*download)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
+    enum status (*sync)(struct kern *kern, struct error *err);
+
+    enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
+                              size_t n_envs, struct rng root, struct error *err);
+    void (*env_destroy)(struct kern *kern, struct kern_env *env);
+    enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
+    size_t (*env_state_bytes)(const struct kern_env *env);
+    enum status (*env_save)(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);
+    enum status (*env_load)(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
+};
+
+/* Every backend's struct kern_env begins with this, so that a batch finds its way without a struct kern. */
+struct kern_env {
+    const struct kern_device *device;
+};
+
+extern const struct kern_device cpu_device;
+
+#ifdef TRAWL_HAVE_CUDA
+/* cuda/probe.cu: true when a device answers; text is its description, or the reason why none does. */
+bool cuda_probe(char *ret_text, size_t size);
+#endif
+
+#endif
