@@ -202,6 +202,7 @@ static const struct kern_ops cpu_ops = {
     .zero = cpu_zero,
     .copy = cpu_copy,
     .pack_rows = cpu_pack_rows,
+    .unpack_rows = cpu_unpack_rows,
 };
 
 const struct kern_device cpu_device = {

@@ -1,4 +1,4 @@
-/* cpu_plain.c - moving bytes: zero, copy, gather of minibatch rows, packing of flagged rows. */
+/* cpu_plain.c - moving bytes: zero, copy, gather of minibatch rows, packing and unpacking of flagged rows. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <string.h>
@@ -65,4 +65,16 @@ void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src
         if (flag[i] != 0)
             memcpy(to + (size_t)n++ * row_bytes, from + i * row_bytes, row_bytes);
     *n_packed = n;
+}
+
+void cpu_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N)
+{
+    char *to = (char *)dst;
+    const char *from = (const char *)src;
+    size_t n = 0;
+
+    (void)k;
+    for (size_t i = 0; i < N; i++)
+        if (flag[i] != 0)
+            memcpy(to + i * row_bytes, from + n++ * row_bytes, row_bytes);
 }

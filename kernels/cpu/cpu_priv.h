@@ -87,5 +87,6 @@ void cpu_zero(struct kern *k, void *p, size_t bytes);
 void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes);
 void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
                    size_t N);
+void cpu_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 
 #endif
