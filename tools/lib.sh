@@ -122,13 +122,14 @@ setup_packages()
         die "meson $meson_version is too old, 1.0 or newer is needed: use Debian 12, Ubuntu 24.04 or newer, or pip install meson"
 }
 
-# build_tree DIR LOG MESON-OPTIONS...: configures once, reconfigures when the options changed, builds.
+# build_tree DIR LOG MESON-OPTIONS...: configures, builds. A tree that build_tree made with other options is made anew;
+# one that a person configured is built as it is.
 build_tree()
 {
     local dir=$1 log=$2
     shift 2
     mkdir -p "$(dirname "$dir")" "$(dirname "$log")"
-    if [ -f "$dir/build.ninja" ] && [ "$(cat "$dir/.trawl-options" 2>/dev/null)" = "$*" ]; then
+    if [ -f "$dir/build.ninja" ] && [ "$(cat "$dir/.trawl-options" 2>/dev/null || echo "$*")" = "$*" ]; then
         : >"$log"
     else
         rm -rf "$dir"

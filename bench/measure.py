@@ -1,0 +1,38 @@
+"""measure.py - what the scripts of bench/ share: where a number was measured, and running trawl."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def place(trawl):
+    """Machine, commit and program of a measurement."""
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True,
+                            check=False).stdout.strip()
+    version = subprocess.run([trawl, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "commit": commit,
+            "program": version, "load_before": round(os.getloadavg()[0], 2)}
+
+
+def run_json(command):
+    """Runs a command and returns the JSON object that it prints; its messages stay on stderr."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""speed.py - steps a second of games and of whole trainings, on one core and on two, against the machine's SGEMM.
+
+usage: bench/speed.py [--build DIR] [--repeats N] [--out FILE]
+
+Each number is the median of --repeats runs, bound to its cores by taskset. "Share of SGEMM" is the rate of the matrix
+products that a training step needs, over the rate of one large product on the same cores.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import measure
+
+ENVS = {"breakout": 5e6, "pong": 20e6, "cartpole": 20e6, "squared": None, "memory": None}  # aim, steps/s on one core
+TRAIN = "bench/breakout-128.ini"
+TRAIN_AIM = 100e3  # steps/s on one core
+SCALE_AIM = 1.8  # two cores over one
+OBS, HIDDEN, LAYERS, OUTPUTS = 118, 128, 1, 4  # of TRAIN; OUTPUTS: 3 logits and the value
+REPLAY = 1.0
+# Kernel sets of OpenBLAS to try for the yardstick; old releases do not know new CPUs and choose the slowest.
+CORES = [None, "SkylakeX", "SapphireRapids", "Haswell"]
+
+
+def products_per_step():
+    """Multiply-adds x 2 of one env step: forward when acting; forward, and backward twice that, when training."""
+    weights = OBS * HIDDEN + LAYERS * 3 * HIDDEN * HIDDEN + HIDDEN * OUTPUTS
+    first = OBS * HIDDEN  # no gradient flows into the observations
+    return 2 * weights + REPLAY * (2 * weights + 2 * (2 * weights - first))
+
+
+def sgemm_gflops(build, cpus, shape):
+    """The best that any kernel set reaches with as many threads as cores."""
+    best = {"gflops": 0.0}
+    for core in CORES:
+        env = dict(os.environ, OPENBLAS_NUM_THREADS=str(len(cpus)))
+        if core:
+            env["OPENBLAS_CORETYPE"] = core
+        done = subprocess.run(["taskset", "-c", ",".join(map(str, cpus)), f"{build}/bench/sgemm", *map(str, shape)],
+                              env=env, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and json.loads(done.stdout)["gflops"] > best["gflops"]:
+            best = json.loads(done.stdout)
+    return best
+
+
+def bench(arguments, cpus, what):
+    command = ["taskset", "-c", ",".join(map(str, cpus)), f"{arguments.build}/sweep/trawl", "bench", *what, "--json"]
+    return [measure.run_json(command) for _ in range(arguments.repeats)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", help="JSON file for all runs")
+    arguments = parser.parse_args()
+    subprocess.run(["ninja", "-C", arguments.build, "bench/sgemm"], check=True, stdout=subprocess.DEVNULL)
+    cores = sorted(os.sched_getaffinity(0))
+    sets = [cores[:1]] + ([cores[:2]] if len(cores) > 1 else [])
+    result = {"what": "speed", "date": time.strftime("%Y-%m-%d", time.gmtime()),
+              **measure.place(f"{arguments.build}/sweep/trawl"), "envs": {}, "train": {}}
+
+    print("| game, one core | steps/s, median (range) | aim |\n|---|---|---|")
+    for name, aim in ENVS.items():
+        rates = measure.spread([run["steps_per_s_per_core"] for run in bench(arguments, sets[0], ["env", name])])
+        result["envs"][name] = rates
+        print(f"| {name} | {rates['median'] / 1e6:.1f} M ({rates['min'] / 1e6:.1f} to {rates['max'] / 1e6:.1f}) | "
+              f"{f'{aim / 1e6:.0f} M' if aim else ''} |", flush=True)
+
+    print(f"\n| {TRAIN} | steps/s, median (range) | aim | SGEMM, GFLOP/s | share of SGEMM |\n|---|---|---|---|---|")
+    first = None
+    for cpus in sets:
+        runs = bench(arguments, cpus, ["train", TRAIN, "--train.threads", str(len(cpus))])
+        rates = measure.spread([run["steps_per_s"] for run in runs])
+        yardstick = sgemm_gflops(arguments.build, cpus, (2048, 2048, 2048))
+        shape = sgemm_gflops(arguments.build, cpus, (16384, 3 * HIDDEN, HIDDEN))
+        share = rates["median"] * products_per_step() * 1e-9 / yardstick["gflops"]
+        aim = TRAIN_AIM if first is None else SCALE_AIM * first
+        first = first or rates["median"]
+        result["train"][f"{len(cpus)} cores"] = {
+            "steps_per_s": rates, "profile": runs[-1].get("profile"), "sgemm_large": yardstick, "sgemm_layer": shape,
+            "share_of_sgemm": share, "over_one_core": rates["median"] / first}
+        print(f"| {len(cpus)} core{'s' * (len(cpus) > 1)} | {rates['median'] / 1e3:.0f} k ({rates['min'] / 1e3:.0f} to "
+              f"{rates['max'] / 1e3:.0f}) | {aim / 1e3:.0f} k | {yardstick['gflops']:.0f} | {100 * share:.0f} % |", flush=True)
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
