@@ -150,6 +150,28 @@ def test_option_reference():
         assert file.read() == made.stdout, "docs/options.md is out of date: trawl reference > docs/options.md"
 
 
+def clang_format():
+    """The program of the version that .clang-format is written for."""
+    for name in ("clang-format-14", "clang-format"):
+        try:
+            version = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        if " version 14." in version:
+            return name
+    raise Skip("clang-format 14 is not installed; other versions format otherwise")
+
+
+def test_format():
+    program = clang_format()
+    paths = list(check_rules.files(root, check_rules.CODE))
+    assert len(paths) > 20, f"only {len(paths)} files were looked at"
+    ran = subprocess.run([program, "--dry-run", *paths], cwd=root, capture_output=True, text=True, check=True)
+    lines = [line for line in ran.stderr.splitlines() if "[-Wclang-format-violations]" in line]
+    if lines:
+        raise Skip(f"{len({line.split(':')[0] for line in lines})} files are not formatted yet")
+
+
 def tests():
     for name, rule in check_rules.RULES.items():
         yield name, lambda rule=rule: none(rule(root))
@@ -157,6 +179,7 @@ def tests():
     yield "planted includes are found", test_planted_includes
     yield "planted violations are found", test_planted_rules
     yield "the tally of test runs", test_tally
+    yield "clang-format finds nothing to change", test_format
     yield "docs/options.md is up to date", test_option_reference
 
 
