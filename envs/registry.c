@@ -5,6 +5,19 @@
 
 #include <string.h>
 
+/* -- breakout -- */
+#include "envs/breakout.h"
+#define ENV_GAME breakout
+#include "envs/env_loop.h"
+
+static const struct opt_def breakout_options[] = {
+    OPT_ROW_INT(struct breakout_settings, frameskip, "4", 1, 60, OPT_FIXED, 0, 0, "frames",
+                "Frames of 1/60 s played per decision."),
+};
+
+/* Bricks give up to 7 points, losing a ball nothing: clipped, every brick is worth the same to the learner. */
+static const struct env_default breakout_defaults[] = {{"train.reward_clip", "1"}};
+
 /* -- cartpole -- */
 #include "envs/cartpole.h"
 #define ENV_GAME cartpole
@@ -23,6 +36,15 @@ static const struct opt_def cartpole_options[] = {
 static const struct opt_def memory_options[] = {
     OPT_ROW_INT(struct memory_settings, length, "4", 1, 1e6, OPT_FIXED, 0, 0, "steps",
                 "Observations of zero between the cue and the answer."),
+};
+
+/* -- pong -- */
+#include "envs/pong.h"
+#define ENV_GAME pong
+#include "envs/env_loop.h"
+
+static const struct opt_def pong_options[] = {
+    OPT_ROW_INT(struct pong_settings, frameskip, "8", 1, 60, OPT_FIXED, 0, 0, "frames", "Frames played per decision."),
 };
 
 /* -- squared -- */
@@ -53,8 +75,11 @@ static const struct opt_def squared_options[] = {
     }
 
 static const struct env_def env_table[] = {
+    ENV_ROW(breakout, "Environment: breakout", "clear two walls of bricks with ball and paddle", breakout_defaults,
+            COUNT(breakout_defaults)),
     ENV_ROW(cartpole, "Environment: cartpole", "balance a pole on a cart (CartPole-v1)", NULL, 0),
     ENV_ROW(memory, "Environment: memory", "repeat a cue after a silence; needs a recurrent policy", NULL, 0),
+    ENV_ROW(pong, "Environment: pong", "return the ball against a following opponent, first to 21", NULL, 0),
     ENV_ROW(squared, "Environment: squared", "walk to a target on the border of a grid", NULL, 0),
 };
 
