@@ -27,7 +27,7 @@ enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 /* A foreign name of a key. to == NULL: accepted and ignored, with one warning in the log (kept in config_warnings). */
 struct config_alias {
     const char *from; /* "vec.total_agents" */
-    const char *to;   /* "train.total_agents" */
+    const char *to; /* "train.total_agents" */
 };
 
 enum status config_create(struct config **ret_config, struct error *err) MUST_USE;
@@ -35,7 +35,8 @@ void config_destroy(struct config *config);
 
 /* tables and aliases are borrowed and must outlive the config. */
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err) MUST_USE;
-enum status config_add_aliases(struct config *config, const struct config_alias *aliases, size_t n, struct error *err) MUST_USE;
+enum status config_add_aliases(struct config *config, const struct config_alias *aliases, size_t n,
+                               struct error *err) MUST_USE;
 
 /* Collects. origin is shown in messages: "breakout's default", "command line". */
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
@@ -57,7 +58,8 @@ const char *config_origin(const struct config *config, const char *key);
 enum status config_resolve(struct config *config, struct error *err) MUST_USE;
 
 /* After config_resolve. settings points to a struct of table->settings_size bytes, filled completely. */
-enum status config_fill(const struct config *config, const struct opt_table *table, void *settings, struct error *err) MUST_USE;
+enum status config_fill(const struct config *config, const struct opt_table *table, void *settings,
+                        struct error *err) MUST_USE;
 
 /* The option behind a full key ("train.learning_rate"), NULL if unknown. */
 const struct opt_def *config_find_opt(const struct config *config, const char *key);
@@ -68,15 +70,16 @@ void config_nearest(const struct config *config, const char *key, char *ret_key)
 enum status config_check_value(const struct opt_def *opt, const char *key, const char *value, const char *origin,
                                struct error *err) MUST_USE;
 /* Number of a value of a numeric, bool or enum option (enum: index). */
-enum status config_parse_value(const struct opt_def *opt, const char *value, double *ret_number, struct error *err) MUST_USE;
+enum status config_parse_value(const struct opt_def *opt, const char *value, double *ret_number,
+                               struct error *err) MUST_USE;
 /* Text that parses back to that number for that option ("true", "muon", "0.0031", "20000000"). */
 void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
 
 /* One [sweep.SECTION.KEY] section; filled by config_resolve. Text fields are NULL where the file is silent. */
 struct config_sweep_param {
-    char key[CONFIG_KEY_MAX];  /* "train.learning_rate" (aliases followed) */
+    char key[CONFIG_KEY_MAX]; /* "train.learning_rate" (aliases followed) */
     const struct opt_def *opt; /* its option, never NULL */
-    const char *distribution;  /* "uniform", "int_uniform", "uniform_pow2", "log_normal", "logit_normal", or ours:
+    const char *distribution; /* "uniform", "int_uniform", "uniform_pow2", "log_normal", "logit_normal", or ours:
                                 * "linear", "log", "logit", "pow2", "int", "categorical" */
     const char *min, *max, *mean, *values, *scale;
     const char *origin; /* "pong.ini:31" of the section */
@@ -88,13 +91,15 @@ const struct config_sweep_param *config_sweep_param(const struct config *config,
  * changed_only. Sections come in table order. Comments give unit and help when commented. */
 enum status config_write_ini(const struct config *config, bool changed_only, bool commented, struct strbuf *out,
                              struct error *err) MUST_USE;
-enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out, struct error *err) MUST_USE;
+enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out,
+                              struct error *err) MUST_USE;
 struct cJSON;
 /* {"train": {"learning_rate": 0.01, ...}, ...}; caller deletes. NULL: out of memory. */
 struct cJSON *config_to_json(const struct config *config);
 
 /* Help text of all tables of a section prefix (NULL: all), for --help; and the Markdown reference of the docs. */
-enum status config_write_help(const struct config *config, const char *section, struct strbuf *out, struct error *err) MUST_USE;
+enum status config_write_help(const struct config *config, const char *section, struct strbuf *out,
+                              struct error *err) MUST_USE;
 enum status config_write_reference(const struct config *config, struct strbuf *out, struct error *err) MUST_USE;
 
 /* Aliased or ignored entries, one line each, for the caller to log. */

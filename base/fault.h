@@ -10,8 +10,8 @@ enum fault_kind { FAULT_MALLOC, FAULT_WRITE, FAULT_FSYNC, FAULT_FORK, FAULT_KIND
 
 #ifdef TRAWL_FAULTS
 void fault_arm(enum fault_kind kind, int nth); /* nth >= 1 */
-bool fault_disarm(enum fault_kind kind);       /* did it fire since fault_arm? */
-bool fault_hit(enum fault_kind kind);          /* called by the code under test: fail now? */
+bool fault_disarm(enum fault_kind kind); /* did it fire since fault_arm? */
+bool fault_hit(enum fault_kind kind); /* called by the code under test: fail now? */
 #else
 static inline bool fault_hit(enum fault_kind kind)
 {

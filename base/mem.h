@@ -10,9 +10,9 @@
 
 #define MEM_ALIGN 64
 
-void *mem_alloc(size_t size) MUST_USE;                                  /* size 0 gives a valid block */
-void *mem_array(size_t n, size_t size) MUST_USE;                        /* n * size bytes */
-void *mem_array2(size_t n, size_t m, size_t size) MUST_USE;             /* n * m * size bytes */
+void *mem_alloc(size_t size) MUST_USE; /* size 0 gives a valid block */
+void *mem_array(size_t n, size_t size) MUST_USE; /* n * size bytes */
+void *mem_array2(size_t n, size_t m, size_t size) MUST_USE; /* n * m * size bytes */
 void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* keeps old (still owned) on failure */
 char *mem_strdup(const char *text) MUST_USE;
 void mem_free(void *block); /* NULL is fine */

@@ -16,9 +16,9 @@
 /* A number's text by the grammar, without '_', blanks and suffix. */
 struct clean {
     char text[CLEAN_MAX]; /* as strtod and strtoll read it; the suffix appended as an exponent */
-    size_t n_plain;       /* bytes before that exponent */
-    int suffix_exp;       /* 0, 3, 6, 9 */
-    bool whole;           /* only sign and digits: an integer that needs no double */
+    size_t n_plain; /* bytes before that exponent */
+    int suffix_exp; /* 0, 3, 6, 9 */
+    bool whole; /* only sign and digits: an integer that needs no double */
 };
 
 /* The thread's locale becomes "C" until locale_leave; glibc hands out a static object for it. */

@@ -11,11 +11,11 @@
 #define OPT_STR_MAX 256 /* bytes of an OPT_STR field, NUL included */
 
 enum opt_type {
-    OPT_BOOL,  /* field: bool;    text true|false|1|0|yes|no|on|off */
-    OPT_INT,   /* field: int64_t; text 12, 1_000_000, 3e7 (whole), 20M, 64k (k, M, G = 1e3, 1e6, 1e9) */
+    OPT_BOOL, /* field: bool;    text true|false|1|0|yes|no|on|off */
+    OPT_INT, /* field: int64_t; text 12, 1_000_000, 3e7 (whole), 20M, 64k (k, M, G = 1e3, 1e6, 1e9) */
     OPT_FLOAT, /* field: double;  same, with fractions; NaN and Inf are refused */
-    OPT_STR,   /* field: char[OPT_STR_MAX] */
-    OPT_ENUM,  /* field: int, index into choices */
+    OPT_STR, /* field: char[OPT_STR_MAX] */
+    OPT_ENUM, /* field: int, index into choices */
 };
 
 /* How a sweep walks the option when its section does not say; OPT_FIXED: makes no sense to sweep. */
@@ -24,37 +24,49 @@ enum opt_scale { OPT_FIXED, OPT_LINEAR, OPT_LOG, OPT_LOGIT, OPT_POW2, OPT_CATEGO
 struct opt_def {
     const char *key; /* within its section: "learning_rate" */
     enum opt_type type;
-    size_t offset;               /* of the field in the settings struct */
-    const char *def;             /* default, as text */
-    double min, max;             /* allowed, inclusive; numbers only */
-    enum opt_scale scale;        /* how a sweep walks it */
+    size_t offset; /* of the field in the settings struct */
+    const char *def; /* default, as text */
+    double min, max; /* allowed, inclusive; numbers only */
+    enum opt_scale scale; /* how a sweep walks it */
     double sweep_min, sweep_max; /* what a sweep searches when its section gives no min/max */
-    const char *choices;         /* OPT_ENUM: "adam|muon" */
-    const char *unit;            /* "steps", "1/update", "" */
-    const char *help;            /* one sentence, present tense */
+    const char *choices; /* OPT_ENUM: "adam|muon" */
+    const char *unit; /* "steps", "1/update", "" */
+    const char *help; /* one sentence, present tense */
 };
 
 struct opt_table {
     const char *section; /* "train"; several tables may share one ("env": common and per game) */
-    const char *title;   /* "Training", for --help and the reference */
+    const char *title; /* "Training", for --help and the reference */
     const struct opt_def *defs;
     size_t n_defs;
     size_t settings_size;
 };
 
 /* Rows. S: settings struct, f: field (its name is the key). */
-#define OPT_ROW_BOOL(S, f, def_, help_) \
-    {.key = #f, .type = OPT_BOOL, .offset = offsetof(S, f), .def = def_, .scale = OPT_CATEGORICAL, .unit = "", .help = help_}
-#define OPT_ROW_INT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                         \
-    {.key = #f, .type = OPT_INT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_, \
-     .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_}
-#define OPT_ROW_FLOAT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                         \
-    {.key = #f, .type = OPT_FLOAT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_, \
-     .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_}
-#define OPT_ROW_STR(S, f, def_, help_) \
-    {.key = #f, .type = OPT_STR, .offset = offsetof(S, f), .def = def_, .scale = OPT_FIXED, .unit = "", .help = help_}
-#define OPT_ROW_ENUM(S, f, def_, choices_, scale_, help_) \
-    {.key = #f, .type = OPT_ENUM, .offset = offsetof(S, f), .def = def_, .scale = scale_, .choices = choices_, \
-     .unit = "", .help = help_}
+#define OPT_ROW_BOOL(S, f, def_, help_)                                                                                \
+    {                                                                                                                  \
+        .key = #f, .type = OPT_BOOL, .offset = offsetof(S, f), .def = def_, .scale = OPT_CATEGORICAL, .unit = "",      \
+        .help = help_                                                                                                  \
+    }
+#define OPT_ROW_INT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                                \
+    {                                                                                                                  \
+        .key = #f, .type = OPT_INT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_,      \
+        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_                                               \
+    }
+#define OPT_ROW_FLOAT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                              \
+    {                                                                                                                  \
+        .key = #f, .type = OPT_FLOAT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_,    \
+        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_                                               \
+    }
+#define OPT_ROW_STR(S, f, def_, help_)                                                                                 \
+    {                                                                                                                  \
+        .key = #f, .type = OPT_STR, .offset = offsetof(S, f), .def = def_, .scale = OPT_FIXED, .unit = "",             \
+        .help = help_                                                                                                  \
+    }
+#define OPT_ROW_ENUM(S, f, def_, choices_, scale_, help_)                                                              \
+    {                                                                                                                  \
+        .key = #f, .type = OPT_ENUM, .offset = offsetof(S, f), .def = def_, .scale = scale_, .choices = choices_,      \
+        .unit = "", .help = help_                                                                                      \
+    }
 
 #endif

@@ -33,9 +33,9 @@ struct helper {
 
 struct pool {
     size_t n_workers;
-    size_t n_started;       /* helpers whose thread exists */
+    size_t n_started; /* helpers whose thread exists */
     struct helper *helpers; /* (n_workers - 1), owned */
-    int spins;              /* 0 when there are more workers than cores: spinning would hold up the others */
+    int spins; /* 0 when there are more workers than cores: spinning would hold up the others */
 
     /* the job: written by the caller while pending is 0 */
     size_t n, grain;

@@ -15,7 +15,7 @@
 #endif
 
 struct rng {
-    uint64_t key;     /* which stream */
+    uint64_t key; /* which stream */
     uint64_t counter; /* draws made so far */
 };
 

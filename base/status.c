@@ -45,11 +45,21 @@ void error_clear(struct error *err)
 const char *status_name(enum status status)
 {
     static const char *const names[] = {
-        [ST_OK] = "ok",           [ST_NOMEM] = "nomem",       [ST_USAGE] = "usage",
-        [ST_CONFIG] = "config",   [ST_IO] = "io",             [ST_CORRUPT] = "corrupt",
-        [ST_VERSION] = "version", [ST_BUSY] = "busy",         [ST_NOTFOUND] = "notfound",
-        [ST_EXISTS] = "exists",   [ST_LIMIT] = "limit",       [ST_NUMERIC] = "numeric",
-        [ST_DEVICE] = "device",   [ST_INTERRUPTED] = "interrupted", [ST_INTERNAL] = "internal",
+        [ST_OK] = "ok",
+        [ST_NOMEM] = "nomem",
+        [ST_USAGE] = "usage",
+        [ST_CONFIG] = "config",
+        [ST_IO] = "io",
+        [ST_CORRUPT] = "corrupt",
+        [ST_VERSION] = "version",
+        [ST_BUSY] = "busy",
+        [ST_NOTFOUND] = "notfound",
+        [ST_EXISTS] = "exists",
+        [ST_LIMIT] = "limit",
+        [ST_NUMERIC] = "numeric",
+        [ST_DEVICE] = "device",
+        [ST_INTERRUPTED] = "interrupted",
+        [ST_INTERNAL] = "internal",
     };
     return (size_t)status < sizeof names / sizeof names[0] ? names[status] : "unknown";
 }

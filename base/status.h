@@ -11,20 +11,20 @@
 
 enum status {
     ST_OK = 0,
-    ST_NOMEM,       /* out of memory, or a size that cannot fit */
-    ST_USAGE,       /* wrong command line */
-    ST_CONFIG,      /* wrong config: unknown key, value out of range, ... */
-    ST_IO,          /* the operating system refused: missing file, full disk, ... */
-    ST_CORRUPT,     /* a file is not what it should be */
-    ST_VERSION,     /* a file, store or peer is of another version */
-    ST_BUSY,        /* somebody else holds it */
-    ST_NOTFOUND,    /* no such study, trial, env, key */
-    ST_EXISTS,      /* the name is taken */
-    ST_LIMIT,       /* a stated limit was passed */
-    ST_NUMERIC,     /* NaN, Inf or a matrix that does not factor */
-    ST_DEVICE,      /* the accelerator or its driver failed */
+    ST_NOMEM, /* out of memory, or a size that cannot fit */
+    ST_USAGE, /* wrong command line */
+    ST_CONFIG, /* wrong config: unknown key, value out of range, ... */
+    ST_IO, /* the operating system refused: missing file, full disk, ... */
+    ST_CORRUPT, /* a file is not what it should be */
+    ST_VERSION, /* a file, store or peer is of another version */
+    ST_BUSY, /* somebody else holds it */
+    ST_NOTFOUND, /* no such study, trial, env, key */
+    ST_EXISTS, /* the name is taken */
+    ST_LIMIT, /* a stated limit was passed */
+    ST_NUMERIC, /* NaN, Inf or a matrix that does not factor */
+    ST_DEVICE, /* the accelerator or its driver failed */
     ST_INTERRUPTED, /* the user or a signal asked to stop */
-    ST_INTERNAL,    /* a broken invariant: a bug in Trawl */
+    ST_INTERNAL, /* a broken invariant: a bug in Trawl */
 };
 
 #define ERROR_TEXT_MAX 1024
@@ -52,11 +52,11 @@ int status_exit_code(enum status status);
 
 /* Runs a call that returns enum status and leaves the enclosing function with its failure.
  * Only where there is nothing to unwind. */
-#define TRY(call)                  \
-    do {                           \
-        enum status try_ = (call); \
-        if (try_ != ST_OK)         \
-            return try_;           \
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        enum status try_ = (call);                                                                                     \
+        if (try_ != ST_OK)                                                                                             \
+            return try_;                                                                                               \
     } while (0)
 
 #endif

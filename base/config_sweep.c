@@ -1,0 +1,256 @@
+/* config_sweep.c - [sweep.SECTION.KEY]: the search range of one parameter each.
+ * Resolving goes over the entries once and notes which parameters there are; then each field of each parameter is
+ * taken from its winning entry and checked against the parameter's option. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config_priv.h"
+#include "base/num.h"
+
+#define FIELDS "distribution, min, max, mean, scale, values"
+
+static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
+#define N_FIELDS (sizeof field_names / sizeof field_names[0])
+
+/* Where a field came from; beside its text in config_sweep_param. */
+struct field_origin {
+    const char *min, *max, *distribution, *mean, *scale, *values;
+};
+
+static const struct {
+    const char *name;
+    enum opt_scale scale;
+} distributions[] = {
+    {"uniform", OPT_LINEAR},     {"linear", OPT_LINEAR}, {"int_uniform", OPT_LINEAR},      {"int", OPT_LINEAR},
+    {"uniform_pow2", OPT_POW2},  {"pow2", OPT_POW2},     {"log_normal", OPT_LOG},          {"log", OPT_LOG},
+    {"logit_normal", OPT_LOGIT}, {"logit", OPT_LOGIT},   {"categorical", OPT_CATEGORICAL},
+};
+#define N_DISTRIBUTIONS (sizeof distributions / sizeof distributions[0])
+
+size_t config_n_sweep_params(const struct config *config)
+{
+    return config->n_params;
+}
+
+const struct config_sweep_param *config_sweep_param(const struct config *config, size_t i)
+{
+    return &config->params[i];
+}
+
+/* Two sections of a file may not mean one parameter; a file and the command line may. */
+static enum status check_same_section(const struct config *config, const char *canonical,
+                                      const struct config_entry *entry, struct error *err)
+{
+    char key[CONFIG_KEY_MAX + 16], other_key[CONFIG_KEY_MAX];
+    const char *field;
+
+    for (const struct config_entry *other = config->entries; other < entry; other++) {
+        char param[CONFIG_KEY_MAX];
+        if (other->value != NULL || other->layer != CONFIG_FILE || strcmp(other->key, entry->key) == 0 ||
+            !config_split_sweep(other->key, false, param, NULL))
+            continue;
+        snprintf(key, sizeof key, "sweep.%s.x", param); /* any field: aliases inside are followed the same */
+        if (!config_canonical(config, key, other_key) || !config_split_sweep(other_key, true, param, &field))
+            continue;
+        if (strcmp(param, canonical) == 0)
+            return FAIL(err, ST_CONFIG, "%s: [%s] is the same parameter as [%s] at %s; keep one of them", entry->origin,
+                        entry->key, other->key, other->origin);
+    }
+    return ST_OK;
+}
+
+enum status config_add_param(struct config *config, const char *canonical, const struct config_entry *entry,
+                             struct error *err)
+{
+    const struct opt_def *opt = config_find_opt(config, canonical);
+    char hint[2 * CONFIG_KEY_MAX];
+    struct config_sweep_param *param;
+
+    if (entry->value == NULL)
+        TRY(check_same_section(config, canonical, entry, err));
+    for (size_t i = 0; i < config->n_params; i++)
+        if (strcmp(config->params[i].key, canonical) == 0)
+            return ST_OK;
+    if (opt == NULL) {
+        config_hint(config, canonical, hint, sizeof hint);
+        if (entry->value == NULL)
+            return FAIL(err, ST_CONFIG, "%s: [%s] sweeps unknown key %s%s", entry->origin, entry->key, canonical, hint);
+        return FAIL(err, ST_CONFIG, "%s: %s sweeps unknown key %s%s", entry->origin, entry->key, canonical, hint);
+    }
+    if (!config_grow(&config->params, config->n_params, &config->cap_params, sizeof *config->params))
+        return FAIL(err, ST_NOMEM, "out of memory for the config");
+    param = &config->params[config->n_params++];
+    *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
+    snprintf(param->key, sizeof param->key, "%s", canonical);
+    return ST_OK;
+}
+
+enum status config_check_sweep_field(const char *field, const struct config_entry *entry, struct error *err)
+{
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        size_t distance = config_distance(field, field_names[i]);
+        if (distance == 0)
+            return ST_OK;
+        if (distance < best && config_is_near(field, distance)) {
+            best = distance;
+            near = field_names[i];
+        }
+    }
+    if (near != NULL)
+        return FAIL(err, ST_CONFIG, "%s: unknown key %s; did you mean %s?", entry->origin, entry->key, near);
+    return FAIL(err, ST_CONFIG, "%s: unknown key %s; a sweep section knows " FIELDS, entry->origin, entry->key);
+}
+
+static const char *take_field(const struct config *config, const char *param_key, const char *field,
+                              const char **ret_origin)
+{
+    char key[2 * CONFIG_KEY_MAX];
+    const struct config_entry *entry;
+
+    snprintf(key, sizeof key, "sweep.%s.%s", param_key, field);
+    entry = config_winner(config, key);
+    *ret_origin = entry != NULL ? entry->origin : NULL;
+    return entry != NULL ? entry->value : NULL;
+}
+
+/* The scale the parameter is walked by: its own word, or the option's. */
+static enum status find_scale(const struct config_sweep_param *p, const char *origin, enum opt_scale *ret_scale,
+                              struct error *err)
+{
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+
+    *ret_scale =
+        p->values != NULL || p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM ? OPT_CATEGORICAL : p->opt->scale;
+    if (p->distribution == NULL)
+        return ST_OK;
+    for (size_t i = 0; i < N_DISTRIBUTIONS; i++) {
+        size_t distance = config_distance(p->distribution, distributions[i].name);
+        if (distance == 0) {
+            *ret_scale = distributions[i].scale;
+            return ST_OK;
+        }
+        if (distance < best && config_is_near(p->distribution, distance)) {
+            best = distance;
+            near = distributions[i].name;
+        }
+    }
+    if (near != NULL)
+        return FAIL(err, ST_CONFIG, "%s: unknown distribution \"%.40s\" of %s; did you mean %s?", origin,
+                    p->distribution, p->key, near);
+    return FAIL(err, ST_CONFIG,
+                "%s: unknown distribution \"%.40s\" of %s; known are uniform, int_uniform, uniform_pow2, log_normal, "
+                "logit_normal, linear, int, pow2, log, logit, categorical",
+                origin, p->distribution, p->key);
+}
+
+static enum status check_values(const struct config_sweep_param *p, const char *origin, struct error *err)
+{
+    char key[CONFIG_KEY_MAX + 16], one[OPT_STR_MAX];
+    const char *at = p->values;
+
+    snprintf(key, sizeof key, "sweep.%s.values", p->key);
+    for (;;) {
+        size_t n, raw;
+        at += strspn(at, " \t");
+        raw = n = strcspn(at, ",");
+        while (n > 0 && (at[n - 1] == ' ' || at[n - 1] == '\t'))
+            n--;
+        if (n == 0 || n >= sizeof one)
+            return FAIL(err, ST_CONFIG, "%s: %s has an empty or too long item; write values = a, b, c", origin, key);
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        TRY(config_check_value(p->opt, key, one, origin, err));
+        if (at[raw] == '\0')
+            return ST_OK;
+        at += raw + 1;
+    }
+}
+
+static enum status check_choices(const struct config_sweep_param *p, const struct field_origin *from, struct error *err)
+{
+    if (p->min != NULL || p->max != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical and has no min and max; write values = a, b, c",
+                    p->min != NULL ? from->min : from->max, p->key);
+    if (p->values != NULL)
+        return check_values(p, from->values, err);
+    if (p->opt->type != OPT_BOOL && p->opt->type != OPT_ENUM)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical; write values = a, b, c", p->origin, p->key);
+    return ST_OK;
+}
+
+/* One bound: the section's text, checked as a value of the option, or the option's own bound. */
+static enum status take_bound(const struct config_sweep_param *p, const char *field, const char *text,
+                              const char *origin, double own, double *ret_bound, struct error *err)
+{
+    char key[CONFIG_KEY_MAX + 16];
+
+    *ret_bound = own;
+    if (text == NULL)
+        return ST_OK;
+    snprintf(key, sizeof key, "sweep.%s.%s", p->key, field);
+    TRY(config_check_value(p->opt, key, text, origin, err));
+    return config_parse_value(p->opt, text, ret_bound, err);
+}
+
+static enum status check_range(const struct config_sweep_param *p, enum opt_scale scale,
+                               const struct field_origin *from, struct error *err)
+{
+    const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+    double min, max, mean, step;
+
+    if (p->values != NULL)
+        return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
+    TRY(take_bound(p, "min", p->min, from->min, p->opt->sweep_min, &min, err));
+    TRY(take_bound(p, "max", p->max, from->max, p->opt->sweep_max, &max, err));
+    num_format_f64(min, lo);
+    num_format_f64(max, hi);
+    if (!(min < max))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s has min %s and max %s; min must be below max", min_at, p->key, lo,
+                    hi);
+    if ((scale == OPT_LOG || scale == OPT_POW2) && !(min > 0.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a %s range needs > 0; try %s", min_at, p->key, lo,
+                    scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
+    if (scale == OPT_LOGIT && !(min > 0.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
+    if (scale == OPT_LOGIT && !(max < 1.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.max is %s, a logit range needs < 1; try 0.9999", max_at, p->key, hi);
+    if (p->mean != NULL) {
+        if (!num_parse_f64(p->mean, &mean) || mean < min || mean > max)
+            return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean,
+                        p->key, p->mean, lo, hi);
+    }
+    if (p->scale != NULL && strcmp(p->scale, "auto") != 0 && (!num_parse_f64(p->scale, &step) || !(step > 0.0)))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto or a number above 0 is needed", from->scale,
+                    p->key, p->scale);
+    return ST_OK;
+}
+
+enum status config_fill_params(struct config *config, struct error *err)
+{
+    for (size_t i = 0; i < config->n_params; i++) {
+        struct config_sweep_param *p = &config->params[i];
+        struct field_origin from;
+        enum opt_scale scale;
+
+        p->distribution = take_field(config, p->key, "distribution", &from.distribution);
+        p->min = take_field(config, p->key, "min", &from.min);
+        p->max = take_field(config, p->key, "max", &from.max);
+        p->mean = take_field(config, p->key, "mean", &from.mean);
+        p->scale = take_field(config, p->key, "scale", &from.scale);
+        p->values = take_field(config, p->key, "values", &from.values);
+        TRY(find_scale(p, from.distribution, &scale, err));
+        if (scale != OPT_CATEGORICAL &&
+            (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM || p->opt->type == OPT_STR))
+            return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
+                        from.distribution != NULL ? from.distribution : p->origin, p->key);
+        if (scale == OPT_FIXED)
+            return FAIL(err, ST_CONFIG, "%s: %s has no usual range to sweep; write distribution, min and max",
+                        p->origin, p->key);
+        TRY(scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : check_range(p, scale, &from, err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,211 @@
+/* json.c - limits, exact numbers and our allocator for cJSON.
+ * cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a double. A number that
+ * 15 digits do not hold is therefore put in as raw text of num_format_f64; the getters read both kinds. */
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define EXACT_I64_MAX (INT64_C(1) << 53)
+
+/* Before main, so that no cJSON block ever comes from another allocator than it goes back to. */
+__attribute__((constructor)) static void use_our_allocator(void)
+{
+    cJSON_Hooks hooks = {.malloc_fn = mem_alloc, .free_fn = mem_free};
+    cJSON_InitHooks(&hooks);
+}
+
+/* Bytes of the UTF-8 character at text (n bytes left), 0 when it is none. */
+static size_t utf8_length(const unsigned char *text, size_t n)
+{
+    unsigned char c = text[0];
+    size_t len = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : (c & 0xF0) == 0xE0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+
+    if (len == 0 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F)) /* overlong; surrogates */
+        return 0;
+    if ((c == 0xF0 && text[1] < 0x90) || (c == 0xF4 && text[1] > 0x8F)) /* overlong; beyond U+10FFFF */
+        return 0;
+    return len;
+}
+
+/* Depth, encoding and control characters, before cJSON recurses into the text. */
+static enum status scan(const char *text, size_t n, struct error *err)
+{
+    bool in_string = false;
+    size_t depth = 0;
+
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_length((const unsigned char *)text + i, n - i);
+        char c = text[i];
+        if (len == 0)
+            return FAIL(err, ST_CORRUPT, "JSON: byte %zu is not UTF-8", i);
+        if ((unsigned char)c < 0x20 && (in_string || (c != '\n' && c != '\r' && c != '\t')))
+            return FAIL(err, ST_CORRUPT, "JSON: byte %zu is a control character", i);
+        i += len;
+        if (in_string) {
+            if (c == '"')
+                in_string = false;
+            else if (c == '\\' && i < n && (unsigned char)text[i] >= 0x20 && (unsigned char)text[i] < 0x80)
+                i++;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > JSON_MAX_DEPTH)
+                return FAIL(err, ST_CORRUPT, "JSON: byte %zu opens level %zu, the limit is %d", i - 1, depth,
+                            JSON_MAX_DEPTH);
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return ST_OK;
+}
+
+enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err)
+{
+    const char *end = text;
+    cJSON *json;
+
+    *ret_json = NULL;
+    if (n > JSON_MAX_BYTES)
+        return FAIL(err, ST_CORRUPT, "JSON: %zu bytes, the limit is %u", n, JSON_MAX_BYTES);
+    TRY(scan(text, n, err));
+    json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    if (json == NULL)
+        return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there (or memory ran out)",
+                    (size_t)(end - text), n);
+    while (end < text + n && (*end == ' ' || *end == '\t' || *end == '\r' || *end == '\n'))
+        end++;
+    if (end != text + n) {
+        cJSON_Delete(json);
+        return FAIL(err, ST_CORRUPT, "JSON: byte %zu: something follows the value", (size_t)(end - text));
+    }
+    *ret_json = json;
+    return ST_OK;
+}
+
+char *json_print(const cJSON *json, bool pretty)
+{
+    return pretty ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+}
+
+bool json_add(cJSON *object, const char *key, cJSON *value)
+{
+    if (value != NULL && cJSON_AddItemToObject(object, key, value))
+        return true;
+    cJSON_Delete(value);
+    return false;
+}
+
+bool json_add_f64(cJSON *object, const char *key, double value)
+{
+    char text[NUM_TEXT_MAX], short_text[NUM_TEXT_MAX];
+    double back;
+
+    num_format_f64(value, text);
+    if (!isfinite(value))
+        return json_add(object, key, cJSON_CreateString(text));
+    snprintf(short_text, sizeof short_text, "%.15g", value);
+    if (num_parse_f64(short_text, &back) && back == value)
+        return json_add(object, key, cJSON_CreateNumber(value));
+    return json_add(object, key, cJSON_CreateRaw(text));
+}
+
+bool json_add_i64(cJSON *object, const char *key, int64_t value)
+{
+    char text[NUM_TEXT_MAX];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    if (value > EXACT_I64_MAX || value < -EXACT_I64_MAX)
+        return json_add(object, key, cJSON_CreateString(text));
+    if (value < INT64_C(1000000000000000) && value > -INT64_C(1000000000000000)) /* 15 digits */
+        return json_add(object, key, cJSON_CreateNumber((double)value));
+    return json_add(object, key, cJSON_CreateRaw(text));
+}
+
+/* What is not UTF-8 (a path may hold any byte) becomes '?', so that our own output always parses. */
+bool json_add_str(cJSON *object, const char *key, const char *value)
+{
+    size_t n, len;
+    char *clean;
+    bool ok;
+
+    if (value == NULL)
+        return json_add(object, key, cJSON_CreateNull());
+    clean = mem_strdup(value);
+    if (clean == NULL)
+        return false;
+    n = strlen(clean);
+    for (size_t i = 0; i < n; i += len) {
+        len = utf8_length((const unsigned char *)clean + i, n - i);
+        if (len == 0) {
+            clean[i] = '?';
+            len = 1;
+        }
+    }
+    ok = json_add(object, key, cJSON_CreateString(clean));
+    mem_free(clean);
+    return ok;
+}
+
+bool json_add_bool(cJSON *object, const char *key, bool value)
+{
+    return json_add(object, key, cJSON_CreateBool(value));
+}
+
+static bool item_number(const cJSON *item, double *ret_value)
+{
+    if (cJSON_IsRaw(item))
+        return num_parse_f64(item->valuestring, ret_value);
+    if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+        return false; /* 1e999 in a foreign text is no number that we would have written */
+    *ret_value = item->valuedouble;
+    return true;
+}
+
+bool json_get_f64(const cJSON *object, const char *key, double *ret_value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    double finite;
+
+    if (cJSON_IsString(item)) /* only the words; a string of digits stays a string */
+        return !num_parse_f64(item->valuestring, &finite) && num_parse_f64_any(item->valuestring, ret_value);
+    return item_number(item, ret_value);
+}
+
+bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    double value;
+
+    if (cJSON_IsString(item))
+        return item->valuestring[strspn(item->valuestring, "-0123456789")] == '\0' &&
+               num_parse_i64(item->valuestring, ret_value);
+    if (!item_number(item, &value) || fabs(value) > (double)EXACT_I64_MAX || value != floor(value))
+        return false;
+    *ret_value = (int64_t)value;
+    return true;
+}
+
+bool json_get_bool(const cJSON *object, const char *key, bool *ret_value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (!cJSON_IsBool(item))
+        return false;
+    *ret_value = cJSON_IsTrue(item);
+    return true;
+}
+
+const char *json_get_str(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
