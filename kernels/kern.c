@@ -12,9 +12,10 @@ static enum status kern_no_cuda(struct error *err)
     char reason[512];
 
     if (kern_cuda_available(reason, sizeof reason))
-        return FAIL(err, ST_DEVICE, "this build can see the GPU (%s) but has no CUDA operations; use train.device = cpu",
-                    reason);
-    return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`", reason);
+        return FAIL(err, ST_DEVICE,
+                    "this build can see the GPU (%s) but has no CUDA operations; use train.device = cpu", reason);
+    return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`",
+                reason);
 }
 
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err)
@@ -76,7 +77,8 @@ bool kern_cuda_available(char *ret_reason, size_t size)
 #ifdef TRAWL_HAVE_CUDA
     return cuda_probe(ret_reason, size);
 #else
-    snprintf(ret_reason, size, "this build was made without the CUDA toolkit; install nvcc, then meson setup -Dcuda=enabled");
+    snprintf(ret_reason, size,
+             "this build was made without the CUDA toolkit; install nvcc, then meson setup -Dcuda=enabled");
     return false;
 #endif
 }
@@ -85,9 +87,10 @@ enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const ch
 {
     *ret_mem = kern->device->alloc(kern, bytes);
     if (*ret_mem == NULL)
-        return FAIL(err, ST_NOMEM,
-                    "%s needs %.1f MB and does not fit on %s; lower train.total_agents, train.horizon or policy.hidden_size",
-                    what, (double)bytes / 1e6, kern->name);
+        return FAIL(
+            err, ST_NOMEM,
+            "%s needs %.1f MB and does not fit on %s; lower train.total_agents, train.horizon or policy.hidden_size",
+            what, (double)bytes / 1e6, kern->name);
     return ST_OK;
 }
 
@@ -112,8 +115,8 @@ enum status kern_sync(struct kern *kern, struct error *err)
     return kern->device->sync(kern, err);
 }
 
-enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
-                            size_t n_envs, struct rng root, struct error *err)
+enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
+                            const void *settings, size_t n_envs, struct rng root, struct error *err)
 {
     *ret_env = NULL;
     return kern->device->env_create(kern, ret_env, def, settings, n_envs, root, err);

@@ -32,8 +32,8 @@ struct kern_device {
     enum status (*download)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
     enum status (*sync)(struct kern *kern, struct error *err);
 
-    enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
-                              size_t n_envs, struct rng root, struct error *err);
+    enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
+                              const void *settings, size_t n_envs, struct rng root, struct error *err);
     void (*env_destroy)(struct kern *kern, struct kern_env *env);
     enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
     size_t (*env_state_bytes)(const struct kern_env *env);

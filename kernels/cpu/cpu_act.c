@@ -74,8 +74,14 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                 const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N)
 {
-    struct sample s = {.actions = actions, .logp = logp, .value = value, .out = out, .mask = mask, .heads = heads,
-                       .rng = *rng, .greedy = greedy};
+    struct sample s = {.actions = actions,
+                       .logp = logp,
+                       .value = value,
+                       .out = out,
+                       .mask = mask,
+                       .heads = heads,
+                       .rng = *rng,
+                       .greedy = greedy};
     cpu_run(k, N, AGENT_GRAIN, sample_part, &s);
     rng->counter += (uint64_t)heads->n_heads;
 }

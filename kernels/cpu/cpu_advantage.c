@@ -48,8 +48,17 @@ void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards,
                    const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
                    size_t T, size_t N)
 {
-    struct advantage a = {.adv = adv, .ret = ret, .rewards = rewards, .values = values, .boot = boot, .ratio = ratio,
-                          .terms = terms, .truncs = truncs, .hyper = hyper, .T = T, .N = N};
+    struct advantage a = {.adv = adv,
+                          .ret = ret,
+                          .rewards = rewards,
+                          .values = values,
+                          .boot = boot,
+                          .ratio = ratio,
+                          .terms = terms,
+                          .truncs = truncs,
+                          .hyper = hyper,
+                          .T = T,
+                          .N = N};
     cpu_run(k, N, AGENT_GRAIN, advantage_part, &a);
 }
 
@@ -84,7 +93,8 @@ void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, 
     }
 }
 
-void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T, size_t N)
+void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
+                           size_t N)
 {
     double total = 0.0;
 

@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/vec_math.h"
 
-#define FORWARD_BLOCK 512   /* tokens of one sgemm forward */
-#define BACKWARD_BLOCK 512  /* tokens of one worker between two meetings backward */
+#define FORWARD_BLOCK 512 /* tokens of one sgemm forward */
+#define BACKWARD_BLOCK 512 /* tokens of one worker between two meetings backward */
 #define TOKEN_GRAIN 16
 #define ROW_GRAIN 16
 
@@ -20,12 +20,12 @@ void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, con
 }
 
 struct linear {
-    float *y;                  /* (M, N), forward */
-    const float *y_done;       /* (M, N), backward: what forward gave */
-    float *dx;                 /* (M, K) or NULL */
-    float *dw, *db;            /* (N, K), (N) or NULL */
-    float *dy;                 /* (M, N) */
-    const float *x, *w, *b;    /* (M, K), (N, K), (N) or NULL */
+    float *y; /* (M, N), forward */
+    const float *y_done; /* (M, N), backward: what forward gave */
+    float *dx; /* (M, K) or NULL */
+    float *dw, *db; /* (N, K), (N) or NULL */
+    float *dy; /* (M, N) */
+    const float *x, *w, *b; /* (M, K), (N, K), (N) or NULL */
     size_t N, K;
     enum kern_act act;
     bool add_dx;
@@ -124,7 +124,16 @@ static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
                          const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx)
 {
-    struct linear l = {.y_done = y, .dx = dx, .dw = dw, .db = db, .dy = dy, .x = x, .w = w, .N = N, .K = K, .act = act,
+    struct linear l = {.y_done = y,
+                       .dx = dx,
+                       .dw = dw,
+                       .db = db,
+                       .dy = dy,
+                       .x = x,
+                       .w = w,
+                       .N = N,
+                       .K = K,
+                       .act = act,
                        .add_dx = add_dx};
     size_t step = BACKWARD_BLOCK * k->n_threads;
 

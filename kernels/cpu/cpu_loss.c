@@ -59,7 +59,8 @@ static void ratio_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                const uint8_t *mask, const struct kern_heads *heads, size_t M)
 {
-    struct loss l = {.ratio = ratio, .out = out, .actions = actions, .old_logp = old_logp, .mask = mask, .heads = heads};
+    struct loss l = {
+        .ratio = ratio, .out = out, .actions = actions, .old_logp = old_logp, .mask = mask, .heads = heads};
     cpu_run(k, M, TOKEN_GRAIN, ratio_part, &l);
 }
 
@@ -145,17 +146,31 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
 }
 
 void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
-                  const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
-                  const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                  const float *old_logp, const float *adv, const float *ret, const float *old_value,
+                  const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
                   const struct kern_hyper *hyper, size_t T, size_t B)
 {
     size_t M = T * B;
     bool norm = hyper->norm_adv != 0;
-    struct loss l = {.cpu = cpu_of(k), .dout = dout, .out = out, .actions = actions, .old_logp = old_logp, .adv = adv,
-                     .ret = ret, .old_value = old_value, .weight = weight, .mask = mask, .heads = heads,
-                     .adv_shift = norm ? mean_std[0] : 0.0f, .adv_scale = norm ? 1.0f / (mean_std[1] + 1e-8f) : 1.0f,
-                     .clip_coef = hyper->clip_coef, .vf_clip_coef = hyper->vf_clip_coef, .vf_coef = hyper->vf_coef,
-                     .ent_coef = hyper->ent_coef, .inv_m = 1.0f / (float)M, .B = B};
+    struct loss l = {.cpu = cpu_of(k),
+                     .dout = dout,
+                     .out = out,
+                     .actions = actions,
+                     .old_logp = old_logp,
+                     .adv = adv,
+                     .ret = ret,
+                     .old_value = old_value,
+                     .weight = weight,
+                     .mask = mask,
+                     .heads = heads,
+                     .adv_shift = norm ? mean_std[0] : 0.0f,
+                     .adv_scale = norm ? 1.0f / (mean_std[1] + 1e-8f) : 1.0f,
+                     .clip_coef = hyper->clip_coef,
+                     .vf_clip_coef = hyper->vf_clip_coef,
+                     .vf_coef = hyper->vf_coef,
+                     .ent_coef = hyper->ent_coef,
+                     .inv_m = 1.0f / (float)M,
+                     .B = B};
     double policy, value, entropy, kl;
 
     cpu_run(k, M, TOKEN_GRAIN, loss_part, &l);

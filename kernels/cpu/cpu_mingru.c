@@ -22,7 +22,8 @@ VEC_FN float candidate(float a)
 }
 
 /* One agent's step: out, h (H) from gates (3H), x (H), hp (H). h may be hp. */
-static inline void step_row(float *out, float *h, const float *gates, const float *x, const float *hp, bool reset, size_t H)
+static inline void step_row(float *out, float *h, const float *gates, const float *x, const float *hp, bool reset,
+                            size_t H)
 {
     const float *a = gates, *g = gates + H, *p = gates + 2 * H;
 #pragma omp simd
@@ -130,10 +131,20 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h, const float *gates,
-                         const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H)
+void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
+                         const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B,
+                         size_t H)
 {
-    struct mingru m = {.dx = dx, .dgates = dgates, .dout = dout, .h_seq = h, .gates = gates, .x = x, .h0 = h0,
-                       .reset = reset, .T = T, .B = B, .H = H};
+    struct mingru m = {.dx = dx,
+                       .dgates = dgates,
+                       .dout = dout,
+                       .h_seq = h,
+                       .gates = gates,
+                       .x = x,
+                       .h0 = h0,
+                       .reset = reset,
+                       .T = T,
+                       .B = B,
+                       .H = H};
     cpu_run(k, B, AGENT_GRAIN, backward_part, &m);
 }

@@ -89,7 +89,8 @@ void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, cons
               const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n)
 {
     double t = (double)(*step + 1);
-    struct adam_job a = {.w = w, .m = m, .v = v, .g = g, .beta1 = hyper->beta1, .beta2 = hyper->beta2, .eps = hyper->eps};
+    struct adam_job a = {
+        .w = w, .m = m, .v = v, .g = g, .beta1 = hyper->beta1, .beta2 = hyper->beta2, .eps = hyper->eps};
 
     if (step_is_off(norm, stats))
         return;
@@ -140,20 +141,21 @@ static void muon_iterate(struct kern *k, float *next, const float *x, float *s, 
     struct gemm_job last;
 
     if (tall) {
-        struct gemm_job xtx = {.a_t = true, .n = side, .k = rows, .alpha = 1.0f, .a = x, .lda = cols, .b = x,
-                               .ldb = cols, .c = s};
+        struct gemm_job xtx = {
+            .a_t = true, .n = side, .k = rows, .alpha = 1.0f, .a = x, .lda = cols, .b = x, .ldb = cols, .c = s};
         cpu_run(k, side, ROW_GRAIN, gemm_part, &xtx);
     } else { /* X X^T through a transposed copy in next, which is free until the end */
         for (size_t i = 0; i < rows; i++)
             for (size_t j = 0; j < cols; j++)
                 next[j * rows + i] = x[i * cols + j];
-        struct gemm_job xxt = {.n = side, .k = cols, .alpha = 1.0f, .a = x, .lda = cols, .b = next, .ldb = rows, .c = s};
+        struct gemm_job xxt = {
+            .n = side, .k = cols, .alpha = 1.0f, .a = x, .lda = cols, .b = next, .ldb = rows, .c = s};
         cpu_run(k, side, ROW_GRAIN, gemm_part, &xxt);
     }
     for (size_t i = 0; i < side * side; i++)
         poly[i] = s[i];
-    struct gemm_job square = {.n = side, .k = side, .alpha = coef[2], .beta = coef[1], .a = s, .lda = side, .b = s,
-                              .ldb = side, .c = poly};
+    struct gemm_job square = {
+        .n = side, .k = side, .alpha = coef[2], .beta = coef[1], .a = s, .lda = side, .b = s, .ldb = side, .c = poly};
     cpu_run(k, side, ROW_GRAIN, gemm_part, &square);
     for (size_t i = 0; i < rows * cols; i++)
         next[i] = x[i];

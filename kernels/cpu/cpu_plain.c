@@ -49,7 +49,8 @@ static void gather_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
                 size_t B)
 {
-    struct gather g = {.dst = (char *)dst, .src = (const char *)src, .idx = idx, .row_bytes = row_bytes, .N = N, .B = B};
+    struct gather g = {
+        .dst = (char *)dst, .src = (const char *)src, .idx = idx, .row_bytes = row_bytes, .N = N, .B = B};
     cpu_run(k, T, TIME_GRAIN, gather_part, &g);
 }
 

@@ -50,8 +50,9 @@ void cpu_mingru_step(struct kern *k, float *out, float *h, const float *gates, c
                      size_t N, size_t H);
 void cpu_mingru_forward(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
                         const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h, const float *gates,
-                         const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
+                         const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B,
+                         size_t H);
 void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                 const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
@@ -71,8 +72,8 @@ void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, 
 void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                const uint8_t *mask, const struct kern_heads *heads, size_t M);
 void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
-                  const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
-                  const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                  const float *old_logp, const float *adv, const float *ret, const float *old_value,
+                  const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
                   const struct kern_hyper *hyper, size_t T, size_t B);
 void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
 void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);

@@ -85,9 +85,9 @@ VEC_FN float vec_tanh(float x)
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
-    float near = (p * z) * x + x;
+    float near = (p * z) * a + a;
     float far = 1.0f - 2.0f / (vec_exp(2.0f * a) + 1.0f);
-    float y = a < 0.625f ? near : __builtin_copysignf(far, x);
+    float y = __builtin_copysignf(a < 0.625f ? near : far, x);
     return x != x ? x : y;
 }
 

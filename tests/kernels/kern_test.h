@@ -1,0 +1,107 @@
+/* kern_test.h - what the tests of kernels/ share: random inputs, comparison with f64 references, devices of 1-3 threads. */
+#ifndef TESTS_KERN_TEST_H
+#define TESTS_KERN_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kernels/kernels.h"
+
+#define TEST_UNUSED __attribute__((unused))
+
+static const size_t test_threads[] = {1, 2, 3};
+#define N_THREADS (sizeof test_threads / sizeof test_threads[0])
+
+TEST_UNUSED static struct kern *test_kern(size_t n_threads)
+{
+    struct kern_settings settings = {.kind = KERN_CPU, .n_threads = n_threads};
+    struct error err = {0};
+    struct kern *k;
+    if (kern_open(&k, &settings, &err) != ST_OK)
+        fail_msg("%s", err.text);
+    return k;
+}
+
+TEST_UNUSED static void *test_alloc(size_t n, size_t size)
+{
+    void *p = mem_array(n, size);
+    assert_non_null(p);
+    return p;
+}
+#define NEW(type, n) ((type *)test_alloc((n), sizeof(type)))
+
+/* Normal numbers times scale (sum of 12 uniforms: close enough, bounded by 6 scale). */
+TEST_UNUSED static float *test_normal(struct rng *rng, size_t n, float scale)
+{
+    float *x = NEW(float, n);
+    for (size_t i = 0; i < n; i++) {
+        float sum = -6.0f;
+        for (int j = 0; j < 12; j++)
+            sum += rng_f32(rng);
+        x[i] = sum * scale;
+    }
+    return x;
+}
+
+TEST_UNUSED static uint8_t *test_flags(struct rng *rng, size_t n, float p)
+{
+    uint8_t *x = NEW(uint8_t, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = rng_f32(rng) < p;
+    return x;
+}
+
+TEST_UNUSED static float *test_copy(const float *x, size_t n)
+{
+    float *y = NEW(float, n);
+    memcpy(y, x, n * sizeof *y);
+    return y;
+}
+
+TEST_UNUSED static double *test_f64(const float *x, size_t n)
+{
+    double *y = NEW(double, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] = (double)x[i];
+    return y;
+}
+
+/* Norm of the difference over the norm of the reference, and no single element further off than 100 times that. */
+TEST_UNUSED static void check_close(const char *what, const float *got, const double *want, size_t n, double tolerance)
+{
+    double diff = 0.0, norm = 0.0, worst = 0.0;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)got[i] - want[i]);
+        if (!isfinite((double)got[i]))
+            fail_msg("%s[%zu] is %g, want %g", what, i, (double)got[i], want[i]);
+        diff += d * d;
+        norm += want[i] * want[i];
+        if (d > worst) {
+            worst = d;
+            at = i;
+        }
+    }
+    diff = sqrt(diff);
+    norm = sqrt(norm);
+    if (diff > tolerance * norm + 1e-30)
+        fail_msg("%s: relative error %g, allowed %g; worst at %zu: %g, want %g", what, diff / norm, tolerance, at,
+                 (double)got[at], want[at]);
+}
+
+TEST_UNUSED static void check_number(const char *what, double got, double want, double tolerance)
+{
+    if (!(fabs(got - want) <= tolerance * (1.0 + fabs(want))))
+        fail_msg("%s is %.9g, want %.9g", what, got, want);
+}
+
+#endif

@@ -1,0 +1,318 @@
+/* test_advantage.c - advantages against the recursion in f64; shuffled, prioritised and gathered segments; packing. */
+#include "tests/kernels/kern_test.h"
+
+struct rollout {
+    size_t T, N;
+    float *rewards, *values, *boot, *ratio, *adv, *ret;
+    uint8_t *terms, *truncs;
+    struct kern_hyper hyper;
+};
+
+static struct rollout rollout_make(size_t T, size_t N, float p_end)
+{
+    struct rng rng = rng_seed(T * 31 + N);
+    struct rollout r = {.T = T, .N = N};
+    r.rewards = test_normal(&rng, T * N, 1.0f);
+    r.values = test_normal(&rng, (T + 1) * N, 1.0f);
+    r.boot = test_normal(&rng, T * N, 1.0f);
+    r.ratio = NEW(float, T *N);
+    for (size_t i = 0; i < T * N; i++)
+        r.ratio[i] = 0.2f + 2.0f * rng_f32(&rng);
+    r.terms = test_flags(&rng, T * N, p_end);
+    r.truncs = test_flags(&rng, T * N, p_end);
+    for (size_t i = 0; i < T * N; i++) {
+        if (r.terms[i])
+            r.truncs[i] = 0;
+        if (!r.truncs[i])
+            r.boot[i] = NAN; /* never written by the trainer: must not be looked at */
+    }
+    r.adv = NEW(float, T *N), r.ret = NEW(float, T *N);
+    r.hyper = (struct kern_hyper){.gamma = 0.97f, .gae_lambda = 0.9f, .rho_clip = 1.2f, .c_clip = 0.8f};
+    return r;
+}
+
+static void rollout_free(struct rollout *r)
+{
+    mem_free(r->rewards), mem_free(r->values), mem_free(r->boot), mem_free(r->ratio), mem_free(r->adv),
+        mem_free(r->ret);
+    mem_free(r->terms), mem_free(r->truncs);
+}
+
+static double delta_f64(const struct rollout *r, size_t t, size_t n, bool vtrace)
+{
+    size_t i = t * r->N + n;
+    double next = r->truncs[i] ? (double)r->boot[i] : (double)r->values[i + r->N];
+    double rho = vtrace ? fmin((double)r->ratio[i], (double)r->hyper.rho_clip) : 1.0;
+    if (r->terms[i])
+        next = 0.0;
+    return rho * ((double)r->rewards[i] + (double)r->hyper.gamma * next - (double)r->values[i]);
+}
+
+/* The sum over later steps, O(T^2): A_t = sum over u >= t of delta_u times the product of decays in between. */
+static double advantage_f64(const struct rollout *r, size_t t, size_t n, bool vtrace)
+{
+    double sum = 0.0, weight = 1.0;
+    for (size_t u = t; u < r->T; u++) {
+        size_t i = u * r->N + n;
+        sum += weight * delta_f64(r, u, n, vtrace);
+        if (r->terms[i] || r->truncs[i])
+            break;
+        weight *= (double)r->hyper.gamma * (double)r->hyper.gae_lambda *
+                  (vtrace ? fmin((double)r->ratio[i], (double)r->hyper.c_clip) : 1.0);
+    }
+    return sum;
+}
+
+static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
+{
+    size_t n = r->T * r->N;
+    double *adv = NEW(double, n), *ret = NEW(double, n);
+    for (size_t i = 0; i < n; i++) {
+        adv[i] = advantage_f64(r, i / r->N, i % r->N, vtrace);
+        ret[i] = adv[i] + (double)r->values[i];
+    }
+    kern_ops(k)->advantage(k, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs,
+                           vtrace ? r->ratio : NULL, &r->hyper, r->T, r->N);
+    check_close("adv", r->adv, adv, n, 1e-6);
+    check_close("ret", r->ret, ret, n, 1e-6);
+    mem_free(adv), mem_free(ret);
+}
+
+static void agrees_with_the_sum(void **state)
+{
+    static const size_t shapes[][2] = {{1, 1}, {7, 3}, {64, 33}, {5, 100}};
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++)
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+            struct kern *k = test_kern(test_threads[t]);
+            struct rollout r = rollout_make(shapes[i][0], shapes[i][1], 0.15f);
+            check_rollout(k, &r, true);
+            r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
+            check_rollout(k, &r, false);
+            rollout_free(&r);
+            kern_close(k);
+        }
+}
+
+static void ratio_one_is_plain_gae(void **state)
+{
+    struct kern *k = test_kern(2);
+    struct rollout r = rollout_make(20, 40, 0.1f);
+    float *plain, *ret;
+    (void)state;
+    r.hyper.rho_clip = r.hyper.c_clip = 1.0f;
+    check_rollout(k, &r, false);
+    plain = test_copy(r.adv, 20 * 40);
+    ret = test_copy(r.ret, 20 * 40);
+    for (size_t i = 0; i < 20 * 40; i++)
+        r.ratio[i] = 1.0f;
+    check_rollout(k, &r, true);
+    assert_memory_equal(plain, r.adv, 20 * 40 * sizeof(float));
+    assert_memory_equal(ret, r.ret, 20 * 40 * sizeof(float));
+    mem_free(plain), mem_free(ret);
+    rollout_free(&r);
+    kern_close(k);
+}
+
+/* lambda 1, no ends: A + V is the discounted return with the last value behind it. */
+static void lambda_one_is_the_return(void **state)
+{
+    struct kern *k = test_kern(1);
+    struct rollout r = rollout_make(12, 5, 0.0f);
+    (void)state;
+    r.hyper.rho_clip = r.hyper.c_clip = r.hyper.gae_lambda = 1.0f;
+    check_rollout(k, &r, false);
+    for (size_t n = 0; n < 5; n++) {
+        double want = (double)r.values[12 * 5 + n];
+        for (size_t t = 12; t-- > 0;)
+            want = (double)r.rewards[t * 5 + n] + (double)r.hyper.gamma * want;
+        check_number("return", (double)r.ret[n], want, 1e-5);
+    }
+    rollout_free(&r);
+    kern_close(k);
+}
+
+static void mean_and_deviation(void **state)
+{
+    struct rng rng = rng_seed(4);
+    struct kern *k = test_kern(1);
+    (void)state;
+    for (size_t n = 1; n < 3000; n = n * 3 + 1) {
+        float *x = test_normal(&rng, n, 0.01f), got[2];
+        double mean = 0.0, sq = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] += 100.0f; /* far from zero: the square of the mean must not eat the variance */
+            mean += (double)x[i] / (double)n;
+        }
+        for (size_t i = 0; i < n; i++)
+            sq += ((double)x[i] - mean) * ((double)x[i] - mean);
+        kern_ops(k)->mean_std(k, got, x, n);
+        check_number("mean", (double)got[0], mean, 1e-7);
+        check_number("std", (double)got[1], sqrt(sq / (double)n), 1e-7);
+        mem_free(x);
+    }
+    kern_close(k);
+}
+
+static int order_i32(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void shuffle_is_a_permutation(void **state)
+{
+    enum { N = 1000, RUNS = 4000 };
+    struct kern *k = test_kern(1);
+    struct rng a = rng_seed(1), b = rng_seed(2);
+    int32_t first[N], other[N], small[4];
+    double counts[4][4] = {{0}};
+    (void)state;
+    kern_ops(k)->segments_shuffle(k, first, &a, N);
+    kern_ops(k)->segments_shuffle(k, other, &a, N);
+    assert_memory_equal(first, other, sizeof first); /* named by *rng, which stays */
+    assert_int_equal(a.counter, 0);
+    kern_ops(k)->segments_shuffle(k, other, &b, N);
+    assert_memory_not_equal(first, other, sizeof first);
+    kern_ops(k)->rng_advance(k, &a, 5);
+    assert_int_equal(a.counter, 5);
+    kern_ops(k)->segments_shuffle(k, other, &a, N);
+    assert_memory_not_equal(first, other, sizeof first);
+    qsort(first, N, sizeof *first, order_i32);
+    qsort(other, N, sizeof *other, order_i32);
+    for (int32_t i = 0; i < N; i++)
+        assert_true(first[i] == i && other[i] == i);
+    for (uint64_t run = 0; run < RUNS; run++) { /* every value at every place equally often: 5 sigma */
+        struct rng r = rng_split(b, run);
+        kern_ops(k)->segments_shuffle(k, small, &r, 4);
+        for (int i = 0; i < 4; i++)
+            counts[i][small[i]]++;
+    }
+    for (int i = 0; i < 16; i++)
+        assert_true(fabs(counts[i / 4][i % 4] - RUNS / 4.0) < 5.0 * sqrt(RUNS * 0.25 * 0.75));
+    kern_close(k);
+}
+
+static void priority_follows_the_formula(void **state)
+{
+    enum { T = 9, N = 37 };
+    struct rng rng = rng_seed(6);
+    struct kern *k = test_kern(2);
+    float *adv = test_normal(&rng, T * N, 1.0f), prob[N];
+    (void)state;
+    for (float alpha = 0.0f; alpha < 1.1f; alpha += 0.5f) {
+        struct kern_hyper hyper = {.prio_alpha = alpha};
+        double w[N] = {0}, total = 0.0;
+        kern_ops(k)->segments_priority(k, prob, adv, &hyper, T, N);
+        for (size_t n = 0; n < N; n++) {
+            for (size_t t = 0; t < T; t++)
+                w[n] += fabs((double)adv[t * N + n]);
+            w[n] = pow(w[n], (double)alpha);
+            total += w[n];
+        }
+        for (size_t n = 0; n < N; n++)
+            check_number("prob", (double)prob[n], (w[n] + 1e-6) / (total + 1e-6), 1e-6);
+    }
+    mem_free(adv);
+    kern_close(k);
+}
+
+/* Systematic: each segment is taken floor or ceil of B p times, and B p on average. */
+static void pick_is_systematic_and_fair(void **state)
+{
+    enum { N = 23, B = 40, RUNS = 3000 };
+    struct rng rng = rng_seed(9), draw = rng_seed(10);
+    struct kern *k = test_kern(1);
+    struct kern_hyper hyper = {.prio_beta = 0.4f};
+    float prob[N], weight[B], total = 0.0f;
+    double counts[N] = {0};
+    int32_t idx[B];
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        prob[i] = i == 5 ? 0.0f : 0.05f + rng_f32(&rng);
+        total += prob[i];
+    }
+    for (int i = 0; i < N; i++)
+        prob[i] /= total;
+    for (int run = 0; run < RUNS; run++) {
+        int times[N] = {0};
+        uint64_t before = draw.counter;
+        kern_ops(k)->segments_pick(k, idx, weight, prob, &draw, &hyper, N, B);
+        assert_true(draw.counter > before);
+        for (int j = 0; j < B; j++) {
+            assert_in_range(idx[j], 0, N - 1);
+            times[idx[j]]++;
+            check_number("weight", (double)weight[j], pow(N * (double)prob[idx[j]], -0.4), 1e-5);
+        }
+        for (int i = 0; i < N; i++) {
+            double expected = B * (double)prob[i];
+            assert_true(times[i] >= floor(expected - 1e-4) && times[i] <= ceil(expected + 1e-4));
+            counts[i] += times[i];
+        }
+    }
+    for (int i = 0; i < N; i++) /* a count varies by at most 1/2 each run */
+        assert_true(fabs(counts[i] / RUNS - B * (double)prob[i]) < 5.0 * 0.5 / sqrt((double)RUNS));
+    assert_true(counts[5] == 0.0);
+    kern_close(k);
+}
+
+static void gather_takes_columns(void **state)
+{
+    static const size_t widths[] = {1, 4, 7, 512};
+    enum { T = 5, N = 11, B = 6 };
+    const int32_t idx[B] = {10, 0, 3, 3, 7, 1};
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++)
+        for (size_t i = 0; i < 4; i++) {
+            struct rng rng = rng_seed(i);
+            struct kern *k = test_kern(test_threads[t]);
+            size_t w = widths[i];
+            uint8_t *src = test_flags(&rng, T * N * w, 0.5f), *dst = NEW(uint8_t, T * B * w);
+            kern_ops(k)->gather(k, dst, src, idx, w, T, N, B);
+            for (size_t at = 0; at < T; at++)
+                for (size_t b = 0; b < B; b++)
+                    assert_memory_equal(dst + (at * B + b) * w, src + (at * N + (size_t)idx[b]) * w, w);
+            mem_free(src), mem_free(dst);
+            kern_close(k);
+        }
+}
+
+static void pack_and_unpack_are_inverse(void **state)
+{
+    enum { N = 50, W = 12 };
+    struct rng rng = rng_seed(2);
+    struct kern *k = test_kern(1);
+    uint8_t *src = test_flags(&rng, N * W, 0.5f), *flag = test_flags(&rng, N, 0.3f), packed[N * W], back[N * W];
+    int64_t n = -1, seen = 0;
+    (void)state;
+    kern_ops(k)->pack_rows(k, packed, &n, src, flag, W, N);
+    memset(back, 7, sizeof back);
+    kern_ops(k)->unpack_rows(k, back, packed, flag, W, N);
+    for (size_t i = 0; i < N; i++) {
+        if (flag[i]) {
+            assert_memory_equal(packed + seen++ * W, src + i * W, W);
+            assert_memory_equal(back + i * W, src + i * W, W);
+        } else {
+            assert_int_equal(back[i * W], 7);
+        }
+    }
+    assert_int_equal(n, seen);
+    kern_ops(k)->copy(k, back, src, N * W);
+    assert_memory_equal(back, src, N * W);
+    kern_ops(k)->zero(k, back, 5);
+    assert_true(back[4] == 0 && memcmp(back + 5, src + 5, N * W - 5) == 0);
+    mem_free(src), mem_free(flag);
+    kern_close(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_the_sum),         cmocka_unit_test(ratio_one_is_plain_gae),
+        cmocka_unit_test(lambda_one_is_the_return),    cmocka_unit_test(mean_and_deviation),
+        cmocka_unit_test(shuffle_is_a_permutation),    cmocka_unit_test(priority_follows_the_formula),
+        cmocka_unit_test(pick_is_systematic_and_fair), cmocka_unit_test(gather_takes_columns),
+        cmocka_unit_test(pack_and_unpack_are_inverse),
+    };
+    return cmocka_run_group_tests_name("advantage", tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* test_linear.c - linear layers against plain f64 loops and central differences. */
+#include "tests/kernels/kern_test.h"
+
+static const size_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {130, 5, 128}, {1100, 24, 13}, {2049, 37, 40}};
+#define N_SHAPES (sizeof shapes / sizeof shapes[0])
+
+static double act_f64(double x, enum kern_act act)
+{
+    return act == KERN_ACT_RELU ? (x > 0.0 ? x : 0.0) : act == KERN_ACT_TANH ? tanh(x) : x;
+}
+
+static double act_slope(double y, enum kern_act act)
+{
+    return act == KERN_ACT_RELU ? (y > 0.0 ? 1.0 : 0.0) : act == KERN_ACT_TANH ? 1.0 - y * y : 1.0;
+}
+
+static double *forward_f64(const float *x, const float *w, const float *b, size_t M, size_t N, size_t K,
+                           enum kern_act act)
+{
+    double *y = NEW(double, M *N);
+    for (size_t m = 0; m < M; m++)
+        for (size_t n = 0; n < N; n++) {
+            double sum = b == NULL ? 0.0 : (double)b[n];
+            for (size_t i = 0; i < K; i++)
+                sum += (double)x[m * K + i] * (double)w[n * K + i];
+            y[m * N + n] = act_f64(sum, act);
+        }
+    return y;
+}
+
+static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_act act, bool bias, bool add_dx)
+{
+    const struct kern_ops *ops = kern_ops(k);
+    struct rng rng = rng_seed(M * 7 + N * 3 + K + (size_t)act);
+    float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 1.0f / sqrtf((float)K));
+    float *b = bias ? test_normal(&rng, N, 1.0f) : NULL, *dy = test_normal(&rng, M * N, 1.0f);
+    float *y = NEW(float, M *N), *dx = test_normal(&rng, M * K, 1.0f), *dw = test_normal(&rng, N * K, 9.0f);
+    float *db = test_normal(&rng, N, 9.0f);
+    double *y_ref = forward_f64(x, w, b, M, N, K, act), *dy_ref = test_f64(dy, M * N);
+    double *dx_ref = test_f64(dx, M * K), *dw_ref = NEW(double, N *K), *db_ref = NEW(double, N);
+
+    ops->linear_forward(k, y, x, w, b, M, N, K, act);
+    check_close("y", y, y_ref, M * N, 2e-6);
+
+    for (size_t i = 0; !add_dx && i < M * K; i++)
+        dx_ref[i] = 0.0;
+    for (size_t m = 0; m < M; m++)
+        for (size_t n = 0; n < N; n++) {
+            double d = dy_ref[m * N + n] * act_slope((double)y[m * N + n], act);
+            dy_ref[m * N + n] = d;
+            db_ref[n] += d;
+            for (size_t i = 0; i < K; i++) {
+                dw_ref[n * K + i] += d * (double)x[m * K + i];
+                dx_ref[m * K + i] += d * (double)w[n * K + i];
+            }
+        }
+    ops->linear_backward(k, dx, dw, bias ? db : NULL, dy, y, x, w, M, N, K, act, add_dx);
+    check_close("dy", dy, dy_ref, M * N, 2e-6);
+    check_close("dx", dx, dx_ref, M * K, 2e-6);
+    check_close("dw", dw, dw_ref, N * K, 5e-6);
+    if (bias)
+        check_close("db", db, db_ref, N, 5e-6);
+    mem_free(x), mem_free(w), mem_free(b), mem_free(dy), mem_free(y), mem_free(dx), mem_free(dw), mem_free(db);
+    mem_free(y_ref), mem_free(dy_ref), mem_free(dx_ref), mem_free(dw_ref), mem_free(db_ref);
+}
+
+static void agrees_with_plain_loops(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++) {
+        struct kern *k = test_kern(test_threads[t]);
+        for (size_t s = 0; s < N_SHAPES; s++)
+            for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++)
+                one_shape(k, shapes[s][0], shapes[s][1], shapes[s][2], (enum kern_act)act, (s + t) % 2 == 0, act == 1);
+        kern_close(k);
+    }
+}
+
+/* loss = sum of r * y in f64 from f32 parameters moved to and fro */
+static double loss_f64(const float *x, const float *w, const float *b, const float *r, size_t M, size_t N, size_t K)
+{
+    double *y = forward_f64(x, w, b, M, N, K, KERN_ACT_TANH), sum = 0.0;
+    for (size_t i = 0; i < M * N; i++)
+        sum += y[i] * (double)r[i];
+    mem_free(y);
+    return sum;
+}
+
+static double difference(float *at, const float *x, const float *w, const float *b, const float *r, size_t M, size_t N,
+                         size_t K)
+{
+    const float step = 0x1p-10f;
+    float keep = *at, up = keep + step, down = keep - step;
+    double high, low;
+    *at = up;
+    high = loss_f64(x, w, b, r, M, N, K);
+    *at = down;
+    low = loss_f64(x, w, b, r, M, N, K);
+    *at = keep;
+    return (high - low) / ((double)up - (double)down);
+}
+
+static void gradients_are_finite_differences(void **state)
+{
+    enum { M = 6, N = 5, K = 7 };
+    struct rng rng = rng_seed(11);
+    struct kern *k = test_kern(2);
+    float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f), *b = test_normal(&rng, N, 0.3f);
+    float *r = test_normal(&rng, M * N, 1.0f), *dy = test_copy(r, M * N);
+    float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
+
+    (void)state;
+    kern_ops(k)->linear_forward(k, y, x, w, b, M, N, K, KERN_ACT_TANH);
+    kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_TANH, false);
+    for (size_t i = 0; i < M * K; i++)
+        check_number("dx", (double)dx[i], difference(&x[i], x, w, b, r, M, N, K), 1e-5);
+    for (size_t i = 0; i < N * K; i++)
+        check_number("dw", (double)dw[i], difference(&w[i], x, w, b, r, M, N, K), 1e-5);
+    for (size_t i = 0; i < N; i++)
+        check_number("db", (double)db[i], difference(&b[i], x, w, b, r, M, N, K), 1e-5);
+    mem_free(x), mem_free(w), mem_free(b), mem_free(r), mem_free(dy), mem_free(y), mem_free(dx), mem_free(dw),
+        mem_free(db);
+    kern_close(k);
+}
+
+static void same_bytes_twice(void **state)
+{
+    enum { M = 3001, N = 48, K = 21 };
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++) {
+        float *got[2][3];
+        for (int run = 0; run < 2; run++) {
+            struct rng rng = rng_seed(5);
+            struct kern *k = test_kern(test_threads[t]);
+            float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f),
+                  *dy = test_normal(&rng, M * N, 1.0f);
+            float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
+            kern_ops(k)->linear_forward(k, y, x, w, NULL, M, N, K, KERN_ACT_RELU);
+            kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_RELU, false);
+            got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
+            mem_free(x), mem_free(w), mem_free(dy), mem_free(y);
+            kern_close(k);
+        }
+        assert_memory_equal(got[0][0], got[1][0], M * K * sizeof(float));
+        assert_memory_equal(got[0][1], got[1][1], N * K * sizeof(float));
+        assert_memory_equal(got[0][2], got[1][2], N * sizeof(float));
+        for (int i = 0; i < 6; i++)
+            mem_free(got[i / 3][i % 3]);
+    }
+}
+
+static void no_dx_wanted(void **state)
+{
+    float x[6] = {1, 2, 3, 4, 5, 6}, w[3] = {1, 1, 1}, dy[2] = {1, -1}, dw[3];
+    struct kern *k = test_kern(1);
+    (void)state;
+    kern_ops(k)->linear_backward(k, NULL, dw, NULL, dy, NULL, x, w, 2, 1, 3, KERN_ACT_NONE, false);
+    for (int i = 0; i < 3; i++)
+        assert_true(dw[i] == -3.0f);
+    kern_close(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_plain_loops),
+        cmocka_unit_test(gradients_are_finite_differences),
+        cmocka_unit_test(same_bytes_twice),
+        cmocka_unit_test(no_dx_wanted),
+    };
+    return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
+}
