@@ -41,11 +41,12 @@ struct train_settings {
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device;    /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */
-    int precision; /* auto|f32|bf16; the CPU has f32 only */
+    int precision; /* enum train_precision; the CPU has f32 only */
     double log_interval_s;         /* how often on_metrics is called; a point is always made at the end */
     double checkpoint_interval_s;  /* 0: only at the end */
 };
 enum train_optimizer { TRAIN_ADAM, TRAIN_MUON };
+enum train_precision { TRAIN_PRECISION_AUTO, TRAIN_F32, TRAIN_BF16 };
 extern const struct opt_table train_opt_table;
 
 /* Phases of the profile, in the order of the table in docs/metrics.md. */

@@ -1,0 +1,326 @@
+/* checkpoint.c - everything that a run is, in one file: saved and loaded, the run goes on with the same bytes.
+ *
+ *   header    struct ckpt_header: magic, version, byte order, length of the file, number of sections, CRC-32 of the
+ *             header before it and of all that follows the header
+ *   sections  struct ckpt_entry (name, length), then the bytes, padded to 16
+ * Invariants: (1) a file is written whole or not at all (file_write_all); (2) a load checks the whole file and every
+ * section against the trainer before it changes anything. */
+#include "trainer/trainer_priv.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define CKPT_MAGIC "TRAWLCKP"
+#define CKPT_VERSION 1
+#define CKPT_BYTE_ORDER 0x01020304u
+#define CKPT_MAX_BYTES ((size_t)1 << 36)
+#define CKPT_ALIGN 16
+#define CKPT_MAX_SECTIONS 16
+
+struct ckpt_header {
+    char magic[8];
+    uint32_t version, byte_order;
+    uint64_t file_bytes;
+    uint32_t n_sections, crc; /* crc stays last */
+};
+
+struct ckpt_entry {
+    char name[24];
+    uint64_t bytes;
+};
+
+/* What must agree between a file and a trainer. */
+struct ckpt_shape {
+    char env[32];
+    int64_t obs_size, n_agents, n_heads, head_sizes[ENV_MAX_HEADS], state_size;
+    int64_t hidden_size, num_layers, core, activation, total_agents, optimizer;
+};
+
+enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
+
+struct ckpt_section {
+    const char *name;
+    enum ckpt_place place;
+    void *at;
+    size_t bytes;
+};
+
+struct ckpt_list {
+    struct ckpt_section sections[CKPT_MAX_SECTIONS];
+    size_t n;
+};
+
+static void ckpt_list_add(struct ckpt_list *list, const char *name, enum ckpt_place place, void *at, size_t bytes)
+{
+    list->sections[list->n++] = (struct ckpt_section){.name = name, .place = place, .at = at, .bytes = bytes};
+}
+
+/* All sections but the config's text: the first is the shape. */
+static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct ckpt_shape *shape)
+{
+    size_t n = t->policy.n_params * sizeof(float), N = t->n_agents, last = t->horizon * N;
+
+    list->n = 0;
+    ckpt_list_add(list, "shape", CKPT_HOST, shape, sizeof *shape);
+    ckpt_list_add(list, "weights", CKPT_DEVICE, t->params, n);
+    ckpt_list_add(list, "moment1", CKPT_DEVICE, t->moment1, n);
+    if (t->moment2 != NULL)
+        ckpt_list_add(list, "moment2", CKPT_DEVICE, t->moment2, n);
+    ckpt_list_add(list, "optimiser_step", CKPT_DEVICE, t->opt_step, sizeof *t->opt_step);
+    ckpt_list_add(list, "rng_sample", CKPT_DEVICE, t->rng_sample, sizeof *t->rng_sample);
+    ckpt_list_add(list, "rng_segments", CKPT_DEVICE, t->rng_segments, sizeof *t->rng_segments);
+    ckpt_list_add(list, "counters", CKPT_HOST, &t->count, sizeof t->count);
+    ckpt_list_add(list, "window", CKPT_HOST, &t->window, sizeof t->window);
+    ckpt_list_add(list, "env", CKPT_ENV, NULL, kern_env_state_bytes(t->env));
+    ckpt_list_add(list, "reset", CKPT_DEVICE, t->roll.reset + last, N);
+    if (t->policy.recurrent)
+        ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+}
+
+static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
+{
+    memset(s, 0, sizeof *s);
+    strncpy(s->env, t->def->name, sizeof s->env - 1);
+    s->obs_size = t->shape.obs_size;
+    s->n_agents = t->shape.n_agents;
+    s->n_heads = t->shape.n_heads;
+    for (int i = 0; i < t->shape.n_heads; i++)
+        s->head_sizes[i] = t->shape.head_sizes[i];
+    s->state_size = (int64_t)t->def->state_size;
+    s->hidden_size = (int64_t)t->policy.width;
+    s->num_layers = (int64_t)t->policy.n_layers;
+    s->core = t->policy.n_layers > 0 ? t->policy.set.core : POLICY_CORE_NONE;
+    s->activation = t->policy.set.activation;
+    s->total_agents = (int64_t)t->n_agents;
+    s->optimizer = t->set.optimizer;
+}
+
+static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape *file, const struct ckpt_shape *mine, struct error *err)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } fields[] = {
+        {"the game's observation size", offsetof(struct ckpt_shape, obs_size)},
+        {"the game's agents per instance", offsetof(struct ckpt_shape, n_agents)},
+        {"the game's action heads", offsetof(struct ckpt_shape, n_heads)},
+        {"the game's first head size", offsetof(struct ckpt_shape, head_sizes)},
+        {"the game's state size", offsetof(struct ckpt_shape, state_size)},
+        {"policy.hidden_size", offsetof(struct ckpt_shape, hidden_size)},
+        {"policy.num_layers", offsetof(struct ckpt_shape, num_layers)},
+        {"policy.core (number of the choice)", offsetof(struct ckpt_shape, core)},
+        {"policy.activation (number of the choice)", offsetof(struct ckpt_shape, activation)},
+        {"train.total_agents", offsetof(struct ckpt_shape, total_agents)},
+        {"train.optimizer (number of the choice)", offsetof(struct ckpt_shape, optimizer)},
+    };
+
+    if (strncmp(file->env, mine->env, sizeof file->env) != 0)
+        return FAIL(err, ST_CONFIG, "%s: was made by training %.31s, this run plays %.31s; use its own config", path, file->env, mine->env);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        int64_t a, b;
+        memcpy(&a, (const char *)file + fields[i].offset, sizeof a);
+        memcpy(&b, (const char *)mine + fields[i].offset, sizeof b);
+        if (a != b)
+            return FAIL(err, ST_CONFIG, "%s: was made with %s %" PRId64 ", this run has %" PRId64 "; use the checkpoint's own config",
+                        path, fields[i].name, a, b);
+    }
+    if (memcmp(file, mine, sizeof *file) != 0)
+        return FAIL(err, ST_CONFIG, "%s: was made with other sizes of the game's action heads; use the checkpoint's own config", path);
+    return ST_OK;
+}
+
+static size_t ckpt_padded(size_t bytes)
+{
+    return (bytes + CKPT_ALIGN - 1) / CKPT_ALIGN * CKPT_ALIGN;
+}
+
+static uint32_t ckpt_crc(const char *bytes, size_t n)
+{
+    uint32_t crc = file_crc32(0, bytes, offsetof(struct ckpt_header, crc));
+    return file_crc32(crc, bytes + sizeof(struct ckpt_header), n - sizeof(struct ckpt_header));
+}
+
+/* ---- save ---- */
+
+static enum status ckpt_pack(struct trainer *t, const struct ckpt_list *list, char *bytes, size_t n, struct error *err)
+{
+    struct ckpt_header header = {.version = CKPT_VERSION, .byte_order = CKPT_BYTE_ORDER, .file_bytes = n};
+    char *at = bytes + sizeof header;
+
+    memcpy(header.magic, CKPT_MAGIC, sizeof header.magic);
+    header.n_sections = (uint32_t)list->n;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct ckpt_section *section = &list->sections[i];
+        struct ckpt_entry entry = {.bytes = section->bytes};
+
+        strncpy(entry.name, section->name, sizeof entry.name - 1);
+        memcpy(at, &entry, sizeof entry);
+        at += sizeof entry;
+        if (section->place == CKPT_DEVICE)
+            TRY(kern_download(t->kern, at, section->at, section->bytes, err));
+        else if (section->place == CKPT_ENV)
+            TRY(kern_env_save(t->kern, t->env, at, err));
+        else
+            memcpy(at, section->at, section->bytes);
+        at += ckpt_padded(section->bytes);
+    }
+    memcpy(bytes, &header, sizeof header);
+    header.crc = ckpt_crc(bytes, n);
+    memcpy(bytes, &header, sizeof header);
+    return ST_OK;
+}
+
+enum status trainer_save(struct trainer *t, const char *path, const char *config_text, struct error *err)
+{
+    size_t n = sizeof(struct ckpt_header), text_bytes = strlen(config_text) + 1;
+    struct ckpt_shape shape;
+    struct ckpt_list list;
+    enum status rc;
+    char *text, *bytes;
+
+    if (t->failed)
+        return FAIL(err, ST_NUMERIC, "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
+    ckpt_shape_fill(t, &shape);
+    ckpt_list_trainer(&list, t, &shape);
+    text = mem_strdup(config_text);
+    if (text == NULL)
+        return FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint's config text of %zu bytes", path, text_bytes);
+    ckpt_list_add(&list, "config", CKPT_HOST, text, text_bytes);
+    for (size_t i = 0; i < list.n; i++)
+        n += sizeof(struct ckpt_entry) + ckpt_padded(list.sections[i].bytes);
+    bytes = mem_alloc(n);
+    rc = bytes != NULL ? ckpt_pack(t, &list, bytes, n, err) : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, n);
+    if (rc == ST_OK)
+        rc = file_write_all(path, bytes, n, err);
+    mem_free(bytes);
+    mem_free(text);
+    return rc;
+}
+
+/* ---- load ---- */
+
+/* Reads and checks everything but what the sections mean. */
+static enum status ckpt_read(const char *path, char **ret_bytes, size_t *ret_n, struct error *err)
+{
+    struct ckpt_header header;
+    enum status rc = ST_OK;
+    char *bytes = NULL;
+    size_t n;
+
+    TRY(file_read_all(path, CKPT_MAX_BYTES, &bytes, &n, err));
+    if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0) {
+        rc = FAIL(err, ST_CORRUPT, "%s: is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
+                  path, CKPT_MAGIC);
+        goto fail;
+    }
+    if (n < sizeof header) {
+        rc = FAIL(err, ST_CORRUPT, "%s: is cut off after %zu bytes, within its header; use an earlier checkpoint", path, n);
+        goto fail;
+    }
+    memcpy(&header, bytes, sizeof header);
+    if (header.byte_order != CKPT_BYTE_ORDER)
+        rc = FAIL(err, ST_VERSION, "%s: was written on a machine of the other byte order; load it there", path);
+    else if (header.version > CKPT_VERSION)
+        rc = FAIL(err, ST_VERSION, "%s: has checkpoint version %" PRIu32 ", this program reads up to %d; use a newer trawl", path,
+                  header.version, CKPT_VERSION);
+    else if (header.file_bytes != n)
+        rc = FAIL(err, ST_CORRUPT, "%s: is %zu bytes, its header says %" PRIu64 ": %s; use an earlier checkpoint", path, n,
+                  header.file_bytes, n < header.file_bytes ? "cut off" : "something was appended");
+    else if (header.crc != ckpt_crc(bytes, n))
+        rc = FAIL(err, ST_CORRUPT, "%s: its checksum does not match, the file is damaged; use an earlier checkpoint", path);
+    if (rc != ST_OK)
+        goto fail;
+    *ret_bytes = bytes;
+    *ret_n = n;
+    return ST_OK;
+fail:
+    mem_free(bytes);
+    return rc;
+}
+
+/* The bytes of a section, NULL if the file has none of that name. Lengths are checked although the CRC agreed. */
+static char *ckpt_find(char *bytes, size_t n, const char *name, size_t *ret_bytes)
+{
+    size_t at = sizeof(struct ckpt_header);
+
+    while (n - at >= sizeof(struct ckpt_entry)) {
+        struct ckpt_entry entry;
+        memcpy(&entry, bytes + at, sizeof entry);
+        at += sizeof entry;
+        if (entry.bytes > n - at || ckpt_padded(entry.bytes) > n - at)
+            return NULL;
+        if (strncmp(entry.name, name, sizeof entry.name) == 0) {
+            *ret_bytes = entry.bytes;
+            return bytes + at;
+        }
+        at += ckpt_padded(entry.bytes);
+    }
+    return NULL;
+}
+
+static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
+{
+    size_t last = t->horizon * t->n_agents, got;
+    struct ckpt_shape shape, mine;
+    struct ckpt_list list;
+    char *at;
+
+    ckpt_shape_fill(t, &mine);
+    ckpt_list_trainer(&list, t, &shape);
+    at = ckpt_find(bytes, n, "shape", &got);
+    if (at == NULL || got != sizeof shape)
+        return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
+    memcpy(&shape, at, sizeof shape);
+    TRY(ckpt_shape_compare(path, &shape, &mine, err));
+    for (size_t i = 0; i < list.n; i++) { /* first look at everything */
+        at = ckpt_find(bytes, n, list.sections[i].name, &got);
+        if (at == NULL || got != list.sections[i].bytes)
+            return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is %s, %zu bytes were expected; use another checkpoint", path,
+                        list.sections[i].name, at == NULL ? "missing" : "of another length", list.sections[i].bytes);
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        const struct ckpt_section *section = &list.sections[i];
+        at = ckpt_find(bytes, n, section->name, &got);
+        if (section->place == CKPT_DEVICE)
+            TRY(kern_upload(t->kern, section->at, at, section->bytes, err));
+        else if (section->place == CKPT_ENV)
+            TRY(kern_env_load(t->kern, t->env, at, err));
+        else
+            memcpy(section->at, at, section->bytes);
+    }
+    t->failed = false;
+    t->ops->env_observe(t->kern, t->env, t->roll.obs + last * t->policy.obs_size,
+                        t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    return kern_sync(t->kern, err); /* uploads may still read from bytes */
+}
+
+enum status trainer_load(struct trainer *t, const char *path, struct error *err)
+{
+    enum status rc;
+    char *bytes;
+    size_t n;
+
+    TRY(ckpt_read(path, &bytes, &n, err));
+    rc = ckpt_unpack(t, path, bytes, n, err);
+    mem_free(bytes);
+    return rc;
+}
+
+enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
+{
+    enum status rc = ST_OK;
+    char *bytes, *text;
+    size_t n, got;
+
+    TRY(ckpt_read(path, &bytes, &n, err));
+    text = ckpt_find(bytes, n, "config", &got);
+    if (text == NULL || got == 0 || text[got - 1] != '\0')
+        rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"config\"; use another checkpoint", path);
+    else if ((*ret_text = mem_strdup(text)) == NULL)
+        rc = FAIL(err, ST_NOMEM, "%s: no memory for its config of %zu bytes", path, got);
+    mem_free(bytes);
+    return rc;
+}

@@ -1,0 +1,159 @@
+/* eval.c - plays whole episodes with the policy as it is, on games of its own.
+ * Every instance is a batch of its own, so that its log is its own: each counts its first k episodes and no more,
+ * which keeps games that end early from being counted more often than games that last.
+ * Invariant: nothing of the training state is touched but scratch. */
+#include "trainer/trainer_priv.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+struct eval_run {
+    struct trainer *t;
+    size_t n_games, n; /* instances, agents */
+    double quota;      /* episodes to count of each instance */
+    struct plan plan;
+    struct policy_step step;
+    struct kern_env **games; /* (n_games) owned */
+    struct env_log *logs;    /* (n_games) episodes counted so far */
+    float *obs, *final_obs, *h, *rewards, *logp, *value;
+    int32_t *actions;
+    uint8_t *mask, *terms, *truncs, *reset;
+    struct rng *rng;
+};
+
+static void eval_plan(struct eval_run *e)
+{
+    struct trainer *t = e->t;
+    struct plan *plan = &e->plan;
+    size_t n = e->n, L = t->policy.recurrent ? t->policy.n_layers : 0;
+
+    plan_add(plan, &e->obs, "evaluation observations", sizeof(float), n, t->policy.obs_size, 1);
+    plan_add(plan, &e->final_obs, "evaluation last observations", sizeof(float), n, t->policy.obs_size, 1);
+    plan_add(plan, &e->h, "evaluation states", sizeof(float), L, n, t->policy.width);
+    plan_add(plan, &e->rewards, "evaluation rewards", sizeof(float), n, 1, 1);
+    plan_add(plan, &e->logp, "evaluation log-probabilities", sizeof(float), n, 1, 1);
+    plan_add(plan, &e->value, "evaluation values", sizeof(float), n, 1, 1);
+    plan_add(plan, &e->actions, "evaluation actions", sizeof(int32_t), n, (size_t)t->shape.n_heads, 1);
+    if (t->shape.has_mask)
+        plan_add(plan, &e->mask, "evaluation masks", 1, n, t->policy.n_logits, 1);
+    plan_add(plan, &e->terms, "evaluation terminations", 1, n, 1, 1);
+    plan_add(plan, &e->truncs, "evaluation truncations", 1, n, 1, 1);
+    plan_add(plan, &e->reset, "evaluation resets", 1, n, 1, 1);
+    plan_add(plan, &e->rng, "evaluation random stream", sizeof(struct rng), 1, 1, 1);
+    plan_add(plan, NULL, "evaluation games", t->def->state_size + sizeof(struct env_log), e->n_games, 1, 1);
+    policy_plan_step(&t->policy, &e->step, plan, n);
+}
+
+static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err)
+{
+    struct trainer *t = e->t;
+    struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed), sample = rng_split(root, STREAM_SAMPLE);
+    size_t n_agents = (size_t)t->shape.n_agents;
+
+    eval_plan(e);
+    TRY(plan_check(&e->plan, t->kern, "the number of agents", err));
+    TRY(plan_alloc(&e->plan, t->kern, err));
+    e->games = mem_array(e->n_games, sizeof(struct kern_env *));
+    e->logs = mem_array(e->n_games, sizeof *e->logs);
+    if (e->games == NULL || e->logs == NULL)
+        return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of agents", e->n_games);
+    for (size_t i = 0; i < e->n_games; i++) {
+        size_t at = i * n_agents;
+        TRY(kern_env_create(t->kern, &e->games[i], t->def, t->env_settings, 1, rng_split(root, 16 + i), err));
+        t->ops->env_reset(t->kern, e->games[i], e->obs + at * t->policy.obs_size, e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL);
+    }
+    TRY(kern_upload(t->kern, e->rng, &sample, sizeof sample, err));
+    return kern_sync(t->kern, err);
+}
+
+static void eval_close(struct eval_run *e)
+{
+    for (size_t i = 0; e->games != NULL && i < e->n_games; i++)
+        kern_env_destroy(e->t->kern, e->games[i]);
+    mem_free(e->games);
+    mem_free(e->logs);
+    plan_free(&e->plan, e->t->kern);
+}
+
+/* One decision of all agents; *ret_open: games that still owe episodes. */
+static enum status eval_step(struct eval_run *e, bool greedy, size_t *ret_open, struct error *err)
+{
+    struct trainer *t = e->t;
+    size_t n_agents = (size_t)t->shape.n_agents;
+
+    policy_forward_step(&t->policy, t->kern, &e->step, t->params, e->obs, e->h, e->n, e->reset, e->n);
+    t->ops->sample(t->kern, e->actions, e->logp, e->value, e->step.out, e->mask, &t->policy.heads, e->rng, greedy, e->n);
+    *ret_open = 0;
+    for (size_t i = 0; i < e->n_games; i++) {
+        size_t at = i * n_agents;
+        struct env_log log;
+        struct env_io io = {
+            .actions = e->actions + at * (size_t)t->shape.n_heads,
+            .rewards = e->rewards + at,
+            .terms = e->terms + at,
+            .truncs = e->truncs + at,
+            .obs = e->obs + at * t->policy.obs_size,
+            .final_obs = e->final_obs + at * t->policy.obs_size,
+            .mask = e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL,
+        };
+
+        if (e->logs[i].episodes >= e->quota)
+            continue; /* done: this game stands still */
+        t->ops->env_step(t->kern, e->games[i], &io);
+        TRY(kern_env_take_log(t->kern, e->games[i], &log, err));
+        log_add(&e->logs[i], &log);
+        *ret_open += e->logs[i].episodes < e->quota;
+    }
+    t->ops->step_post(t->kern, e->rewards, e->reset, e->terms, e->truncs, t->hyper, e->n);
+    return kern_sync(t->kern, err);
+}
+
+static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
+{
+    struct env_log sum = {0};
+    double mean = 0.0, square = 0.0, n = 0.0;
+
+    for (size_t i = 0; i < e->n_games; i++) {
+        double perf = e->logs[i].perf / e->logs[i].episodes;
+        log_add(&sum, &e->logs[i]);
+        if (e->logs[i].episodes > 0.0) {
+            mean += perf;
+            square += perf * perf;
+            n += 1.0;
+        }
+    }
+    *ret_result = (struct eval_result){.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN, .episodes = sum.episodes, .perf_std = NAN};
+    if (sum.episodes > 0.0) {
+        ret_result->score = sum.score / sum.episodes;
+        ret_result->perf = sum.perf / sum.episodes;
+        ret_result->ep_return = sum.ep_return / sum.episodes;
+        ret_result->ep_length = sum.ep_length / sum.episodes;
+        ret_result->perf_std = sqrt(fmax(0.0, square / n - (mean / n) * (mean / n)));
+    }
+}
+
+enum status trainer_eval(struct trainer *t, const struct eval_settings *settings, struct eval_result *ret_result, struct error *err)
+{
+    struct eval_run e = {.t = t};
+    int64_t n_agents = t->shape.n_agents;
+    size_t open = 1;
+    enum status rc;
+
+    if (settings->episodes < 1 || settings->agents < 1 || settings->max_steps < 1)
+        return FAIL(err, ST_USAGE, "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64 " steps; each must be at least 1",
+                    settings->episodes, settings->agents, settings->max_steps);
+    e.n = (size_t)(settings->agents < settings->episodes ? settings->agents : settings->episodes);
+    e.n_games = (e.n + (size_t)n_agents - 1) / (size_t)n_agents;
+    e.n = e.n_games * (size_t)n_agents;
+    e.quota = ceil((double)settings->episodes / (double)e.n_games);
+    rc = eval_open(&e, settings->seed, err);
+    for (int64_t s = 0; rc == ST_OK && open > 0 && s < settings->max_steps; s++)
+        rc = eval_step(&e, settings->greedy, &open, err);
+    if (rc == ST_OK)
+        eval_sum(&e, ret_result);
+    eval_close(&e);
+    return rc;
+}

@@ -1,0 +1,159 @@
+/* metrics.c - the table of every logged number, and the sums they are made of.
+ * docs/metrics.md shows this table; tests/trainer compares them. */
+#include "trainer/trainer_priv.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROW_F(f, name_, unit_, help_) {.name = name_, .offset = offsetof(struct train_metrics, f), .is_int = false, .unit = unit_, .help = help_}
+#define ROW_I(f, name_, unit_, help_) {.name = name_, .offset = offsetof(struct train_metrics, f), .is_int = true, .unit = unit_, .help = help_}
+#define ROW_PHASE(i, name_, help_) ROW_F(phase_s[i], "profile/" name_, "s", help_)
+
+const struct train_metric_def train_metric_defs[] = {
+    ROW_I(env_steps, "env_steps", "steps", "Agent decisions since training began"),
+    ROW_I(updates, "updates", "minibatches", "Optimiser steps since training began"),
+    ROW_F(wall_s, "wall_s", "s", "Wall time of training, over resumes"),
+    ROW_F(steps_per_s, "steps_per_s", "steps/s", "Agent decisions per second since the last report"),
+    ROW_F(episodes, "episodes", "episodes", "Episodes that ended since the last report"),
+    ROW_F(score, "score", "game", "Mean score of those episodes, in the game's own unit"),
+    ROW_F(perf, "perf", "0..1", "Mean performance of those episodes"),
+    ROW_F(ep_return, "ep_return", "reward", "Mean sum of unclipped rewards of those episodes"),
+    ROW_F(ep_length, "ep_length", "steps", "Mean length of those episodes"),
+    ROW_F(policy_loss, "train/policy_loss", "1", "Mean clipped policy loss of the samples trained since the last report"),
+    ROW_F(value_loss, "train/value_loss", "reward^2", "Mean clipped value loss, half the squared error, before vf_coef"),
+    ROW_F(entropy, "train/entropy", "nat", "Mean entropy of the policy, summed over action heads"),
+    ROW_F(approx_kl, "train/approx_kl", "nat", "Mean of ratio - 1 - log ratio: how far the policy moved from the one that played"),
+    ROW_F(clip_fraction, "train/clip_fraction", "0..1", "Share of samples whose ratio lies outside 1 +- clip_coef"),
+    ROW_F(explained_variance, "train/explained_variance", "1", "1 - var(return - value) / var(return); 1 is perfect, 0 is a constant"),
+    ROW_F(grad_norm, "train/grad_norm", "1", "Mean global norm of the gradient before clipping"),
+    ROW_F(lr, "train/lr", "1/update", "Step size of the last updates, after annealing"),
+    ROW_PHASE(PHASE_ENV, "env", "Seconds spent stepping games since training began"),
+    ROW_PHASE(PHASE_FORWARD, "forward", "Seconds in the policy while playing: forward passes, sampling, bootstraps"),
+    ROW_PHASE(PHASE_COPY, "copy", "Seconds moving data: carrying state over, gathering minibatches"),
+    ROW_PHASE(PHASE_ADVANTAGE, "advantage", "Seconds computing advantages and segment priorities"),
+    ROW_PHASE(PHASE_LOSS, "loss", "Seconds in the training forward pass, the loss and the backward pass"),
+    ROW_PHASE(PHASE_OPTIMISER, "optimiser", "Seconds in the optimiser"),
+    ROW_PHASE(PHASE_OTHER, "other", "Seconds in everything else: logs, reports, schedules"),
+};
+const size_t train_n_metric_defs = sizeof train_metric_defs / sizeof train_metric_defs[0];
+
+const char *train_phase_name(enum train_phase phase)
+{
+    static const char *const names[PHASE_COUNT] = {"env", "forward", "copy", "advantage", "loss", "optimiser", "other"};
+    return (unsigned)phase < PHASE_COUNT ? names[phase] : "unknown";
+}
+
+double train_metric_value(const struct train_metrics *metrics, size_t i)
+{
+    const char *at = (const char *)metrics + train_metric_defs[i].offset;
+    int64_t whole;
+    double value;
+
+    if (train_metric_defs[i].is_int) {
+        memcpy(&whole, at, sizeof whole);
+        return (double)whole;
+    }
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+void log_add(struct env_log *sum, const struct env_log *log)
+{
+    sum->episodes += log->episodes;
+    sum->score += log->score;
+    sum->perf += log->perf;
+    sum->ep_return += log->ep_return;
+    sum->ep_length += log->ep_length;
+}
+
+void stats_add(struct kern_stats *sum, const struct kern_stats *stats)
+{
+    sum->n_tokens += stats->n_tokens;
+    sum->n_minibatches += stats->n_minibatches;
+    sum->policy_loss += stats->policy_loss;
+    sum->value_loss += stats->value_loss;
+    sum->entropy += stats->entropy;
+    sum->approx_kl += stats->approx_kl;
+    sum->clip_fraction += stats->clip_fraction;
+    sum->ret_sum += stats->ret_sum;
+    sum->ret_sq += stats->ret_sq;
+    sum->err_sum += stats->err_sum;
+    sum->err_sq += stats->err_sq;
+    sum->grad_norm += stats->grad_norm;
+}
+
+/* A bucket holds per_bucket iterations. When all are full, neighbours are merged and buckets hold twice as many. */
+void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
+{
+    struct window_bucket *last;
+
+    if (w->n == 0 || w->in_last == w->per_bucket) {
+        if (w->n == WINDOW_MAX) {
+            for (size_t i = 0; i < WINDOW_MAX / 2; i++) {
+                struct window_bucket merged = w->buckets[2 * i + 1];
+                log_add(&merged.log, &w->buckets[2 * i].log);
+                w->buckets[i] = merged;
+            }
+            w->n = WINDOW_MAX / 2;
+            w->per_bucket *= 2;
+        }
+        w->per_bucket = w->per_bucket > 0 ? w->per_bucket : 1;
+        w->buckets[w->n++] = (struct window_bucket){0};
+        w->in_last = 0;
+    }
+    last = &w->buckets[w->n - 1];
+    last->env_steps = env_steps;
+    log_add(&last->log, log);
+    w->in_last++;
+}
+
+/* Episodes that ended in the last tenth of env_steps, widened bucket by bucket until there is one. */
+void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log)
+{
+    *ret_log = (struct env_log){0};
+    for (int64_t i = w->n - 1; i >= 0; i--) {
+        int64_t from = i > 0 ? w->buckets[i - 1].env_steps : 0;
+        log_add(ret_log, &w->buckets[i].log);
+        if (env_steps - from >= env_steps / 10 && ret_log->episodes > 0.0)
+            break;
+    }
+}
+
+static double ratio_or_nan(double sum, double n)
+{
+    return n > 0.0 ? sum / n : NAN;
+}
+
+void trainer_get_metrics(struct trainer *t, struct train_metrics *m)
+{
+    const struct trainer_counters *c = &t->count;
+    const struct kern_stats *s = &c->stats;
+    double n = s->n_tokens, span_s = c->wall_s - c->report_wall_s, known_s = 0.0;
+    double var_ret = ratio_or_nan(s->ret_sq, n) - pow(ratio_or_nan(s->ret_sum, n), 2.0);
+    double var_err = ratio_or_nan(s->err_sq, n) - pow(ratio_or_nan(s->err_sum, n), 2.0);
+
+    *m = (struct train_metrics){
+        .env_steps = c->env_steps,
+        .updates = c->updates,
+        .wall_s = c->wall_s,
+        .steps_per_s = ratio_or_nan((double)(c->env_steps - c->report_env_steps), span_s),
+        .episodes = c->log.episodes,
+        .score = ratio_or_nan(c->log.score, c->log.episodes),
+        .perf = ratio_or_nan(c->log.perf, c->log.episodes),
+        .ep_return = ratio_or_nan(c->log.ep_return, c->log.episodes),
+        .ep_length = ratio_or_nan(c->log.ep_length, c->log.episodes),
+        .policy_loss = ratio_or_nan(s->policy_loss, n),
+        .value_loss = ratio_or_nan(s->value_loss, n),
+        .entropy = ratio_or_nan(s->entropy, n),
+        .approx_kl = ratio_or_nan(s->approx_kl, n),
+        .clip_fraction = ratio_or_nan(s->clip_fraction, n),
+        .explained_variance = var_ret > 0.0 ? 1.0 - var_err / var_ret : NAN,
+        .grad_norm = ratio_or_nan(s->grad_norm, (double)(c->updates - c->report_updates)),
+        .lr = (double)t->host_hyper.lr,
+    };
+    for (int i = 0; i < PHASE_OTHER; i++) {
+        m->phase_s[i] = c->phase_s[i];
+        known_s += c->phase_s[i];
+    }
+    m->phase_s[PHASE_OTHER] = fmax(0.0, c->wall_s - known_s);
+}

@@ -1,0 +1,73 @@
+/* numeric.c - after a loss or gradient that is not finite: finds the first bad tensor along the way the numbers took
+ * (inputs, weights, activations, outputs, gradients), so that the message can name it. Slow; runs once, at the end. */
+#include "trainer/trainer_priv.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* Copies x (n) over and looks; *ret_at: index of the first bad value, n if there is none. */
+static enum status numeric_scan(struct trainer *t, const float *x, size_t n, size_t *ret_at, float *ret_value, struct error *err)
+{
+    float *host = mem_array(n, sizeof *host);
+    size_t i = 0;
+
+    if (host == NULL)
+        return FAIL(err, ST_NUMERIC, "training broke down at env step %" PRId64 " (NaN or Inf in loss or gradients); no memory to find where",
+                    t->count.env_steps);
+    enum status rc = kern_download(t->kern, host, x, n * sizeof *host, err);
+    while (rc == ST_OK && i < n && isfinite(host[i]))
+        i++;
+    *ret_at = i;
+    *ret_value = rc == ST_OK && i < n ? host[i] : 0.0f;
+    mem_free(host);
+    return rc;
+}
+
+static enum status numeric_report(struct trainer *t, const char *what, const float *x, size_t n, struct error *err)
+{
+    size_t at;
+    float value;
+
+    if (n == 0)
+        return ST_OK;
+    TRY(numeric_scan(t, x, n, &at, &value, err));
+    if (at == n)
+        return ST_OK;
+    return FAIL(err, ST_NUMERIC,
+                "%s is %g at element %zu of %zu, at env step %" PRId64 " (update %" PRId64
+                "); try a lower train.learning_rate, a lower train.max_grad_norm or train.reward_clip",
+                what, (double)value, at, n, t->count.env_steps, t->count.updates);
+}
+
+enum status numeric_diagnose(struct trainer *t, struct error *err)
+{
+    struct policy *p = &t->policy;
+    struct policy_pass *s = &t->pass;
+    size_t M = t->horizon * t->n_segments, H = p->width;
+    char name[64];
+
+    TRY(numeric_report(t, "observation", t->mb.obs, M * p->obs_size, err));
+    TRY(numeric_report(t, "reward", t->roll.rewards, t->horizon * t->n_agents, err));
+    for (size_t i = 0; i < p->n_tensors; i++) {
+        snprintf(name, sizeof name, "weight tensor %s", p->tensors[i].name);
+        TRY(numeric_report(t, name, t->params + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
+    }
+    TRY(numeric_report(t, "output of encoder", s->encoded, M * H, err));
+    for (size_t l = 0; l < p->n_layers; l++) {
+        snprintf(name, sizeof name, "output of core.%zu", l);
+        TRY(numeric_report(t, name, s->core[l], M * H, err));
+    }
+    TRY(numeric_report(t, "output of heads", s->out, M * p->n_out, err));
+    TRY(numeric_report(t, "advantage", t->mb.adv, M, err));
+    TRY(numeric_report(t, "return", t->mb.ret, M, err));
+    for (size_t i = p->n_tensors; i-- > 0;) { /* the way back starts at the heads */
+        snprintf(name, sizeof name, "gradient of %s", p->tensors[i].name);
+        TRY(numeric_report(t, name, t->grads + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
+    }
+    return FAIL(err, ST_NUMERIC,
+                "the norm of finite gradients overflows at env step %" PRId64 " (update %" PRId64 "); try a lower train.learning_rate",
+                t->count.env_steps, t->count.updates);
+}

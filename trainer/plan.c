@@ -1,0 +1,71 @@
+/* plan.c - device tensors are listed, summed with overflow checks, compared with what the device has, and only then
+ * allocated, so that absurd settings cost a message and not a machine.
+ * Invariants: total is the sum of all items or SIZE_MAX; after plan_alloc failed, what it had got is still listed and
+ * plan_free returns it. */
+#include "trainer/trainer_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void plan_add(struct plan *plan, void *slot, const char *what, size_t size, size_t a, size_t b, size_t c)
+{
+    size_t bytes = size, factors[3] = {a, b, c};
+
+    for (int i = 0; i < 3; i++)
+        if (__builtin_mul_overflow(bytes, factors[i], &bytes))
+            bytes = SIZE_MAX;
+    if (__builtin_add_overflow(plan->total, bytes, &plan->total))
+        plan->total = SIZE_MAX;
+    if (slot == NULL)
+        return;
+    if (plan->n == PLAN_MAX_ITEMS) { /* cannot happen with POLICY_MAX_LAYERS; refuse everything if it does */
+        plan->total = SIZE_MAX;
+        return;
+    }
+    plan->items[plan->n++] = (struct plan_item){.slot = slot, .bytes = bytes, .what = what};
+}
+
+void plan_format_bytes(size_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    double x = (double)bytes;
+    size_t u = 0;
+
+    if (bytes == SIZE_MAX) {
+        snprintf(buf, size, "more bytes than can be counted");
+        return;
+    }
+    while (x >= 999.5 && u + 1 < sizeof units / sizeof units[0]) {
+        x /= 1000.0;
+        u++;
+    }
+    snprintf(buf, size, "%.3g %s", x, units[u]);
+}
+
+enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err)
+{
+    char need[48], has[48];
+
+    if (plan->total != SIZE_MAX && plan->total <= kern_memory_bytes(kern))
+        return ST_OK;
+    plan_format_bytes(plan->total, need, sizeof need);
+    plan_format_bytes(kern_memory_bytes(kern), has, sizeof has);
+    return FAIL(err, ST_NOMEM, "this needs %s, the device has %s; lower %s", need, has, lower);
+}
+
+enum status plan_alloc(struct plan *plan, struct kern *kern, struct error *err)
+{
+    for (size_t i = 0; i < plan->n; i++) {
+        struct plan_item *item = &plan->items[i];
+        TRY(kern_alloc(kern, &item->mem, item->bytes, item->what, err));
+        memcpy(item->slot, &item->mem, sizeof item->mem);
+    }
+    return ST_OK;
+}
+
+void plan_free(struct plan *plan, struct kern *kern)
+{
+    for (size_t i = plan->n; i-- > 0;)
+        kern_free(kern, plan->items[i].mem);
+    plan->n = 0;
+}

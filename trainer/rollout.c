@@ -1,0 +1,121 @@
+/* rollout.c - plays T steps of N agents with the current policy and keeps what the updates need.
+ * Invariants: (1) V_T is computed from o_T, so every step gets a real advantage; (2) the value behind a truncation is
+ * V(last observation before the reset) with the recurrent state as it was then; (3) h is carried from rollout to
+ * rollout, zeroed exactly where reset says, and h0 keeps it as training sequences need it. */
+#include "trainer/trainer_priv.h"
+
+#include "base/clock.h"
+
+void rollout_plan(struct trainer *t)
+{
+    struct rollout *r = &t->roll;
+    struct plan *plan = &t->plan;
+    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, H = t->policy.width;
+    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads;
+
+    plan_add(plan, &r->obs, "rollout observations", sizeof(float), T + 1, N, D);
+    if (t->shape.has_mask)
+        plan_add(plan, &r->mask, "rollout masks", 1, T + 1, N, t->policy.n_logits);
+    plan_add(plan, &r->reset, "rollout resets", 1, T + 1, N, 1);
+    plan_add(plan, &r->actions, "rollout actions", sizeof(int32_t), T, N, heads);
+    plan_add(plan, &r->logp, "rollout log-probabilities", sizeof(float), T, N, 1);
+    plan_add(plan, &r->values, "rollout values", sizeof(float), T + 1, N, 1);
+    plan_add(plan, &r->boot, "rollout bootstraps", sizeof(float), T, N, 1);
+    plan_add(plan, &r->rewards, "rollout rewards", sizeof(float), T, N, 1);
+    plan_add(plan, &r->terms, "rollout terminations", 1, T, N, 1);
+    plan_add(plan, &r->truncs, "rollout truncations", 1, T, N, 1);
+    plan_add(plan, &r->adv, "rollout advantages", sizeof(float), T, N, 1);
+    plan_add(plan, &r->ret, "rollout returns", sizeof(float), T, N, 1);
+    plan_add(plan, &r->prob, "segment priorities", sizeof(float), N, 1, 1);
+    plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, H);
+    plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, H);
+    plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, H);
+    plan_add(plan, &r->final_obs, "last observations", sizeof(float), N, D, 1);
+    plan_add(plan, &r->pack_obs, "packed observations", sizeof(float), N, D, 1);
+    plan_add(plan, &r->tmp_value, "bootstrap values", sizeof(float), N, 1, 1);
+    plan_add(plan, &r->tmp_logp, "bootstrap log-probabilities", sizeof(float), N, 1, 1);
+    plan_add(plan, &r->tmp_actions, "bootstrap actions", sizeof(int32_t), N, heads, 1);
+    plan_add(plan, &r->no_reset, "zero resets", 1, N, 1, 1);
+    plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
+}
+
+/* value (n) of obs (n, D) with the states in h_tmp, which advance; the actions go nowhere. */
+static void rollout_value(struct trainer *t, float *value, const float *obs, const uint8_t *reset, size_t n)
+{
+    struct rollout *r = &t->roll;
+
+    policy_forward_step(&t->policy, t->kern, &t->step, t->params, obs, r->h_tmp, t->n_agents, reset, n);
+    t->ops->sample(t->kern, r->tmp_actions, r->tmp_logp, value, t->step.out, NULL, &t->policy.heads, t->rng_tmp, true, n);
+}
+
+/* boot[step] of the agents that step truncated. */
+static enum status rollout_bootstrap(struct trainer *t, size_t step, struct error *err)
+{
+    struct rollout *r = &t->roll;
+    size_t N = t->n_agents, H = t->policy.width;
+    const uint8_t *truncs = r->truncs + step * N;
+    int64_t n = 0;
+
+    t->ops->pack_rows(t->kern, r->pack_obs, r->n_packed, r->final_obs, truncs, t->policy.obs_size * sizeof(float), N);
+    TRY(kern_download(t->kern, &n, r->n_packed, sizeof n, err));
+    if (n == 0)
+        return ST_OK;
+    for (size_t l = 0; t->policy.recurrent && l < t->policy.n_layers; l++)
+        t->ops->pack_rows(t->kern, r->h_tmp + l * N * H, r->n_packed, r->h + l * N * H, truncs, H * sizeof(float), N);
+    rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, (size_t)n);
+    t->ops->unpack_rows(t->kern, r->boot + step * N, r->tmp_value, truncs, sizeof(float), N);
+    return ST_OK;
+}
+
+static void rollout_begin(struct trainer *t)
+{
+    struct rollout *r = &t->roll;
+    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, A = t->policy.n_logits;
+
+    t->ops->copy(t->kern, r->obs, r->obs + T * N * D, N * D * sizeof(float));
+    t->ops->copy(t->kern, r->reset, r->reset + T * N, N);
+    if (r->mask != NULL)
+        t->ops->copy(t->kern, r->mask, r->mask + T * N * A, N * A);
+    if (t->policy.recurrent)
+        t->ops->copy(t->kern, r->h0, r->h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+}
+
+enum status rollout_run(struct trainer *t, struct error *err)
+{
+    struct rollout *r = &t->roll;
+    struct kern *k = t->kern;
+    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, A = t->policy.n_logits;
+    size_t heads = (size_t)t->shape.n_heads;
+    uint64_t mark = clock_mono_ns();
+
+    rollout_begin(t);
+    trainer_phase(t, PHASE_COPY, &mark);
+    for (size_t s = 0; s < T; s++) {
+        size_t at = s * N;
+        uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
+        struct env_io io = {
+            .actions = r->actions + at * heads,
+            .rewards = r->rewards + at,
+            .terms = r->terms + at,
+            .truncs = r->truncs + at,
+            .obs = r->obs + (at + N) * D,
+            .final_obs = r->final_obs,
+            .mask = mask != NULL ? mask + N * A : NULL,
+        };
+
+        policy_forward_step(&t->policy, k, &t->step, t->params, r->obs + at * D, r->h, N, r->reset + at, N);
+        t->ops->sample(k, r->actions + at * heads, r->logp + at, r->values + at, t->step.out, mask, &t->policy.heads,
+                       t->rng_sample, false, N);
+        trainer_phase(t, PHASE_FORWARD, &mark);
+        t->ops->env_step(k, t->env, &io);
+        t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
+        trainer_phase(t, PHASE_ENV, &mark);
+        TRY(rollout_bootstrap(t, s, err));
+        trainer_phase(t, PHASE_FORWARD, &mark);
+    }
+    if (t->policy.recurrent)
+        t->ops->copy(k, r->h_tmp, r->h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+    rollout_value(t, r->values + T * N, r->obs + T * N * D, r->reset + T * N, N);
+    trainer_phase(t, PHASE_FORWARD, &mark);
+    return ST_OK;
+}

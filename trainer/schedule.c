@@ -1,0 +1,46 @@
+/* schedule.c - what changes as training goes on: learning rate, priority exponent, updates per rollout.
+ * Everything is a function of env steps, so that a resumed run continues the same curves. */
+#include "trainer/trainer_priv.h"
+
+#include <math.h>
+
+void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct kern_hyper *ret_hyper)
+{
+    double progress = fmin(1.0, (double)env_steps / (double)set->total_timesteps);
+    double lr_min = set->learning_rate * set->min_lr_ratio;
+    double lr = set->learning_rate;
+
+    if (set->anneal_lr)
+        lr = lr_min + 0.5 * (set->learning_rate - lr_min) * (1.0 + cos(M_PI * progress));
+    *ret_hyper = (struct kern_hyper){
+        .lr = (float)lr,
+        .gamma = (float)set->gamma,
+        .gae_lambda = (float)set->gae_lambda,
+        .rho_clip = (float)set->rho_clip,
+        .c_clip = (float)set->c_clip,
+        .clip_coef = (float)set->clip_coef,
+        .vf_clip_coef = (float)set->vf_clip_coef,
+        .vf_coef = (float)set->vf_coef,
+        .ent_coef = (float)set->ent_coef,
+        .max_grad_norm = (float)set->max_grad_norm,
+        .beta1 = (float)set->beta1,
+        .beta2 = (float)set->beta2,
+        .eps = (float)set->eps,
+        .weight_decay = (float)set->weight_decay,
+        .reward_clip = (float)set->reward_clip,
+        .prio_alpha = (float)set->prio_alpha,
+        .prio_beta = (float)(set->prio_beta0 + (1.0 - set->prio_beta0) * set->prio_alpha * progress),
+        .target_kl = (float)set->target_kl,
+        .norm_adv = set->norm_adv,
+    };
+}
+
+/* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. */
+int64_t schedule_minibatches(const struct train_settings *set, double *carry)
+{
+    double want = set->replay_ratio * (double)set->total_agents * (double)set->horizon / (double)set->minibatch_size;
+    double whole = floor(want + *carry + 0.5);
+
+    *carry += want - whole;
+    return (int64_t)whole;
+}

@@ -1,0 +1,71 @@
+/* settings.c - the option tables [policy] and [train]: every field of their settings structs, once.
+ * Defaults suit a CPU and small games; ranges for sweeps are those in common use (docs/ppo.md). */
+#include "trainer/trainer.h"
+
+#define PROW_INT(...) OPT_ROW_INT(struct policy_settings, __VA_ARGS__)
+#define PROW_ENUM(...) OPT_ROW_ENUM(struct policy_settings, __VA_ARGS__)
+#define ROW_BOOL(...) OPT_ROW_BOOL(struct train_settings, __VA_ARGS__)
+#define ROW_INT(...) OPT_ROW_INT(struct train_settings, __VA_ARGS__)
+#define ROW_FLOAT(...) OPT_ROW_FLOAT(struct train_settings, __VA_ARGS__)
+#define ROW_ENUM(...) OPT_ROW_ENUM(struct train_settings, __VA_ARGS__)
+
+static const struct opt_def policy_defs[] = {
+    PROW_INT(hidden_size, "64", 1, 65536, OPT_POW2, 32, 1024, "units", "Sets the width of the encoder and of every core layer."),
+    PROW_INT(num_layers, "1", 0, 16, OPT_LINEAR, 1, 8, "layers", "Sets the number of core layers; 0 is the same as core none."),
+    PROW_ENUM(core, "mlp", "none|mlp|mingru", OPT_CATEGORICAL, "Chooses what stands between encoder and heads; mingru has memory."),
+    PROW_ENUM(activation, "relu", "none|relu|tanh", OPT_CATEGORICAL, "Chooses the activation of the encoder and of mlp layers."),
+};
+
+const struct opt_table policy_opt_table = {
+    .section = "policy",
+    .title = "Policy",
+    .defs = policy_defs,
+    .n_defs = sizeof policy_defs / sizeof policy_defs[0],
+    .settings_size = sizeof(struct policy_settings),
+};
+
+static const struct opt_def train_defs[] = {
+    ROW_INT(total_timesteps, "2M", 1, 1e13, OPT_LOG, 3e7, 1e10, "steps", "Ends training after this many env steps (agent decisions)."),
+    ROW_FLOAT(max_seconds, "0", 0, 1e9, OPT_FIXED, 0, 0, "s", "Ends training by the clock; 0 is off."),
+    ROW_INT(seed, "1", 0, 9007199254740992.0, OPT_FIXED, 0, 0, "", "Starts every random stream of the run."),
+    ROW_INT(total_agents, "64", 1, 16777216, OPT_POW2, 256, 16384, "agents", "Plays this many agents side by side."),
+    ROW_INT(horizon, "32", 1, 65536, OPT_POW2, 8, 1024, "steps", "Collects this many steps of each agent before updating."),
+    ROW_INT(minibatch_size, "1024", 1, 1e9, OPT_POW2, 4096, 65536, "steps", "Samples in one update, a multiple of horizon."),
+    ROW_FLOAT(replay_ratio, "4", 0, 1000, OPT_LINEAR, 0.25, 4, "", "Trains on each collected sample this many times on average."),
+    ROW_FLOAT(learning_rate, "0.01", 0, 100, OPT_LOG, 1e-5, 0.1, "1/update", "Sets the optimiser's step size at the start."),
+    ROW_FLOAT(min_lr_ratio, "0", 0, 1, OPT_FIXED, 0, 0, "", "Anneals the step size down to this share of learning_rate."),
+    ROW_BOOL(anneal_lr, "true", "Anneals the step size by a cosine over total_timesteps."),
+    ROW_ENUM(optimizer, "muon", "adam|muon", OPT_CATEGORICAL, "Chooses the optimiser; muon suits step sizes about 10 times adam's."),
+    ROW_FLOAT(beta1, "0.9", 0, 0.999999, OPT_LOGIT, 0.5, 0.999, "", "Sets adam's first-moment decay and muon's momentum."),
+    ROW_FLOAT(beta2, "0.999", 0, 0.99999999, OPT_LOGIT, 0.9, 0.99999, "", "Sets adam's second-moment decay."),
+    ROW_FLOAT(eps, "1e-8", 1e-20, 1, OPT_LOG, 1e-14, 1e-4, "", "Keeps adam from dividing by zero."),
+    ROW_FLOAT(weight_decay, "0", 0, 10, OPT_FIXED, 0, 0, "1/update", "Shrinks weights by learning_rate times this at each update."),
+    ROW_FLOAT(max_grad_norm, "1", 0, 1e9, OPT_LINEAR, 0.1, 5, "", "Scales larger gradients down to this global norm; 0 is off."),
+    ROW_FLOAT(gamma, "0.99", 0, 1, OPT_LOGIT, 0.8, 0.9999, "1/step", "Discounts the reward of later steps."),
+    ROW_FLOAT(gae_lambda, "0.95", 0, 1, OPT_LOGIT, 0.2, 0.995, "1/step", "Weighs long against short returns in the advantage."),
+    ROW_BOOL(vtrace, "true", "Recomputes advantages for each minibatch from current probability ratios."),
+    ROW_FLOAT(rho_clip, "1", 0, 1e6, OPT_LINEAR, 0.1, 5, "", "Limits the ratio that scales each temporal difference (vtrace)."),
+    ROW_FLOAT(c_clip, "1", 0, 1e6, OPT_LINEAR, 0.1, 5, "", "Limits the ratio that carries advantages backwards (vtrace)."),
+    ROW_FLOAT(clip_coef, "0.2", 0, 1e6, OPT_LINEAR, 0.01, 1, "", "Limits how far one update may move the probability ratio from 1."),
+    ROW_FLOAT(vf_coef, "1", 0, 1e6, OPT_LINEAR, 0.1, 5, "", "Weighs the value loss."),
+    ROW_FLOAT(vf_clip_coef, "0.2", 0, 1e9, OPT_LINEAR, 0.01, 5, "", "Limits how far one update may move the value; 0 is off."),
+    ROW_FLOAT(ent_coef, "0.01", 0, 1e6, OPT_LOG, 1e-5, 0.2, "", "Rewards the entropy of the policy."),
+    ROW_FLOAT(target_kl, "0", 0, 1e6, OPT_FIXED, 0, 0, "nat", "Ends the updates of a rollout when the policy moved further; 0 is off."),
+    ROW_BOOL(norm_adv, "true", "Normalises advantages over each minibatch."),
+    ROW_FLOAT(reward_clip, "0", 0, 1e9, OPT_FIXED, 0, 0, "", "Clamps rewards to plus or minus this before training; 0 is off."),
+    ROW_FLOAT(prio_alpha, "0", 0, 1, OPT_LINEAR, 0, 1, "", "Prefers segments of large advantage; 0 shuffles them."),
+    ROW_FLOAT(prio_beta0, "0.4", 0, 1, OPT_LINEAR, 0, 1, "", "Corrects for the preference by this exponent at the start."),
+    ROW_ENUM(device, "auto", "auto|cpu|cuda", OPT_FIXED, "Chooses the device; auto takes a GPU when one answers."),
+    ROW_INT(threads, "0", 0, 4096, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
+    ROW_ENUM(precision, "auto", "auto|f32|bf16", OPT_FIXED, "Chooses the number format of weights and activations."),
+    ROW_FLOAT(log_interval_s, "1", 0, 1e6, OPT_FIXED, 0, 0, "s", "Reports metrics this often; 0 reports after every rollout."),
+    ROW_FLOAT(checkpoint_interval_s, "0", 0, 1e9, OPT_FIXED, 0, 0, "s", "Writes a checkpoint this often; 0 writes one at the end."),
+};
+
+const struct opt_table train_opt_table = {
+    .section = "train",
+    .title = "Training",
+    .defs = train_defs,
+    .n_defs = sizeof train_defs / sizeof train_defs[0],
+    .settings_size = sizeof(struct train_settings),
+};

@@ -1,0 +1,304 @@
+/* trainer.c - life of a trainer: checks, memory, the loop of rollouts and updates, reports and the result.
+ * Invariants: (1) nothing large is allocated before every setting was checked and the memory need was compared with
+ * the device; (2) nothing is allocated between iterations; (3) after a numeric failure the trainer refuses to be
+ * saved, so a good checkpoint is never replaced by a bad one. */
+#include "trainer/trainer_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define LOWER "train.total_agents, train.horizon, train.minibatch_size or policy.hidden_size"
+
+/* ---- checks ---- */
+
+static enum status check_policy(const struct policy_settings *p, struct error *err)
+{
+    if (p->hidden_size < 1 || p->hidden_size > 65536)
+        return FAIL(err, ST_CONFIG, "policy.hidden_size is %" PRId64 ", it must be 1 to 65536; 64 is usual for small games", p->hidden_size);
+    if (p->num_layers < 0 || p->num_layers > POLICY_MAX_LAYERS)
+        return FAIL(err, ST_CONFIG, "policy.num_layers is %" PRId64 ", it must be 0 to %d", p->num_layers, POLICY_MAX_LAYERS);
+    if (p->core < POLICY_CORE_NONE || p->core > POLICY_CORE_MINGRU)
+        return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp or mingru", p->core);
+    if (p->activation < KERN_ACT_NONE || p->activation > KERN_ACT_TANH)
+        return FAIL(err, ST_CONFIG, "policy.activation is %d, it must be none, relu or tanh", p->activation);
+    return ST_OK;
+}
+
+static enum status check_train(const struct train_settings *s, const struct kern *kern, const struct env_def *def,
+                               const struct env_shape *shape, struct error *err)
+{
+    if (s->total_timesteps < 1)
+        return FAIL(err, ST_CONFIG, "train.total_timesteps is %" PRId64 ", it must be at least 1", s->total_timesteps);
+    if (s->total_agents < 1 || s->horizon < 1 || s->minibatch_size < 1)
+        return FAIL(err, ST_CONFIG,
+                    "train.total_agents is %" PRId64 ", train.horizon %" PRId64 ", train.minibatch_size %" PRId64 "; each must be at least 1",
+                    s->total_agents, s->horizon, s->minibatch_size);
+    if (s->minibatch_size % s->horizon != 0)
+        return FAIL(err, ST_CONFIG, "train.minibatch_size %" PRId64 " is not a multiple of train.horizon %" PRId64 "; try %" PRId64,
+                    s->minibatch_size, s->horizon, (s->minibatch_size / s->horizon + 1) * s->horizon);
+    if (s->minibatch_size / s->horizon > s->total_agents)
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size %" PRId64 " is %" PRId64 " segments of train.horizon %" PRId64
+                    " steps, more than train.total_agents %" PRId64 "; lower minibatch_size to at most %" PRId64 " or raise total_agents",
+                    s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->total_agents, s->total_agents * s->horizon);
+    if (s->minibatch_size > INT32_MAX || s->total_agents > INT32_MAX)
+        return FAIL(err, ST_CONFIG, "train.minibatch_size %" PRId64 " or train.total_agents %" PRId64 " is beyond 2^31 - 1; lower it",
+                    s->minibatch_size, s->total_agents);
+    if (s->total_agents % shape->n_agents != 0)
+        return FAIL(err, ST_CONFIG, "train.total_agents %" PRId64 " is not a multiple of the %d agents of one %s game; try %" PRId64,
+                    s->total_agents, shape->n_agents, def->name, (s->total_agents / shape->n_agents + 1) * shape->n_agents);
+    if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
+        return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
+    if (s->precision == TRAIN_BF16 && kern_kind(kern) == KERN_CPU)
+        return FAIL(err, ST_CONFIG, "train.precision is bf16, but %s computes in f32 only; use auto or f32", kern_device_name(kern));
+    return ST_OK;
+}
+
+/* ---- life cycle ---- */
+
+static void trainer_plan(struct trainer *t)
+{
+    struct plan *plan = &t->plan;
+    size_t n = t->policy.n_params, scratch = 1;
+
+    plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
+    plan_add(plan, &t->grads, "gradients", sizeof(float), n, 1, 1);
+    plan_add(plan, &t->moment1, "first moments", sizeof(float), n, 1, 1);
+    if (t->set.optimizer == TRAIN_ADAM)
+        plan_add(plan, &t->moment2, "second moments", sizeof(float), n, 1, 1);
+    for (size_t i = 0; i < t->policy.n_tensors; i++) {
+        const struct policy_tensor *tensor = &t->policy.tensors[i];
+        size_t need = tensor->is_matrix ? kern_muon_scratch_floats(tensor->rows, tensor->cols) : 0;
+        scratch = need > scratch ? need : scratch;
+    }
+    if (t->set.optimizer == TRAIN_MUON)
+        plan_add(plan, &t->muon_scratch, "optimiser scratch", sizeof(float), scratch, 1, 1);
+    plan_add(plan, &t->norm, "gradient norm", sizeof(float), 1, 1, 1);
+    plan_add(plan, &t->opt_step, "optimiser step", sizeof(int64_t), 1, 1, 1);
+    plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);
+    plan_add(plan, &t->stats, "statistics", sizeof(struct kern_stats), 1, 1, 1);
+    plan_add(plan, &t->rng_sample, "random stream", sizeof(struct rng), 1, 1, 1);
+    plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
+    plan_add(plan, &t->rng_segments, "random stream", sizeof(struct rng), 1, 1, 1);
+    plan_add(plan, NULL, "games", t->def->state_size + sizeof(struct env_log), t->n_envs, 1, 1);
+    rollout_plan(t);
+    update_plan(t);
+    policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
+    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments);
+}
+
+/* Weights, streams and first observations. */
+static enum status trainer_start(struct trainer *t, struct error *err)
+{
+    struct rng sample = rng_split(t->root, STREAM_SAMPLE), segments = rng_split(t->root, STREAM_SEGMENTS);
+    size_t n = t->policy.n_params, last = t->horizon * t->n_agents;
+    float *params = mem_array(n, sizeof *params);
+    enum status rc;
+
+    if (params == NULL)
+        return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
+    rc = policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params, err);
+    if (rc == ST_OK)
+        rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
+    if (rc == ST_OK)
+        rc = kern_upload(t->kern, t->rng_sample, &sample, sizeof sample, err);
+    if (rc == ST_OK)
+        rc = kern_upload(t->kern, t->rng_segments, &segments, sizeof segments, err);
+    if (rc == ST_OK)
+        rc = kern_sync(t->kern, err); /* uploads may still read from here */
+    mem_free(params);
+    if (rc == ST_OK)
+        t->ops->env_reset(t->kern, t->env, t->roll.obs + last * t->policy.obs_size,
+                          t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    return rc;
+}
+
+enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def, const void *env_settings,
+                           const struct policy_settings *policy, const struct train_settings *train, struct error *err)
+{
+    struct env_shape shape;
+    struct trainer *t;
+    enum status rc;
+
+    *ret_trainer = NULL;
+    TRY(check_policy(policy, err));
+    TRY(def->shape(env_settings, &shape, err));
+    TRY(check_train(train, kern, def, &shape, err));
+    t = mem_alloc(sizeof *t);
+    if (t == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a trainer (%zu bytes)", sizeof *t);
+    t->kern = kern;
+    t->ops = kern_ops(kern);
+    t->def = def;
+    t->shape = shape;
+    t->set = *train;
+    t->n_agents = (size_t)train->total_agents;
+    t->horizon = (size_t)train->horizon;
+    t->n_segments = (size_t)(train->minibatch_size / train->horizon);
+    t->n_envs = t->n_agents / (size_t)shape.n_agents;
+    t->root = rng_seed((uint64_t)train->seed);
+    policy_init(&t->policy, policy, &shape);
+    schedule_hyper(&t->set, 0, &t->host_hyper);
+    trainer_plan(t);
+    rc = plan_check(&t->plan, kern, LOWER, err);
+    if (rc != ST_OK)
+        goto fail;
+    t->env_settings = mem_alloc(def->options.settings_size);
+    if (t->env_settings == NULL) {
+        rc = FAIL(err, ST_NOMEM, "no memory for the settings of %s", def->name);
+        goto fail;
+    }
+    memcpy(t->env_settings, env_settings, def->options.settings_size);
+    rc = kern_env_create(kern, &t->env, def, t->env_settings, t->n_envs, rng_split(t->root, STREAM_ENV), err);
+    if (rc == ST_OK)
+        rc = plan_alloc(&t->plan, kern, err);
+    if (rc == ST_OK)
+        rc = trainer_start(t, err);
+    if (rc != ST_OK)
+        goto fail;
+    *ret_trainer = t;
+    return ST_OK;
+fail:
+    trainer_destroy(t);
+    return rc;
+}
+
+void trainer_destroy(struct trainer *t)
+{
+    if (t == NULL)
+        return;
+    plan_free(&t->plan, t->kern);
+    kern_env_destroy(t->kern, t->env);
+    mem_free(t->env_settings);
+    mem_free(t);
+}
+
+/* ---- one iteration ---- */
+
+void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark)
+{
+    uint64_t now = clock_mono_ns();
+
+    t->count.phase_s[phase] += 1e-9 * (double)(now - *mark);
+    *mark = now;
+}
+
+static void trainer_tick(struct trainer *t)
+{
+    uint64_t now = clock_mono_ns();
+
+    t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
+    t->clock_ns = now;
+}
+
+enum status trainer_iterate(struct trainer *t, struct error *err)
+{
+    struct env_log log;
+    struct kern_stats stats;
+    enum status rc;
+
+    if (t->failed)
+        return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint", t->count.env_steps);
+    if (!t->running)
+        t->clock_ns = clock_mono_ns();
+    schedule_hyper(&t->set, t->count.env_steps, &t->host_hyper);
+    TRY(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
+    TRY(rollout_run(t, err));
+    t->count.env_steps += (int64_t)(t->n_agents * t->horizon);
+    TRY(update_run(t, err));
+    TRY(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
+    TRY(kern_env_take_log(t->kern, t->env, &log, err));
+    t->count.iterations++;
+    stats_add(&t->count.stats, &stats);
+    log_add(&t->count.log, &log);
+    window_add(&t->window, t->count.env_steps, &log);
+    trainer_tick(t);
+    if (stats.nonfinite > 0) {
+        t->failed = true;
+        rc = numeric_diagnose(t, err);
+        return rc;
+    }
+    return ST_OK;
+}
+
+/* ---- a run ---- */
+
+/* One point of the curve; false: the callback asks to stop. */
+static bool trainer_report(struct trainer *t, const struct train_callbacks *callbacks)
+{
+    struct train_metrics metrics;
+
+    trainer_get_metrics(t, &metrics);
+    t->count.report_env_steps = t->count.env_steps;
+    t->count.report_updates = t->count.updates;
+    t->count.report_wall_s = t->count.wall_s;
+    t->count.log = (struct env_log){0};
+    t->count.stats = (struct kern_stats){0};
+    return callbacks == NULL || callbacks->on_metrics == NULL || callbacks->on_metrics(callbacks->ctx, &metrics);
+}
+
+static void trainer_fill_result(struct trainer *t, bool stopped, struct train_result *ret_result)
+{
+    struct train_metrics metrics;
+    struct env_log log;
+
+    trainer_get_metrics(t, &metrics);
+    window_sum(&t->window, t->count.env_steps, &log);
+    *ret_result = (struct train_result){
+        .score = log.episodes > 0.0 ? log.score / log.episodes : NAN,
+        .perf = log.episodes > 0.0 ? log.perf / log.episodes : NAN,
+        .ep_return = log.episodes > 0.0 ? log.ep_return / log.episodes : NAN,
+        .ep_length = log.episodes > 0.0 ? log.ep_length / log.episodes : NAN,
+        .episodes = log.episodes,
+        .env_steps = t->count.env_steps,
+        .updates = t->count.updates,
+        .cost_s = t->count.wall_s,
+        .steps_per_s = t->count.wall_s > 0.0 ? (double)t->count.env_steps / t->count.wall_s : NAN,
+        .n_params = (int64_t)t->policy.n_params,
+        .stopped = stopped,
+    };
+    memcpy(ret_result->phase_s, metrics.phase_s, sizeof ret_result->phase_s);
+}
+
+enum status trainer_run(struct trainer *t, const struct train_callbacks *callbacks, struct train_result *ret_result,
+                        struct error *err)
+{
+    enum status rc = ST_OK;
+    bool stopped = false;
+
+    t->running = true;
+    t->clock_ns = clock_mono_ns();
+    while (rc == ST_OK && !stopped && t->count.env_steps < t->set.total_timesteps) {
+        if (t->set.max_seconds > 0.0 && t->count.wall_s >= t->set.max_seconds)
+            break;
+        if (callbacks != NULL && callbacks->should_stop != NULL && callbacks->should_stop(callbacks->ctx)) {
+            stopped = true;
+            break;
+        }
+        rc = trainer_iterate(t, err);
+        if (rc == ST_OK && t->count.wall_s - t->count.report_wall_s >= t->set.log_interval_s)
+            stopped = !trainer_report(t, callbacks);
+    }
+    trainer_tick(t);
+    if (rc == ST_OK && t->count.report_env_steps < t->count.env_steps && !trainer_report(t, callbacks))
+        stopped = true;
+    t->running = false;
+    trainer_fill_result(t, stopped, ret_result);
+    return rc;
+}
+
+/* ---- weights ---- */
+
+size_t trainer_n_params(const struct trainer *t)
+{
+    return t->policy.n_params;
+}
+
+enum status trainer_get_params(struct trainer *t, float *ret_params, struct error *err)
+{
+    return kern_download(t->kern, ret_params, t->params, t->policy.n_params * sizeof *ret_params, err);
+}

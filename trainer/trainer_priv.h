@@ -1,0 +1,203 @@
+/* trainer_priv.h - the parts of trainer/ as they see each other.
+ *
+ * Symbols as in kernels.h: N agents, T horizon, B segments of a minibatch, M = T * B tokens, D observation size,
+ * H width, L core layers, A logits, O = A + 1. Tensors are time-major.
+ * Invariant between iterations: slot T of obs, mask and reset holds what comes before the next decision, h the
+ * recurrent state before that slot's reset is applied. A rollout begins by moving slot T to slot 0. */
+#ifndef TRAINER_TRAINER_PRIV_H
+#define TRAINER_TRAINER_PRIV_H
+
+#include "trainer/trainer.h"
+
+#define PLAN_MAX_ITEMS 96
+#define TENSOR_NAME_MAX 32
+#define POLICY_MAX_LAYERS 16
+#define WINDOW_MAX 512 /* buckets of the result window */
+
+/* ---- plan.c: every device tensor is planned first, then checked against the device's memory, then allocated ---- */
+struct plan_item {
+    void *slot; /* address of the pointer that gets the memory */
+    size_t bytes;
+    const char *what;
+    void *mem;
+};
+struct plan {
+    struct plan_item items[PLAN_MAX_ITEMS];
+    size_t n;
+    size_t total; /* bytes; SIZE_MAX once it overflowed */
+};
+/* size * a * b * c bytes; slot is the address of a pointer, NULL: counted only (memory that others allocate). */
+void plan_add(struct plan *plan, void *slot, const char *what, size_t size, size_t a, size_t b, size_t c);
+enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err) MUST_USE;
+enum status plan_alloc(struct plan *plan, struct kern *kern, struct error *err) MUST_USE;
+void plan_free(struct plan *plan, struct kern *kern);
+void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for messages */
+
+/* ---- policy.c ---- */
+struct policy_tensor {
+    char name[TENSOR_NAME_MAX]; /* "core.0.weight" */
+    size_t offset;              /* in the flat vector */
+    size_t rows, cols;          /* cols 1: a vector */
+    bool is_matrix;
+};
+
+struct policy {
+    struct policy_settings set;
+    struct kern_heads heads;
+    size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
+    size_t n_logits, n_out;           /* A, O */
+    bool recurrent;
+    struct policy_tensor tensors[2 * POLICY_MAX_LAYERS + 4];
+    size_t n_tensors, n_params;
+};
+
+/* Buffers of a single step for up to n rows. */
+struct policy_step {
+    float *x[2];  /* (n, H) */
+    float *gates; /* (n, 3H); MinGRU only */
+    float *out;   /* (n, O) */
+};
+
+/* Activations of a training pass, kept for the way back. */
+struct policy_pass {
+    float *encoded;                  /* (M, H) */
+    float *gates[POLICY_MAX_LAYERS]; /* (M, 3H) */
+    float *state[POLICY_MAX_LAYERS]; /* (M, H) h of each step */
+    float *core[POLICY_MAX_LAYERS];  /* (M, H) layer outputs */
+    float *out;                      /* (M, O) */
+    float *dout;                     /* (M, O) */
+    float *dx[2];                    /* (M, H) */
+    float *dgates;                   /* (M, 3H) */
+};
+
+void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
+void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens);
+/* params (n_params) on the host. */
+enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
+/* out (n, O) of s from obs (n, D). h (L, h_rows, H): rows [0, n) of each layer advance in place, zeroed first where
+ * reset (n). */
+void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
+                         const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n);
+/* out (T, B, O) of s from obs (T, B, D), h0 (L, B, H), reset (T, B). */
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, const float *obs,
+                    const float *h0, const uint8_t *reset, size_t T, size_t B);
+/* grads (n_params) from s->dout, which is overwritten. */
+void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
+                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
+
+/* ---- rollout buffers and minibatch buffers, device memory ---- */
+struct rollout {
+    float *obs;        /* (T + 1, N, D) */
+    uint8_t *mask;     /* (T + 1, N, A); NULL without masks */
+    uint8_t *reset;    /* (T + 1, N): the step begins a new episode */
+    int32_t *actions;  /* (T, N, n_heads) */
+    float *logp;       /* (T, N) */
+    float *values;     /* (T + 1, N) */
+    float *boot;       /* (T, N) value of the last observation, where truncs */
+    float *rewards;    /* (T, N) clipped */
+    uint8_t *terms, *truncs; /* (T, N) */
+    float *adv, *ret;  /* (T, N) with ratio 1 */
+    float *prob;       /* (N) of segments */
+    float *h, *h0;     /* (L, N, H) now, and at the rollout's start */
+    float *h_tmp;      /* (L, N, H) packed or copied states for bootstraps */
+    float *final_obs, *pack_obs; /* (N, D) */
+    float *tmp_value, *tmp_logp; /* (N) */
+    int32_t *tmp_actions;        /* (N, n_heads) */
+    uint8_t *no_reset;           /* (N) zeros */
+    int64_t *n_packed;
+};
+
+struct minibatch {
+    int32_t *perm; /* (N) */
+    int32_t *idx;  /* (B), prioritised */
+    float *weight; /* (B), prioritised */
+    float *obs, *h0, *logp, *values, *boot, *rewards, *adv, *ret, *ratio, *mean_std;
+    uint8_t *mask, *reset, *terms, *truncs;
+    int32_t *actions;
+};
+
+/* Numbers that a checkpoint keeps as they are. */
+struct trainer_counters {
+    int64_t env_steps, updates, iterations;
+    double wall_s;
+    double minibatch_carry; /* in (-1/2, 1/2]: minibatches owed by replay_ratio */
+    uint64_t segments_used; /* draws of the shuffle stream */
+    double phase_s[PHASE_COUNT];
+    /* since the last report */
+    int64_t report_env_steps, report_updates;
+    double report_wall_s;
+    struct env_log log;
+    struct kern_stats stats;
+};
+
+/* ---- metrics.c: the result window, sums of logs over runs of iterations ---- */
+struct window_bucket {
+    int64_t env_steps; /* at its end */
+    struct env_log log;
+};
+struct window {
+    int64_t n, per_bucket, in_last; /* iterations a bucket holds; those in the last one */
+    struct window_bucket buckets[WINDOW_MAX];
+};
+void window_add(struct window *w, int64_t env_steps, const struct env_log *log);
+void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log);
+void log_add(struct env_log *sum, const struct env_log *log);
+void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
+
+struct trainer {
+    struct kern *kern; /* borrowed */
+    const struct kern_ops *ops;
+    const struct env_def *def;
+    void *env_settings; /* own copy */
+    struct env_shape shape;
+    struct train_settings set;
+    struct policy policy;
+    size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
+    struct plan plan;
+    struct kern_env *env;
+    /* device */
+    float *params, *grads, *moment1, *moment2; /* (n_params) */
+    float *muon_scratch, *norm;
+    int64_t *opt_step;
+    struct kern_hyper *hyper;
+    struct kern_stats *stats;
+    struct rng *rng_sample, *rng_tmp, *rng_segments;
+    struct rollout roll;
+    struct minibatch mb;
+    struct policy_step step;
+    struct policy_pass pass;
+    /* host */
+    struct rng root;
+    struct kern_hyper host_hyper;
+    struct trainer_counters count;
+    struct window window;
+    uint64_t clock_ns;       /* wall_s is up to date with it */
+    bool running, failed;    /* failed: the weights are no longer to be saved */
+};
+
+/* Streams that hang off the seed. */
+enum trainer_stream { STREAM_INIT = 1, STREAM_SAMPLE, STREAM_SEGMENTS, STREAM_ENV, STREAM_EVAL };
+
+/* Adds the time since *mark to a phase and moves the mark. */
+void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark);
+
+/* ---- rollout.c, update.c, numeric.c, schedule.c ---- */
+void rollout_plan(struct trainer *t);
+enum status rollout_run(struct trainer *t, struct error *err) MUST_USE;
+void update_plan(struct trainer *t);
+/* The updates of one rollout. */
+enum status update_run(struct trainer *t, struct error *err) MUST_USE;
+/* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered, run forward, its loss and gradient. */
+void update_gather(struct trainer *t, const int32_t *idx);
+void update_forward(struct trainer *t);
+void update_loss(struct trainer *t, const float *weight);
+void update_backward(struct trainer *t);
+/* Advantages of the whole rollout with ratio 1, into roll.adv and roll.ret. */
+void update_advantage(struct trainer *t);
+/* Names the first tensor that is not finite; always returns ST_NUMERIC. */
+enum status numeric_diagnose(struct trainer *t, struct error *err) MUST_USE;
+void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct kern_hyper *ret_hyper);
+int64_t schedule_minibatches(const struct train_settings *set, double *carry);
+
+#endif
