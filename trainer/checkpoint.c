@@ -98,7 +98,8 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->optimizer = t->set.optimizer;
 }
 
-static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape *file, const struct ckpt_shape *mine, struct error *err)
+static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape *file, const struct ckpt_shape *mine,
+                                      struct error *err)
 {
     static const struct {
         const char *name;
@@ -118,17 +119,20 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
-        return FAIL(err, ST_CONFIG, "%s: was made by training %.31s, this run plays %.31s; use its own config", path, file->env, mine->env);
+        return FAIL(err, ST_CONFIG, "%s: was made by training %.31s, this run plays %.31s; use its own config", path,
+                    file->env, mine->env);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         int64_t a, b;
         memcpy(&a, (const char *)file + fields[i].offset, sizeof a);
         memcpy(&b, (const char *)mine + fields[i].offset, sizeof b);
         if (a != b)
-            return FAIL(err, ST_CONFIG, "%s: was made with %s %" PRId64 ", this run has %" PRId64 "; use the checkpoint's own config",
+            return FAIL(err, ST_CONFIG,
+                        "%s: was made with %s %" PRId64 ", this run has %" PRId64 "; use the checkpoint's own config",
                         path, fields[i].name, a, b);
     }
     if (memcmp(file, mine, sizeof *file) != 0)
-        return FAIL(err, ST_CONFIG, "%s: was made with other sizes of the game's action heads; use the checkpoint's own config", path);
+        return FAIL(err, ST_CONFIG,
+                    "%s: was made with other sizes of the game's action heads; use the checkpoint's own config", path);
     return ST_OK;
 }
 
@@ -182,7 +186,8 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     char *text, *bytes;
 
     if (t->failed)
-        return FAIL(err, ST_NUMERIC, "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
+        return FAIL(err, ST_NUMERIC,
+                    "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape);
     text = mem_strdup(config_text);
@@ -192,7 +197,8 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     for (size_t i = 0; i < list.n; i++)
         n += sizeof(struct ckpt_entry) + ckpt_padded(list.sections[i].bytes);
     bytes = mem_alloc(n);
-    rc = bytes != NULL ? ckpt_pack(t, &list, bytes, n, err) : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, n);
+    rc = bytes != NULL ? ckpt_pack(t, &list, bytes, n, err)
+                       : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, n);
     if (rc == ST_OK)
         rc = file_write_all(path, bytes, n, err);
     mem_free(bytes);
@@ -212,25 +218,30 @@ static enum status ckpt_read(const char *path, char **ret_bytes, size_t *ret_n, 
 
     TRY(file_read_all(path, CKPT_MAX_BYTES, &bytes, &n, err));
     if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0) {
-        rc = FAIL(err, ST_CORRUPT, "%s: is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
-                  path, CKPT_MAGIC);
+        rc = FAIL(
+            err, ST_CORRUPT,
+            "%s: is not a Trawl checkpoint (its first 8 bytes are not %s); give a .ckpt file that `trawl train` wrote",
+            path, CKPT_MAGIC);
         goto fail;
     }
     if (n < sizeof header) {
-        rc = FAIL(err, ST_CORRUPT, "%s: is cut off after %zu bytes, within its header; use an earlier checkpoint", path, n);
+        rc = FAIL(err, ST_CORRUPT, "%s: is cut off after %zu bytes, within its header; use an earlier checkpoint", path,
+                  n);
         goto fail;
     }
     memcpy(&header, bytes, sizeof header);
     if (header.byte_order != CKPT_BYTE_ORDER)
         rc = FAIL(err, ST_VERSION, "%s: was written on a machine of the other byte order; load it there", path);
     else if (header.version > CKPT_VERSION)
-        rc = FAIL(err, ST_VERSION, "%s: has checkpoint version %" PRIu32 ", this program reads up to %d; use a newer trawl", path,
+        rc = FAIL(err, ST_VERSION,
+                  "%s: has checkpoint version %" PRIu32 ", this program reads up to %d; use a newer trawl", path,
                   header.version, CKPT_VERSION);
     else if (header.file_bytes != n)
-        rc = FAIL(err, ST_CORRUPT, "%s: is %zu bytes, its header says %" PRIu64 ": %s; use an earlier checkpoint", path, n,
-                  header.file_bytes, n < header.file_bytes ? "cut off" : "something was appended");
+        rc = FAIL(err, ST_CORRUPT, "%s: is %zu bytes, its header says %" PRIu64 ": %s; use an earlier checkpoint", path,
+                  n, header.file_bytes, n < header.file_bytes ? "cut off" : "something was appended");
     else if (header.crc != ckpt_crc(bytes, n))
-        rc = FAIL(err, ST_CORRUPT, "%s: its checksum does not match, the file is damaged; use an earlier checkpoint", path);
+        rc = FAIL(err, ST_CORRUPT, "%s: its checksum does not match, the file is damaged; use an earlier checkpoint",
+                  path);
     if (rc != ST_OK)
         goto fail;
     *ret_bytes = bytes;
@@ -278,8 +289,9 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     for (size_t i = 0; i < list.n; i++) { /* first look at everything */
         at = ckpt_find(bytes, n, list.sections[i].name, &got);
         if (at == NULL || got != list.sections[i].bytes)
-            return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is %s, %zu bytes were expected; use another checkpoint", path,
-                        list.sections[i].name, at == NULL ? "missing" : "of another length", list.sections[i].bytes);
+            return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is %s, %zu bytes were expected; use another checkpoint",
+                        path, list.sections[i].name, at == NULL ? "missing" : "of another length",
+                        list.sections[i].bytes);
     }
     for (size_t i = 0; i < list.n; i++) {
         const struct ckpt_section *section = &list.sections[i];
@@ -300,8 +312,8 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
 enum status trainer_load(struct trainer *t, const char *path, struct error *err)
 {
     enum status rc;
-    char *bytes;
-    size_t n;
+    char *bytes = NULL;
+    size_t n = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
     rc = ckpt_unpack(t, path, bytes, n, err);
@@ -312,8 +324,8 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
 {
     enum status rc = ST_OK;
-    char *bytes, *text;
-    size_t n, got;
+    char *bytes = NULL, *text;
+    size_t n = 0, got = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
     text = ckpt_find(bytes, n, "config", &got);

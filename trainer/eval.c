@@ -13,11 +13,11 @@
 struct eval_run {
     struct trainer *t;
     size_t n_games, n; /* instances, agents */
-    double quota;      /* episodes to count of each instance */
+    double quota; /* episodes to count of each instance */
     struct plan plan;
     struct policy_step step;
     struct kern_env **games; /* (n_games) owned */
-    struct env_log *logs;    /* (n_games) episodes counted so far */
+    struct env_log *logs; /* (n_games) episodes counted so far */
     float *obs, *final_obs, *h, *rewards, *logp, *value;
     int32_t *actions;
     uint8_t *mask, *terms, *truncs, *reset;
@@ -50,7 +50,8 @@ static void eval_plan(struct eval_run *e)
 static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err)
 {
     struct trainer *t = e->t;
-    struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed), sample = rng_split(root, STREAM_SAMPLE);
+    struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
+               sample = rng_split(root, STREAM_SAMPLE);
     size_t n_agents = (size_t)t->shape.n_agents;
 
     eval_plan(e);
@@ -63,7 +64,8 @@ static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err
     for (size_t i = 0; i < e->n_games; i++) {
         size_t at = i * n_agents;
         TRY(kern_env_create(t->kern, &e->games[i], t->def, t->env_settings, 1, rng_split(root, 16 + i), err));
-        t->ops->env_reset(t->kern, e->games[i], e->obs + at * t->policy.obs_size, e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL);
+        t->ops->env_reset(t->kern, e->games[i], e->obs + at * t->policy.obs_size,
+                          e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL);
     }
     TRY(kern_upload(t->kern, e->rng, &sample, sizeof sample, err));
     return kern_sync(t->kern, err);
@@ -85,7 +87,8 @@ static enum status eval_step(struct eval_run *e, bool greedy, size_t *ret_open, 
     size_t n_agents = (size_t)t->shape.n_agents;
 
     policy_forward_step(&t->policy, t->kern, &e->step, t->params, e->obs, e->h, e->n, e->reset, e->n);
-    t->ops->sample(t->kern, e->actions, e->logp, e->value, e->step.out, e->mask, &t->policy.heads, e->rng, greedy, e->n);
+    t->ops->sample(t->kern, e->actions, e->logp, e->value, e->step.out, e->mask, &t->policy.heads, e->rng, greedy,
+                   e->n);
     *ret_open = 0;
     for (size_t i = 0; i < e->n_games; i++) {
         size_t at = i * n_agents;
@@ -117,15 +120,16 @@ static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
     double mean = 0.0, square = 0.0, n = 0.0;
 
     for (size_t i = 0; i < e->n_games; i++) {
-        double perf = e->logs[i].perf / e->logs[i].episodes;
         log_add(&sum, &e->logs[i]);
         if (e->logs[i].episodes > 0.0) {
+            double perf = e->logs[i].perf / e->logs[i].episodes;
             mean += perf;
             square += perf * perf;
             n += 1.0;
         }
     }
-    *ret_result = (struct eval_result){.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN, .episodes = sum.episodes, .perf_std = NAN};
+    *ret_result = (struct eval_result){
+        .score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN, .episodes = sum.episodes, .perf_std = NAN};
     if (sum.episodes > 0.0) {
         ret_result->score = sum.score / sum.episodes;
         ret_result->perf = sum.perf / sum.episodes;
@@ -135,7 +139,8 @@ static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
     }
 }
 
-enum status trainer_eval(struct trainer *t, const struct eval_settings *settings, struct eval_result *ret_result, struct error *err)
+enum status trainer_eval(struct trainer *t, const struct eval_settings *settings, struct eval_result *ret_result,
+                         struct error *err)
 {
     struct eval_run e = {.t = t};
     int64_t n_agents = t->shape.n_agents;
@@ -143,7 +148,9 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     enum status rc;
 
     if (settings->episodes < 1 || settings->agents < 1 || settings->max_steps < 1)
-        return FAIL(err, ST_USAGE, "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64 " steps; each must be at least 1",
+        return FAIL(err, ST_USAGE,
+                    "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64
+                    " steps; each must be at least 1",
                     settings->episodes, settings->agents, settings->max_steps);
     e.n = (size_t)(settings->agents < settings->episodes ? settings->agents : settings->episodes);
     e.n_games = (e.n + (size_t)n_agents - 1) / (size_t)n_agents;

@@ -5,8 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#define ROW_F(f, name_, unit_, help_) {.name = name_, .offset = offsetof(struct train_metrics, f), .is_int = false, .unit = unit_, .help = help_}
-#define ROW_I(f, name_, unit_, help_) {.name = name_, .offset = offsetof(struct train_metrics, f), .is_int = true, .unit = unit_, .help = help_}
+#define ROW_F(f, name_, unit_, help_)                                                                                  \
+    {                                                                                                                  \
+        .name = name_, .offset = offsetof(struct train_metrics, f), .is_int = false, .unit = unit_, .help = help_      \
+    }
+#define ROW_I(f, name_, unit_, help_)                                                                                  \
+    {                                                                                                                  \
+        .name = name_, .offset = offsetof(struct train_metrics, f), .is_int = true, .unit = unit_, .help = help_       \
+    }
 #define ROW_PHASE(i, name_, help_) ROW_F(phase_s[i], "profile/" name_, "s", help_)
 
 const struct train_metric_def train_metric_defs[] = {
@@ -19,12 +25,16 @@ const struct train_metric_def train_metric_defs[] = {
     ROW_F(perf, "perf", "0..1", "Mean performance of those episodes"),
     ROW_F(ep_return, "ep_return", "reward", "Mean sum of unclipped rewards of those episodes"),
     ROW_F(ep_length, "ep_length", "steps", "Mean length of those episodes"),
-    ROW_F(policy_loss, "train/policy_loss", "1", "Mean clipped policy loss of the samples trained since the last report"),
-    ROW_F(value_loss, "train/value_loss", "reward^2", "Mean clipped value loss, half the squared error, before vf_coef"),
+    ROW_F(policy_loss, "train/policy_loss", "1",
+          "Mean clipped policy loss of the samples trained since the last report"),
+    ROW_F(value_loss, "train/value_loss", "reward^2",
+          "Mean clipped value loss, half the squared error, before vf_coef"),
     ROW_F(entropy, "train/entropy", "nat", "Mean entropy of the policy, summed over action heads"),
-    ROW_F(approx_kl, "train/approx_kl", "nat", "Mean of ratio - 1 - log ratio: how far the policy moved from the one that played"),
+    ROW_F(approx_kl, "train/approx_kl", "nat",
+          "Mean of ratio - 1 - log ratio: how far the policy moved from the one that played"),
     ROW_F(clip_fraction, "train/clip_fraction", "0..1", "Share of samples whose ratio lies outside 1 +- clip_coef"),
-    ROW_F(explained_variance, "train/explained_variance", "1", "1 - var(return - value) / var(return); 1 is perfect, 0 is a constant"),
+    ROW_F(explained_variance, "train/explained_variance", "1",
+          "1 - var(return - value) / var(return); 1 is perfect, 0 is a constant"),
     ROW_F(grad_norm, "train/grad_norm", "1", "Mean global norm of the gradient before clipping"),
     ROW_F(lr, "train/lr", "1/update", "Step size of the last updates, after annealing"),
     ROW_PHASE(PHASE_ENV, "env", "Seconds spent stepping games since training began"),

@@ -9,13 +9,16 @@
 #include <stdio.h>
 
 /* Copies x (n) over and looks; *ret_at: index of the first bad value, n if there is none. */
-static enum status numeric_scan(struct trainer *t, const float *x, size_t n, size_t *ret_at, float *ret_value, struct error *err)
+static enum status numeric_scan(struct trainer *t, const float *x, size_t n, size_t *ret_at, float *ret_value,
+                                struct error *err)
 {
     float *host = mem_array(n, sizeof *host);
     size_t i = 0;
 
     if (host == NULL)
-        return FAIL(err, ST_NUMERIC, "training broke down at env step %" PRId64 " (NaN or Inf in loss or gradients); no memory to find where",
+        return FAIL(err, ST_NUMERIC,
+                    "training broke down at env step %" PRId64
+                    " (NaN or Inf in loss or gradients); no memory to find where",
                     t->count.env_steps);
     enum status rc = kern_download(t->kern, host, x, n * sizeof *host, err);
     while (rc == ST_OK && i < n && isfinite(host[i]))
@@ -28,8 +31,8 @@ static enum status numeric_scan(struct trainer *t, const float *x, size_t n, siz
 
 static enum status numeric_report(struct trainer *t, const char *what, const float *x, size_t n, struct error *err)
 {
-    size_t at;
-    float value;
+    size_t at = n;
+    float value = 0.0f;
 
     if (n == 0)
         return ST_OK;
@@ -68,6 +71,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
         TRY(numeric_report(t, name, t->grads + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
     }
     return FAIL(err, ST_NUMERIC,
-                "the norm of finite gradients overflows at env step %" PRId64 " (update %" PRId64 "); try a lower train.learning_rate",
+                "the norm of finite gradients overflows at env step %" PRId64 " (update %" PRId64
+                "); try a lower train.learning_rate",
                 t->count.env_steps, t->count.updates);
 }

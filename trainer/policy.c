@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix)
+static void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols,
+                              bool is_matrix)
 {
     struct policy_tensor *tensor = &p->tensors[p->n_tensors++];
 
@@ -26,7 +27,7 @@ static void policy_add_tensor(struct policy *p, const char *layer, const char *k
 
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape)
 {
-    char layer[TENSOR_NAME_MAX - 8];
+    char layer[8];
 
     memset(p, 0, sizeof *p);
     p->set = *set;
@@ -45,7 +46,7 @@ void policy_init(struct policy *p, const struct policy_settings *set, const stru
     policy_add_tensor(p, "encoder", "weight", p->width, p->obs_size, true);
     policy_add_tensor(p, "encoder", "bias", p->width, 1, false);
     for (size_t l = 0; l < p->n_layers; l++) {
-        snprintf(layer, sizeof layer, "core.%zu", l);
+        snprintf(layer, sizeof layer, "core.%u", (unsigned)l % POLICY_MAX_LAYERS);
         policy_add_tensor(p, layer, "weight", p->recurrent ? 3 * p->width : p->width, p->width, true);
         if (!p->recurrent)
             policy_add_tensor(p, layer, "bias", p->width, 1, false);
@@ -91,7 +92,8 @@ static double rng_normal(struct rng *rng)
 
 /* w (rows, cols) = gain times a matrix with orthonormal rows or columns, whichever are fewer: the Q of a Gaussian
  * matrix, its signs fixed by R's diagonal so that Q is uniform. */
-static enum status policy_fill_orthogonal(float *w, size_t rows, size_t cols, double gain, struct rng *rng, struct error *err)
+static enum status policy_fill_orthogonal(float *w, size_t rows, size_t cols, double gain, struct rng *rng,
+                                          struct error *err)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;
     double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) */
@@ -106,13 +108,15 @@ static enum status policy_fill_orthogonal(float *w, size_t rows, size_t cols, do
     for (size_t i = 0; i < tall * thin; i++)
         q[i] = rng_normal(rng);
     if (LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, m, n, q, n, tau) != 0) {
-        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to factor a %zu x %zu matrix; lower policy.hidden_size", rows, cols);
+        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to factor a %zu x %zu matrix; lower policy.hidden_size", rows,
+                  cols);
         goto done;
     }
     for (size_t j = 0; j < thin; j++)
         tau[thin + j] = q[j * thin + j] < 0.0 ? -gain : gain;
     if (LAPACKE_dorgqr(LAPACK_ROW_MAJOR, m, n, n, q, n, tau) != 0) {
-        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to build a %zu x %zu matrix; lower policy.hidden_size", rows, cols);
+        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to build a %zu x %zu matrix; lower policy.hidden_size", rows,
+                  cols);
         goto done;
     }
     for (size_t i = 0; i < rows; i++)
@@ -176,15 +180,16 @@ void policy_forward_step(const struct policy *p, struct kern *k, struct policy_s
             ops->linear_forward(k, s->gates, s->x[cur], policy_w(p, params, i), NULL, n, 3 * H, H, KERN_ACT_NONE);
             ops->mingru_step(k, s->x[cur ^ 1], h + l * h_rows * H, s->gates, s->x[cur], reset, n, H);
         } else {
-            ops->linear_forward(k, s->x[cur ^ 1], s->x[cur], policy_w(p, params, i), policy_w(p, params, i + 1), n, H, H, act);
+            ops->linear_forward(k, s->x[cur ^ 1], s->x[cur], policy_w(p, params, i), policy_w(p, params, i + 1), n, H,
+                                H, act);
         }
     }
-    ops->linear_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2), policy_w(p, params, p->n_tensors - 1),
-                        n, p->n_out, H, KERN_ACT_NONE);
+    ops->linear_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2),
+                        policy_w(p, params, p->n_tensors - 1), n, p->n_out, H, KERN_ACT_NONE);
 }
 
-void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, const float *obs,
-                    const float *h0, const uint8_t *reset, size_t T, size_t B)
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
+                    const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B)
 {
     const struct kern_ops *ops = kern_ops(k);
     enum kern_act act = (enum kern_act)p->set.activation;
@@ -224,8 +229,8 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
         x = l > 0 ? s->core[l - 1] : s->encoded;
         if (p->recurrent) {
             ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0 + l * B * H, reset, T, B, H);
-            ops->linear_backward(k, dx, grads + tensors[i].offset, NULL, s->dgates, s->gates[l], x, policy_w(p, params, i), M,
-                                 3 * H, H, KERN_ACT_NONE, true);
+            ops->linear_backward(k, dx, grads + tensors[i].offset, NULL, s->dgates, s->gates[l], x,
+                                 policy_w(p, params, i), M, 3 * H, H, KERN_ACT_NONE, true);
         } else {
             ops->linear_backward(k, dx, grads + tensors[i].offset, grads + tensors[i + 1].offset, dy, s->core[l], x,
                                  policy_w(p, params, i), M, H, H, act, false);

@@ -45,7 +45,8 @@ static void rollout_value(struct trainer *t, float *value, const float *obs, con
     struct rollout *r = &t->roll;
 
     policy_forward_step(&t->policy, t->kern, &t->step, t->params, obs, r->h_tmp, t->n_agents, reset, n);
-    t->ops->sample(t->kern, r->tmp_actions, r->tmp_logp, value, t->step.out, NULL, &t->policy.heads, t->rng_tmp, true, n);
+    t->ops->sample(t->kern, r->tmp_actions, r->tmp_logp, value, t->step.out, NULL, &t->policy.heads, t->rng_tmp, true,
+                   n);
 }
 
 /* boot[step] of the agents that step truncated. */

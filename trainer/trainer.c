@@ -18,9 +18,12 @@
 static enum status check_policy(const struct policy_settings *p, struct error *err)
 {
     if (p->hidden_size < 1 || p->hidden_size > 65536)
-        return FAIL(err, ST_CONFIG, "policy.hidden_size is %" PRId64 ", it must be 1 to 65536; 64 is usual for small games", p->hidden_size);
+        return FAIL(err, ST_CONFIG,
+                    "policy.hidden_size is %" PRId64 ", it must be 1 to 65536; 64 is usual for small games",
+                    p->hidden_size);
     if (p->num_layers < 0 || p->num_layers > POLICY_MAX_LAYERS)
-        return FAIL(err, ST_CONFIG, "policy.num_layers is %" PRId64 ", it must be 0 to %d", p->num_layers, POLICY_MAX_LAYERS);
+        return FAIL(err, ST_CONFIG, "policy.num_layers is %" PRId64 ", it must be 0 to %d", p->num_layers,
+                    POLICY_MAX_LAYERS);
     if (p->core < POLICY_CORE_NONE || p->core > POLICY_CORE_MINGRU)
         return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp or mingru", p->core);
     if (p->activation < KERN_ACT_NONE || p->activation > KERN_ACT_TANH)
@@ -35,26 +38,34 @@ static enum status check_train(const struct train_settings *s, const struct kern
         return FAIL(err, ST_CONFIG, "train.total_timesteps is %" PRId64 ", it must be at least 1", s->total_timesteps);
     if (s->total_agents < 1 || s->horizon < 1 || s->minibatch_size < 1)
         return FAIL(err, ST_CONFIG,
-                    "train.total_agents is %" PRId64 ", train.horizon %" PRId64 ", train.minibatch_size %" PRId64 "; each must be at least 1",
+                    "train.total_agents is %" PRId64 ", train.horizon %" PRId64 ", train.minibatch_size %" PRId64
+                    "; each must be at least 1",
                     s->total_agents, s->horizon, s->minibatch_size);
     if (s->minibatch_size % s->horizon != 0)
-        return FAIL(err, ST_CONFIG, "train.minibatch_size %" PRId64 " is not a multiple of train.horizon %" PRId64 "; try %" PRId64,
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size %" PRId64 " is not a multiple of train.horizon %" PRId64 "; try %" PRId64,
                     s->minibatch_size, s->horizon, (s->minibatch_size / s->horizon + 1) * s->horizon);
     if (s->minibatch_size / s->horizon > s->total_agents)
         return FAIL(err, ST_CONFIG,
                     "train.minibatch_size %" PRId64 " is %" PRId64 " segments of train.horizon %" PRId64
-                    " steps, more than train.total_agents %" PRId64 "; lower minibatch_size to at most %" PRId64 " or raise total_agents",
-                    s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->total_agents, s->total_agents * s->horizon);
+                    " steps, more than train.total_agents %" PRId64 "; lower minibatch_size to at most %" PRId64
+                    " or raise total_agents",
+                    s->minibatch_size, s->minibatch_size / s->horizon, s->horizon, s->total_agents,
+                    s->total_agents * s->horizon);
     if (s->minibatch_size > INT32_MAX || s->total_agents > INT32_MAX)
-        return FAIL(err, ST_CONFIG, "train.minibatch_size %" PRId64 " or train.total_agents %" PRId64 " is beyond 2^31 - 1; lower it",
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size %" PRId64 " or train.total_agents %" PRId64 " is beyond 2^31 - 1; lower it",
                     s->minibatch_size, s->total_agents);
     if (s->total_agents % shape->n_agents != 0)
-        return FAIL(err, ST_CONFIG, "train.total_agents %" PRId64 " is not a multiple of the %d agents of one %s game; try %" PRId64,
-                    s->total_agents, shape->n_agents, def->name, (s->total_agents / shape->n_agents + 1) * shape->n_agents);
+        return FAIL(err, ST_CONFIG,
+                    "train.total_agents %" PRId64 " is not a multiple of the %d agents of one %s game; try %" PRId64,
+                    s->total_agents, shape->n_agents, def->name,
+                    (s->total_agents / shape->n_agents + 1) * shape->n_agents);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
     if (s->precision == TRAIN_BF16 && kern_kind(kern) == KERN_CPU)
-        return FAIL(err, ST_CONFIG, "train.precision is bf16, but %s computes in f32 only; use auto or f32", kern_device_name(kern));
+        return FAIL(err, ST_CONFIG, "train.precision is bf16, but %s computes in f32 only; use auto or f32",
+                    kern_device_name(kern));
     return ST_OK;
 }
 
@@ -117,8 +128,9 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     return rc;
 }
 
-enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def, const void *env_settings,
-                           const struct policy_settings *policy, const struct train_settings *train, struct error *err)
+enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
+                           const void *env_settings, const struct policy_settings *policy,
+                           const struct train_settings *train, struct error *err)
 {
     struct env_shape shape;
     struct trainer *t;
@@ -199,10 +211,10 @@ enum status trainer_iterate(struct trainer *t, struct error *err)
 {
     struct env_log log;
     struct kern_stats stats;
-    enum status rc;
 
     if (t->failed)
-        return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint", t->count.env_steps);
+        return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
+                    t->count.env_steps);
     if (!t->running)
         t->clock_ns = clock_mono_ns();
     schedule_hyper(&t->set, t->count.env_steps, &t->host_hyper);
@@ -219,8 +231,7 @@ enum status trainer_iterate(struct trainer *t, struct error *err)
     trainer_tick(t);
     if (stats.nonfinite > 0) {
         t->failed = true;
-        rc = numeric_diagnose(t, err);
-        return rc;
+        return numeric_diagnose(t, err);
     }
     return ST_OK;
 }

@@ -36,8 +36,8 @@ void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for m
 /* ---- policy.c ---- */
 struct policy_tensor {
     char name[TENSOR_NAME_MAX]; /* "core.0.weight" */
-    size_t offset;              /* in the flat vector */
-    size_t rows, cols;          /* cols 1: a vector */
+    size_t offset; /* in the flat vector */
+    size_t rows, cols; /* cols 1: a vector */
     bool is_matrix;
 };
 
@@ -45,7 +45,7 @@ struct policy {
     struct policy_settings set;
     struct kern_heads heads;
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
-    size_t n_logits, n_out;           /* A, O */
+    size_t n_logits, n_out; /* A, O */
     bool recurrent;
     struct policy_tensor tensors[2 * POLICY_MAX_LAYERS + 4];
     size_t n_tensors, n_params;
@@ -53,21 +53,21 @@ struct policy {
 
 /* Buffers of a single step for up to n rows. */
 struct policy_step {
-    float *x[2];  /* (n, H) */
+    float *x[2]; /* (n, H) */
     float *gates; /* (n, 3H); MinGRU only */
-    float *out;   /* (n, O) */
+    float *out; /* (n, O) */
 };
 
 /* Activations of a training pass, kept for the way back. */
 struct policy_pass {
-    float *encoded;                  /* (M, H) */
+    float *encoded; /* (M, H) */
     float *gates[POLICY_MAX_LAYERS]; /* (M, 3H) */
     float *state[POLICY_MAX_LAYERS]; /* (M, H) h of each step */
-    float *core[POLICY_MAX_LAYERS];  /* (M, H) layer outputs */
-    float *out;                      /* (M, O) */
-    float *dout;                     /* (M, O) */
-    float *dx[2];                    /* (M, H) */
-    float *dgates;                   /* (M, 3H) */
+    float *core[POLICY_MAX_LAYERS]; /* (M, H) layer outputs */
+    float *out; /* (M, O) */
+    float *dout; /* (M, O) */
+    float *dx[2]; /* (M, H) */
+    float *dgates; /* (M, 3H) */
 };
 
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
@@ -80,37 +80,37 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
                          const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n);
 /* out (T, B, O) of s from obs (T, B, D), h0 (L, B, H), reset (T, B). */
-void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, const float *obs,
-                    const float *h0, const uint8_t *reset, size_t T, size_t B);
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
+                    const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
 /* grads (n_params) from s->dout, which is overwritten. */
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
                      const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
-    float *obs;        /* (T + 1, N, D) */
-    uint8_t *mask;     /* (T + 1, N, A); NULL without masks */
-    uint8_t *reset;    /* (T + 1, N): the step begins a new episode */
-    int32_t *actions;  /* (T, N, n_heads) */
-    float *logp;       /* (T, N) */
-    float *values;     /* (T + 1, N) */
-    float *boot;       /* (T, N) value of the last observation, where truncs */
-    float *rewards;    /* (T, N) clipped */
+    float *obs; /* (T + 1, N, D) */
+    uint8_t *mask; /* (T + 1, N, A); NULL without masks */
+    uint8_t *reset; /* (T + 1, N): the step begins a new episode */
+    int32_t *actions; /* (T, N, n_heads) */
+    float *logp; /* (T, N) */
+    float *values; /* (T + 1, N) */
+    float *boot; /* (T, N) value of the last observation, where truncs */
+    float *rewards; /* (T, N) clipped */
     uint8_t *terms, *truncs; /* (T, N) */
-    float *adv, *ret;  /* (T, N) with ratio 1 */
-    float *prob;       /* (N) of segments */
-    float *h, *h0;     /* (L, N, H) now, and at the rollout's start */
-    float *h_tmp;      /* (L, N, H) packed or copied states for bootstraps */
+    float *adv, *ret; /* (T, N) with ratio 1 */
+    float *prob; /* (N) of segments */
+    float *h, *h0; /* (L, N, H) now, and at the rollout's start */
+    float *h_tmp; /* (L, N, H) packed or copied states for bootstraps */
     float *final_obs, *pack_obs; /* (N, D) */
     float *tmp_value, *tmp_logp; /* (N) */
-    int32_t *tmp_actions;        /* (N, n_heads) */
-    uint8_t *no_reset;           /* (N) zeros */
+    int32_t *tmp_actions; /* (N, n_heads) */
+    uint8_t *no_reset; /* (N) zeros */
     int64_t *n_packed;
 };
 
 struct minibatch {
     int32_t *perm; /* (N) */
-    int32_t *idx;  /* (B), prioritised */
+    int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
     float *obs, *h0, *logp, *values, *boot, *rewards, *adv, *ret, *ratio, *mean_std;
     uint8_t *mask, *reset, *terms, *truncs;
@@ -172,8 +172,8 @@ struct trainer {
     struct kern_hyper host_hyper;
     struct trainer_counters count;
     struct window window;
-    uint64_t clock_ns;       /* wall_s is up to date with it */
-    bool running, failed;    /* failed: the weights are no longer to be saved */
+    uint64_t clock_ns; /* wall_s is up to date with it */
+    bool running, failed; /* failed: the weights are no longer to be saved */
 };
 
 /* Streams that hang off the seed. */

@@ -72,7 +72,8 @@ void update_gather(struct trainer *t, const int32_t *idx)
 
 void update_forward(struct trainer *t)
 {
-    policy_forward(&t->policy, t->kern, &t->pass, t->params, t->mb.obs, t->mb.h0, t->mb.reset, t->horizon, t->n_segments);
+    policy_forward(&t->policy, t->kern, &t->pass, t->params, t->mb.obs, t->mb.h0, t->mb.reset, t->horizon,
+                   t->n_segments);
 }
 
 static void update_vtrace(struct trainer *t)
@@ -81,7 +82,8 @@ static void update_vtrace(struct trainer *t)
     size_t T = t->horizon, B = t->n_segments;
 
     t->ops->ratio(t->kern, m->ratio, t->pass.out, m->actions, m->logp, m->mask, &t->policy.heads, T * B);
-    t->ops->advantage(t->kern, m->adv, m->ret, m->rewards, m->values, m->boot, m->terms, m->truncs, m->ratio, t->hyper, T, B);
+    t->ops->advantage(t->kern, m->adv, m->ret, m->rewards, m->values, m->boot, m->terms, m->truncs, m->ratio, t->hyper,
+                      T, B);
 }
 
 void update_loss(struct trainer *t, const float *weight)
@@ -91,8 +93,8 @@ void update_loss(struct trainer *t, const float *weight)
 
     if (t->set.norm_adv)
         t->ops->mean_std(t->kern, m->mean_std, m->adv, T * B);
-    t->ops->ppo_loss(t->kern, t->pass.dout, t->stats, t->pass.out, m->actions, m->logp, m->adv, m->ret, m->values, weight,
-                     m->mean_std, m->mask, &t->policy.heads, t->hyper, T, B);
+    t->ops->ppo_loss(t->kern, t->pass.dout, t->stats, t->pass.out, m->actions, m->logp, m->adv, m->ret, m->values,
+                     weight, m->mean_std, m->mask, &t->policy.heads, t->hyper, T, B);
 }
 
 void update_backward(struct trainer *t)
@@ -108,7 +110,8 @@ static void update_optimise(struct trainer *t)
     struct kern *k = t->kern;
 
     if (t->set.optimizer == TRAIN_ADAM) {
-        ops->adam(k, t->params, t->moment1, t->moment2, t->grads, t->norm, t->stats, t->opt_step, t->hyper, t->policy.n_params);
+        ops->adam(k, t->params, t->moment1, t->moment2, t->grads, t->norm, t->stats, t->opt_step, t->hyper,
+                  t->policy.n_params);
     } else {
         for (size_t i = 0; i < t->policy.n_tensors; i++) {
             const struct policy_tensor *tensor = &t->policy.tensors[i];
@@ -149,8 +152,8 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, const float **r
 }
 
 /* One minibatch; *ret_stop when no further one makes sense. */
-static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, uint64_t *mark, bool *ret_stop,
-                                    struct error *err)
+static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, uint64_t *mark,
+                                    bool *ret_stop, struct error *err)
 {
     bool watch_kl = t->set.target_kl > 0.0;
     struct kern_stats now;
