@@ -177,11 +177,12 @@ void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const f
 {
     size_t n = rows * cols, side = rows < cols ? rows : cols;
     float *x = scratch, *next = x + n, *s = next + n, *poly = s + side * side;
+    unsigned mode = cpu_flush_begin();
     double length;
     float inv;
 
     if (step_is_off(norm, stats))
-        return;
+        goto done;
     length = muon_momentum(x, m, g, clip_scale(norm, hyper), hyper->beta1, n);
     inv = length > 0.0 ? (float)(1.0 / length) : 0.0f;
     for (size_t i = 0; i < n; i++)
@@ -193,22 +194,27 @@ void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const f
         next = swap;
     }
     muon_apply(w, x, rows > cols ? sqrtf((float)rows / (float)cols) : 1.0f, hyper, n);
+done:
+    cpu_flush_end(mode);
 }
 
 void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
                      const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n)
 {
     float scale, mu = hyper->beta1, keep = 1.0f - hyper->lr * hyper->weight_decay;
+    unsigned mode = cpu_flush_begin();
 
     (void)k;
     if (step_is_off(norm, stats))
-        return;
+        goto done;
     scale = clip_scale(norm, hyper);
     for (size_t i = 0; i < n; i++) {
         float gi = g[i] * scale;
         m[i] = mu * m[i] + gi;
         w[i] = w[i] * keep - hyper->lr * (gi + mu * m[i]);
     }
+done:
+    cpu_flush_end(mode);
 }
 
 void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats)
