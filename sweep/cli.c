@@ -1,0 +1,241 @@
+/* cli.c - options of one command out of a table, its --help, and small helpers of the command line.
+ * Invariant: an option that the table does not know is an error that names the nearest one. */
+#include "sweep/sweep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define WORD_MAX 64 /* longest word whose neighbours are searched */
+
+/* Edits (insert, delete, replace) between two short words. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t n = strlen(b), row[WORD_MAX + 1];
+
+    if (strlen(a) > WORD_MAX || n > WORD_MAX)
+        return WORD_MAX;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const char *word, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 2 + 1; /* farther than half the word is another word */
+
+    for (size_t i = 0; i < n; i++) {
+        size_t distance = edit_distance(word, names[i]);
+        if (distance < best_distance) {
+            best = names[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+static void print_help(const struct cli *cli)
+{
+    printf("usage: %s\n\n%s\n\noptions:\n", cli->synopsis, cli->about);
+    for (size_t i = 0; i < cli->n_opts; i++) {
+        const struct cli_opt *o = &cli->opts[i];
+        char left[64];
+        int n = o->letter ? snprintf(left, sizeof left, "-%c, ", o->letter) : 0;
+        snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        printf("  %-24s %s\n", left, o->help);
+    }
+    printf("  %-24s %s\n\nexamples:\n%s\n", "-h, --help", "this text", cli->examples);
+}
+
+static enum status no_such_option(const struct cli *cli, const char *name, struct error *err)
+{
+    const char *names[32];
+    const char *near;
+    size_t n = cli->n_opts < 32 ? cli->n_opts : 32;
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = cli->opts[i].name;
+    near = cli_nearest(name, names, n);
+    if (near != NULL)
+        return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s'? `trawl %s --help` lists all", cli->name, name,
+                    near, cli->name);
+    return FAIL(err, ST_USAGE, "%s: no option '--%s'; `trawl %s --help` lists all", cli->name, name, cli->name);
+}
+
+static enum status store_value(const struct cli *cli, const struct cli_opt *o, const char *value, struct error *err)
+{
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)o->ret = true;
+        return ST_OK;
+    case CLI_TEXT:
+        if (value[0] == '\0')
+            return FAIL(err, ST_USAGE, "%s: --%s is empty; give %s", cli->name, o->name, o->arg);
+        *(const char **)o->ret = value;
+        return ST_OK;
+    case CLI_INT:
+        if (!num_parse_i64(value, (int64_t *)o->ret) || *(int64_t *)o->ret < 0)
+            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a whole number from 0 is needed", cli->name, o->name, value);
+        return ST_OK;
+    case CLI_F64:
+        if (!num_parse_f64(value, (double *)o->ret))
+            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a number is needed", cli->name, o->name, value);
+        return ST_OK;
+    case CLI_SECONDS:
+        if (!parse_seconds(value, (double *)o->ret))
+            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a time is needed, like 90s, 30m or 2h", cli->name, o->name, value);
+        return ST_OK;
+    }
+    return FAIL(err, ST_INTERNAL, "%s: option kind %d", cli->name, (int)o->kind);
+}
+
+/* One option at argv[*i]; moves *i past its value. */
+static enum status take_option(const struct cli *cli, int argc, char **argv, int *i, struct error *err)
+{
+    const char *text = argv[*i], *value = NULL;
+    bool is_long = text[1] == '-';
+    char name[WORD_MAX];
+    size_t n = is_long ? strcspn(text + 2, "=") : 1;
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text + (is_long ? 2 : 1));
+    if (is_long && text[2 + n] == '=')
+        value = text + 2 + n + 1;
+    else if (!is_long && text[2] != '\0')
+        value = text + 2;
+    for (size_t k = 0; k < cli->n_opts; k++) {
+        const struct cli_opt *o = &cli->opts[k];
+        if (is_long ? strcmp(o->name, name) != 0 : o->letter != name[0])
+            continue;
+        if (o->kind == CLI_FLAG && value != NULL)
+            return FAIL(err, ST_USAGE, "%s: --%s takes no value", cli->name, o->name);
+        if (o->kind != CLI_FLAG && value == NULL) {
+            if (*i + 1 >= argc)
+                return FAIL(err, ST_USAGE, "%s: --%s needs a value: --%s %s", cli->name, o->name, o->name, o->arg);
+            value = argv[++*i];
+        }
+        return store_value(cli, o, value, err);
+    }
+    return no_such_option(cli, name, err);
+}
+
+enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words, struct error *err)
+{
+    bool words_only = false;
+
+    memset(ret_words, 0, sizeof *ret_words);
+    for (int i = 1; i < argc && !words_only; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(cli);
+            ret_words->help = true;
+            return ST_OK;
+        }
+    for (int i = 1; i < argc; i++) {
+        if (!words_only && strcmp(argv[i], "--") == 0) {
+            words_only = true;
+        } else if (!words_only && argv[i][0] == '-' && argv[i][1] != '\0') {
+            TRY(take_option(cli, argc, argv, &i, err));
+        } else {
+            if (ret_words->n >= cli->max_words)
+                return FAIL(err, ST_USAGE, "%s: '%s' is one word too many; usage: %s", cli->name, argv[i], cli->synopsis);
+            ret_words->v[ret_words->n++] = argv[i];
+        }
+    }
+    if (ret_words->n < cli->min_words)
+        return FAIL(err, ST_USAGE, "%s: %s is missing; usage: %s", cli->name, cli->words_text, cli->synopsis);
+    return ST_OK;
+}
+
+enum status cli_print_json(cJSON *json, struct error *err)
+{
+    char *text = json != NULL ? json_print(json, true) : NULL;
+
+    cJSON_Delete(json);
+    if (text == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory while writing JSON");
+    puts(text);
+    mem_free(text);
+    return ST_OK;
+}
+
+bool parse_seconds(const char *text, double *ret_s)
+{
+    static const struct {
+        char unit;
+        double s;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char number[64];
+    size_t n = strlen(text);
+    double factor = 1, value;
+
+    if (n == 0 || n >= sizeof number)
+        return false;
+    memcpy(number, text, n + 1);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (number[n - 1] == units[i].unit) {
+            factor = units[i].s;
+            number[n - 1] = '\0';
+            break;
+        }
+    if (!num_parse_f64(number, &value) || !(value > 0) || !(value * factor < 1e10))
+        return false;
+    *ret_s = value * factor;
+    return true;
+}
+
+const char *format_seconds(double s, char buf[32])
+{
+    long long whole = isfinite(s) && s >= 0 && s < 1e15 ? (long long)(s + 0.5) : -1;
+
+    if (whole < 0)
+        snprintf(buf, 32, "?");
+    else if (s < 100)
+        snprintf(buf, 32, s < 10 ? "%.1f s" : "%.0f s", s);
+    else if (whole < 3600)
+        snprintf(buf, 32, "%lldm %02llds", whole / 60, whole % 60);
+    else if (whole < 86400)
+        snprintf(buf, 32, "%lldh %02lldm", whole / 3600, whole % 3600 / 60);
+    else
+        snprintf(buf, 32, "%lldd %02lldh", whole / 86400, whole % 86400 / 3600);
+    return buf;
+}
+
+enum status check_writable(const char *path, struct error *err)
+{
+    char dir[4096];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - path);
+
+    if (strlen(path) >= sizeof dir)
+        return FAIL(err, ST_IO, "%.60s...: the path is too long", path);
+    if (slash == NULL)
+        snprintf(dir, sizeof dir, ".");
+    else
+        snprintf(dir, sizeof dir, "%.*s", n == 0 ? 1 : (int)n, path);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return FAIL(err, ST_IO, "%s is a directory; name a file", path);
+    if (access(dir, W_OK | X_OK) != 0)
+        return FAIL(err, ST_IO, "%s: cannot write into %s: %s; choose another place", path, dir, strerror(errno));
+    return ST_OK;
+}

@@ -1,0 +1,169 @@
+/* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
+ * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are told. */
+#include "sweep/sweep.h"
+
+#include <cblas.h>
+#include <gsl/gsl_version.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/mem.h"
+#include "kernels/kernels.h"
+
+struct finding {
+    const char *key;
+    char text[256];
+};
+
+struct findings {
+    struct finding rows[24];
+    size_t n;
+    bool store_ok;
+};
+
+static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const char *fmt, ...)
+{
+    va_list args;
+
+    if (f->n >= sizeof f->rows / sizeof f->rows[0])
+        return;
+    f->rows[f->n].key = key;
+    va_start(args, fmt);
+    vsnprintf(f->rows[f->n].text, sizeof f->rows[f->n].text, fmt, args);
+    va_end(args);
+    f->n++;
+}
+
+/* Cores that this process may use. */
+static int cpu_cores(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* The value after "key : " in /proc/cpuinfo. */
+static void cpu_info(const char *key, char *ret_text, size_t size)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[8192];
+
+    snprintf(ret_text, size, "unknown");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, key, strlen(key)) != 0 || colon == NULL)
+            continue;
+        snprintf(ret_text, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
+static void look_at_build(struct findings *f)
+{
+    add(f, "program", "%s", PROGRAM_TEXT);
+#if defined(__clang__)
+    add(f, "compiler", "clang %s", __clang_version__);
+#else
+    add(f, "compiler", "gcc %s", __VERSION__);
+#endif
+#if defined(__AVX512F__)
+    add(f, "vector_unit", "AVX-512");
+#elif defined(__AVX2__)
+    add(f, "vector_unit", "AVX2");
+#else
+    add(f, "vector_unit", "baseline of the architecture");
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    add(f, "sanitizer", "address (slow)");
+#endif
+    add(f, "sqlite", "%s", sqlite3_libversion());
+    add(f, "openblas", "%s", openblas_get_config());
+    add(f, "gsl", "%s", gsl_version);
+    add(f, "cjson", "%s", cJSON_Version());
+    add(f, "zlib", "%s", zlibVersion());
+}
+
+static void look_at_machine(struct findings *f)
+{
+    char text[256], reason[256];
+
+    cpu_info("model name", text, sizeof text);
+    add(f, "cpu", "%s", text);
+    add(f, "cores", "%d usable of %ld", cpu_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+    add(f, "memory", "%.1f GiB", (double)mem_total_bytes() / (1024.0 * 1024 * 1024));
+    if (kern_cuda_available(reason, sizeof reason))
+        add(f, "cuda", "available: %s", reason);
+    else
+        add(f, "cuda", "not available: %s", reason);
+}
+
+static void look_at_store(struct findings *f, const char *path)
+{
+    struct error err = {0};
+
+    f->store_ok = check_writable(path, &err) == ST_OK;
+    if (f->store_ok)
+        add(f, "store", "%s can be written", path);
+    else
+        add(f, "store", "%s", err.text);
+}
+
+static enum status print_json(const struct findings *f, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_i64(json, "usable_cores", cpu_cores()) &&
+              json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes()) &&
+              json_add_bool(json, "store_ok", f->store_ok);
+
+    for (size_t i = 0; ok && i < f->n; i++)
+        ok = json_add_str(json, f->rows[i].key, f->rows[i].text);
+    if (!ok) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    return cli_print_json(json, err);
+}
+
+enum status cmd_doctor(int argc, char **argv, struct error *err)
+{
+    struct findings f = {0};
+    const char *store = "trawl.db";
+    bool json = false;
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store, "FILE", "the store that will be written (trawl.db)"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
+    };
+    const struct cli cli = {
+        .name = "doctor",
+        .synopsis = "trawl doctor [--store FILE] [--json]",
+        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store's folder can\n"
+                 "be written. Exit code 1 when a sweep could not run here.",
+        .examples = "  trawl doctor\n"
+                    "  trawl doctor --store /data/studies.db --json",
+        .opts = opts,
+        .n_opts = 2,
+        .words_text = "",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    look_at_build(&f);
+    look_at_machine(&f);
+    look_at_store(&f, store);
+    if (json)
+        TRY(print_json(&f, err));
+    for (size_t i = 0; !json && i < f.n; i++)
+        printf("%-12s %s\n", f.rows[i].key, f.rows[i].text);
+    if (!f.store_ok)
+        return FAIL(err, ST_IO, "%s", f.rows[f.n - 1].text);
+    return ST_OK;
+}

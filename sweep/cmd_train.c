@@ -1,0 +1,204 @@
+/* cmd_train.c - `trawl train`: one training run, shown as it goes, with checkpoints and resume.
+ * Invariants: (1) stdout holds the result alone; (2) a run that is asked to stop saves its checkpoint first. */
+#include "sweep/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "kernels/kernels.h"
+
+struct train_cmd {
+    const char *checkpoint, *resume;
+    bool json, quiet;
+    struct setup *setup;
+    struct run run;
+    struct dashboard dashboard;
+    char *config_text;
+    double last_save_s;
+    struct error save_err;
+    struct train_result result;
+};
+
+static bool on_metrics(void *ctx, const struct train_metrics *m)
+{
+    struct train_cmd *t = ctx;
+    double every_s = t->setup->train.checkpoint_interval_s;
+
+    if (!t->quiet)
+        dashboard_report(&t->dashboard, m);
+    if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
+        t->last_save_s = clock_mono_s();
+        if (trainer_save(t->run.trainer, t->checkpoint, t->config_text, &t->save_err) != ST_OK) {
+            log_warn("%s; training goes on, the next save is in %g s", t->save_err.text, every_s);
+            error_clear(&t->save_err);
+        }
+    }
+    return true;
+}
+
+static bool should_stop(void *ctx)
+{
+    (void)ctx;
+    return signals_stop();
+}
+
+static cJSON *result_json(const struct train_cmd *t, bool interrupted)
+{
+    const struct train_result *r = &t->result;
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) && json_add_f64(json, "score", r->score) &&
+              json_add_f64(json, "perf", r->perf) && json_add_f64(json, "ep_return", r->ep_return) &&
+              json_add_f64(json, "ep_length", r->ep_length) && json_add_f64(json, "episodes", r->episodes) &&
+              json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->updates) &&
+              json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "steps_per_s", r->steps_per_s) &&
+              json_add_i64(json, "n_params", r->n_params) && json_add_i64(json, "seed", t->setup->train.seed) &&
+              json_add_bool(json, "stopped", r->stopped || interrupted) &&
+              json_add_str(json, "device", kern_device_name(t->run.kern)) &&
+              json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", PROGRAM_TEXT) &&
+              json_add(json, "profile", run_profile_json(r->phase_s));
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void print_result(const struct train_cmd *t)
+{
+    const struct train_result *r = &t->result;
+    char a[NUM_TEXT_MAX], b[NUM_TEXT_MAX], s[32];
+
+    if (r->episodes > 0)
+        printf("score %.6g  perf %.4f  (mean of the last %.0f episodes)\n", r->score, r->perf, r->episodes);
+    else
+        printf("no episode ended: no score; raise train.total_timesteps\n");
+    printf("%s steps in %s, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
+           format_seconds(r->cost_s, s), num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
+    if (t->checkpoint != NULL)
+        printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, t->checkpoint);
+}
+
+static enum status run_training(struct train_cmd *t, struct error *err)
+{
+    struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
+    enum status rc;
+
+    TRY(setup_to_ini(t->setup, NULL, &t->config_text, err));
+    TRY(run_open(&t->run, t->setup, err));
+    if (t->resume != NULL)
+        TRY(trainer_load(t->run.trainer, t->resume, err));
+    signals_catch();
+    if (!t->quiet)
+        dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);
+    t->last_save_s = clock_mono_s();
+    rc = trainer_run(t->run.trainer, &callbacks, &t->result, err);
+    if (!t->quiet)
+        dashboard_end(&t->dashboard);
+    if (rc != ST_OK)
+        return rc;
+    if (t->checkpoint != NULL)
+        TRY(trainer_save(t->run.trainer, t->checkpoint, t->config_text, err));
+    if (t->json)
+        TRY(cli_print_json(result_json(t, signals_stop()), err));
+    else
+        print_result(t);
+    if (!signals_stop())
+        return ST_OK;
+    if (t->checkpoint != NULL)
+        return FAIL(err, ST_INTERRUPTED, "interrupted; the checkpoint is saved, go on with `trawl train --resume %s`",
+                    t->checkpoint);
+    return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
+}
+
+/* The config of the run: the word, or what the checkpoint holds. */
+static enum status load_config(struct train_cmd *t, const struct cli_words *words, struct error *err)
+{
+    char *text = NULL;
+    enum status rc;
+
+    if (words->n == 1 && t->resume != NULL)
+        return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
+    if (words->n == 0 && t->resume == NULL)
+        return FAIL(err, ST_USAGE, "train: a game or a config file is missing; `trawl envs` lists the games");
+    if (words->n == 1) {
+        TRY(setup_load(t->setup, words->v[0], err));
+    } else {
+        TRY(checkpoint_read_config(t->resume, &text, err));
+        rc = config_load_text(t->setup->config, t->resume, text, err);
+        mem_free(text);
+        TRY(rc);
+        if (t->checkpoint == NULL)
+            t->checkpoint = t->resume;
+    }
+    return setup_finish(t->setup, err);
+}
+
+static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
+{
+    struct strbuf sb;
+    enum status rc;
+
+    for (int i = 1; i < argc; i++)
+        if (env_find(argv[i]) != NULL) { /* `trawl train pong --help` shows pong's options too */
+            TRY(config_add_table(setup->config, &env_find(argv[i])->options, err));
+            break;
+        }
+    strbuf_init(&sb, OUTPUT_MAX_BYTES);
+    rc = config_write_help(setup->config, NULL, &sb, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&sb, "the help text", err);
+    if (rc == ST_OK)
+        printf("\noptions of the config, as --section.key value or in a file under [section]:\n%s", sb.text);
+    strbuf_free(&sb);
+    return rc;
+}
+
+enum status cmd_train(int argc, char **argv, struct error *err)
+{
+    struct train_cmd t = {0};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
+        {"resume", 0, CLI_TEXT, &t.resume, "FILE", "go on from a checkpoint (saved there again unless -o says else)"},
+        {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
+        {"quiet", 'q', CLI_FLAG, &t.quiet, NULL, "show no progress"},
+    };
+    const struct cli cli = {
+        .name = "train",
+        .synopsis = "trawl train ENV|CONFIG [--section.key value ...] [-o FILE] [--json]",
+        .about = "Trains one policy by PPO on a game, by the game's defaults or a config file. Ctrl-C stops cleanly and\n"
+                 "saves the checkpoint when one was asked for.",
+        .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
+                    "  trawl train examples/breakout.ini --train.seed 7 --json >result.json",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 0,
+        .max_words = 1,
+        .words_text = "a game or a config file",
+    };
+    enum status rc = setup_create(&t.setup, err);
+
+    if (rc == ST_OK)
+        rc = config_take_args(t.setup->config, &argc, argv, err);
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && words.help) {
+        rc = print_options(t.setup, argc, argv, err);
+        goto out;
+    }
+    if (rc == ST_OK)
+        rc = load_config(&t, &words, err);
+    if (rc == ST_OK && t.checkpoint != NULL)
+        rc = check_writable(t.checkpoint, err);
+    if (rc == ST_OK)
+        rc = run_training(&t, err);
+out:
+    run_close(&t.run);
+    setup_destroy(t.setup);
+    mem_free(t.config_text);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* run.c - a device and a trainer for a setup; the device stays open between runs on it. */
+#include "sweep/sweep.h"
+
+#include "kernels/kernels.h"
+
+enum status run_open(struct run *run, const struct setup *setup, struct error *err)
+{
+    trainer_destroy(run->trainer);
+    run->trainer = NULL;
+    if (run->kern != NULL && (run->device != setup->train.device || run->threads != setup->train.threads)) {
+        kern_close(run->kern);
+        run->kern = NULL;
+    }
+    if (run->kern == NULL) {
+        struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
+                                         .n_threads = (size_t)setup->train.threads};
+        TRY(kern_open(&run->kern, &settings, err));
+        run->device = setup->train.device;
+        run->threads = setup->train.threads;
+    }
+    return trainer_create(&run->trainer, run->kern, setup->env, setup->env_settings, &setup->policy, &setup->train, err);
+}
+
+void run_close(struct run *run)
+{
+    trainer_destroy(run->trainer);
+    kern_close(run->kern);
+    run->trainer = NULL;
+    run->kern = NULL;
+}
+
+cJSON *run_profile_json(const double phase_s[PHASE_COUNT])
+{
+    cJSON *json = cJSON_CreateObject();
+    double sum = 0;
+    bool ok = json != NULL;
+
+    for (int i = 0; i < PHASE_COUNT; i++)
+        sum += phase_s[i];
+    for (int i = 0; ok && i < PHASE_COUNT; i++) {
+        cJSON *phase = cJSON_CreateObject();
+        ok = phase != NULL && json_add_f64(phase, "ms", phase_s[i] * 1e3) &&
+             json_add_f64(phase, "percent", sum > 0 ? 100 * phase_s[i] / sum : 0);
+        ok = json_add(json, train_phase_name((enum train_phase)i), phase) && ok;
+    }
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}

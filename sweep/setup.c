@@ -1,0 +1,259 @@
+/* setup.c - the resolved config of a run: option tables, the game's defaults, file, command line, foreign names.
+ * Invariants: (1) a finished setup's structs agree with its config's texts; (2) a derived setup differs from its base
+ * only in the overrides and in having no sweep sections. */
+#include "sweep/sweep.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define INI_MAX_BYTES (1u << 20)
+
+struct env_common {
+    char name[OPT_STR_MAX];
+};
+
+static const struct opt_def env_common_defs[] = {
+    OPT_ROW_STR(struct env_common, name, "", "names the game to train on; `trawl envs` lists them"),
+};
+static const struct opt_table env_common_table = {
+    .section = "env",
+    .title = "Game",
+    .defs = env_common_defs,
+    .n_defs = 1,
+    .settings_size = sizeof(struct env_common),
+};
+
+static const struct opt_def sweep_defs[] = {
+    OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
+                 "chooses how the next trial is found: by a model of score and cost, at random, or evenly spread"),
+    OPT_ROW_STR(struct sweep_settings, metric, "perf", "names the logged number that is a trial's score"),
+    OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
+                 "says whether a higher or a lower score is better"),
+    OPT_ROW_INT(struct sweep_settings, trials, "0", 0, 1e6, OPT_FIXED, 0, 0, "trials",
+                "ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either"),
+    OPT_ROW_STR(struct sweep_settings, budget, "0", "ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit"),
+    OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
+                "seeds the proposals and, with the trial's number, each trial"),
+    OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
+                "spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10"),
+    OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
+                  "proposes nothing that is predicted to cost more; 0: no cap"),
+    OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
+                "stops the sweep after this many failed trials in a row; 0: never"),
+};
+const struct opt_table sweep_opt_table = {
+    .section = "sweep",
+    .title = "Sweep",
+    .defs = sweep_defs,
+    .n_defs = sizeof sweep_defs / sizeof sweep_defs[0],
+    .settings_size = sizeof(struct sweep_settings),
+};
+
+static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep, struct error *err)
+{
+    struct setup *setup = mem_alloc(sizeof *setup);
+    enum status rc;
+
+    if (setup == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a config");
+    if ((rc = config_create(&setup->config, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
+        (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
+        (rc = config_add_aliases(setup->config, dialect_aliases, dialect_n_aliases, err)) != ST_OK) {
+        setup_destroy(setup);
+        return rc;
+    }
+    *ret_setup = setup;
+    return ST_OK;
+}
+
+enum status setup_create(struct setup **ret_setup, struct error *err)
+{
+    return setup_create_tables(ret_setup, true, err);
+}
+
+void setup_destroy(struct setup *setup)
+{
+    if (setup == NULL)
+        return;
+    config_destroy(setup->config);
+    mem_free(setup->env_settings);
+    mem_free(setup);
+}
+
+enum status setup_load(struct setup *setup, const char *word, struct error *err)
+{
+    size_t n = strlen(word);
+
+    if (env_find(word) != NULL)
+        return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
+    if (file_exists(word) || strchr(word, '/') != NULL || (n > 4 && strcmp(word + n - 4, ".ini") == 0))
+        return config_load_file(setup->config, word, err);
+    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all", word,
+                env_nearest(word));
+}
+
+/* Values of the foreign family are replaced on top, so that messages keep the origin. */
+static enum status map_values(struct setup *setup, struct error *err)
+{
+    for (size_t i = 0; i < dialect_n_value_keys; i++) {
+        const char *key = dialect_value_keys[i], *value = config_peek(setup->config, key);
+        const char *ours = value != NULL ? dialect_value(key, value) : NULL;
+        char origin[512];
+        if (ours == NULL)
+            continue;
+        snprintf(origin, sizeof origin, "%s", config_origin(setup->config, key));
+        log_warn("%s: %s = %s is read as %s", origin, key, value, ours);
+        TRY(config_set(setup->config, CONFIG_COMMAND, key, ours, origin, err));
+    }
+    return ST_OK;
+}
+
+static enum status find_env(struct setup *setup, struct error *err)
+{
+    const char *name = config_peek(setup->config, "env.name");
+    char short_name[OPT_STR_MAX], origin[512];
+
+    if (name == NULL || name[0] == '\0')
+        return FAIL(err, ST_CONFIG, "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
+    snprintf(origin, sizeof origin, "%s", config_origin(setup->config, "env.name"));
+    if (env_find(name) == NULL && strncmp(name, "puffer_", 7) == 0) {
+        snprintf(short_name, sizeof short_name, "%s", name + 7);
+        TRY(config_set(setup->config, CONFIG_COMMAND, "env.name", short_name, origin, err));
+        name = short_name;
+    }
+    setup->env = env_find(name);
+    if (setup->env == NULL)
+        return FAIL(err, ST_CONFIG, "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all", origin, name,
+                    env_nearest(name));
+    return ST_OK;
+}
+
+static enum status add_env(struct setup *setup, struct error *err)
+{
+    char origin[64];
+
+    snprintf(origin, sizeof origin, "%s's default", setup->env->name);
+    TRY(config_add_table(setup->config, &setup->env->options, err));
+    for (size_t i = 0; i < setup->env->n_defaults; i++)
+        TRY(config_set(setup->config, CONFIG_ENV, setup->env->defaults[i].key, setup->env->defaults[i].value, origin, err));
+    setup->env_settings = mem_alloc(setup->env->options.settings_size);
+    if (setup->env_settings == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the settings of %s", setup->env->name);
+    return ST_OK;
+}
+
+static bool is_metric(const char *name)
+{
+    for (size_t i = 0; i < train_n_metric_defs; i++)
+        if (strcmp(train_metric_defs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum status check_sweep(const struct setup *setup, struct error *err)
+{
+    const char *names[64], *near;
+    size_t n = 0;
+    double s;
+
+    if (strcmp(setup->sweep.budget, "0") != 0 && !parse_seconds(setup->sweep.budget, &s))
+        return FAIL(err, ST_CONFIG, "%s: sweep.budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
+                    config_origin(setup->config, "sweep.budget"), setup->sweep.budget);
+    if (is_metric(setup->sweep.metric))
+        return ST_OK;
+    for (; n < train_n_metric_defs && n < 64; n++)
+        names[n] = train_metric_defs[n].name;
+    near = cli_nearest(setup->sweep.metric, names, n);
+    return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s", config_origin(setup->config, "sweep.metric"),
+                setup->sweep.metric, near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");
+}
+
+static enum status finish(struct setup *setup, bool with_sweep, struct error *err)
+{
+    TRY(find_env(setup, err));
+    TRY(add_env(setup, err));
+    TRY(map_values(setup, err));
+    TRY(config_resolve(setup->config, err));
+    TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
+    TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
+    TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
+    if (!with_sweep)
+        return ST_OK;
+    TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
+    return check_sweep(setup, err);
+}
+
+enum status setup_finish(struct setup *setup, struct error *err)
+{
+    TRY(finish(setup, true, err));
+    for (size_t i = 0; i < config_n_warnings(setup->config); i++)
+        log_warn("%s", config_warning(setup->config, i));
+    return ST_OK;
+}
+
+/* Copies what base resolved for one table into the file layer of another config. */
+static enum status copy_table(struct config *to, const struct config *from, const struct opt_table *table, struct error *err)
+{
+    for (size_t i = 0; i < table->n_defs; i++) {
+        char key[CONFIG_KEY_MAX];
+        const char *value;
+        snprintf(key, sizeof key, "%s.%s", table->section, table->defs[i].key);
+        value = config_peek(from, key);
+        if (value != NULL)
+            TRY(config_set(to, CONFIG_FILE, key, value, config_origin(from, key), err));
+    }
+    return ST_OK;
+}
+
+enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
+                         struct setup **ret_setup, struct error *err)
+{
+    struct setup *setup = NULL;
+    enum status rc = setup_create_tables(&setup, false, err);
+
+    if (rc != ST_OK)
+        return rc;
+    if ((rc = copy_table(setup->config, base->config, &env_common_table, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &base->env->options, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &policy_opt_table, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &train_opt_table, err)) != ST_OK)
+        goto fail;
+    for (size_t i = 0; i < n; i++)
+        if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) != ST_OK)
+            goto fail;
+    if ((rc = finish(setup, false, err)) != ST_OK)
+        goto fail;
+    *ret_setup = setup;
+    return ST_OK;
+fail:
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status setup_to_ini(const struct setup *setup, const char *header, char **ret_text, struct error *err)
+{
+    struct strbuf sb;
+    enum status rc;
+
+    strbuf_init(&sb, INI_MAX_BYTES);
+    if (header != NULL)
+        strbuf_add(&sb, header);
+    rc = config_write_ini(setup->config, false, false, &sb, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&sb, "the config's text", err);
+    if (rc == ST_OK) {
+        *ret_text = strbuf_take(&sb);
+        if (*ret_text == NULL)
+            rc = FAIL(err, ST_NOMEM, "out of memory for the config's text");
+    }
+    strbuf_free(&sb);
+    return rc;
+}

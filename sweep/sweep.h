@@ -1,0 +1,162 @@
+/* sweep.h - what the files of sweep/ share: command line, resolved setup of a run, search space, terminal. */
+#ifndef SWEEP_SWEEP_H
+#define SWEEP_SWEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "envs/envs.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "trainer/trainer.h"
+
+#define PROGRAM_TEXT "trawl " TRAWL_VERSION " (" TRAWL_GIT ")"
+#define OUTPUT_MAX_BYTES (256u << 20) /* of any text we build: reports, listings */
+
+/* ---- commands: parse argv (argv[0] is the command's name), print data to stdout, progress to stderr ---- */
+
+typedef enum status command_fn(int argc, char **argv, struct error *err);
+command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_envs, cmd_bench, cmd_doctor;
+command_fn cmd_worker; /* hidden: the process that trains for a controller */
+
+/* ---- cli.c: options of one command ---- */
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_F64, CLI_SECONDS };
+
+struct cli_opt {
+    const char *name; /* "store": --store */
+    char letter;      /* 'o': also -o; 0: none */
+    enum cli_kind kind;
+    void *ret;        /* bool *, const char **, int64_t *, double *, double * (seconds) */
+    const char *arg;  /* "FILE"; NULL for a flag */
+    const char *help;
+};
+
+#define CLI_MAX_WORDS 3
+
+struct cli {
+    const char *name;     /* "train" */
+    const char *synopsis; /* "trawl train ENV|CONFIG [--section.key value ...]" */
+    const char *about;    /* what it does, a few lines */
+    const char *examples; /* lines, indented by two */
+    const struct cli_opt *opts;
+    size_t n_opts;
+    int min_words, max_words;
+    const char *words_text; /* what the words are, for messages: "a game or a config file" */
+};
+
+struct cli_words {
+    const char *v[CLI_MAX_WORDS];
+    int n;
+    bool help; /* --help was given and printed: return ST_OK at once */
+};
+
+/* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
+enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words, struct error *err) MUST_USE;
+/* The nearest of n names, or NULL when none is near. */
+const char *cli_nearest(const char *word, const char *const *names, size_t n);
+/* Prints a JSON value (taken, NULL: out of memory) to stdout, a line or pretty. */
+enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
+/* "90", "90s", "30m", "2h", "1.5d" -> seconds > 0. */
+bool parse_seconds(const char *text, double *ret_s);
+/* "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
+const char *format_seconds(double s, char buf[32]);
+/* Is PATH's directory there and writable? Before hours of work, not after. */
+enum status check_writable(const char *path, struct error *err) MUST_USE;
+
+/* ---- signals.c ---- */
+
+void signals_catch(void);  /* SIGINT, SIGTERM, SIGHUP ask to stop; a second one ends the program at once */
+bool signals_stop(void);   /* has one come? */
+
+/* ---- setup.c: the resolved config of a run ---- */
+
+struct sweep_settings {
+    int method; /* enum suggest_method */
+    char metric[OPT_STR_MAX];
+    int goal; /* 0: maximize, 1: minimize */
+    int64_t trials;
+    char budget[OPT_STR_MAX];
+    int64_t seed, n_init;
+    double max_cost;
+    int64_t max_failures;
+};
+extern const struct opt_table sweep_opt_table;
+
+struct setup {
+    struct config *config;
+    const struct env_def *env;
+    void *env_settings; /* env->options.settings_size bytes */
+    struct policy_settings policy;
+    struct train_settings train;
+    struct sweep_settings sweep;
+};
+
+enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables, aliases; nothing loaded */
+void setup_destroy(struct setup *setup);
+/* word: a game's name or a config file. */
+enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
+/* After every source was loaded: the game's table and defaults, resolve, fill; logs warnings. */
+enum status setup_finish(struct setup *setup, struct error *err) MUST_USE;
+
+struct setup_override {
+    const char *key;
+    char value[OPT_STR_MAX];
+};
+/* A finished setup of the same run with other values and without the sweep's own sections: one trial. */
+enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
+                         struct setup **ret_setup, struct error *err) MUST_USE;
+/* Every value as ini text; caller: mem_free. header may be NULL. */
+enum status setup_to_ini(const struct setup *setup, const char *header, char **ret_text, struct error *err) MUST_USE;
+
+/* dialect.c: names of the PufferLib ini family */
+extern const struct config_alias dialect_aliases[];
+extern const size_t dialect_n_aliases;
+/* Foreign values of known keys ("float32" for train.precision); NULL: none. */
+const char *dialect_value(const char *key, const char *value);
+/* Keys that dialect_value knows. */
+extern const char *const dialect_value_keys[];
+extern const size_t dialect_n_value_keys;
+
+/* ---- run.c: a device and a trainer for a setup ---- */
+
+struct run {
+    struct kern *kern;
+    int device;       /* train.device and threads that kern was opened with */
+    int64_t threads;
+    struct trainer *trainer;
+};
+/* run starts zeroed; an open device of the same kind is kept. */
+enum status run_open(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
+void run_close(struct run *run);
+/* {"env": 12.3, ...} per cent of the phases' sum, and milliseconds. */
+cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
+
+/* ---- term.c: a block of lines redrawn in place on a terminal ---- */
+
+bool term_begin(void);                 /* false: stderr is no terminal that can; log lines then go out plainly */
+void term_draw(const char *text);      /* lines; cut to the terminal's width */
+void term_end(void);                   /* leaves the last block standing, shows the cursor */
+void term_emergency(void);             /* async-signal-safe: shows the cursor */
+int term_width(void);
+/* "[####------]" of width cells. */
+const char *term_bar(double fraction, int width, char buf[80]);
+
+/* dashboard.c: what `trawl train` shows */
+struct dashboard {
+    bool tty;
+    const char *title;
+    const char *device;
+    int64_t total_steps;
+    double max_seconds;
+};
+void dashboard_begin(struct dashboard *d, const char *title, const char *device, const struct train_settings *train);
+void dashboard_report(struct dashboard *d, const struct train_metrics *m);
+void dashboard_end(struct dashboard *d);
+
+#endif

@@ -1,0 +1,128 @@
+/* term.c - a block of lines redrawn in place on a terminal, with plain ANSI sequences on stderr.
+ * Invariants: (1) the cursor is hidden only between term_begin and term_end; (2) a log line never tears the block: it
+ * wipes the block, is printed where it stood, and the next draw starts below. */
+#include "sweep/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define DRAW_MAX 16384
+
+static volatile bool active;
+static int lines_drawn;
+
+int term_width(void)
+{
+    struct winsize ws;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20)
+        return ws.ws_col;
+    return 80;
+}
+
+static void wipe(void)
+{
+    if (lines_drawn > 0)
+        fprintf(stderr, "\x1b[%dA\r\x1b[J", lines_drawn);
+    lines_drawn = 0;
+}
+
+static void log_above(void *ctx, enum log_level level, const char *line)
+{
+    static const char *const names[] = {"debug", "info", "warning", "error"};
+
+    (void)ctx;
+    wipe();
+    fprintf(stderr, "trawl: %s: %s\n", names[level], line);
+}
+
+bool term_begin(void)
+{
+    const char *kind = getenv("TERM");
+
+    if (!isatty(STDERR_FILENO) || kind == NULL || strcmp(kind, "dumb") == 0)
+        return false;
+    active = true;
+    lines_drawn = 0;
+    log_set_sink(log_above, NULL);
+    fputs("\x1b[?25l", stderr);
+    fflush(stderr);
+    return true;
+}
+
+/* Bytes of text that fill at most width columns (UTF-8: continuation bytes take none). */
+static size_t fit(const char *text, size_t n, int width)
+{
+    int columns = 0;
+    size_t i = 0;
+
+    for (; i < n; i++) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && ++columns > width)
+            break;
+    }
+    return i;
+}
+
+void term_draw(const char *text)
+{
+    char out[DRAW_MAX];
+    size_t used = 0;
+    int width = term_width() - 1, lines = 0;
+
+    if (!active)
+        return;
+    if (lines_drawn > 0)
+        used = (size_t)snprintf(out, sizeof out, "\x1b[%dA\r", lines_drawn);
+    while (*text != '\0' && used + 8 < sizeof out) {
+        size_t n = strcspn(text, "\n"), keep = fit(text, n, width);
+        int wrote = snprintf(out + used, sizeof out - used, "%.*s\x1b[K\n", (int)keep, text);
+        if (wrote < 0 || (size_t)wrote >= sizeof out - used)
+            break;
+        used += (size_t)wrote;
+        lines++;
+        text += n + (text[n] == '\n');
+    }
+    fwrite(out, 1, used, stderr);
+    if (lines < lines_drawn)
+        fputs("\x1b[J", stderr);
+    fflush(stderr);
+    lines_drawn = lines;
+}
+
+void term_end(void)
+{
+    if (!active)
+        return;
+    active = false;
+    lines_drawn = 0;
+    log_set_sink(NULL, NULL);
+    fputs("\x1b[?25h", stderr);
+    fflush(stderr);
+}
+
+void term_emergency(void)
+{
+    static const char show[] = "\x1b[?25h\n";
+
+    if (active && write(STDERR_FILENO, show, sizeof show - 1) < 0)
+        return;
+}
+
+const char *term_bar(double fraction, int width, char buf[80])
+{
+    int full = (int)(fraction * width + 0.5);
+
+    if (width > 76)
+        width = 76;
+    buf[0] = '[';
+    for (int i = 0; i < width; i++)
+        buf[1 + i] = i < full ? '#' : '-';
+    buf[1 + width] = ']';
+    buf[2 + width] = '\0';
+    return buf;
+}
