@@ -1,0 +1,132 @@
+/* control.h - what the files behind `trawl sweep` and its readers share: search space, a study as loaded from the
+ * store, messages between controller and worker, the worker process, progress. */
+#ifndef SWEEP_CONTROL_H
+#define SWEEP_CONTROL_H
+
+#include <sys/types.h>
+
+#include "sweep/sweep.h"
+
+/* ---- search.c: the space that a config asks to search, and its JSON in the store ---- */
+
+#define SEARCH_MAX_CHOICES 64
+
+struct search {
+    struct space space;
+    char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
+    const struct opt_def *opts[SPACE_MAX_DIM];        /* NULL until search_bind */
+};
+
+void search_free(struct search *search);
+/* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
+enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}]}; caller: mem_free. */
+enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
+enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
+/* Finds the option of every parameter, so that values can be written as texts. */
+enum status search_bind(struct search *search, const struct setup *setup, struct error *err) MUST_USE;
+/* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
+enum status search_params_json(const struct search *search, const double *x, char **ret_text, struct error *err) MUST_USE;
+enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err) MUST_USE;
+/* Text of parameter i for the config (bound searches only) and for people. */
+void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
+void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);
+
+/* ---- study_view.c: a study with its history, front and reference ---- */
+
+struct study_view {
+    struct study study;
+    struct search search;
+    struct trial *trials;
+    size_t n, cap;         /* trials loaded; room in x and gp */
+    double **x;            /* (n) points of dim natural values, owned */
+    struct gp_trial *gp;   /* (n) as the model sees them: score negated when minimised */
+    struct gp_history history;
+    bool *on_front;
+    struct pareto_ref ref;
+};
+
+enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err) MUST_USE;
+void study_view_free(struct study_view *view);
+/* Reads the trials again. */
+enum status study_view_refresh(struct store *store, struct study_view *view, struct error *err) MUST_USE;
+/* Index of the best finished trial by the study's direction; n if none. */
+size_t study_view_best(const struct study_view *view);
+int64_t study_view_count(const struct study_view *view, enum trial_state state);
+double study_view_cost(const struct study_view *view); /* s, over all trials */
+cJSON *study_view_json(const struct study_view *view);
+
+/* ---- proto.c: newline-delimited JSON over a socket, both ways ---- */
+
+#define PROTO_MAX_BYTES (1u << 20)
+#define PROTO_VERSION 1
+
+struct proto {
+    int fd;
+    char *buf; /* (PROTO_MAX_BYTES) */
+    size_t n;  /* bytes in buf */
+    bool closed; /* the peer has closed; nothing whole is left in buf */
+};
+enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;
+void proto_destroy(struct proto *proto); /* closes fd */
+/* {"type": type}; NULL: out of memory. */
+cJSON *proto_message(const char *type);
+/* Takes message. A closed peer is ST_IO. */
+enum status proto_send(struct proto *proto, cJSON *message, struct error *err) MUST_USE;
+/* *ret_message is NULL when nothing came within timeout_ms, a signal came, or the peer closed (proto->closed). */
+enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err) MUST_USE;
+
+/* ---- worker_process.c: the controller's side of a worker ---- */
+
+struct worker {
+    pid_t pid; /* 0: none */
+    struct proto proto;
+    char device[256];
+};
+enum status worker_start(struct worker *worker, struct error *err) MUST_USE; /* waits for its hello */
+void worker_stop(struct worker *worker); /* asks, waits shortly, kills */
+/* After proto.closed: reaps and tells how it died ("killed by signal 11 (Segmentation fault)"). */
+void worker_reap(struct worker *worker, char *ret_how, size_t size);
+
+/* ---- controller.c ---- */
+
+struct controller_limits {
+    int64_t trials;  /* 0: none */
+    double budget_s; /* 0: none */
+};
+
+struct controller {
+    struct store *store;
+    struct setup *setup;
+    struct study_view view;
+    struct suggester *suggester;
+    struct controller_limits limits;
+    struct worker worker;
+    struct progress *progress;
+    int worker_deaths; /* in a row */
+    int64_t failures;  /* in a row */
+    int64_t current;   /* index in view of the trial in flight; -1: none */
+    double session_start_s, session_cost_s;
+};
+/* Runs trials until a limit or a stop; ST_INTERRUPTED when asked to stop. The store and view are the caller's. */
+enum status controller_run(struct controller *controller, struct error *err) MUST_USE;
+
+/* ---- progress.c: what a sweep shows on stderr ---- */
+
+struct progress {
+    bool tty, quiet;
+    double last_draw_s;
+    double trial_start_s;
+    double steps_per_s, score; /* of the trial in flight */
+    int64_t env_steps, total_steps;
+};
+void progress_begin(struct progress *progress, bool quiet);
+void progress_trial_start(struct progress *progress, const struct controller *c);
+void progress_trial_report(struct progress *progress, const struct controller *c);
+void progress_trial_end(struct progress *progress, const struct controller *c, const struct trial *trial);
+void progress_end(struct progress *progress);
+/* Front and next commands, to stdout. */
+void progress_print_summary(const struct study_view *view, const char *store_path);
+void print_front_table(const struct study_view *view);
+
+#endif

@@ -1,0 +1,153 @@
+/* search_json.c - a search space and its points as JSON, in the store and in listings. */
+#include "sweep/control.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const char *const scale_names[] = {
+    [SPACE_LINEAR] = "linear", [SPACE_LOG] = "log",       [SPACE_LOGIT] = "logit",
+    [SPACE_POW2] = "pow2",     [SPACE_CATEGORICAL] = "categorical",
+};
+#define N_SCALES (sizeof scale_names / sizeof scale_names[0])
+
+static cJSON *param_json(const struct search *s, size_t i)
+{
+    const struct space_param *p = &s->space.params[i];
+    cJSON *json = cJSON_CreateObject(), *choices = NULL;
+    bool ok = json != NULL && json_add_str(json, "key", p->key) && json_add_str(json, "scale", scale_names[p->scale]) &&
+              json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) && json_add_f64(json, "max", p->max);
+
+    if (ok && p->has_init)
+        ok = json_add_f64(json, "init", p->init);
+    if (ok && p->scale == SPACE_CATEGORICAL) {
+        choices = cJSON_CreateArray();
+        ok = json_add(json, "choices", choices);
+        for (size_t k = 0; ok && k < p->n_choices; k++) {
+            cJSON *text = cJSON_CreateString(s->choices[i][k]);
+            ok = text != NULL && cJSON_AddItemToArray(choices, text);
+        }
+    }
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+enum status search_to_json(const struct search *search, char **ret_text, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject(), *params = cJSON_CreateArray();
+    bool ok = json != NULL && json_add(json, "params", params);
+
+    for (size_t i = 0; ok && i < search->space.dim; i++) {
+        cJSON *param = param_json(search, i);
+        ok = param != NULL && cJSON_AddItemToArray(params, param);
+    }
+    *ret_text = ok ? json_print(json, false) : NULL;
+    cJSON_Delete(json);
+    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the search space");
+}
+
+static enum status read_param(const cJSON *json, struct search *s, size_t i, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
+    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(json, "choices"), *choice;
+    size_t k = 0;
+
+    if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key || !json_get_bool(json, "int", &p->is_int) ||
+        !json_get_f64(json, "min", &p->min) || !json_get_f64(json, "max", &p->max))
+        return FAIL(err, ST_CORRUPT, "the store's search space: parameter %zu is not whole", i);
+    while (k < N_SCALES && strcmp(scale_names[k], scale) != 0)
+        k++;
+    if (k == N_SCALES)
+        return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key, scale);
+    p->scale = (enum space_scale)k;
+    snprintf(p->key, sizeof p->key, "%s", key);
+    p->has_init = json_get_f64(json, "init", &p->init);
+    if (p->scale != SPACE_CATEGORICAL)
+        return ST_OK;
+    cJSON_ArrayForEach(choice, choices)
+    {
+        if (!cJSON_IsString(choice) || p->n_choices == SEARCH_MAX_CHOICES)
+            return FAIL(err, ST_CORRUPT, "the store's search space: choices of %s are not whole", key);
+        s->choices[i][p->n_choices] = mem_strdup(choice->valuestring);
+        if (s->choices[i][p->n_choices] == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for the search space");
+        p->n_choices++;
+    }
+    return p->n_choices >= 2 ? ST_OK : FAIL(err, ST_CORRUPT, "the store's search space: %s has too few choices", key);
+}
+
+enum status search_from_json(const char *text, struct search *ret_search, struct error *err)
+{
+    cJSON *json = NULL;
+    const cJSON *params, *param;
+    enum status rc;
+
+    memset(ret_search, 0, sizeof *ret_search);
+    rc = json_parse(text, strlen(text), &json, err);
+    if (rc != ST_OK)
+        return rc;
+    params = cJSON_GetObjectItemCaseSensitive(json, "params");
+    cJSON_ArrayForEach(param, params)
+    {
+        if (ret_search->space.dim == SPACE_MAX_DIM)
+            rc = FAIL(err, ST_CORRUPT, "the store's search space has more than %d parameters", SPACE_MAX_DIM);
+        else
+            rc = read_param(param, ret_search, ret_search->space.dim, err);
+        if (rc != ST_OK)
+            break;
+        ret_search->space.dim++;
+    }
+    if (rc == ST_OK && ret_search->space.dim == 0)
+        rc = FAIL(err, ST_CORRUPT, "the store's search space has no parameters");
+    cJSON_Delete(json);
+    if (rc != ST_OK)
+        search_free(ret_search);
+    return rc;
+}
+
+enum status search_params_json(const struct search *search, const double *x, char **ret_text, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL;
+
+    for (size_t i = 0; ok && i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        if (p->scale == SPACE_CATEGORICAL)
+            ok = json_add_str(json, p->key, search->choices[i][(size_t)x[i]]);
+        else
+            ok = json_add_f64(json, p->key, x[i]);
+    }
+    *ret_text = ok ? json_print(json, false) : NULL;
+    cJSON_Delete(json);
+    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a trial's parameters");
+}
+
+enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err)
+{
+    cJSON *json = NULL;
+    enum status rc = json_parse(params_json, strlen(params_json), &json, err);
+
+    for (size_t i = 0; rc == ST_OK && i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        const char *text = json_get_str(json, p->key);
+        size_t k = 0;
+        if (p->scale == SPACE_CATEGORICAL && text != NULL) {
+            while (k < p->n_choices && strcmp(search->choices[i][k], text) != 0)
+                k++;
+            ret_x[i] = (double)k;
+            if (k < p->n_choices)
+                continue;
+        } else if (p->scale != SPACE_CATEGORICAL && json_get_f64(json, p->key, &ret_x[i]) && isfinite(ret_x[i])) {
+            continue;
+        }
+        rc = FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s", p->key);
+    }
+    cJSON_Delete(json);
+    return rc;
+}
