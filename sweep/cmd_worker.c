@@ -132,16 +132,31 @@ static enum status send_result(struct worker_main *w, enum status trained, const
     return proto_send(&w->proto, json, err);
 }
 
-static enum status train(struct worker_main *w, const char *config_text, struct train_result *ret_result, struct error *err)
+/* A finished setup of the config in a message. */
+static enum status read_config(const cJSON *message, struct setup **ret_setup, struct error *err)
+{
+    const char *text = json_get_str(message, "config");
+    enum status rc;
+
+    if (text == NULL)
+        return FAIL(err, ST_CORRUPT, "the controller's message holds no config");
+    TRY(setup_create(ret_setup, err));
+    rc = config_load_text((*ret_setup)->config, "trial's config", text, err);
+    if (rc == ST_OK)
+        rc = setup_finish(*ret_setup, err);
+    if (rc != ST_OK) {
+        setup_destroy(*ret_setup);
+        *ret_setup = NULL;
+    }
+    return rc;
+}
+
+static enum status train(struct worker_main *w, const cJSON *message, struct train_result *ret_result, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = w, .on_metrics = on_metrics, .should_stop = should_stop};
     struct setup *setup = NULL;
-    enum status rc = setup_create(&setup, err);
+    enum status rc = read_config(message, &setup, err);
 
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, "trial's config", config_text, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
     if (rc == ST_OK)
         rc = run_open(&w->run, setup, err);
     if (rc == ST_OK)
@@ -154,41 +169,60 @@ static enum status train(struct worker_main *w, const char *config_text, struct 
 
 static enum status run_trial(struct worker_main *w, const cJSON *message, struct error *err)
 {
-    const char *config_text = json_get_str(message, "config");
     struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
     struct error why = {0};
     double start_s = clock_mono_s();
     enum status trained;
 
-    if (!json_get_i64(message, "trial", &w->trial) || !json_get_i64(message, "attempt", &w->attempt) || config_text == NULL)
-        return FAIL(err, ST_CORRUPT, "the controller's message names no trial or config");
+    if (!json_get_i64(message, "trial", &w->trial) || !json_get_i64(message, "attempt", &w->attempt))
+        return FAIL(err, ST_CORRUPT, "the controller's message names no trial");
     w->stop = w->has_last = false;
     memset(&w->last, 0, sizeof w->last);
     log_set_trial(w->trial);
-    trained = train(w, config_text, &result, &why);
+    trained = train(w, message, &result, &why);
     log_set_trial(-1);
     return send_result(w, trained, &result, clock_mono_s() - start_s, &why, err);
 }
 
-static enum status serve(struct worker_main *w, struct error *err)
+/* Opens the device that the study's config asks for, and greets. */
+static enum status open_device(struct worker_main *w, const cJSON *message, struct error *err)
 {
-    cJSON *hello = proto_message("hello"), *message;
+    cJSON *hello = proto_message("hello");
+    struct setup *setup = NULL;
+    struct error why = {0};
+    enum status opened = read_config(message, &setup, &why);
+    bool ok;
 
-    if (hello == NULL || !json_add_i64(hello, "version", PROTO_VERSION) || !json_add_i64(hello, "pid", getpid())) {
+    if (opened == ST_OK)
+        opened = run_open_device(&w->run, setup, &why);
+    setup_destroy(setup);
+    ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
+    if (ok && opened == ST_OK)
+        ok = json_add_str(hello, "device", kern_device_name(w->run.kern));
+    else if (ok)
+        ok = json_add_str(hello, "reason", why.text);
+    if (!ok) {
         cJSON_Delete(hello);
         return FAIL(err, ST_NOMEM, "out of memory for a greeting");
     }
-    TRY(proto_send(&w->proto, hello, err));
+    return proto_send(&w->proto, hello, err);
+}
+
+static enum status serve(struct worker_main *w, struct error *err)
+{
     while (!w->exit) {
+        cJSON *message = NULL;
         enum status rc = proto_receive(&w->proto, -1, &message, err);
         const char *type = message != NULL ? json_get_str(message, "type") : NULL;
-        if (rc == ST_OK && type != NULL && strcmp(type, "run") == 0)
+        if (rc == ST_OK && type != NULL && strcmp(type, "open") == 0)
+            rc = open_device(w, message, err);
+        else if (rc == ST_OK && type != NULL && strcmp(type, "run") == 0)
             rc = run_trial(w, message, err);
         else if ((type != NULL && strcmp(type, "exit") == 0) || w->proto.closed)
             w->exit = true;
         cJSON_Delete(message);
         if (rc != ST_OK)
-            return rc;
+            return w->proto.closed ? ST_OK : rc; /* no controller is left to tell */
     }
     return ST_OK;
 }

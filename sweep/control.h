@@ -48,8 +48,10 @@ struct study_view {
 
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);
-/* Reads the trials again. */
-enum status study_view_refresh(struct store *store, struct study_view *view, struct error *err) MUST_USE;
+/* Takes trial (its strings) and its point x (dim) as the last row. */
+enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err) MUST_USE;
+/* After trials[i] changed: its row of the history, the front and the reference. */
+enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
 /* Index of the best finished trial by the study's direction; n if none. */
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
@@ -83,7 +85,8 @@ struct worker {
     struct proto proto;
     char device[256];
 };
-enum status worker_start(struct worker *worker, struct error *err) MUST_USE; /* waits for its hello */
+/* Waits until it has opened the device that config_text asks for. */
+enum status worker_start(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
 void worker_stop(struct worker *worker); /* asks, waits shortly, kills */
 /* After proto.closed: reaps and tells how it died ("killed by signal 11 (Segmentation fault)"). */
 void worker_reap(struct worker *worker, char *ret_how, size_t size);
@@ -96,9 +99,9 @@ struct controller_limits {
 };
 
 struct controller {
-    struct store *store;
+    struct store *store;       /* the caller's, like setup and view */
     struct setup *setup;
-    struct study_view view;
+    struct study_view *view;
     struct suggester *suggester;
     struct controller_limits limits;
     struct worker worker;
@@ -106,23 +109,23 @@ struct controller {
     int worker_deaths; /* in a row */
     int64_t failures;  /* in a row */
     int64_t current;   /* index in view of the trial in flight; -1: none */
-    double session_start_s, session_cost_s;
 };
-/* Runs trials until a limit or a stop; ST_INTERRUPTED when asked to stop. The store and view are the caller's. */
+/* Runs trials until a limit or a stop; ST_INTERRUPTED when asked to stop. Fill store, setup, view, limits, progress. */
 enum status controller_run(struct controller *controller, struct error *err) MUST_USE;
 
 /* ---- progress.c: what a sweep shows on stderr ---- */
 
 struct progress {
     bool tty, quiet;
-    double last_draw_s;
+    double begin_s;
+    double fraction_before;        /* of the study, done by earlier sessions */
     double trial_start_s;
-    double steps_per_s, score; /* of the trial in flight */
-    int64_t env_steps, total_steps;
+    int64_t env_steps;             /* of the trial in flight */
+    double score;                  /* its metric at the last report; NaN */
 };
-void progress_begin(struct progress *progress, bool quiet);
+void progress_begin(struct progress *progress, const struct controller *c, bool quiet);
 void progress_trial_start(struct progress *progress, const struct controller *c);
-void progress_trial_report(struct progress *progress, const struct controller *c);
+void progress_tick(struct progress *progress, const struct controller *c); /* redraws the live view */
 void progress_trial_end(struct progress *progress, const struct controller *c, const struct trial *trial);
 void progress_end(struct progress *progress);
 /* Front and next commands, to stdout. */

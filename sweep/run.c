@@ -3,9 +3,9 @@
 
 #include "kernels/kernels.h"
 
-enum status run_open(struct run *run, const struct setup *setup, struct error *err)
+enum status run_open_device(struct run *run, const struct setup *setup, struct error *err)
 {
-    trainer_destroy(run->trainer);
+    trainer_destroy(run->trainer); /* it borrows the device */
     run->trainer = NULL;
     if (run->kern != NULL && (run->device != setup->train.device || run->threads != setup->train.threads)) {
         kern_close(run->kern);
@@ -18,6 +18,12 @@ enum status run_open(struct run *run, const struct setup *setup, struct error *e
         run->device = setup->train.device;
         run->threads = setup->train.threads;
     }
+    return ST_OK;
+}
+
+enum status run_open(struct run *run, const struct setup *setup, struct error *err)
+{
+    TRY(run_open_device(run, setup, err));
     return trainer_create(&run->trainer, run->kern, setup->env, setup->env_settings, &setup->policy, &setup->train, err);
 }
 

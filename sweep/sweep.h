@@ -132,6 +132,7 @@ struct run {
     struct trainer *trainer;
 };
 /* run starts zeroed; an open device of the same kind is kept. */
+enum status run_open_device(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
 enum status run_open(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
 void run_close(struct run *run);
 /* {"env": 12.3, ...} per cent of the phases' sum, and milliseconds. */

@@ -46,7 +46,7 @@ static enum status wait_hello(struct worker *worker, struct error *err)
 {
     double deadline = clock_mono_s() + HELLO_TIMEOUT_S;
     cJSON *message = NULL;
-    const char *type, *device;
+    const char *type, *device, *reason;
     int64_t version = 0;
     char how[256];
 
@@ -62,6 +62,12 @@ static enum status wait_hello(struct worker *worker, struct error *err)
                               : FAIL(err, ST_DEVICE, "the worker process said nothing for %d s", HELLO_TIMEOUT_S);
     type = json_get_str(message, "type");
     device = json_get_str(message, "device");
+    reason = json_get_str(message, "reason");
+    if (reason != NULL) {
+        (void)FAIL(err, ST_DEVICE, "the worker cannot open its device: %s", reason);
+        cJSON_Delete(message);
+        return ST_DEVICE;
+    }
     if (type == NULL || strcmp(type, "hello") != 0 || !json_get_i64(message, "version", &version) || version != PROTO_VERSION) {
         cJSON_Delete(message);
         return FAIL(err, ST_VERSION, "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
@@ -72,8 +78,9 @@ static enum status wait_hello(struct worker *worker, struct error *err)
     return ST_OK;
 }
 
-enum status worker_start(struct worker *worker, struct error *err)
+enum status worker_start(struct worker *worker, const char *config_text, struct error *err)
 {
+    cJSON *message;
     int fds[2];
     enum status rc;
 
@@ -86,6 +93,14 @@ enum status worker_start(struct worker *worker, struct error *err)
     if (rc == ST_OK)
         rc = spawn(worker, fds[1], err);
     close(fds[1]);
+    if (rc == ST_OK) {
+        message = proto_message("open");
+        if (message != NULL && !json_add_str(message, "config", config_text)) {
+            cJSON_Delete(message);
+            message = NULL;
+        }
+        rc = proto_send(&worker->proto, message, err);
+    }
     if (rc == ST_OK)
         rc = wait_hello(worker, err);
     if (rc != ST_OK)

@@ -1,0 +1,189 @@
+/* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
+#include "sweep/control.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static cJSON *row_json(const struct study *s, const struct study_counts *counts)
+{
+    cJSON *json = cJSON_CreateObject(), *states = cJSON_CreateObject();
+    bool ok = json != NULL && json_add(json, "counts", states);
+    int64_t n = 0;
+
+    for (int i = 0; ok && i < TRIAL_STATES; i++) {
+        n += counts->n[i];
+        ok = json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
+    }
+    ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
+         json_add_str(json, "metric", s->metric) && json_add_str(json, "goal", s->maximize ? "maximize" : "minimize") &&
+         json_add_i64(json, "trials", n) && json_add_i64(json, "trials_max", s->trials_max) &&
+         json_add_f64(json, "budget_s", s->budget_s) && json_add_f64(json, "cost_s", counts->cost_s) &&
+         json_add_f64(json, "best_score", counts->best_score) && json_add_i64(json, "seed", s->seed) &&
+         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void print_row(const struct study *s, const struct study_counts *c)
+{
+    int64_t n = 0;
+    char cost[32], best[32] = "-", when[32] = "";
+    time_t seconds = (time_t)(s->created_ms / 1000);
+    struct tm tm;
+
+    for (int i = 0; i < TRIAL_STATES; i++)
+        n += c->n[i];
+    if (isfinite(c->best_score))
+        snprintf(best, sizeof best, "%.4g", c->best_score);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%d %H:%MZ", &tm);
+    printf("%-20s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, (long long)n, (long long)c->n[TRIAL_DONE],
+           (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric, s->method, when);
+}
+
+static enum status list(struct store *store, bool json, struct error *err)
+{
+    struct study *studies = NULL;
+    size_t n = 0;
+    cJSON *array = json ? cJSON_CreateArray() : NULL;
+    enum status rc = store_study_list(store, &studies, &n, err);
+
+    if (rc == ST_OK && !json && n == 0)
+        printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
+    if (rc == ST_OK && !json && n > 0)
+        printf("%-20s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "trials", "done", "failed", "best", "cost", "metric", "method",
+               "begun");
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        struct study_counts counts;
+        rc = store_study_counts(store, &studies[i], &counts, err);
+        if (rc != ST_OK)
+            break;
+        if (!json) {
+            print_row(&studies[i], &counts);
+            continue;
+        }
+        cJSON *row = row_json(&studies[i], &counts);
+        if (array == NULL || row == NULL || !cJSON_AddItemToArray(array, row))
+            rc = FAIL(err, ST_NOMEM, "out of memory for the list of studies");
+    }
+    study_list_free(studies, n);
+    if (rc == ST_OK && json)
+        return cli_print_json(array, err);
+    cJSON_Delete(array);
+    return rc;
+}
+
+enum status cmd_ls(int argc, char **argv, struct error *err)
+{
+    const char *path = "trawl.db";
+    bool json = false;
+    struct cli_words words;
+    struct store *store = NULL;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
+    };
+    const struct cli cli = {
+        .name = "ls",
+        .synopsis = "trawl ls [--store FILE] [--json]",
+        .about = "Lists the studies of a store. It only reads, also while a sweep runs.",
+        .examples = "  trawl ls --store my.db\n"
+                    "  trawl ls --json",
+        .opts = opts,
+        .n_opts = 2,
+        .words_text = "",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    rc = store_open_reader(&store, path, err);
+    if (rc == ST_OK)
+        rc = list(store, json, err);
+    store_close(store);
+    return rc;
+}
+
+static void print_trial(const struct study_view *v, size_t i)
+{
+    const struct trial *t = &v->trials[i];
+    char cost[32], score[32] = "-", value[64];
+
+    if (isfinite(t->score))
+        snprintf(score, sizeof score, "%.4g", t->score);
+    printf("%5lld%c %-8s ", (long long)t->number, v->on_front[i] ? '*' : ' ', trial_state_name(t->state));
+    printf("%10s %10s  %-8s", score, isfinite(t->cost_s) ? format_seconds(t->cost_s, cost) : "-", t->origin != NULL ? t->origin : "");
+    for (size_t k = 0; k < v->search.space.dim; k++) {
+        const char *dot = strrchr(v->search.space.params[k].key, '.');
+        search_show(&v->search, k, v->x[i][k], value, sizeof value);
+        printf("  %s %s", dot != NULL ? dot + 1 : v->search.space.params[k].key, value);
+    }
+    printf("%s%s\n", t->reason != NULL ? "  " : "", t->reason != NULL ? t->reason : "");
+}
+
+static void print_study(const struct study_view *v)
+{
+    char cost[32], budget[32];
+
+    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize", v->study.metric,
+           v->study.method, (long long)v->study.seed, v->study.program);
+    printf("%zu trials", v->n);
+    if (v->study.trials_max > 0)
+        printf(" of %lld", (long long)v->study.trials_max);
+    printf(", %s of training", format_seconds(study_view_cost(v), cost));
+    if (v->study.budget_s > 0)
+        printf(" of %s", format_seconds(v->study.budget_s, budget));
+    printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
+    printf("%5s  %-8s %10s %10s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin", "parameters (*: on the front)");
+    for (size_t i = 0; i < v->n; i++)
+        print_trial(v, i);
+}
+
+enum status cmd_show(int argc, char **argv, struct error *err)
+{
+    const char *path = "trawl.db";
+    bool json = false, front = false;
+    struct cli_words words;
+    struct store *store = NULL;
+    struct study_view view = {0};
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print {\"study\": ..., \"trials\": [...]}"},
+    };
+    const struct cli cli = {
+        .name = "show",
+        .synopsis = "trawl show NAME [--store FILE] [--front] [--json]",
+        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why. It only reads.",
+        .examples = "  trawl show first --store my.db\n"
+                    "  trawl show first --store my.db --json >first.json",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    rc = store_open_reader(&store, path, err);
+    if (rc == ST_OK)
+        rc = study_view_load(store, words.v[0], &view, err);
+    if (rc == ST_OK && json)
+        rc = cli_print_json(study_view_json(&view), err);
+    else if (rc == ST_OK && front)
+        print_front_table(&view);
+    else if (rc == ST_OK)
+        print_study(&view);
+    study_view_free(&view);
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,94 @@
+/* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
+#include "sweep/control.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "web/web.h"
+
+static const char *const format_names[] = {
+    [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json"};
+#define N_FORMATS (sizeof format_names / sizeof format_names[0])
+
+static enum status find_format(const char *name, const char *path, enum report_format *ret_format, struct error *err)
+{
+    const char *dot = path != NULL ? strrchr(path, '.') : NULL;
+    const char *wanted = name != NULL ? name : dot != NULL ? dot + 1 : "html";
+
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strcasecmp(format_names[i], wanted) == 0) {
+            *ret_format = (enum report_format)i;
+            return ST_OK;
+        }
+    if (name == NULL)
+        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .svg, .csv or .json; say --format", path);
+    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, svg, csv and json are known", name);
+}
+
+static enum status write_report(const struct study_view *view, enum report_format format, const char *path, struct error *err)
+{
+    struct report report = {.study = &view->study, .trials = view->trials, .n_trials = view->n, .history = &view->history,
+                            .on_front = view->on_front, .ref = view->ref, .space = &view->search.space, .program = PROGRAM_TEXT};
+    struct strbuf out;
+    char size[NUM_TEXT_MAX];
+    enum status rc;
+
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    rc = report_write(&report, format, &out, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&out, "the report", err);
+    if (rc == ST_OK && path != NULL)
+        rc = file_write_all(path, out.text, out.len, err);
+    else if (rc == ST_OK)
+        fwrite(out.text, 1, out.len, stdout);
+    if (rc == ST_OK && path != NULL)
+        fprintf(stderr, "wrote %s (%s bytes)\n", path, num_format_short((double)out.len, size));
+    strbuf_free(&out);
+    return rc;
+}
+
+enum status cmd_report(int argc, char **argv, struct error *err)
+{
+    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL;
+    struct cli_words words;
+    struct store *store = NULL;
+    struct study_view view = {0};
+    enum report_format format = REPORT_HTML;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format (stdout)"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, svg, csv or json (html)"},
+    };
+    const struct cli cli = {
+        .name = "report",
+        .synopsis = "trawl report NAME [-o FILE] [--format html|svg|csv|json] [--store FILE]",
+        .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. The HTML\n"
+                 "is one file that needs no network and no script. It only reads the store.",
+        .examples = "  trawl report first --store my.db -o report.html\n"
+                    "  trawl report first --store my.db --format csv >trials.csv",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    TRY(find_format(format_name, path, &format, err));
+    if (path != NULL)
+        TRY(check_writable(path, err));
+    rc = store_open_reader(&store, store_path, err);
+    if (rc == ST_OK)
+        rc = study_view_load(store, words.v[0], &view, err);
+    if (rc == ST_OK)
+        rc = write_report(&view, format, path, err);
+    study_view_free(&view);
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,275 @@
+/* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs its controller.
+ * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
+ * keeps its config, space and method: only its limits may change. */
+#include "sweep/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+struct sweep_cmd {
+    const char *store_path, *name, *resume, *budget;
+    int64_t trials, seed;
+    double budget_s;
+    bool json, quiet, has_config;
+    struct setup *setup; /* of the config that was given */
+    struct controller controller;
+    struct progress progress;
+    struct study_view view;
+};
+
+static enum status check_name(const char *name, struct error *err)
+{
+    if (strlen(name) > 100 || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
+        return FAIL(err, ST_USAGE, "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name", name);
+    return ST_OK;
+}
+
+/* --trials, --budget and --seed are short for options of the config. */
+static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
+{
+    struct config *config = s->setup->config;
+    char text[32];
+
+    if (s->trials >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->trials);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.trials", text, "--trials", err));
+    }
+    if (s->seed >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->seed);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.seed", text, "--seed", err));
+    }
+    if (s->budget != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
+    return ST_OK;
+}
+
+static void read_limits(const struct setup *setup, struct controller_limits *ret_limits)
+{
+    ret_limits->trials = setup->sweep.trials;
+    ret_limits->budget_s = 0;
+    if (strcmp(setup->sweep.budget, "0") != 0)
+        (void)parse_seconds(setup->sweep.budget, &ret_limits->budget_s);
+    if (ret_limits->trials == 0 && ret_limits->budget_s == 0)
+        ret_limits->trials = 100; /* the option's documented meaning */
+}
+
+static enum status begin_study(struct sweep_cmd *s, struct error *err)
+{
+    struct search search = {0};
+    struct study study = {.name = (char *)s->name, .metric = s->setup->sweep.metric, .maximize = s->setup->sweep.goal == 0,
+                          .seed = s->setup->sweep.seed, .program = (char *)PROGRAM_TEXT};
+    enum status rc = search_from_setup(s->setup, &search, err);
+    struct controller_limits limits;
+
+    read_limits(s->setup, &limits);
+    study.trials_max = limits.trials;
+    study.budget_s = limits.budget_s;
+    study.method = (char *)config_peek(s->setup->config, "sweep.method");
+    if (rc == ST_OK)
+        rc = search_to_json(&search, &study.space, err);
+    if (rc == ST_OK)
+        rc = setup_to_ini(s->setup, NULL, &study.config, err);
+    if (rc == ST_OK)
+        rc = store_open_writer(&s->controller.store, s->store_path, err);
+    if (rc == ST_OK) {
+        rc = store_study_create(s->controller.store, &study, err);
+        if (rc == ST_EXISTS)
+            rc = error_prefix(err, "sweep --name %s (use --resume %s to go on with it)", s->name, s->name);
+    }
+    if (rc == ST_OK)
+        rc = study_view_load(s->controller.store, s->name, &s->view, err);
+    search_free(&search);
+    mem_free(study.space);
+    mem_free(study.config);
+    return rc;
+}
+
+/* The config of a stored study, finished. */
+static enum status load_stored(const struct study *study, struct setup **ret_setup, struct error *err)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "study %.120s", study->name);
+    TRY(setup_create(ret_setup, err));
+    TRY(config_load_text((*ret_setup)->config, name, study->config, err));
+    return setup_finish(*ret_setup, err);
+}
+
+/* A config given on resume must be the study's own, but for the limits. */
+static enum status check_same(const struct sweep_cmd *s, const struct setup *stored, struct error *err)
+{
+    const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
+    struct search search = {0};
+    char *space = NULL;
+    enum status rc;
+
+    if (s->setup->env != stored->env)
+        return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume, stored->env->name,
+                    s->setup->env->name);
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t i = 0; i < tables[t]->n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            const char *ours, *theirs;
+            snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
+            if (strcmp(key, "sweep.trials") == 0 || strcmp(key, "sweep.budget") == 0)
+                continue;
+            ours = config_peek(s->setup->config, key);
+            theirs = config_peek(stored->config, key);
+            if (ours != NULL && theirs != NULL && strcmp(ours, theirs) != 0)
+                return FAIL(err, ST_CONFIG, "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
+                            config_origin(s->setup->config, key), key, ours, s->resume, theirs);
+        }
+    rc = search_from_setup(s->setup, &search, err);
+    if (rc == ST_OK)
+        rc = search_to_json(&search, &space, err);
+    if (rc == ST_OK && strcmp(space, s->view.study.space) != 0)
+        rc = FAIL(err, ST_CONFIG, "the config searches another space than the study %s; start a new study with --name", s->resume);
+    search_free(&search);
+    mem_free(space);
+    return rc;
+}
+
+static enum status resume_study(struct sweep_cmd *s, struct error *err)
+{
+    struct controller *c = &s->controller;
+    struct setup *stored = NULL;
+    int64_t n = 0;
+    enum status rc;
+
+    if (!file_exists(s->store_path))
+        return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
+    rc = store_open_writer(&c->store, s->store_path, err);
+    if (rc == ST_OK)
+        rc = study_view_load(c->store, s->resume, &s->view, err);
+    if (rc == ST_OK)
+        rc = load_stored(&s->view.study, &stored, err);
+    if (rc == ST_OK && s->has_config)
+        rc = check_same(s, stored, err);
+    if (rc == ST_OK && s->trials < 0)
+        s->trials = s->view.study.trials_max;
+    if (rc == ST_OK && s->budget == NULL)
+        s->budget_s = s->view.study.budget_s;
+    if (rc == ST_OK)
+        rc = store_study_set_limits(c->store, s->view.study.id, s->trials, s->budget_s, err);
+    if (rc == ST_OK)
+        rc = store_trials_recover(c->store, s->view.study.id, true, &n, err);
+    if (rc == ST_OK) { /* read again what recovery changed */
+        study_view_free(&s->view);
+        rc = study_view_load(c->store, s->resume, &s->view, err);
+    }
+    if (rc == ST_OK && n > 0)
+        log_info("%lld trial(s) were cut off and run again", (long long)n);
+    setup_destroy(s->setup);
+    s->setup = stored;
+    return rc;
+}
+
+static enum status run_study(struct sweep_cmd *s, struct error *err)
+{
+    struct controller *c = &s->controller;
+    enum status rc;
+
+    c->setup = s->setup;
+    c->view = &s->view;
+    c->progress = &s->progress;
+    c->limits.trials = s->view.study.trials_max;
+    c->limits.budget_s = s->view.study.budget_s;
+    TRY(search_bind(&s->view.search, s->setup, err));
+    signals_catch();
+    progress_begin(&s->progress, c, s->quiet);
+    rc = controller_run(c, err);
+    progress_end(&s->progress);
+    if (s->json) {
+        struct error print_err = {0};
+        if (cli_print_json(study_view_json(&s->view), &print_err) != ST_OK && rc == ST_OK)
+            rc = FAIL(err, print_err.status, "%s", print_err.text);
+    } else {
+        progress_print_summary(&s->view, s->store_path);
+    }
+    if (rc == ST_INTERRUPTED)
+        return FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name, s->store_path);
+    return rc;
+}
+
+static enum status check_usage(struct sweep_cmd *s, const struct cli_words *words, struct error *err)
+{
+    if (s->name != NULL && s->resume != NULL)
+        return FAIL(err, ST_USAGE, "sweep: give --name for a new study or --resume for an old one, not both");
+    if (s->name == NULL && s->resume == NULL)
+        return FAIL(err, ST_USAGE, "sweep: the study needs a name: --name NAME (or --resume NAME to go on with one)");
+    if (s->resume == NULL && words->n == 0)
+        return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
+    if (s->budget != NULL && strcmp(s->budget, "0") != 0 && !parse_seconds(s->budget, &s->budget_s))
+        return FAIL(err, ST_USAGE, "sweep: --budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none", s->budget);
+    if (s->name != NULL)
+        TRY(check_name(s->name, err));
+    return check_writable(s->store_path, err);
+}
+
+static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct cli *cli, struct error *err)
+{
+    struct cli_words words;
+    int n_before = argc;
+
+    TRY(setup_create(&s->setup, err));
+    TRY(config_take_args(s->setup->config, &argc, argv, err));
+    TRY(cli_parse(cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    TRY(check_usage(s, &words, err));
+    s->has_config = words.n == 1;
+    if (!s->has_config && argc != n_before)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its config; leave the --section.key options out");
+    if (s->has_config) {
+        TRY(set_shorthands(s, err));
+        TRY(setup_load(s->setup, words.v[0], err));
+        TRY(setup_finish(s->setup, err));
+    }
+    TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
+    return run_study(s, err);
+}
+
+enum status cmd_sweep(int argc, char **argv, struct error *err)
+{
+    struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1};
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
+        {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
+        {"resume", 0, CLI_TEXT, &s.resume, "NAME", "go on with a study of the store, up to its limits or new ones"},
+        {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
+        {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
+        {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
+        {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
+        {"quiet", 'q', CLI_FLAG, &s.quiet, NULL, "show no progress"},
+    };
+    const struct cli cli = {
+        .name = "sweep",
+        .synopsis = "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
+                    "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME]",
+        .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and keeps every\n"
+                 "run in the store. What is searched stands in the config, one section for each parameter:\n\n"
+                 "  [sweep.train.learning_rate]     its usual range\n"
+                 "  [sweep.train.gamma]             or one of your own; mean is where the first trial starts\n"
+                 "  min = 0.9\n"
+                 "  max = 0.999\n"
+                 "  mean = 0.99\n\n"
+                 "Ctrl-C ends cleanly; --resume goes on, also after a crash.",
+        .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
+                    "  trawl sweep --resume first --store my.db --budget 2h",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 0,
+        .max_words = 1,
+        .words_text = "a config file",
+    };
+    enum status rc = run(&s, argc, argv, &cli, err);
+
+    study_view_free(&s.view);
+    store_close(s.controller.store);
+    setup_destroy(s.setup);
+    return rc;
+}

@@ -1,0 +1,285 @@
+/* progress.c - what a sweep shows: a live block on a terminal (front as a small plot), else a line per trial; and the
+ * summary at the end. */
+#include "sweep/control.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+
+#define PLOT_ROWS 10
+#define PLOT_COLUMNS 60
+#define BLOCK_MAX 8192
+#define FRONT_MAX_ROWS 20
+
+struct text {
+    char *buf;
+    size_t n, size;
+};
+
+static void PRINTF_LIKE(2, 3) put(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    int wrote;
+
+    va_start(args, fmt);
+    wrote = vsnprintf(t->buf + t->n, t->size - t->n, fmt, args);
+    va_end(args);
+    if (wrote > 0)
+        t->n = (size_t)wrote < t->size - t->n ? t->n + (size_t)wrote : t->size - 1;
+}
+
+static size_t front_size(const struct study_view *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        n += v->on_front[i];
+    return n;
+}
+
+static int64_t ended(const struct study_view *v)
+{
+    return (int64_t)v->n - study_view_count(v, TRIAL_QUEUED) - study_view_count(v, TRIAL_RUNNING);
+}
+
+/* Range of cost and score over the finished trials; false when there are none. */
+static bool plot_range(const struct study_view *v, double lo[2], double hi[2])
+{
+    bool any = false;
+
+    for (size_t i = 0; i < v->n; i++) {
+        double p[2] = {log(v->gp[i].cost), v->gp[i].score};
+        if (v->gp[i].state != GP_TRIAL_DONE)
+            continue;
+        for (int k = 0; k < 2; k++) {
+            lo[k] = any ? fmin(lo[k], p[k]) : p[k];
+            hi[k] = any ? fmax(hi[k], p[k]) : p[k];
+        }
+        any = true;
+    }
+    return any;
+}
+
+static int cell(double value, double lo, double hi, int n)
+{
+    return hi > lo ? (int)((value - lo) / (hi - lo) * (n - 1) + 0.5) : n / 2;
+}
+
+/* Score over log cost: '.' dominated, 'o' on the front, '*' the best. */
+static void put_plot(struct text *t, const struct study_view *v)
+{
+    char grid[PLOT_ROWS][PLOT_COLUMNS + 1], a[32], b[32];
+    double lo[2], hi[2], sign = v->study.maximize ? 1 : -1;
+    size_t best = study_view_best(v);
+
+    if (!plot_range(v, lo, hi))
+        return;
+    for (int r = 0; r < PLOT_ROWS; r++) {
+        memset(grid[r], ' ', PLOT_COLUMNS);
+        grid[r][PLOT_COLUMNS] = '\0';
+    }
+    for (int pass = 0; pass < 2; pass++) /* the front over the rest */
+        for (size_t i = 0; i < v->n; i++) {
+            int column, row;
+            if (v->gp[i].state != GP_TRIAL_DONE || v->on_front[i] != (pass == 1))
+                continue;
+            column = cell(log(v->gp[i].cost), lo[0], hi[0], PLOT_COLUMNS);
+            row = PLOT_ROWS - 1 - cell(v->gp[i].score, lo[1], hi[1], PLOT_ROWS);
+            grid[row][column] = i == best ? '*' : pass == 1 ? 'o' : '.';
+        }
+    for (int r = 0; r < PLOT_ROWS; r++) {
+        if (r == 0 || r == PLOT_ROWS - 1)
+            put(t, "%9.4g |%s\n", sign * (r == 0 ? hi[1] : lo[1]), grid[r]);
+        else
+            put(t, "%9s |%s\n", "", grid[r]);
+    }
+    put(t, "%9s +", v->study.metric);
+    for (int i = 0; i < PLOT_COLUMNS; i++)
+        put(t, "-");
+    put(t, "\n%9s  %-*s%s\n", "cost", PLOT_COLUMNS - 7, format_seconds(exp(lo[0]), a), format_seconds(exp(hi[0]), b));
+}
+
+/* By whichever limit is nearer. */
+static double fraction_done(const struct progress *p, const struct controller *c)
+{
+    double spent = study_view_cost(c->view), f = 0;
+
+    if (c->current >= 0)
+        spent += clock_mono_s() - p->trial_start_s;
+    if (c->limits.trials > 0)
+        f = (double)ended(c->view) / (double)c->limits.trials;
+    if (c->limits.budget_s > 0)
+        f = fmax(f, spent / c->limits.budget_s);
+    return fmin(f, 1);
+}
+
+static const char *time_left(const struct progress *p, const struct controller *c, char buf[32])
+{
+    double spent_s = clock_mono_s() - p->begin_s, f = fraction_done(p, c), gained = f - p->fraction_before;
+
+    return format_seconds(gained > 0 ? spent_s * (1 - f) / gained : NAN, buf);
+}
+
+void progress_begin(struct progress *p, const struct controller *c, bool quiet)
+{
+    memset(p, 0, sizeof *p);
+    p->quiet = quiet;
+    p->begin_s = clock_mono_s();
+    p->score = NAN;
+    p->fraction_before = fraction_done(p, c);
+    p->tty = !quiet && term_begin();
+    if (!quiet && !p->tty)
+        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", c->view->study.name,
+                c->view->study.maximize ? "maximizing" : "minimizing", c->view->study.metric, c->view->study.method,
+                c->view->search.space.dim, c->setup->env->name);
+}
+
+static void put_current(struct text *t, const struct progress *p, const struct controller *c)
+{
+    const struct trial *trial;
+    char steps[NUM_TEXT_MAX], time[32];
+
+    if (c->current < 0)
+        return;
+    trial = &c->view->trials[c->current];
+    put(t, "trial %lld (%s) %s steps, %s", (long long)trial->number, trial->origin,
+        num_format_short((double)p->env_steps, steps), format_seconds(clock_mono_s() - p->trial_start_s, time));
+    if (isfinite(p->score))
+        put(t, ", %s %.4g", c->view->study.metric, p->score);
+    put(t, "\n");
+}
+
+void progress_tick(struct progress *p, const struct controller *c)
+{
+    char buf[BLOCK_MAX], bar[80], left[32];
+    struct text t = {.buf = buf, .size = sizeof buf};
+    const struct study_view *v = c->view;
+    size_t best = study_view_best(v);
+    double f;
+
+    if (!p->tty)
+        return;
+    f = fraction_done(p, c);
+    buf[0] = '\0';
+    put(&t, "sweep %s: %s %s of %s by %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize", v->study.metric,
+        c->setup->env->name, v->study.method);
+    put(&t, "%s %3.0f %%   left %s\n", term_bar(f, 30, bar), 100 * f, time_left(p, c, left));
+    put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %.4g", (long long)study_view_count(v, TRIAL_DONE),
+        (long long)study_view_count(v, TRIAL_FAILED), (long long)study_view_count(v, TRIAL_STOPPED), front_size(v),
+        pareto_hypervolume(&v->history, &v->ref));
+    if (best < v->n)
+        put(&t, "  best %.4g (trial %lld)", v->trials[best].score, (long long)v->trials[best].number);
+    put(&t, "\n");
+    put_current(&t, p, c);
+    put_plot(&t, v);
+    term_draw(buf);
+}
+
+void progress_trial_start(struct progress *p, const struct controller *c)
+{
+    p->trial_start_s = clock_mono_s();
+    p->env_steps = 0;
+    p->score = NAN;
+    progress_tick(p, c);
+}
+
+void progress_trial_end(struct progress *p, const struct controller *c, const struct trial *trial)
+{
+    const struct study_view *v = c->view;
+    char cost[32], left[32];
+
+    if (p->quiet)
+        return;
+    if (p->tty) {
+        progress_tick(p, c);
+        return;
+    }
+    fprintf(stderr, "%lld", (long long)ended(v));
+    if (c->limits.trials > 0)
+        fprintf(stderr, "/%lld", (long long)c->limits.trials);
+    fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (trial->state == TRIAL_DONE)
+        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %.4g  left %s\n", v->study.metric, trial->score,
+                format_seconds(trial->cost_s, cost), front_size(v), pareto_hypervolume(&v->history, &v->ref), time_left(p, c, left));
+    else
+        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "it runs again on resume");
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->tty)
+        term_end();
+    p->tty = false;
+}
+
+/* Rows of the front by cost. */
+static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        size_t k = n;
+        if (!v->on_front[i])
+            continue;
+        if (n == max) { /* keep the dearest: they are the best */
+            memmove(ret_rows, ret_rows + 1, (--n) * sizeof *ret_rows);
+            k = n;
+        }
+        while (k > 0 && v->gp[ret_rows[k - 1]].cost > v->gp[i].cost) {
+            ret_rows[k] = ret_rows[k - 1];
+            k--;
+        }
+        ret_rows[k] = i;
+        n++;
+    }
+    return n;
+}
+
+void print_front_table(const struct study_view *v)
+{
+    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = front_size(v);
+
+    if (n == 0) {
+        printf("no trial is done yet, so there is no front\n");
+        return;
+    }
+    printf("front of cost and %s%s:\n", v->study.metric, n < all ? " (its dearest part)" : "");
+    printf("%6s %10s %10s  ", "trial", "cost", v->study.metric);
+    for (size_t k = 0; k < v->search.space.dim; k++) {
+        const char *dot = strrchr(v->search.space.params[k].key, '.');
+        printf(" %s", dot != NULL ? dot + 1 : v->search.space.params[k].key);
+    }
+    printf("\n");
+    for (size_t r = 0; r < n; r++) {
+        const struct trial *t = &v->trials[rows[r]];
+        char cost[32], value[64];
+        printf("%6lld %10s %10.4g  ", (long long)t->number, format_seconds(t->cost_s, cost), t->score);
+        for (size_t k = 0; k < v->search.space.dim; k++) {
+            const char *dot = strrchr(v->search.space.params[k].key, '.');
+            search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
+            printf(" %*s", (int)strlen(dot != NULL ? dot + 1 : v->search.space.params[k].key), value);
+        }
+        printf("\n");
+    }
+}
+
+void progress_print_summary(const struct study_view *v, const char *store_path)
+{
+    char cost[32];
+
+    printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training\n", v->study.name,
+           (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
+           (long long)study_view_count(v, TRIAL_STOPPED),
+           (long long)(study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING)),
+           format_seconds(study_view_cost(v), cost));
+    print_front_table(v);
+    printf("\nnext:\n  trawl report %s --store %s -o report.html\n", v->study.name, store_path);
+    printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name, store_path);
+    if (v->study.trials_max > 0)
+        printf("  trawl sweep --resume %s --store %s --trials %lld\n", v->study.name, store_path,
+               (long long)(2 * v->study.trials_max));
+}

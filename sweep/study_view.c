@@ -1,0 +1,249 @@
+/* study_view.c - a study as loaded from the store: trials, their points, history as the model sees it, front.
+ * Invariants: (1) x, gp and on_front have one row a trial, in order of number; (2) scores in gp are higher-is-better. */
+#include "sweep/control.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static void fill_row(struct study_view *view, size_t i)
+{
+    const struct trial *t = &view->trials[i];
+    struct gp_trial *gp = &view->gp[i];
+    bool usable = isfinite(t->score) && isfinite(t->cost_s) && t->cost_s > 0;
+
+    gp->x = view->x[i];
+    gp->score = usable ? (view->study.maximize ? t->score : -t->score) : NAN;
+    gp->cost = usable ? t->cost_s : NAN;
+    switch (t->state) {
+    case TRIAL_DONE:
+        gp->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;
+        break;
+    case TRIAL_STOPPED:
+        gp->state = usable ? GP_TRIAL_STOPPED : GP_TRIAL_FAILED;
+        break;
+    case TRIAL_QUEUED:
+    case TRIAL_RUNNING:
+        gp->state = GP_TRIAL_PENDING;
+        break;
+    default:
+        gp->state = GP_TRIAL_FAILED;
+    }
+}
+
+static enum status update_front(struct study_view *view, struct error *err)
+{
+    view->history.n = view->n;
+    view->history.trials = view->gp;
+    TRY(pareto_front(&view->history, view->on_front, err));
+    pareto_reference(&view->history, &view->ref);
+    return ST_OK;
+}
+
+/* Room for n rows beside the trials; what is there is kept. */
+static enum status grow(struct study_view *view, size_t n, struct error *err)
+{
+    double **x = mem_grow(view->x, view->n, n, sizeof *x);
+    struct gp_trial *gp;
+    bool *front;
+
+    if (x == NULL)
+        goto fail;
+    view->x = x;
+    gp = mem_grow(view->gp, view->n, n, sizeof *gp);
+    if (gp == NULL)
+        goto fail;
+    view->gp = gp;
+    front = mem_grow(view->on_front, view->n, n, sizeof *front);
+    if (front == NULL)
+        goto fail;
+    view->on_front = front;
+    return ST_OK;
+fail:
+    return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+}
+
+static enum status load_trials(struct store *store, struct study_view *view, struct error *err)
+{
+    struct trial *trials = NULL;
+    size_t n = 0;
+    enum status rc = store_trial_list(store, view->study.id, &trials, &n, err);
+
+    if (rc == ST_OK)
+        rc = grow(view, n > 0 ? n : 1, err);
+    if (rc != ST_OK) {
+        trial_list_free(trials, n);
+        return rc;
+    }
+    view->trials = trials;
+    view->n = n;
+    view->cap = n;
+    for (size_t i = 0; i < n; i++) {
+        view->x[i] = mem_array(view->search.space.dim, sizeof *view->x[i]);
+        if (view->x[i] == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+        TRY(search_point(&view->search, trials[i].params, view->x[i], err));
+        fill_row(view, i);
+    }
+    return update_front(view, err);
+}
+
+enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err)
+{
+    enum status rc;
+
+    memset(ret_view, 0, sizeof *ret_view);
+    rc = store_study_find(store, name, &ret_view->study, err);
+    if (rc == ST_OK)
+        rc = search_from_json(ret_view->study.space, &ret_view->search, err);
+    if (rc == ST_OK)
+        rc = load_trials(store, ret_view, err);
+    if (rc != ST_OK)
+        study_view_free(ret_view);
+    return rc;
+}
+
+void study_view_free(struct study_view *view)
+{
+    for (size_t i = 0; view->x != NULL && i < view->n; i++)
+        mem_free(view->x[i]);
+    trial_list_free(view->trials, view->n);
+    mem_free(view->x);
+    mem_free(view->gp);
+    mem_free(view->on_front);
+    search_free(&view->search);
+    study_free(&view->study);
+    memset(view, 0, sizeof *view);
+}
+
+enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err)
+{
+    size_t dim = view->search.space.dim;
+    double *point = mem_array(dim, sizeof *point);
+
+    if (point != NULL && view->n == view->cap) {
+        size_t cap = view->cap < 32 ? 64 : 2 * view->cap;
+        struct trial *trials = mem_grow(view->trials, view->n, cap, sizeof *trials);
+        if (trials == NULL || (view->trials = trials, grow(view, cap, err) != ST_OK)) {
+            mem_free(point);
+            point = NULL;
+        } else {
+            view->cap = cap;
+        }
+    }
+    if (point == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", view->n + 1);
+    memcpy(point, x, dim * sizeof *point);
+    view->trials[view->n] = *trial;
+    memset(trial, 0, sizeof *trial);
+    view->x[view->n] = point;
+    view->n++;
+    return study_view_update(view, view->n - 1, err);
+}
+
+enum status study_view_update(struct study_view *view, size_t i, struct error *err)
+{
+    fill_row(view, i);
+    return update_front(view, err);
+}
+
+size_t study_view_best(const struct study_view *view)
+{
+    size_t best = view->n;
+
+    for (size_t i = 0; i < view->n; i++)
+        if (view->gp[i].state == GP_TRIAL_DONE && (best == view->n || view->gp[i].score > view->gp[best].score))
+            best = i;
+    return best;
+}
+
+int64_t study_view_count(const struct study_view *view, enum trial_state state)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < view->n; i++)
+        n += view->trials[i].state == state;
+    return n;
+}
+
+double study_view_cost(const struct study_view *view)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < view->n; i++)
+        if (isfinite(view->trials[i].cost_s))
+            sum += view->trials[i].cost_s;
+    return sum;
+}
+
+static cJSON *trial_json(const struct study_view *view, size_t i)
+{
+    const struct trial *t = &view->trials[i];
+    cJSON *json = cJSON_CreateObject(), *params = NULL;
+    bool ok = json != NULL && json_parse(t->params, strlen(t->params), &params, NULL) == ST_OK;
+
+    ok = ok && json_add_i64(json, "number", t->number) && json_add_str(json, "state", trial_state_name(t->state));
+    if (!ok) {
+        cJSON_Delete(json);
+        cJSON_Delete(params);
+        return NULL;
+    }
+    ok = json_add(json, "params", params) && json_add_f64(json, "score", t->score) && json_add_f64(json, "perf", t->perf) &&
+         json_add_f64(json, "cost_s", t->cost_s) && json_add_f64(json, "device_s", t->device_s) &&
+         json_add_i64(json, "env_steps", t->env_steps) && json_add_i64(json, "seed", t->seed) &&
+         json_add_i64(json, "attempt", t->attempt) && json_add_str(json, "origin", t->origin) &&
+         json_add_str(json, "device", t->device) && json_add_str(json, "reason", t->reason) &&
+         json_add_bool(json, "on_front", view->on_front[i]) && json_add_i64(json, "created_ms", t->created_ms) &&
+         json_add_i64(json, "started_ms", t->started_ms) && json_add_i64(json, "finished_ms", t->finished_ms);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *study_json(const struct study_view *view)
+{
+    const struct study *s = &view->study;
+    cJSON *json = cJSON_CreateObject(), *space = NULL, *counts = cJSON_CreateObject();
+    size_t best = study_view_best(view);
+    bool ok = json != NULL && json_parse(s->space, strlen(s->space), &space, NULL) == ST_OK && json_add(json, "space", space);
+
+    ok = json_add(json, "counts", counts) && ok;
+    for (int i = 0; ok && i < TRIAL_STATES; i++)
+        ok = json_add_i64(counts, trial_state_name((enum trial_state)i), study_view_count(view, (enum trial_state)i));
+    ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
+         json_add_str(json, "metric", s->metric) && json_add_str(json, "goal", s->maximize ? "maximize" : "minimize") &&
+         json_add_i64(json, "seed", s->seed) && json_add_i64(json, "trials_max", s->trials_max) &&
+         json_add_f64(json, "budget_s", s->budget_s) && json_add_f64(json, "cost_s", study_view_cost(view)) &&
+         json_add_i64(json, "trials", (int64_t)view->n) &&
+         json_add_f64(json, "best_score", best < view->n ? view->trials[best].score : NAN) &&
+         json_add_f64(json, "hypervolume", pareto_hypervolume(&view->history, &view->ref)) &&
+         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+cJSON *study_view_json(const struct study_view *view)
+{
+    cJSON *json = cJSON_CreateObject(), *trials = cJSON_CreateArray();
+    bool ok = json != NULL && json_add(json, "study", study_json(view));
+
+    for (size_t i = 0; ok && i < view->n; i++) {
+        cJSON *trial = trial_json(view, i);
+        ok = trial != NULL && cJSON_AddItemToArray(trials, trial);
+    }
+    if (json == NULL)
+        cJSON_Delete(trials);
+    else
+        ok = json_add(json, "trials", trials) && ok;
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
