@@ -38,8 +38,8 @@ bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *
 
 bool bench_add_machine(cJSON *json, const char *device)
 {
-    return json_add_str(json, "device", device) && json_add_str(json, "commit", TRAWL_GIT) &&
-           json_add_str(json, "version", TRAWL_VERSION) && json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes());
+    return json_add_str(json, "device", device) && json_add_str(json, "commit", program_commit) &&
+           json_add_str(json, "version", program_version) && json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes());
 }
 
 /* ---- a game alone ---- */

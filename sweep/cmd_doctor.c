@@ -67,7 +67,7 @@ static void cpu_info(const char *key, char *ret_text, size_t size)
 
 static void look_at_build(struct findings *f)
 {
-    add(f, "program", "%s", PROGRAM_TEXT);
+    add(f, "program", "%s", program_text);
 #if defined(__clang__)
     add(f, "compiler", "clang %s", __clang_version__);
 #else

@@ -31,7 +31,7 @@ static enum status find_format(const char *name, const char *path, enum report_f
 static enum status write_report(const struct study_view *view, enum report_format format, const char *path, struct error *err)
 {
     struct report report = {.study = &view->study, .trials = view->trials, .n_trials = view->n, .history = &view->history,
-                            .on_front = view->on_front, .ref = view->ref, .space = &view->search.space, .program = PROGRAM_TEXT};
+                            .on_front = view->on_front, .ref = view->ref, .space = &view->search.space, .program = program_text};
     struct strbuf out;
     char size[NUM_TEXT_MAX];
     enum status rc;

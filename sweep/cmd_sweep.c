@@ -61,7 +61,7 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     struct search search = {0};
     struct study study = {.name = (char *)s->name, .metric = s->setup->sweep.metric, .maximize = s->setup->sweep.goal == 0,
-                          .seed = s->setup->sweep.seed, .program = (char *)PROGRAM_TEXT};
+                          .seed = s->setup->sweep.seed, .program = (char *)program_text};
     enum status rc = search_from_setup(s->setup, &search, err);
     struct controller_limits limits;
 

@@ -58,7 +58,7 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
               json_add_i64(json, "n_params", r->n_params) && json_add_i64(json, "seed", t->setup->train.seed) &&
               json_add_bool(json, "stopped", r->stopped || interrupted) &&
               json_add_str(json, "device", kern_device_name(t->run.kern)) &&
-              json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", PROGRAM_TEXT) &&
+              json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
               json_add(json, "profile", run_profile_json(r->phase_s));
     if (!ok) {
         cJSON_Delete(json);

@@ -15,7 +15,9 @@
 #include "store/store.h"
 #include "trainer/trainer.h"
 
-#define PROGRAM_TEXT "trawl " TRAWL_VERSION " (" TRAWL_GIT ")"
+/* version.c: "0.1.0", "abc1234", "trawl 0.1.0 (abc1234)" */
+extern const char program_version[], program_commit[], program_text[];
+
 #define OUTPUT_MAX_BYTES (256u << 20) /* of any text we build: reports, listings */
 
 /* ---- commands: parse argv (argv[0] is the command's name), print data to stdout, progress to stderr ---- */
