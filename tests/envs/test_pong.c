@@ -1,0 +1,252 @@
+/* test_pong.c - the rules of pong, one by one and against a frame written a second time from the rules. */
+#include "envs_test.h"
+
+#include <math.h>
+
+#include "envs/pong.h"
+
+struct match {
+    struct pong_settings settings;
+    struct pong_state state;
+    struct env_step step;
+    float reward;
+};
+
+static void match_open(struct match *m, int64_t frameskip, uint64_t seed)
+{
+    memset(m, 0, sizeof *m);
+    m->settings.frameskip = frameskip;
+    m->state.rng = rng_seed(seed);
+    m->step.rewards = &m->reward;
+    pong_reset(&m->settings, &m->state);
+}
+
+static void match_step(struct match *m, int32_t action)
+{
+    m->step.ended = false;
+    pong_step(&m->settings, &m->state, &action, &m->step);
+}
+
+static void test_start(void **unused)
+{
+    (void)unused;
+    int flat = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        struct match m;
+        match_open(&m, 8, seed);
+        assert_int_equal(m.state.ball_x, 100);
+        assert_int_equal(m.state.ball_y, 304);
+        assert_int_equal(m.state.ball_vx, 10);
+        assert_true(m.state.ball_vy == 0 || m.state.ball_vy == -1);
+        flat += m.state.ball_vy == 0;
+        assert_true(m.state.own_y == 285 && m.state.opponent_y == 285);
+    }
+    assert_true(flat > 150 && flat < 250);
+}
+
+static void test_paddle_range(void **unused)
+{
+    (void)unused;
+    struct match m;
+    match_open(&m, 1, 1);
+    m.state.ball_x = 0;
+    m.state.ball_vx = 0; /* nothing else happens */
+    m.state.ball_vy = 0;
+    match_step(&m, 1);
+    assert_int_equal(m.state.own_y, 277); /* up: 8 px */
+    match_step(&m, 2);
+    match_step(&m, 2);
+    assert_int_equal(m.state.own_y, 293);
+    match_step(&m, 0);
+    assert_int_equal(m.state.own_y, 293);
+    for (int i = 0; i < 100; i++)
+        match_step(&m, 1);
+    assert_int_equal(m.state.own_y, -35);
+    for (int i = 0; i < 100; i++)
+        match_step(&m, 2);
+    assert_int_equal(m.state.own_y, 605);
+}
+
+static void test_own_bounce(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int32_t action, vy, want;
+    } cases[] = {{0, 4, 4}, {1, 4, 1},  {2, 4, 7},  {2, 12, 13}, {1, -12, -13}, {0, 0, 3},
+                 {1, 3, 3}, {2, -3, 3}, {1, 0, -3}, {2, 13, 13}, {0, -13, -13}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct match m;
+        match_open(&m, 1, 1);
+        m.state.ball_x = 465;
+        m.state.ball_y = 310;
+        m.state.ball_vy = cases[i].vy;
+        match_step(&m, cases[i].action);
+        assert_true(m.reward == 0.1f);
+        assert_int_equal(m.state.ball_vy, cases[i].want);
+        assert_int_equal(m.state.ball_vx, -10);
+        assert_int_equal(m.state.ball_x, 468);
+        assert_false(m.step.ended);
+    }
+}
+
+/* Overlap by one pixel returns the ball, touching does not. */
+static void test_points_and_contact(void **unused)
+{
+    (void)unused;
+    for (int side = 0; side < 2; side++)
+        for (int32_t offset = -33; offset <= 71; offset++) {
+            struct match m;
+            match_open(&m, 1, 1);
+            m.state.own_points = 4;
+            m.state.opponent_points = 7;
+            m.state.ball_vy = 0;
+            m.state.ball_vx = side ? 10 : -10;
+            m.state.ball_x = side ? 465 : 5;
+            m.state.ball_y = 300;
+            /* the opponent moves first: where it ends is what counts */
+            int32_t *paddle = side ? &m.state.own_y : &m.state.opponent_y;
+            *paddle = m.state.ball_y - offset;
+            int32_t at = *paddle;
+            if (!side) {
+                int32_t d = m.state.ball_y - 19 - at;
+                at += d > 8 ? 8 : d < -8 ? -8 : d;
+            }
+            bool hit = m.state.ball_y + 32 > at && m.state.ball_y < at + 70;
+            match_step(&m, 0);
+            if (hit) {
+                assert_true(m.reward == (side ? 0.1f : 0.0f));
+                assert_true(m.state.own_points == 4 && m.state.opponent_points == 7);
+                assert_int_equal(m.state.ball_vx, side ? -10 : 10);
+            } else {
+                assert_true(m.reward == (side ? -1.0f : 1.0f));
+                assert_int_equal(m.state.own_points, side ? 4 : 5);
+                assert_int_equal(m.state.opponent_points, side ? 8 : 7);
+                assert_true(m.state.ball_x == 100 && m.state.ball_vx == 10); /* a new round */
+            }
+        }
+}
+
+static void test_first_to_21(void **unused)
+{
+    (void)unused;
+    for (int side = 0; side < 2; side++) {
+        struct match m;
+        match_open(&m, 8, 1);
+        m.state.own_points = side ? 13 : 20;
+        m.state.opponent_points = side ? 20 : 13;
+        m.state.ball_x = side ? 465 : 5;
+        m.state.ball_vx = side ? 10 : -10;
+        m.state.ball_y = 0;
+        m.state.own_y = m.state.opponent_y = 600;
+        match_step(&m, 0);
+        assert_true(m.step.ended && !m.step.truncated);
+        assert_true(m.step.score == (side ? -8.0f : 8.0f));
+        assert_true(fabsf(m.step.perf - (side ? 13.0f : 21.0f) / 34.0f) < 1e-6f);
+        assert_true(m.reward == (side ? -1.0f : 1.0f));
+    }
+}
+
+static void test_observation(void **unused)
+{
+    (void)unused;
+    struct match m;
+    match_open(&m, 8, 1);
+    m.state.opponent_y = -35;
+    m.state.own_y = 605;
+    m.state.ball_x = 250;
+    m.state.ball_y = 480;
+    m.state.ball_vx = -10;
+    m.state.ball_vy = 13;
+    m.state.opponent_points = 7;
+    m.state.own_points = 20;
+    float obs[8];
+    static const float want[8] = {0.0f, 1.0f, 0.5f, 0.75f, 0.0f, 1.0f, 7.0f / 21.0f, 20.0f / 21.0f};
+    pong_observe(&m.settings, &m.state, 0, obs);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(obs[i] - want[i]) < 1e-6f);
+    m.state.ball_vx = 10;
+    m.state.ball_vy = -13;
+    pong_observe(&m.settings, &m.state, 0, obs);
+    assert_true(obs[4] == 1.0f && obs[5] == 0.0f);
+}
+
+/* A step of 8 frames is 8 steps of one frame, unless a point cuts it short. */
+static void test_frameskip(void **unused)
+{
+    (void)unused;
+    struct match whole, single;
+    match_open(&whole, 8, 4);
+    match_open(&single, 1, 4);
+    struct rng rng = rng_seed(9);
+    int points = 0, bounces = 0;
+    for (int step = 0; step < 20000; step++) {
+        int32_t action = (int32_t)rng_below(&rng, 3);
+        if (rng_below(&rng, 3)) /* good enough to get the ball back often */
+            action = whole.state.ball_y + 16 < whole.state.own_y + 35 ? 1 : 2;
+        match_step(&whole, action);
+        float sum = 0.0f;
+        bool point = false;
+        for (int frame = 0; frame < 8 && !point; frame++) {
+            match_step(&single, action);
+            sum += single.reward;
+            point = fabsf(single.reward) == 1.0f;
+            bounces += single.reward == 0.1f;
+        }
+        points += point;
+        assert_true(fabsf(sum - whole.reward) < 1e-6f);
+        assert_memory_equal(&whole.state, &single.state, sizeof whole.state);
+        assert_int_equal(whole.step.ended, single.step.ended);
+        if (whole.step.ended) {
+            pong_reset(&whole.settings, &whole.state);
+            pong_reset(&single.settings, &single.state);
+        }
+    }
+    assert_true(points > 20 && bounces > 20);
+}
+
+/* Bounds of everything in long random play; walls reverse vy, the opponent moves at most 8 px per frame. */
+static void test_invariants(void **unused)
+{
+    (void)unused;
+    struct match m;
+    match_open(&m, 1, 6);
+    struct rng rng = rng_seed(10);
+    int walls = 0;
+    for (int step = 0; step < 200000; step++) {
+        struct pong_state old = m.state;
+        int32_t action = (int32_t)rng_below(&rng, 3);
+        if (rng_below(&rng, 4))
+            action = old.ball_y + 16 < old.own_y + 35 ? 1 : 2;
+        match_step(&m, action);
+        const struct pong_state *s = &m.state;
+        assert_true(s->ball_x >= 0 && s->ball_x <= 468 && s->ball_y >= 0 && s->ball_y <= 608);
+        assert_true(s->own_y >= -35 && s->own_y <= 605 && s->opponent_y >= -35 && s->opponent_y <= 605);
+        assert_true(s->ball_vy >= -13 && s->ball_vy <= 13 && (s->ball_vx == 10 || s->ball_vx == -10));
+        if (fabsf(m.reward) != 1.0f) {
+            assert_true(abs(s->opponent_y - old.opponent_y) <= 8);
+            int32_t want = old.ball_y - 19 - old.opponent_y; /* towards the ball */
+            assert_true(abs(want) <= 8 ? s->opponent_y == old.opponent_y + want
+                                       : (s->opponent_y > old.opponent_y) == (want > 0));
+            int32_t y = old.ball_y + old.ball_vy;
+            if ((y < 0 || y > 608) && s->ball_vx == old.ball_vx) {
+                walls++;
+                assert_int_equal(s->ball_vy, -old.ball_vy);
+                assert_int_equal(s->ball_y, y < 0 ? 0 : 608);
+            }
+        }
+        if (m.step.ended)
+            pong_reset(&m.settings, &m.state);
+    }
+    assert_true(walls > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_start),       cmocka_unit_test(test_paddle_range),
+        cmocka_unit_test(test_own_bounce),  cmocka_unit_test(test_points_and_contact),
+        cmocka_unit_test(test_first_to_21), cmocka_unit_test(test_observation),
+        cmocka_unit_test(test_frameskip),   cmocka_unit_test(test_invariants),
+    };
+    return cmocka_run_group_tests_name("pong", tests, NULL, NULL);
+}
