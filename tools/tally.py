@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """tally.py - counts the test cases of several Meson runs; the last lines of tools/test.
 
-usage: tools/tally.py RUNS, a file with a line a step: "log LABEL testlog.json" or "failed LABEL TEXT".
+usage: tools/tally.py RUNS, a file with a line a step: "log LABEL testlog.json", "passed LABEL TEXT" or
+"failed LABEL TEXT".
 
 A TAP program counts with each of its cases, any other program as one. A program that crashed, ran out of time or ended
 before its plan counts a failure for each case that it did not reach, one at least. Skips are listed with their reasons.
@@ -71,6 +72,9 @@ def main():
             kind, label, rest = line.rstrip("\n").split(" ", 2)
             if kind == "failed":
                 tally.failures.append(f"{label}: {rest}")
+                continue
+            if kind == "passed":
+                tally.passed += 1
                 continue
             with open(rest, encoding="utf-8") as log:
                 for record in log:
