@@ -1,10 +1,11 @@
 /* config.c - the list of entries, the merge by layer, the checks against the tables, and filling settings.
- * Invariants: (1) an entry never changes once added; (2) `resolved` is true only while every entry has been checked
+ * Invariants: (1) an entry never changes once added, but by config_respell; (2) `resolved` is true only while every entry has been checked
  * against the tables and aliases of this moment. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/config_priv.h"
 #include "base/mem.h"
@@ -132,6 +133,26 @@ enum status config_set(struct config *config, enum config_layer layer, const cha
     if (dot == NULL || dot == key || key[strlen(key) - 1] == '.')
         return FAIL(err, ST_CONFIG, "%s: \"%.80s\" is no key; write section.key", origin, key);
     return config_add_entry(config, layer, key, value, origin, err);
+}
+
+enum status config_respell(struct config *config, const char *key, const char *from, const char *to, struct error *err)
+{
+    char canonical[CONFIG_KEY_MAX];
+
+    for (size_t i = 0; i < config->n_entries; i++) {
+        struct config_entry *entry = &config->entries[i];
+        char *text;
+        if (entry->value == NULL || strcasecmp(entry->value, from) != 0 || !config_canonical(config, entry->key, canonical) ||
+            strcmp(canonical, key) != 0)
+            continue;
+        text = mem_strdup(to);
+        if (text == NULL)
+            return FAIL(err, ST_NOMEM, "%s: out of memory for the config", entry->origin);
+        mem_free(entry->value);
+        entry->value = text;
+        config->resolved = false;
+    }
+    return ST_OK;
 }
 
 /* Is this word "--section.key" or "--section.key=value"? */
@@ -403,7 +424,7 @@ static enum status resolve_section(struct config *config, const struct config_en
     return FAIL(err, ST_CONFIG, "%s: unknown section [%s]; --help lists the known ones", entry->origin, entry->key);
 }
 
-/* A file that sets one option by two names contradicts itself. */
+/* A file that sets one option by two names to two values contradicts itself. */
 static enum status check_twice(const struct config *config, size_t at, const char *canonical, struct error *err)
 {
     const struct config_entry *entry = &config->entries[at];
@@ -413,7 +434,8 @@ static enum status check_twice(const struct config *config, size_t at, const cha
         return ST_OK;
     for (size_t i = 0; i < at; i++) {
         const struct config_entry *other = &config->entries[i];
-        if (other->layer != CONFIG_FILE || other->value == NULL || strcmp(other->key, entry->key) == 0)
+        if (other->layer != CONFIG_FILE || other->value == NULL || strcmp(other->key, entry->key) == 0 ||
+            strcmp(other->value, entry->value) == 0)
             continue;
         (void)config_canonical(config, other->key, key);
         if (strcmp(key, canonical) == 0)

@@ -2,9 +2,6 @@
  * accepted and ignored (with one warning) because it steers machinery that Trawl does not have. */
 #include "sweep/sweep.h"
 
-#include <string.h>
-#include <strings.h>
-
 #define IGNORED(key) {key, NULL}
 
 const struct config_alias dialect_aliases[] = {
@@ -133,9 +130,7 @@ const struct config_alias dialect_aliases[] = {
 };
 const size_t dialect_n_aliases = sizeof dialect_aliases / sizeof dialect_aliases[0];
 
-static const struct {
-    const char *key, *from, *to;
-} values[] = {
+const struct dialect_value dialect_values[] = {
     {"sweep.method", "protein", "pareto"},
     {"sweep.method", "carbs", "pareto"},
     {"sweep.metric", "environment/score", "score"},
@@ -145,15 +140,4 @@ static const struct {
     {"train.precision", "float32", "f32"},
     {"train.precision", "bfloat16", "bf16"},
 };
-#define N_VALUES (sizeof values / sizeof values[0])
-
-const char *const dialect_value_keys[] = {"sweep.method", "sweep.metric", "train.precision"};
-const size_t dialect_n_value_keys = sizeof dialect_value_keys / sizeof dialect_value_keys[0];
-
-const char *dialect_value(const char *key, const char *value)
-{
-    for (size_t i = 0; i < N_VALUES; i++)
-        if (strcmp(values[i].key, key) == 0 && strcasecmp(values[i].from, value) == 0)
-            return values[i].to;
-    return NULL;
-}
+const size_t dialect_n_values = sizeof dialect_values / sizeof dialect_values[0];

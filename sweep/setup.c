@@ -100,18 +100,14 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
                 env_nearest(word));
 }
 
-/* Values of the foreign family are replaced on top, so that messages keep the origin. */
 static enum status map_values(struct setup *setup, struct error *err)
 {
-    for (size_t i = 0; i < dialect_n_value_keys; i++) {
-        const char *key = dialect_value_keys[i], *value = config_peek(setup->config, key);
-        const char *ours = value != NULL ? dialect_value(key, value) : NULL;
-        char origin[512];
-        if (ours == NULL)
-            continue;
-        snprintf(origin, sizeof origin, "%s", config_origin(setup->config, key));
-        log_warn("%s: %s = %s is read as %s", origin, key, value, ours);
-        TRY(config_set(setup->config, CONFIG_COMMAND, key, ours, origin, err));
+    for (size_t i = 0; i < dialect_n_values; i++) {
+        const struct dialect_value *v = &dialect_values[i];
+        const char *value = config_peek(setup->config, v->key);
+        if (value != NULL && strcasecmp(v->from, value) == 0)
+            log_warn("%s: %s = %s is read as %s", config_origin(setup->config, v->key), v->key, value, v->to);
+        TRY(config_respell(setup->config, v->key, v->from, v->to, err));
     }
     return ST_OK;
 }
@@ -191,11 +187,37 @@ static enum status finish(struct setup *setup, bool with_sweep, struct error *er
     return check_sweep(setup, err);
 }
 
+/* One line for all ignored keys: a config of the foreign family has dozens. Renamed keys lose nothing: debug. */
+static void log_warnings(const struct config *config)
+{
+    static const char mark[] = " has no effect here";
+    char names[1024];
+    size_t used = 0, n = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < config_n_warnings(config); i++) {
+        const char *text = config_warning(config, i), *end = strstr(text, mark), *start = end;
+        if (end == NULL) {
+            log_debug("%s", text);
+            continue;
+        }
+        while (start > text && start[-1] != ' ')
+            start--;
+        if (strncmp(start, "sweep.", 6) == 0) /* the fields of an ignored [sweep.X.Y] section */
+            if (strchr(start + 6, '.') != NULL && strchr(start + 6, '.') < end)
+                continue;
+        n++;
+        if (used + (size_t)(end - start) + 3 < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "", (int)(end - start), start);
+    }
+    if (n > 0)
+        log_warn("%zu key(s) have no effect here and are ignored: %s", n, names);
+}
+
 enum status setup_finish(struct setup *setup, struct error *err)
 {
     TRY(finish(setup, true, err));
-    for (size_t i = 0; i < config_n_warnings(setup->config); i++)
-        log_warn("%s", config_warning(setup->config, i));
+    log_warnings(setup->config);
     return ST_OK;
 }
 

@@ -119,11 +119,12 @@ enum status setup_to_ini(const struct setup *setup, const char *header, char **r
 /* dialect.c: names of the PufferLib ini family */
 extern const struct config_alias dialect_aliases[];
 extern const size_t dialect_n_aliases;
-/* Foreign values of known keys ("float32" for train.precision); NULL: none. */
-const char *dialect_value(const char *key, const char *value);
-/* Keys that dialect_value knows. */
-extern const char *const dialect_value_keys[];
-extern const size_t dialect_n_value_keys;
+/* Foreign values of known keys. */
+struct dialect_value {
+    const char *key, *from, *to;
+};
+extern const struct dialect_value dialect_values[];
+extern const size_t dialect_n_values;
 
 /* ---- run.c: a device and a trainer for a setup ---- */
 
