@@ -1,0 +1,229 @@
+/* test_file.c - a file is written whole or not at all, whatever fails. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+
+static char dir[] = "/tmp/trawl-test-file-XXXXXX";
+static char path[sizeof dir + 32]; /* a file in dir */
+
+static int make_dir(void **state)
+{
+    (void)state;
+    if (mkdtemp(dir) == NULL)
+        return -1;
+    snprintf(path, sizeof path, "%s/file", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(dir); /* fails when anything was left behind */
+}
+
+static size_t files_in_dir(void)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+        n += entry->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void assert_content(const char *text)
+{
+    char *bytes;
+    size_t n;
+
+    assert_int_equal(file_read_all(path, 1 << 20, &bytes, &n, NULL), ST_OK);
+    assert_int_equal(n, strlen(text));
+    assert_string_equal(bytes, text);
+    mem_free(bytes);
+    assert_int_equal(files_in_dir(), 1);
+}
+
+static void replaces_and_reads_back(void **state)
+{
+    (void)state;
+    assert_int_equal(file_write_all(path, "", 0, NULL), ST_OK);
+    assert_content("");
+    assert_int_equal(file_write_all(path, "old", 3, NULL), ST_OK);
+    assert_content("old");
+    assert_int_equal(file_write_all(path, "newer", 5, NULL), ST_OK);
+    assert_content("newer");
+}
+
+/* The text says where and that the old content is safe; the old content is. */
+static void assert_untouched(enum fault_kind kind, const char *what)
+{
+    struct error err = {0};
+
+    assert_int_equal(file_write_all(path, "good", 4, NULL), ST_OK);
+    fault_arm(kind, 1);
+    assert_int_equal(file_write_all(path, "half written", 12, &err), ST_IO);
+    assert_true(fault_disarm(kind));
+    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, what));
+    assert_content("good");
+}
+
+static void a_full_disk_leaves_the_old_file(void **state)
+{
+    (void)state;
+    assert_untouched(FAULT_WRITE, "No space left");
+}
+
+static void a_failed_fsync_leaves_the_old_file(void **state)
+{
+    (void)state;
+    assert_untouched(FAULT_FSYNC, "Input/output error");
+}
+
+static void a_device_is_written_to_not_replaced(void **state)
+{
+    struct error err = {0};
+    struct stat st;
+
+    (void)state;
+    if (access("/dev/full", W_OK) != 0) {
+        print_message("# no /dev/full here: skipped\n");
+        skip();
+    }
+    assert_int_equal(file_write_all("/dev/full", "x", 1, &err), ST_IO);
+    assert_non_null(strstr(err.text, "/dev/full"));
+    assert_non_null(strstr(err.text, "No space left"));
+    assert_int_equal(stat("/dev/full", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    assert_int_equal(file_write_all("/dev/null", "x", 1, NULL), ST_OK);
+}
+
+static void refuses_what_cannot_be_written(void **state)
+{
+    struct error err = {0};
+    char longer[9000];
+
+    (void)state;
+    assert_int_equal(file_write_all("/no/such/folder/file", "x", 1, &err), ST_IO);
+    assert_non_null(strstr(err.text, "/no/such/folder/file"));
+    assert_int_equal(file_write_all(dir, "x", 1, NULL), ST_IO); /* a folder */
+    memset(longer, 'a', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(file_write_all(longer, "x", 1, NULL), ST_IO);
+}
+
+static void reads_up_to_the_limit(void **state)
+{
+    struct error err = {0};
+    char *bytes;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(file_write_all(path, "0123456789", 10, NULL), ST_OK);
+    assert_int_equal(file_read_all(path, 10, &bytes, &n, NULL), ST_OK);
+    assert_int_equal(n, 10);
+    mem_free(bytes);
+    assert_int_equal(file_read_all(path, 9, &bytes, &n, &err), ST_LIMIT);
+    assert_null(bytes);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(file_read_all("/dev/zero", 100000, &bytes, &n, NULL), ST_LIMIT); /* endless, size unknown */
+    assert_null(bytes);
+    assert_int_equal(file_read_all("/proc/self/status", 1 << 20, &bytes, &n, NULL), ST_OK); /* says size 0 */
+    assert_true(n > 100 && strlen(bytes) == n);
+    mem_free(bytes);
+}
+
+static void says_what_cannot_be_read(void **state)
+{
+    struct error err = {0};
+    char *bytes;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(file_read_all("/no/such/file", 10, &bytes, &n, &err), ST_IO);
+    assert_non_null(strstr(err.text, "/no/such/file"));
+    assert_non_null(strstr(err.text, "No such file"));
+    error_clear(&err);
+    assert_int_equal(file_read_all(dir, 10, &bytes, &n, &err), ST_IO);
+    assert_non_null(strstr(err.text, "folder"));
+}
+
+static void out_of_memory_is_an_error(void **state)
+{
+    char *bytes;
+    size_t n;
+    int nth = 1;
+
+    (void)state;
+    for (bool fired = true; fired; nth++) {
+        enum status rc;
+        fault_arm(FAULT_MALLOC, nth);
+        rc = file_read_all("/dev/zero", 300000, &bytes, &n, NULL); /* grows more than once */
+        fired = fault_disarm(FAULT_MALLOC);
+        assert_int_equal(rc, fired ? ST_NOMEM : ST_LIMIT);
+        assert_null(bytes);
+    }
+    assert_true(nth > 3);
+}
+
+static void makes_folders(void **state)
+{
+    char deep[sizeof path + 32];
+    struct error err = {0};
+
+    (void)state;
+    snprintf(deep, sizeof deep, "%s/a//b/c/", dir);
+    assert_int_equal(file_make_dirs(deep, NULL), ST_OK);
+    assert_int_equal(file_make_dirs(deep, NULL), ST_OK);
+    assert_true(file_exists(deep));
+    for (const char *const *part = (const char *const[]){"a/b/c", "a/b", "a", NULL}; *part != NULL; part++) {
+        snprintf(deep, sizeof deep, "%s/%s", dir, *part);
+        assert_int_equal(rmdir(deep), 0);
+    }
+    assert_int_equal(file_write_all(path, "x", 1, NULL), ST_OK);
+    assert_int_equal(file_make_dirs(path, &err), ST_IO); /* a file is in the way */
+    assert_non_null(strstr(err.text, path));
+    snprintf(deep, sizeof deep, "%s/below", path);
+    assert_int_equal(file_make_dirs(deep, NULL), ST_IO);
+    assert_int_equal(file_make_dirs("", NULL), ST_IO);
+}
+
+static void crc_is_the_standard_one(void **state)
+{
+    (void)state;
+    assert_int_equal(file_crc32(0, "123456789", 9), 0xCBF43926); /* check value of CRC-32/ISO-HDLC */
+    assert_int_equal(file_crc32(file_crc32(0, "1234", 4), "56789", 5), 0xCBF43926);
+    assert_int_equal(file_crc32(0, "", 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replaces_and_reads_back),
+        cmocka_unit_test(a_full_disk_leaves_the_old_file),
+        cmocka_unit_test(a_failed_fsync_leaves_the_old_file),
+        cmocka_unit_test(a_device_is_written_to_not_replaced),
+        cmocka_unit_test(refuses_what_cannot_be_written),
+        cmocka_unit_test(reads_up_to_the_limit),
+        cmocka_unit_test(says_what_cannot_be_read),
+        cmocka_unit_test(out_of_memory_is_an_error),
+        cmocka_unit_test(makes_folders),
+        cmocka_unit_test(crc_is_the_standard_one),
+    };
+    return cmocka_run_group_tests_name("file", tests, make_dir, remove_dir);
+}

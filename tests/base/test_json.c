@@ -1,0 +1,252 @@
+/* test_json.c - limits, non-finite numbers and exact numbers of the JSON helpers. */
+#include "base/json.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+/* Prints, parses again, and hands the copy out. */
+static cJSON *through_text(cJSON *json)
+{
+    char *text = json_print(json, false);
+    cJSON *copy = NULL;
+
+    assert_non_null(text);
+    assert_int_equal(json_parse(text, strlen(text), &copy, NULL), ST_OK);
+    mem_free(text);
+    cJSON_Delete(json);
+    return copy;
+}
+
+static void keeps_every_bit_of_a_double(void **state)
+{
+    static const double edges[] = {0.1, 1.0 / 3.0, 1e300, 5e-324, -2.5, 9007199254740991.0, 1e15, 123456789.123456789};
+    struct rng r = rng_seed(5);
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        cJSON *json = cJSON_CreateObject();
+        double value, back = -77.0;
+        uint64_t bits = rng_u64(&r);
+        memcpy(&value, &bits, sizeof value);
+        if ((size_t)i < sizeof edges / sizeof edges[0])
+            value = edges[i];
+        else if (!isfinite(value) || i % 2)
+            value = rng_f64(&r);
+        assert_true(json_add_f64(json, "x", value));
+        assert_true(json_get_f64(json, "x", &back) && back == value); /* before printing, too */
+        json = through_text(json);
+        assert_true(json_get_f64(json, "x", &back) && back == value);
+        cJSON_Delete(json);
+    }
+}
+
+static void non_finite_numbers_are_words(void **state)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    static const char *const words[] = {"nan", "inf", "-inf"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        cJSON *json = cJSON_CreateObject();
+        double back = 0.0;
+        assert_true(json_add_f64(json, "x", values[i]));
+        json = through_text(json);
+        assert_string_equal(json_get_str(json, "x"), words[i]);
+        assert_true(json_get_f64(json, "x", &back));
+        assert_true(isnan(values[i]) ? isnan(back) : back == values[i]);
+        cJSON_Delete(json);
+    }
+}
+
+static void integers_are_exact(void **state)
+{
+    static const int64_t values[] = {0,
+                                     -1,
+                                     INT32_MAX,
+                                     INT64_C(3000000000),
+                                     INT64_C(999999999999999),
+                                     INT64_C(1000000000000001),
+                                     INT64_C(9007199254740991),
+                                     INT64_C(9007199254740993),
+                                     INT64_MAX,
+                                     INT64_MIN};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        cJSON *json = cJSON_CreateObject();
+        int64_t back = -77;
+        assert_true(json_add_i64(json, "n", values[i]));
+        assert_true(json_get_i64(json, "n", &back) && back == values[i]);
+        json = through_text(json);
+        assert_true(json_get_i64(json, "n", &back) && back == values[i]);
+        cJSON_Delete(json);
+    }
+}
+
+static void getters_refuse_other_types(void **state)
+{
+    const char *text = "{\"s\": \"12\", \"f\": 1.5, \"b\": true, \"z\": null, \"huge\": 1e999, \"a\": [1]}";
+    double f = -7.0;
+    int64_t i = -7;
+    bool b = false;
+    cJSON *json;
+
+    (void)state;
+    assert_int_equal(json_parse(text, strlen(text), &json, NULL), ST_OK);
+    assert_false(json_get_f64(json, "s", &f));
+    assert_false(json_get_f64(json, "huge", &f));
+    assert_false(json_get_f64(json, "b", &f));
+    assert_false(json_get_f64(json, "none", &f));
+    assert_false(json_get_f64(NULL, "s", &f));
+    assert_false(json_get_i64(json, "f", &i));
+    assert_false(json_get_i64(json, "huge", &i));
+    assert_false(json_get_bool(json, "s", &b));
+    assert_null(json_get_str(json, "z"));
+    assert_null(json_get_str(json, "f"));
+    assert_true(f == -7.0 && i == -7 && !b);
+    assert_true(json_get_bool(json, "b", &b) && b);
+    cJSON_Delete(json);
+}
+
+static void refuses_broken_text(void **state)
+{
+    static const char *const bad[] = {"",         " ",         "{",        "{\"a\":1,}",   "[1] x",
+                                      "{}{}",     "nul",       "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
+                                      "\"a\nb\"", "{\"a\" 1}", "\x01",     "\"abc"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct error err = {0};
+        cJSON *json;
+        if (json_parse(bad[i], strlen(bad[i]), &json, &err) != ST_CORRUPT)
+            fail_msg("\"%s\" was read", bad[i]);
+        assert_null(json);
+        assert_non_null(strstr(err.text, "byte"));
+    }
+    assert_int_equal(json_parse("1\0 2", 4, &(cJSON *){NULL}, NULL), ST_CORRUPT);
+}
+
+static void depth_is_limited_outside_strings(void **state)
+{
+    char text[3 * JSON_MAX_DEPTH];
+    struct error err = {0};
+    cJSON *json;
+
+    (void)state;
+    for (size_t depth = JSON_MAX_DEPTH; depth <= JSON_MAX_DEPTH + 1; depth++) {
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        assert_int_equal(json_parse(text, 2 * depth, &json, &err), depth <= JSON_MAX_DEPTH ? ST_OK : ST_CORRUPT);
+        cJSON_Delete(json);
+    }
+    assert_non_null(strstr(err.text, "64"));
+    memset(text, '[', sizeof text);
+    text[0] = '"';
+    memcpy(text + 1, "\\\"", 2);
+    text[sizeof text - 1] = '"';
+    assert_int_equal(json_parse(text, sizeof text, &json, NULL), ST_OK);
+    cJSON_Delete(json);
+}
+
+static void size_is_limited(void **state)
+{
+    cJSON *json;
+
+    (void)state;
+    assert_int_equal(json_parse("1", (size_t)JSON_MAX_BYTES + 1, &json, NULL), ST_CORRUPT); /* before reading any */
+    assert_null(json);
+}
+
+static void strings_come_out_as_utf8(void **state)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    (void)state;
+    assert_true(json_add_str(json, "a", "gr\xc3\xbc\xc3\x9f \"\\\n"));
+    assert_true(json_add_str(json, "b", "bad \xff\xc3"));
+    assert_true(json_add_str(json, "c", NULL));
+    json = through_text(json);
+    assert_string_equal(json_get_str(json, "a"), "gr\xc3\xbc\xc3\x9f \"\\\n");
+    assert_string_equal(json_get_str(json, "b"), "bad ??");
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(json, "c")));
+    cJSON_Delete(json);
+}
+
+static bool build(cJSON **ret_json)
+{
+    cJSON *json = cJSON_CreateObject(), *inner = cJSON_CreateObject();
+    bool ok = json_add(json, "inner", inner); /* takes inner, also when it fails */
+
+    ok = ok && json_add_f64(inner, "x", 0.1) && json_add_f64(inner, "y", 1.0 / 3.0) && json_add_f64(inner, "z", NAN) &&
+         json_add_i64(json, "n", INT64_MAX) && json_add_str(json, "s", "text") && json_add_bool(json, "b", true);
+    if (!ok) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    *ret_json = json;
+    return ok;
+}
+
+static void out_of_memory_is_told(void **state)
+{
+    const char *text = "{\"a\": [1, 2, \"three\"], \"b\": {\"c\": null}}";
+    cJSON *json;
+    char *printed;
+    int nth;
+
+    (void)state;
+    for (nth = 1;; nth++) {
+        bool ok, fired;
+        fault_arm(FAULT_MALLOC, nth);
+        ok = build(&json);
+        fired = fault_disarm(FAULT_MALLOC);
+        assert_true(ok != fired);
+        if (ok)
+            break;
+    }
+    assert_true(nth > 10);
+    for (nth = 1;; nth++) {
+        fault_arm(FAULT_MALLOC, nth);
+        printed = json_print(json, true);
+        assert_true((printed == NULL) == fault_disarm(FAULT_MALLOC));
+        mem_free(printed);
+        if (printed != NULL)
+            break;
+    }
+    cJSON_Delete(json);
+    for (nth = 1;; nth++) {
+        enum status rc;
+        fault_arm(FAULT_MALLOC, nth);
+        rc = json_parse(text, strlen(text), &json, NULL);
+        assert_true((rc != ST_OK) == fault_disarm(FAULT_MALLOC));
+        cJSON_Delete(json);
+        if (rc == ST_OK)
+            break;
+    }
+    assert_true(nth > 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_every_bit_of_a_double),
+        cmocka_unit_test(non_finite_numbers_are_words),
+        cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(getters_refuse_other_types),
+        cmocka_unit_test(refuses_broken_text),
+        cmocka_unit_test(depth_is_limited_outside_strings),
+        cmocka_unit_test(size_is_limited),
+        cmocka_unit_test(strings_come_out_as_utf8),
+        cmocka_unit_test(out_of_memory_is_told),
+    };
+    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+}

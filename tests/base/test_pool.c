@@ -1,0 +1,207 @@
+/* test_pool.c - every index is done exactly once by the worker that pool_part names, however small the job. */
+#include "base/pool.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+
+#define N_MAX 1000
+#define WORKERS_MAX 9
+
+struct job {
+    size_t n, grain, n_workers;
+    size_t owner[N_MAX]; /* worker + 1 that did the index */
+    atomic_int calls[WORKERS_MAX]; /* of each worker */
+    atomic_int wrong;
+};
+
+static void mark(void *ctx, size_t worker, size_t from, size_t to)
+{
+    struct job *job = ctx;
+    size_t want_from, want_to;
+
+    pool_part(job->n, job->grain, worker, job->n_workers, &want_from, &want_to);
+    if (from != want_from || to != want_to)
+        atomic_fetch_add(&job->wrong, 1);
+    atomic_fetch_add(&job->calls[worker], 1);
+    for (size_t i = from; i < to; i++) {
+        if (job->owner[i] != 0)
+            atomic_fetch_add(&job->wrong, 1);
+        job->owner[i] = worker + 1;
+    }
+}
+
+static void run_and_check(struct pool *pool, size_t n, size_t grain)
+{
+    static struct job job;
+
+    memset(&job, 0, sizeof job);
+    job.n = n;
+    job.grain = grain;
+    job.n_workers = pool_size(pool);
+    pool_run(pool, n, grain, mark, &job);
+    assert_int_equal(atomic_load(&job.wrong), 0);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_not_equal(job.owner[i], 0);
+        if (i > 0 && i % grain != 0)
+            assert_int_equal(job.owner[i], job.owner[i - 1]); /* parts are cut at the grain only */
+        if (i > 0)
+            assert_true(job.owner[i] >= job.owner[i - 1]);
+    }
+    for (size_t w = 0; w < job.n_workers; w++)
+        assert_int_equal(atomic_load(&job.calls[w]), 1);
+}
+
+static void covers_every_index_once(void **state)
+{
+    static const size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 999, 1000}, grains[] = {1, 2, 16, 64, 5000};
+
+    (void)state;
+    for (size_t threads = 1; threads <= WORKERS_MAX; threads++) {
+        struct pool *pool;
+        assert_int_equal(pool_create(&pool, threads, NULL), ST_OK);
+        assert_int_equal(pool_size(pool), threads);
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+            for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++)
+                run_and_check(pool, sizes[s], grains[g]);
+        pool_destroy(pool);
+    }
+}
+
+static void no_pool_runs_in_the_caller(void **state)
+{
+    (void)state;
+    assert_int_equal(pool_size(NULL), 1);
+    run_and_check(NULL, 10, 4);
+    run_and_check(NULL, 0, 1);
+    pool_destroy(NULL);
+}
+
+static void parts_are_even(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 200; n++) {
+        for (size_t workers = 1; workers < 12; workers++) {
+            size_t next = 0, smallest = SIZE_MAX, largest = 0;
+            for (size_t w = 0; w < workers; w++) {
+                size_t from, to;
+                pool_part(n, 1, w, workers, &from, &to);
+                assert_int_equal(from, next);
+                next = to;
+                smallest = to - from < smallest ? to - from : smallest;
+                largest = to - from > largest ? to - from : largest;
+            }
+            assert_int_equal(next, n);
+            assert_true(largest - smallest <= 1);
+        }
+    }
+}
+
+struct sums {
+    uint64_t by_worker[WORKERS_MAX][8]; /* a cache line each */
+    uint64_t base;
+};
+
+static void add_range(void *ctx, size_t worker, size_t from, size_t to)
+{
+    struct sums *sums = ctx;
+
+    for (size_t i = from; i < to; i++)
+        sums->by_worker[worker][0] += sums->base + i;
+}
+
+/* A job's writes are seen by the caller afterwards, and what the caller wrote before by the workers. */
+static void many_short_jobs_in_a_row(void **state)
+{
+    static const size_t threads[] = {2, 3, 8};
+
+    (void)state;
+    for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
+        struct sums sums = {0};
+        struct pool *pool;
+        uint64_t want = 0, got = 0;
+        assert_int_equal(pool_create(&pool, threads[t], NULL), ST_OK);
+        for (uint64_t job = 0; job < 5000; job++) {
+            sums.base = job;
+            pool_run(pool, 5, 1, add_range, &sums);
+            want += 5 * job + 10;
+        }
+        for (size_t w = 0; w < threads[t]; w++)
+            got += sums.by_worker[w][0];
+        assert_true(got == want);
+        pool_destroy(pool);
+    }
+}
+
+/* Between these jobs the helpers, and in them the caller, have long gone to sleep. */
+static void nap(void *ctx, size_t worker, size_t from, size_t to)
+{
+    (void)ctx;
+    (void)from;
+    (void)to;
+    if (worker != 0)
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+}
+
+static void wakes_sleepers_on_both_sides(void **state)
+{
+    struct pool *pool;
+
+    (void)state;
+    assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
+    for (int i = 0; i < 10; i++) {
+        pool_run(pool, 3, 1, nap, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+        run_and_check(pool, 100, 1);
+    }
+    pool_destroy(pool);
+}
+
+static void starts_and_stops_without_work(void **state)
+{
+    struct pool *pool;
+
+    (void)state;
+    for (size_t i = 0; i < 50; i++) {
+        assert_int_equal(pool_create(&pool, i % 5, NULL), ST_OK); /* 0: one per core */
+        assert_true(pool_size(pool) >= 1);
+        pool_destroy(pool);
+    }
+    assert_int_equal(pool_create(&pool, 1000000, NULL), ST_LIMIT);
+    assert_null(pool);
+}
+
+static void out_of_memory_is_an_error(void **state)
+{
+    struct pool *pool;
+
+    (void)state;
+    for (int nth = 1; nth <= 2; nth++) {
+        fault_arm(FAULT_MALLOC, nth);
+        assert_int_equal(pool_create(&pool, 4, NULL), ST_NOMEM);
+        assert_true(fault_disarm(FAULT_MALLOC));
+        assert_null(pool);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(covers_every_index_once),
+        cmocka_unit_test(no_pool_runs_in_the_caller),
+        cmocka_unit_test(parts_are_even),
+        cmocka_unit_test(many_short_jobs_in_a_row),
+        cmocka_unit_test(wakes_sleepers_on_both_sides),
+        cmocka_unit_test(starts_and_stops_without_work),
+        cmocka_unit_test(out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
