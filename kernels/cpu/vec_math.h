@@ -23,26 +23,44 @@ VEC_FN uint32_t vec_to_bits(float x)
     return bits;
 }
 
-/* e^x = 2^n e^r with |r| <= ln(2)/2; 2^n is applied in two halves, so that the ends of the range round once. */
-VEC_FN float vec_exp(float x)
+/* e^x = 2^n e^r with |r| <= ln(2)/2: returns e^r, *ret_t holds n in its low bits (see VEC_MAGIC). The polynomial meets
+ * (e^r - 1 - r) / r^2 at Chebyshev nodes, off by 1e-8. */
+#define VEC_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits */
+VEC_FN float vec_exp_parts(float x, float *ret_t)
 {
-    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number, kept in the low bits */
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    float t = x * 1.44269504f + magic;
-    float n = t - magic;
+    float t = x * 1.44269504f + VEC_MAGIC;
+    float n = t - VEC_MAGIC;
     float r = (x - n * 0.693145752f) - n * 1.42860677e-6f; /* ln 2 in two parts, the first exact when times n */
-    float p = 1.0f / 5040.0f;
-    p = p * r + 1.0f / 720.0f;
-    p = p * r + 1.0f / 120.0f;
-    p = p * r + 1.0f / 24.0f;
-    p = p * r + 1.0f / 6.0f;
+    float p = 0.00139262131f;
+    p = p * r + 0.00836320315f;
+    p = p * r + 0.0416665561f;
+    p = p * r + 0.166665763f;
     p = p * r + 0.5f;
     p = (p * r) * r + r;
-    p = p + 1.0f;
-    int32_t e = (int32_t)(vec_to_bits(t) - vec_to_bits(magic));
+    *ret_t = t;
+    return p + 1.0f;
+}
+
+/* 2^n is applied in two halves, so that the ends of the range round once. */
+VEC_FN float vec_exp(float x)
+{
+    float t, p;
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    p = vec_exp_parts(x, &t);
+    int32_t e = (int32_t)(vec_to_bits(t) - vec_to_bits(VEC_MAGIC));
     int32_t half = e >> 1;
     return p * vec_from_bits((uint32_t)(half + 127) << 23) * vec_from_bits((uint32_t)(e - half + 127) << 23);
+}
+
+/* For x in [-87, 87], where neither e^x nor its inverse is subnormal (slow) or infinite; beyond, the value at that end. */
+VEC_FN float vec_exp_inner(float x)
+{
+    float t, p;
+    x = x > 87.0f ? 87.0f : x;
+    x = x < -87.0f ? -87.0f : x;
+    p = vec_exp_parts(x, &t);
+    return p * vec_from_bits((vec_to_bits(t) << 23) + 0x3f800000u); /* n is all that the shift leaves of t */
 }
 
 /* log x = e ln 2 + log m with m in [sqrt(1/2), sqrt(2)); log m by the odd series in s = (m - 1) / (m + 1). */
@@ -69,10 +87,10 @@ VEC_FN float vec_log(float x)
     return x != x ? x : y;
 }
 
-/* 1 / (1 + e^-x); below -88.7 it is 0 where libm would still give a subnormal. */
+/* 1 / (1 + e^-x); below -87 it stays at 1.6e-38, the value there. */
 VEC_FN float vec_sigmoid(float x)
 {
-    return 1.0f / (1.0f + vec_exp(-x));
+    return 1.0f / (1.0f + vec_exp_inner(-x));
 }
 
 /* Odd polynomial near zero, 1 - 2 / (e^2|x| + 1) elsewhere. */
@@ -86,7 +104,7 @@ VEC_FN float vec_tanh(float x)
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
     float near = (p * z) * a + a;
-    float far = 1.0f - 2.0f / (vec_exp(2.0f * a) + 1.0f);
+    float far = 1.0f - 2.0f / (vec_exp_inner(2.0f * a) + 1.0f);
     float y = __builtin_copysignf(a < 0.625f ? near : far, x);
     return x != x ? x : y;
 }
