@@ -1,0 +1,297 @@
+/* test_report.c - the report in its four formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
+#include "report_test.h"
+
+#include "base/fault.h"
+
+static char *write_report(const struct sample *s, enum report_format format)
+{
+    struct strbuf out;
+    strbuf_init(&out, 64u << 20);
+    OK(report_write(&s->report, format, &out, err));
+    char *text = strdup(out.text);
+    strbuf_free(&out);
+    return text;
+}
+
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
+        n++;
+    return n;
+}
+
+/* Every element is closed in order, attributes are quoted, & starts a known entity: what an XML parser would check. */
+static void check_markup(const char *text, bool html)
+{
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    const char *open[64];
+    size_t lengths[64], depth = 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '&') {
+            bool known = false;
+            for (size_t i = 0; i < 5; i++)
+                known = known || strncmp(at, entities[i], strlen(entities[i])) == 0;
+            assert_true(known);
+        }
+        if (*at != '<')
+            continue;
+        if (at[1] == '!') {
+            at = strchr(at, '>');
+            continue;
+        }
+        bool closing = at[1] == '/';
+        const char *name = at + 1 + closing;
+        size_t n = strcspn(name, " />\n");
+        assert_true(n > 0);
+        bool quoted = false;
+        const char *end = name;
+        for (; *end != '\0' && (quoted || *end != '>'); end++) {
+            if (*end == '"')
+                quoted = !quoted;
+            assert_false(*end == '<');
+        }
+        assert_true(*end == '>' && !quoted);
+        if (closing) {
+            assert_true(depth > 0 && lengths[depth - 1] == n && strncmp(open[depth - 1], name, n) == 0);
+            depth--;
+        } else if (end[-1] != '/' && !(html && (strncmp(name, "meta", 4) == 0 || strncmp(name, "wbr", 3) == 0))) {
+            assert_true(depth < 64);
+            open[depth] = name;
+            lengths[depth++] = n;
+        }
+        at = end;
+    }
+    assert_int_equal(depth, 0);
+}
+
+/* No address but the name of the SVG namespace; nothing that a browser would fetch or run. */
+static void check_self_contained(const char *text)
+{
+    assert_int_equal(count(text, "http"), count(text, "http://www.w3.org/2000/svg"));
+    assert_null(strstr(text, "<script"));
+    assert_null(strstr(text, "<link"));
+    assert_null(strstr(text, "src="));
+    assert_null(strstr(text, "href="));
+    assert_null(strstr(text, "@import"));
+    assert_null(strstr(text, "url("));
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "=\"inf"));
+    assert_null(strstr(text, "-inf"));
+}
+
+static void check_all(struct sample *s)
+{
+    for (int format = REPORT_HTML; format <= REPORT_JSON; format++) {
+        char *text = write_report(s, (enum report_format)format);
+        if (format == REPORT_HTML || format == REPORT_SVG) {
+            check_markup(text, format == REPORT_HTML);
+            check_self_contained(text);
+        } else if (format == REPORT_CSV) {
+            assert_int_equal(count(text, "\r\n"), s->report.n_trials + 1);
+        } else {
+            cJSON *json;
+            OK(json_parse(text, strlen(text), &json, err));
+            assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trials")), s->report.n_trials);
+            cJSON_Delete(json);
+        }
+        free(text);
+    }
+}
+
+static size_t n_front(const struct sample *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->report.n_trials; i++)
+        n += s->on_front[i];
+    return n;
+}
+
+static size_t n_in_state(const struct sample *s, enum trial_state state)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->report.n_trials; i++)
+        n += s->trials[i].state == state;
+    return n;
+}
+
+static void every_trial_is_drawn(void **state)
+{
+    struct sample *s = sample_make(60);
+    (void)state;
+    char *svg = write_report(s, REPORT_SVG);
+    size_t front = n_front(s), done = n_in_state(s, TRIAL_DONE), failed = n_in_state(s, TRIAL_FAILED), stopped = n_in_state(s, TRIAL_STOPPED);
+    assert_true(front >= 3 && failed > 0 && stopped > 0);
+    /* one more of each kind stands in the legend */
+    assert_int_equal(count(svg, "class=\"front\"") - 2, front);
+    assert_int_equal(count(svg, "r=\"3.5\"") - 1, done - front);
+    assert_int_equal(count(svg, "class=\"failed\"") - 1, failed);
+    assert_int_equal(count(svg, "class=\"stopped\"") - 1, stopped);
+    assert_int_equal(count(svg, "<title>"), 60);
+    assert_non_null(strstr(svg, "failed or lost (6)"));
+    free(svg);
+    char *html = write_report(s, REPORT_HTML);
+    assert_int_equal(count(html, "<tr><td>") + count(html, "<tr class=\"special\"><td>"), front);
+    assert_int_equal(count(html, "class=\"chart strip\""), SAMPLE_DIM);
+    assert_non_null(strstr(html, "trawl export breakout --store trawl.db --pick knee -o knee.ini\ntrawl train knee.ini"));
+    assert_non_null(strstr(html, "2026-01-01 00:00 UTC"));
+    assert_non_null(strstr(html, "learning_<wbr>rate"));
+    assert_non_null(strstr(html, "3\xc3\x97 the worker died of signal 9"));
+    free(html);
+    check_all(s);
+    sample_free(s);
+}
+
+static void odd_studies(void **state)
+{
+    static const size_t sizes[] = {0, 1, 2, 5000};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct sample *s = sample_make(sizes[i]);
+        check_all(s);
+        sample_free(s);
+    }
+    struct sample *s = sample_make(12);
+    for (int kind = 0; kind < 8; kind++) {
+        for (size_t i = 0; i < 12; i++) {
+            struct trial *t = &s->trials[i];
+            t->state = kind == 0 ? TRIAL_FAILED : kind == 1 ? TRIAL_QUEUED : kind == 6 ? TRIAL_STOPPED : TRIAL_DONE;
+            t->score = kind < 2 || kind == 6 ? (double)NAN : kind == 2 ? 3.0 : kind == 3 ? (i % 2 ? 1e300 : -1e300) : kind == 4 ? 1e-300 * (double)i : (double)i;
+            t->cost_s = kind < 2 ? (double)NAN : kind == 3 ? (i % 2 ? 1e300 : 1e-12) : kind == 5 ? 2.0 : kind == 7 ? 1e9 * (double)(i + 1) : 1.0 + (double)i;
+            t->reason = kind == 0 ? NULL : t->reason;
+        }
+        s->study.maximize = kind % 2 == 0;
+        sample_judge(s, 12);
+        check_all(s);
+    }
+    /* A space without parameters, a params text that is no JSON, numbers that no done trial should have. */
+    s->space.dim = 0;
+    s->trials[0].params = (char *)"not json";
+    s->trials[1].params = NULL;
+    s->trials[2].score = INFINITY;
+    s->trials[3].cost_s = -1.0;
+    s->trials[4].finished_ms = INT64_MAX;
+    sample_judge(s, 12);
+    check_all(s);
+    sample_free(s);
+}
+
+static void foreign_text_is_escaped(void **state)
+{
+    struct sample *s = sample_make(20);
+    (void)state;
+    s->study.name = (char *)"</title><script>alert('x')</script> & \"q\" \xff\x01 \xc3\xa4";
+    s->study.metric = (char *)"<b>score</b>";
+    s->study.method = (char *)"a<b";
+    s->trials[7].reason = (char *)"<img alt=x> & more";
+    s->report.store_path = "my runs/$HOME.db";
+    s->report.program = "<trawl>";
+    strcpy(s->space.params[0].key, "<i>&key");
+    s->trials[0].params = (char *)"{\"<i>&key\":\"<u>value</u>\",\"train.optimizer\":\"a,\\\"b\\\"\\n\"}";
+    memset(s->on_front, 0, 20);
+    s->on_front[0] = true;
+    check_all(s);
+    char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG), *csv = write_report(s, REPORT_CSV);
+    assert_null(strstr(html, "<img"));
+    assert_null(strstr(html, "<u>"));
+    assert_non_null(strstr(html, "&lt;u&gt;value&lt;/u&gt;"));
+    assert_non_null(strstr(html, "--store &#39;my runs/$HOME.db&#39; --pick"));
+    assert_non_null(strstr(html, "&#39;&lt;/title&gt;&lt;script&gt;alert(&#39;\\&#39;&#39;x"));
+    assert_non_null(strstr(svg, "\xef\xbf\xbd\xef\xbf\xbd \xc3\xa4"));
+    assert_non_null(strstr(csv, ",\"a,\"\"b\"\"\n\"\r\n"));
+    assert_non_null(strstr(csv, ",<u>value</u>,"));
+    free(html);
+    free(svg);
+    free(csv);
+    sample_free(s);
+}
+
+static void csv_has_every_column(void **state)
+{
+    struct sample *s = sample_make(9);
+    (void)state;
+    s->trials[3].score = 0.1;
+    s->trials[3].params = (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
+    sample_judge(s, 9);
+    char *csv = write_report(s, REPORT_CSV);
+    const char *head = "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,started_ms,"
+                       "finished_ms,train.learning_rate,train.total_steps,train.gamma,policy.hidden,train.optimizer\r\n";
+    assert_int_equal(strncmp(csv, head, strlen(head)), 0);
+    assert_non_null(strstr(csv, "\r\n3,done,0.1,"));
+    assert_non_null(strstr(csv, ",0.1,,0.99,64,muon\r\n")); /* a missing value and an unknown number are empty */
+    assert_non_null(strstr(csv, "\r\n7,failed,,,"));
+    free(csv);
+    sample_free(s);
+}
+
+static void json_is_what_show_promises(void **state)
+{
+    static const char *const keys[] = {"number", "state", "params", "score", "perf", "cost_s", "env_steps", "seed", "origin", "reason",
+                                       "on_front", "created_ms", "started_ms", "finished_ms"};
+    struct sample *s = sample_make(30);
+    cJSON *json;
+    double value;
+    int64_t number;
+    bool flag;
+    (void)state;
+    s->trials[2].perf = INFINITY;
+    s->trials[5].finished_ms = 0;
+    OK(report_to_json(&s->report, &json, err));
+    const cJSON *study = cJSON_GetObjectItem(json, "study"), *trials = cJSON_GetObjectItem(json, "trials");
+    assert_true(json->child == study);
+    assert_string_equal(json_get_str(study, "name"), "breakout");
+    assert_string_equal(json_get_str(study, "direction"), "maximize");
+    assert_true(json_get_f64(study, "hypervolume", &value) && value == pareto_hypervolume(&s->history, &s->report.ref));
+    assert_true(json_get_i64(study, "knee", &number) && number == (int64_t)pareto_knee(&s->history));
+    for (int i = 0; i < 30; i++) {
+        const cJSON *trial = cJSON_GetArrayItem(trials, i);
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
+            assert_true(cJSON_HasObjectItem(trial, keys[k]));
+        assert_true(json_get_i64(trial, "number", &number) && number == i);
+        assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->on_front[i]);
+        assert_string_equal(json_get_str(trial, "state"), trial_state_name(s->trials[i].state));
+        assert_true(json_get_f64(cJSON_GetObjectItem(trial, "params"), "train.learning_rate", &value) && value == s->x[i][0]);
+        if (s->trials[i].state == TRIAL_DONE)
+            assert_true(json_get_f64(trial, "score", &value) && value == s->trials[i].score);
+    }
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 7), "score")));
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 5), "finished_ms")));
+    assert_true(json_get_f64(cJSON_GetArrayItem(trials, 2), "perf", &value) && isinf(value));
+    cJSON_Delete(json);
+    sample_free(s);
+}
+
+static void out_of_memory_is_a_status(void **state)
+{
+    struct sample *s = sample_make(12);
+    (void)state;
+    for (int format = REPORT_HTML; format <= REPORT_JSON; format++) {
+        bool fired = true;
+        for (int nth = 1; fired; nth += format == REPORT_HTML || format == REPORT_SVG ? 1 : 3) {
+            struct strbuf out;
+            strbuf_init(&out, 1 << 24);
+            fault_arm(FAULT_MALLOC, nth);
+            enum status rc = report_write(&s->report, (enum report_format)format, &out, NULL);
+            fired = fault_disarm(FAULT_MALLOC);
+            assert_true(rc == ST_OK || rc == ST_NOMEM);
+            assert_true(fired || rc == ST_OK);
+            strbuf_free(&out);
+        }
+    }
+    struct strbuf small;
+    struct error err = {ST_OK, ""};
+    strbuf_init(&small, 1000);
+    assert_int_equal(report_write(&s->report, REPORT_HTML, &small, &err), ST_LIMIT);
+    assert_non_null(strstr(err.text, "the report"));
+    strbuf_free(&small);
+    sample_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_trial_is_drawn), cmocka_unit_test(odd_studies), cmocka_unit_test(foreign_text_is_escaped),
+        cmocka_unit_test(csv_has_every_column), cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
+    };
+    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/* report.c - the report's four formats behind one call. */
+#include "web/report_priv.h"
+
+static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out, struct error *err)
+{
+    struct report_view view;
+
+    TRY(report_view_create(&view, report, err));
+    if (format == REPORT_SVG)
+        draw_front(out, &view, FRONT_ALONE);
+    else
+        report_write_html(out, &view);
+    report_view_free(&view);
+    return ST_OK;
+}
+
+enum status report_write(const struct report *report, enum report_format format, struct strbuf *out, struct error *err)
+{
+    switch (format) {
+    case REPORT_HTML:
+    case REPORT_SVG:
+        TRY(write_charts(report, format, out, err));
+        break;
+    case REPORT_CSV:
+        TRY(report_write_csv(out, report, err));
+        break;
+    case REPORT_JSON:
+        TRY(report_write_json(out, report, err));
+        break;
+    default:
+        return FAIL(err, ST_INTERNAL, "unknown report format %d", (int)format);
+    }
+    return strbuf_status(out, "the report", err);
+}

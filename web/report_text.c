@@ -1,0 +1,131 @@
+/* report_text.c - numbers, times and foreign text for people; nothing here asks the locale. */
+#include "web/report_priv.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Length of the valid UTF-8 sequence at text (a character that XML allows), or 0. */
+static size_t utf8_length(const unsigned char *text)
+{
+    size_t n = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+
+    if (n == 1)
+        return (text[0] >= 0x20 && text[0] != 0x7f) || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    if (n == 3 && ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
+                   (text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe)))
+        return 0; /* overlong, surrogate, U+FFFE and U+FFFF */
+    if (n == 4 && ((text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90)))
+        return 0;
+    return n;
+}
+
+void text_escape(struct strbuf *out, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)(text != NULL ? text : "");
+
+    while (*at != '\0') {
+        size_t n = utf8_length(at);
+        const char *entity = *at == '&' ? "&amp;" : *at == '<' ? "&lt;" : *at == '>' ? "&gt;" : *at == '"' ? "&quot;" : *at == '\'' ? "&#39;" : NULL;
+        if (entity != NULL)
+            strbuf_add(out, entity);
+        else if (n == 0)
+            strbuf_add(out, "\xef\xbf\xbd"); /* the replacement character */
+        else
+            strbuf_add_n(out, (const char *)at, n);
+        at += n > 0 ? n : 1;
+    }
+}
+
+const char *text_fixed(double value, int decimals, char buf[REPORT_TEXT_MAX])
+{
+    static const double powers[] = {1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+
+    if (!(fabs(value) * powers[decimals] < 9e15)) {
+        num_format_f64(value, buf);
+        return buf;
+    }
+    long long scaled = llround(fabs(value) * powers[decimals]), unit = (long long)powers[decimals];
+    const char *sign = value < 0.0 && scaled != 0 ? "-" : "";
+    if (decimals == 0)
+        snprintf(buf, REPORT_TEXT_MAX, "%s%lld", sign, scaled);
+    else
+        snprintf(buf, REPORT_TEXT_MAX, "%s%lld.%0*lld", sign, scaled / unit, decimals, scaled % unit);
+    return buf;
+}
+
+const char *text_number(double value, char buf[REPORT_TEXT_MAX])
+{
+    if (isnan(value))
+        return strcpy(buf, "\xe2\x80\x93"); /* an en dash */
+    if (fabs(value) >= 1e-3 && fabs(value) < 1e5) {
+        int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : fabs(value) >= 1.0 ? 3 : fabs(value) >= 0.1 ? 4 : fabs(value) >= 0.01 ? 5 : 6;
+        text_fixed(value, decimals, buf);
+        if (strchr(buf, '.') != NULL) {
+            size_t n = strlen(buf);
+            while (buf[n - 1] == '0')
+                buf[--n] = '\0';
+            if (buf[n - 1] == '.')
+                buf[n - 1] = '\0';
+        }
+        return buf;
+    }
+    num_format_short(value, buf);
+    return buf;
+}
+
+const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX])
+{
+    char part[REPORT_TEXT_MAX];
+
+    if (!isfinite(seconds) || fabs(seconds) < 59.95 || fabs(seconds) > 1e15) {
+        double rounded = fabs(seconds) >= 10.0 && fabs(seconds) < 60.0 ? round(seconds * 10.0) / 10.0 : seconds;
+        text_number(rounded, part);
+        snprintf(buf, REPORT_TEXT_MAX, isnan(seconds) ? "%.40s" : "%.40s s", part);
+        return buf;
+    }
+    long long s = llround(fabs(seconds));
+    if (s < 3600)
+        snprintf(buf, REPORT_TEXT_MAX, s % 60 != 0 ? "%lld min %lld s" : "%lld min", s / 60, s % 60);
+    else if (s < 48 * 3600)
+        snprintf(buf, REPORT_TEXT_MAX, s % 3600 / 60 != 0 ? "%lld h %lld min" : "%lld h", s / 3600, s % 3600 / 60);
+    else
+        snprintf(buf, REPORT_TEXT_MAX, "%lld d %lld h", s / 86400, s % 86400 / 3600);
+    return buf;
+}
+
+const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX])
+{
+    time_t seconds = (time_t)(utc_ms / 1000);
+    struct tm tm;
+
+    if (utc_ms <= 0 || gmtime_r(&seconds, &tm) == NULL)
+        return strcpy(buf, "\xe2\x80\x93");
+    snprintf(buf, REPORT_TEXT_MAX, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
+             tm.tm_min);
+    return buf;
+}
+
+void text_shell(struct strbuf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        strbuf_add(out, word);
+        return;
+    }
+    strbuf_add(out, "'");
+    for (const char *c = word; *c != '\0'; c++) {
+        if (*c == '\'')
+            strbuf_add(out, "'\\''");
+        else
+            strbuf_add_n(out, c, 1);
+    }
+    strbuf_add(out, "'");
+}

@@ -1,0 +1,185 @@
+/* report_view.c - what the report shows, computed once: counts, front by cost, ranges, hypervolume curve. */
+#include "web/report_priv.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define HV_POINTS_MAX 240 /* the curve is sampled beyond: each point costs a front of the trials so far */
+
+static bool is_plotted(const struct trial *trial)
+{
+    return trial->state == TRIAL_DONE && isfinite(trial->score) && isfinite(trial->cost_s) && trial->cost_s > 0.0;
+}
+
+static int compare_f64(const void *va, const void *vb)
+{
+    double a = *(const double *)va, b = *(const double *)vb;
+    return (a > b) - (a < b);
+}
+
+/* One hopeless score must not flatten all others: the range's bad end is at most three times as far from the best as
+ * nine of ten trials are. */
+static enum status score_range(struct report_view *view, struct error *err)
+{
+    const struct report *report = view->report;
+    double *scores = mem_array(view->n_plotted, sizeof *scores);
+    size_t n = 0;
+
+    if (scores == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    for (size_t i = 0; i < report->n_trials; i++)
+        if (view->plotted[i])
+            scores[n++] = report->trials[i].score;
+    qsort(scores, n, sizeof *scores, compare_f64);
+    view->score_lo = n > 0 ? scores[0] : 0.0;
+    view->score_hi = n > 0 ? scores[n - 1] : 1.0;
+    if (n >= 10) {
+        double lo = scores[n / 10], hi = scores[n - 1 - n / 10];
+        if (report->study->maximize && view->score_hi > lo)
+            view->score_lo = fmax(view->score_lo, view->score_hi - 3.0 * (view->score_hi - lo));
+        else if (!report->study->maximize && hi > view->score_lo)
+            view->score_hi = fmin(view->score_hi, view->score_lo + 3.0 * (hi - view->score_lo));
+    }
+    for (size_t i = 0; i < n; i++)
+        view->n_beyond += scores[i] < view->score_lo || scores[i] > view->score_hi;
+    mem_free(scores);
+    return ST_OK;
+}
+
+static void cost_range(struct report_view *view)
+{
+    double lo = INFINITY, hi = 0.0;
+
+    for (size_t i = 0; i < view->report->n_trials; i++) {
+        const struct trial *trial = &view->report->trials[i];
+        bool ended = trial->state >= TRIAL_DONE;
+        if (!ended || !isfinite(trial->cost_s) || !(trial->cost_s > 0.0))
+            continue;
+        view->total_cost_s += trial->cost_s;
+        if (view->plotted[i] || view->n_plotted == 0) {
+            lo = fmin(lo, trial->cost_s);
+            hi = fmax(hi, trial->cost_s);
+        }
+    }
+    view->cost_lo = hi > 0.0 ? lo : 1.0;
+    view->cost_hi = hi > 0.0 ? hi : 10.0;
+}
+
+struct by_cost {
+    double cost;
+    size_t index;
+};
+
+static int compare_cost(const void *va, const void *vb)
+{
+    const struct by_cost *a = va, *b = vb;
+    return a->cost != b->cost ? (a->cost > b->cost) - (a->cost < b->cost) : (a->index > b->index) - (a->index < b->index);
+}
+
+static enum status sort_front(struct report_view *view, struct error *err)
+{
+    const struct report *report = view->report;
+    size_t n = 0;
+    struct by_cost *order = mem_array(report->n_trials, sizeof *order);
+
+    view->front = mem_array(report->n_trials, sizeof *view->front);
+    if (order == NULL || view->front == NULL) {
+        mem_free(order);
+        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    }
+    for (size_t i = 0; i < report->n_trials; i++)
+        if (report->on_front[i] && view->plotted[i])
+            order[n++] = (struct by_cost){report->trials[i].cost_s, i};
+    qsort(order, n, sizeof *order, compare_cost);
+    for (size_t i = 0; i < n; i++)
+        view->front[i] = order[i].index;
+    view->n_front = n;
+    mem_free(order);
+    view->best = report->n_trials;
+    for (size_t i = 0; i < n; i++) {
+        double sign = report->study->maximize ? 1.0 : -1.0;
+        if (i == 0 || sign * report->trials[view->front[i]].score > sign * report->trials[view->best].score)
+            view->best = view->front[i];
+    }
+    view->knee = n > 0 ? pareto_knee(report->history) : report->n_trials;
+    if (view->knee > report->n_trials)
+        view->knee = report->n_trials;
+    return ST_OK;
+}
+
+/* Are all numbers such that a volume of NaN can only mean that memory ran out? */
+static bool has_volume(const struct report *report)
+{
+    if (!isfinite(report->ref.cost) || !isfinite(report->ref.score))
+        return false;
+    for (size_t i = 0; i < report->n_trials; i++)
+        if (report->history->trials[i].state == GP_TRIAL_DONE && !(report->history->trials[i].cost > 0.0))
+            return false;
+    return true;
+}
+
+static enum status hypervolume_curve(struct report_view *view, struct error *err)
+{
+    size_t n_trials = view->report->n_trials;
+    size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
+    bool nan_is_nomem = has_volume(view->report);
+
+    view->hv = mem_array(n, sizeof *view->hv);
+    view->hv_trials = mem_array(n, sizeof *view->hv_trials);
+    if (view->hv == NULL || view->hv_trials == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", n_trials);
+    for (size_t i = 0; i < n; i++) {
+        struct gp_history so_far = {.n = (i + 1) * n_trials / n, .trials = view->report->history->trials};
+        double volume = pareto_hypervolume(&so_far, &view->report->ref);
+        if (isnan(volume) && nan_is_nomem)
+            return FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", so_far.n);
+        view->hv_trials[i] = so_far.n;
+        view->hv[i] = isfinite(volume) ? volume : 0.0;
+    }
+    view->n_hv = n;
+    return ST_OK;
+}
+
+enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err)
+{
+    struct report_view view = {.report = report};
+    enum status rc = ST_OK;
+
+    *ret_view = (struct report_view){0};
+    view.plotted = mem_array(report->n_trials, sizeof *view.plotted);
+    if (view.plotted == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    for (size_t i = 0; i < report->n_trials; i++) {
+        const struct trial *trial = &report->trials[i];
+        view.n_state[trial->state]++;
+        view.plotted[i] = is_plotted(trial);
+        view.n_plotted += view.plotted[i];
+        if (trial->created_ms > 0 && (view.first_ms == 0 || trial->created_ms < view.first_ms))
+            view.first_ms = trial->created_ms;
+        if (trial->finished_ms > view.last_ms)
+            view.last_ms = trial->finished_ms;
+    }
+    cost_range(&view);
+    rc = score_range(&view, err);
+    if (rc == ST_OK)
+        rc = sort_front(&view, err);
+    if (rc == ST_OK)
+        rc = hypervolume_curve(&view, err);
+    if (rc != ST_OK) {
+        report_view_free(&view);
+        return rc;
+    }
+    *ret_view = view;
+    return ST_OK;
+}
+
+void report_view_free(struct report_view *view)
+{
+    mem_free(view->plotted);
+    mem_free(view->front);
+    mem_free(view->hv);
+    mem_free(view->hv_trials);
+    *view = (struct report_view){0};
+}
