@@ -40,7 +40,8 @@ enum status config_add_aliases(struct config *config, const struct config_alias 
 
 /* Before config_resolve: entries of a canonical key whose text is `from` (in any case) get the text `to`: foreign words
  * for our values ("float32" for "f32"). */
-enum status config_respell(struct config *config, const char *key, const char *from, const char *to, struct error *err) MUST_USE;
+enum status config_respell(struct config *config, const char *key, const char *from, const char *to,
+                           struct error *err) MUST_USE;
 
 /* Collects. origin is shown in messages: "breakout's default", "command line". */
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 
+#define SWEEP_PREFIX "sweep."
 #define CONFIG_ENTRIES_MAX 4096 /* of a real config: about 100 */
 
 struct config_entry {
@@ -38,6 +39,10 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
 
 /* Lower case, '-' to '_'; false when it does not fit. */
 bool config_spell_key(const char *key, char *ret_key);
+
+/* One step along the aliases; a key without an alias is its own. False: ignored. */
+bool config_follow_alias(const struct config *config, const char *key, char *ret_key);
+void config_clear_warnings(struct config *config);
 
 /* Follows aliases, also within "sweep.SECTION.KEY" and "sweep.SECTION.KEY.FIELD"; false: the key is to be ignored. */
 bool config_canonical(const struct config *config, const char *key, char *ret_key);

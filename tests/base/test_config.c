@@ -1,0 +1,530 @@
+/* test_config.c - what loads: the ini dialect, layers, aliases, sweep sections, and writing what loads again. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <wordexp.h>
+
+#include "config_test.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+/* As users of the family have it. */
+static const char family_ini[] = "\xef\xbb\xbf; Breakout\r\n"
+                                 "[base]\r\n"
+                                 "package = ocean\r\n"
+                                 "env_name = \"breakout\"\r\n"
+                                 "\r\n"
+                                 "[vec]\n"
+                                 "backend = Native # how envs are stepped\n"
+                                 "total-agents = 8192\n"
+                                 "[env]\n"
+                                 "  frameskip = 3\n"
+                                 "[policy]\n"
+                                 "note = 'semi; hash # and ''quote'''   ; a comment\n"
+                                 "[rnn]\n"
+                                 "hidden_size=64\n"
+                                 "[train]\n"
+                                 "Total_Timesteps = 90_000_000\n"
+                                 "bptt_horizon: 3.2e1\n"
+                                 "learning_rate = 0.0445;no comment without a blank would be a number\n"
+                                 "anneal_lr = False\n"
+                                 "optimizer = ADAM\n"
+                                 "\n"
+                                 "[sweep]\n"
+                                 "trials = 24\n"
+                                 "[sweep.train.learning_rate]\n"
+                                 "distribution = log_normal\n"
+                                 "min = 0.00001\n"
+                                 "max = 0.1\n"
+                                 "mean = 0.01\n"
+                                 "scale = auto\n"
+                                 "[sweep.vec.total_agents]\n"
+                                 "distribution = uniform_pow2\n"
+                                 "[sweep.vec.backend]\n"
+                                 "distribution = categorical\n"
+                                 "[sweep.train.optimizer]\n"
+                                 "values = adam, muon\n"
+                                 "[sweep.train.gamma]\n";
+
+/* The text above without the line that is wrong on purpose. */
+static struct config *family_config(void)
+{
+    char text[sizeof family_ini];
+    char *wrong;
+
+    memcpy(text, family_ini, sizeof text);
+    wrong = strstr(text, ";no comment");
+    memset(wrong, ' ', strcspn(wrong, "\n"));
+    return good_config(text, NULL);
+}
+
+static void the_family_dialect_loads(void **state)
+{
+    struct config *config = family_config();
+    struct train train;
+    struct policy policy;
+    struct env_common env;
+    struct env_game game;
+    struct sweep sweep;
+
+    (void)state;
+    assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_OK);
+    assert_int_equal(config_fill(config, &policy_table, &policy, NULL), ST_OK);
+    assert_int_equal(config_fill(config, &env_table, &env, NULL), ST_OK);
+    assert_int_equal(config_fill(config, &game_table, &game, NULL), ST_OK);
+    assert_int_equal(config_fill(config, &sweep_table, &sweep, NULL), ST_OK);
+    assert_string_equal(env.name, "breakout");
+    assert_string_equal(policy.note, "semi; hash # and 'quote'");
+    assert_int_equal(policy.hidden_size, 64);
+    assert_int_equal(game.frameskip, 3);
+    assert_int_equal(train.total_agents, 8192);
+    assert_int_equal(train.total_timesteps, 90000000);
+    assert_int_equal(train.horizon, 32);
+    assert_true(train.learning_rate == 0.0445);
+    assert_false(train.anneal_lr);
+    assert_int_equal(train.optimizer, 0);
+    assert_true(train.gamma == 0.99); /* nobody's: the default */
+    assert_int_equal(train.seed, 1);
+    assert_int_equal(sweep.trials, 24);
+    config_destroy(config);
+}
+
+static void a_semicolon_without_a_blank_is_no_comment(void **state)
+{
+    struct config *config = NULL;
+    struct error err = {0};
+
+    (void)state;
+    assert_int_equal(try_config(&config, family_ini, NULL, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "x.ini:18: train.learning_rate is \"0.0445;no comment"));
+    config_destroy(config);
+}
+
+static void aliases_and_ignored_keys_are_told(void **state)
+{
+    struct config *config = family_config();
+    char all[4096] = "";
+
+    (void)state;
+    for (size_t i = 0; i < config_n_warnings(config); i++) {
+        strcat(all, config_warning(config, i));
+        strcat(all, "\n");
+    }
+    assert_non_null(strstr(all, "x.ini:3: base.package has no effect here and is ignored\n"));
+    assert_non_null(strstr(all, "x.ini:8: vec.total_agents is read as train.total_agents\n"));
+    assert_non_null(strstr(all, "x.ini:17: train.bptt_horizon is read as train.horizon\n"));
+    assert_non_null(strstr(all, "x.ini:32: [sweep.vec.backend] has no effect here and is ignored\n"));
+    assert_string_equal(config_peek(config, "vec.total_agents"), "8192");
+    assert_string_equal(config_peek(config, "train.total-agents"), "8192");
+    assert_string_equal(config_origin(config, "train.total_agents"), "x.ini:8");
+    config_destroy(config);
+}
+
+static void sweep_sections_become_parameters(void **state)
+{
+    struct config *config = family_config();
+    const struct config_sweep_param *p;
+
+    (void)state;
+    assert_int_equal(config_n_sweep_params(config), 4);
+    p = config_sweep_param(config, 0);
+    assert_string_equal(p->key, "train.learning_rate");
+    assert_ptr_equal(p->opt, config_find_opt(config, "train.learning_rate"));
+    assert_string_equal(p->distribution, "log_normal");
+    assert_string_equal(p->min, "0.00001");
+    assert_string_equal(p->max, "0.1");
+    assert_string_equal(p->mean, "0.01");
+    assert_string_equal(p->scale, "auto");
+    assert_null(p->values);
+    assert_string_equal(p->origin, "x.ini:24");
+    p = config_sweep_param(config, 1);
+    assert_string_equal(p->key, "train.total_agents"); /* through the alias */
+    assert_string_equal(p->distribution, "uniform_pow2");
+    assert_null(p->min);
+    p = config_sweep_param(config, 2);
+    assert_string_equal(p->key, "train.optimizer");
+    assert_string_equal(p->values, "adam, muon");
+    p = config_sweep_param(config, 3);
+    assert_string_equal(p->key, "train.gamma"); /* an empty section sweeps the option's own range */
+    assert_null(p->distribution);
+    config_destroy(config);
+}
+
+static void the_command_line_changes_a_sweep_section(void **state)
+{
+    const char *const args[] = {"--sweep.train.gamma.min", "0.9", "--sweep.train.horizon.max=128", "--train.gamma=0.5",
+                                NULL};
+    struct config *config = good_config("[sweep.train.gamma]\nmin = 0.8\nmax = 0.95\n", args);
+    const struct config_sweep_param *p;
+
+    (void)state;
+    assert_int_equal(config_n_sweep_params(config), 2);
+    p = config_sweep_param(config, 0);
+    assert_string_equal(p->min, "0.9");
+    assert_string_equal(p->max, "0.95");
+    p = config_sweep_param(config, 1);
+    assert_string_equal(p->key, "train.horizon");
+    assert_string_equal(p->origin, "command line");
+    assert_string_equal(config_peek(config, "train.gamma"), "0.5"); /* fixes the base value */
+    config_destroy(config);
+}
+
+/* default < env < file < command line, in whatever order they are given. */
+static void layers_override_and_keep_their_origin(void **state)
+{
+    static const struct {
+        enum config_layer layer;
+        const char *value, *origin;
+    } sets[] = {{CONFIG_FILE, "0.3", "x.ini:1"}, {CONFIG_COMMAND, "0.4", "command line"}, {CONFIG_ENV, "0.2", "env"}};
+    static const char *const want[] = {"0.4", "0.3", "0.2", "0.015"};
+    static const char *const origins[] = {"command line", "x.ini:1", "env", "default"};
+
+    (void)state;
+    for (enum config_layer top = CONFIG_COMMAND;; top--) {
+        struct config *config = NULL;
+        struct train train;
+        double value;
+        assert_int_equal(new_config(&config, NULL), ST_OK);
+        for (size_t i = 0; i < 3; i++)
+            if (sets[i].layer <= top)
+                assert_int_equal(
+                    config_set(config, sets[i].layer, "train.learning-rate", sets[i].value, sets[i].origin, NULL),
+                    ST_OK);
+        assert_string_equal(config_peek(config, "train.learning_rate"), want[CONFIG_COMMAND - top]);
+        assert_string_equal(config_origin(config, "train.learning_rate"), origins[CONFIG_COMMAND - top]);
+        assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_INTERNAL); /* not resolved yet */
+        assert_int_equal(config_resolve(config, NULL), ST_OK);
+        assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_OK);
+        value = strtod(want[CONFIG_COMMAND - top], NULL);
+        assert_true(train.learning_rate == value);
+        config_destroy(config);
+        if (top == CONFIG_DEFAULT)
+            break;
+    }
+}
+
+static void peek_knows_tables_and_nothing_else(void **state)
+{
+    struct config *config = good_config(NULL, NULL);
+
+    (void)state;
+    assert_string_equal(config_peek(config, "env.name"), "cartpole");
+    assert_null(config_peek(config, "env.nme"));
+    assert_string_equal(config_origin(config, "env.nme"), "");
+    assert_null(config_find_opt(config, "env"));
+    config_destroy(config);
+}
+
+static void arguments_are_taken_out_in_order(void **state)
+{
+    char *argv[] = {"train",
+                    "breakout",
+                    "--json",
+                    "--train.learning-rate",
+                    "0.5",
+                    "-o",
+                    "a.b",
+                    "--train.gamma=0.25",
+                    "--budget=2.5h",
+                    "--policy.note",
+                    "a=b --c",
+                    "--train.seed",
+                    "-0",
+                    "--",
+                    "--train.seed",
+                    "7",
+                    NULL};
+    char *want[] = {"train", "breakout", "--json", "-o", "a.b", "--budget=2.5h", "--", "--train.seed", "7"};
+    int argc = sizeof argv / sizeof argv[0] - 1;
+    struct config *config = NULL;
+
+    (void)state;
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_take_args(config, &argc, argv, NULL), ST_OK);
+    assert_int_equal(argc, sizeof want / sizeof want[0]);
+    for (int i = 0; i < argc; i++)
+        assert_string_equal(argv[i], want[i]);
+    assert_null(argv[argc]);
+    assert_string_equal(config_peek(config, "train.learning_rate"), "0.5");
+    assert_string_equal(config_peek(config, "train.gamma"), "0.25");
+    assert_string_equal(config_peek(config, "policy.note"), "a=b --c");
+    assert_string_equal(config_peek(config, "train.seed"), "-0");
+    assert_int_equal(config_resolve(config, NULL), ST_OK);
+    config_destroy(config);
+}
+
+static void two_names_may_say_the_same(void **state)
+{
+    struct config *config = good_config("[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 8\n", NULL);
+
+    (void)state;
+    assert_string_equal(config_peek(config, "train.total_agents"), "8");
+    config_destroy(config);
+}
+
+static void foreign_words_are_respelt(void **state)
+{
+    struct config *config = NULL;
+    struct train train;
+
+    (void)state;
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_text(config, "x.ini", "[train]\noptimizer = Kingma\n[policy]\nnote = Kingma\n", NULL),
+                     ST_OK);
+    assert_int_equal(config_respell(config, "train.optimizer", "kingma", "adam", NULL), ST_OK);
+    assert_int_equal(config_resolve(config, NULL), ST_OK);
+    assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_OK);
+    assert_int_equal(train.optimizer, 0);
+    assert_string_equal(config_origin(config, "train.optimizer"), "x.ini:2");
+    assert_string_equal(config_peek(config, "policy.note"), "Kingma"); /* another key */
+    config_destroy(config);
+}
+
+static void the_last_of_equal_arguments_wins(void **state)
+{
+    const char *const args[] = {"--train.gamma=0.1", "--train.gamma", "0.2", NULL};
+    struct config *config = good_config(NULL, args);
+
+    (void)state;
+    assert_string_equal(config_peek(config, "train.gamma"), "0.2");
+    config_destroy(config);
+}
+
+static void assert_same_settings(const struct config *a, const struct config *b)
+{
+    cJSON *ja = config_to_json(a), *jb = config_to_json(b);
+    char *ta, *tb;
+
+    assert_non_null(ja);
+    assert_non_null(jb);
+    cJSON_DeleteItemFromObject(ja, "sweep"); /* is not written on purpose */
+    cJSON_DeleteItemFromObject(jb, "sweep");
+    ta = json_print(ja, false);
+    tb = json_print(jb, false);
+    assert_string_equal(ta, tb);
+    mem_free(ta);
+    mem_free(tb);
+    cJSON_Delete(ja);
+    cJSON_Delete(jb);
+}
+
+static struct config *odd_config(void)
+{
+    const char *const args[] = {"--train.seed=4611686018427387903", "--train.learning_rate=0.1234567890123456789",
+                                "--policy.note=it's \"odd\"; #1 ; x", NULL};
+    return good_config("[train]\ngamma = 1\nhorizon = 64\n[env]\nframeskip = 4\n", args);
+}
+
+/* Both configs carry the same env default, as the one who loads a written file has it too. */
+static void set_env_default(struct config *config)
+{
+    assert_int_equal(config_set(config, CONFIG_ENV, "train.horizon", "16", "breakout's default", NULL), ST_OK);
+    assert_int_equal(config_resolve(config, NULL), ST_OK);
+}
+
+static void a_written_ini_loads_equal(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < 4; mode++) {
+        struct config *config = odd_config(), *again = NULL;
+        struct strbuf out, second;
+        strbuf_init(&out, 1 << 20);
+        strbuf_init(&second, 1 << 20);
+        set_env_default(config);
+        assert_int_equal(config_write_ini(config, mode & 1, mode & 2, &out, NULL), ST_OK);
+        assert_int_equal(new_config(&again, NULL), ST_OK);
+        assert_int_equal(config_load_text(again, "out.ini", out.text, NULL), ST_OK);
+        set_env_default(again);
+        assert_same_settings(config, again);
+        assert_int_equal(config_write_ini(again, mode & 1, mode & 2, &second, NULL), ST_OK);
+        assert_string_equal(out.text, second.text);
+        assert_null(strstr(out.text, "[sweep"));
+        assert_true((strstr(out.text, "hidden_size") == NULL) == (mode & 1)); /* has its default */
+        assert_true((strstr(out.text, "; Step size. (1/update)") != NULL) == (mode & 2) / 2);
+        strbuf_free(&out);
+        strbuf_free(&second);
+        config_destroy(config);
+        config_destroy(again);
+    }
+}
+
+static void written_arguments_load_equal(void **state)
+{
+    (void)state;
+    for (int changed = 0; changed < 2; changed++) {
+        struct config *config = odd_config(), *again = NULL;
+        struct strbuf out;
+        wordexp_t words;
+        int argc;
+        strbuf_init(&out, 1 << 20);
+        set_env_default(config);
+        assert_int_equal(config_write_args(config, changed, &out, NULL), ST_OK);
+        assert_int_equal(wordexp(out.text, &words, WRDE_NOCMD), 0); /* as a shell splits it */
+        argc = (int)words.we_wordc;
+        assert_int_equal(new_config(&again, NULL), ST_OK);
+        assert_int_equal(config_take_args(again, &argc, words.we_wordv, NULL), ST_OK);
+        assert_int_equal(argc, 0);
+        set_env_default(again);
+        assert_same_settings(config, again);
+        wordfree(&words);
+        strbuf_free(&out);
+        config_destroy(config);
+        config_destroy(again);
+    }
+}
+
+static void json_has_values_of_their_types(void **state)
+{
+    struct config *config = odd_config();
+    cJSON *json = config_to_json(config), *train = cJSON_GetObjectItem(json, "train");
+    double rate = 0.0;
+    int64_t seed = 0;
+    bool anneal = false;
+
+    (void)state;
+    assert_true(json_get_f64(train, "learning_rate", &rate) && rate == 0.1234567890123456789);
+    assert_true(json_get_i64(train, "seed", &seed) && seed == INT64_C(4611686018427387903));
+    assert_true(json_get_bool(train, "anneal_lr", &anneal) && anneal);
+    assert_string_equal(json_get_str(train, "optimizer"), "muon");
+    assert_string_equal(json_get_str(cJSON_GetObjectItem(json, "env"), "name"), "cartpole");
+    assert_non_null(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "env"), "frameskip"));
+    cJSON_Delete(json);
+    config_destroy(config);
+}
+
+static void values_turn_into_numbers_and_back(void **state)
+{
+    struct config *config = good_config(NULL, NULL);
+    static const struct {
+        const char *key, *text, *back;
+        double number;
+    } cases[] = {
+        {"train.optimizer", "Muon", "muon", 1},
+        {"train.anneal_lr", "yes", "true", 1},
+        {"train.anneal_lr", "OFF", "false", 0},
+        {"train.total_timesteps", "20M", "20000000", 2e7},
+        {"train.learning_rate", "3.1e-3", "0.0031", 0.0031},
+    };
+    double number;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct opt_def *opt = config_find_opt(config, cases[i].key);
+        char text[64];
+        assert_int_equal(config_parse_value(opt, cases[i].text, &number, NULL), ST_OK);
+        assert_true(number == cases[i].number);
+        config_format_value(opt, number, text, sizeof text);
+        assert_string_equal(text, cases[i].back);
+    }
+    assert_int_equal(config_parse_value(config_find_opt(config, "env.name"), "1", &number, NULL), ST_CONFIG);
+    config_destroy(config);
+}
+
+static void help_and_reference_name_every_option(void **state)
+{
+    struct config *config = good_config(NULL, NULL);
+    struct strbuf out;
+
+    (void)state;
+    strbuf_init(&out, 1 << 20);
+    assert_int_equal(config_write_help(config, "train", &out, NULL), ST_OK);
+    assert_non_null(strstr(out.text, "--train.learning-rate"));
+    assert_non_null(strstr(out.text, "Step size."));
+    assert_non_null(strstr(out.text, "0 to 1"));
+    assert_null(strstr(out.text, "--policy"));
+    strbuf_clear(&out);
+    assert_int_equal(config_write_help(config, NULL, &out, NULL), ST_OK);
+    assert_non_null(strstr(out.text, "--env.frameskip"));
+    strbuf_clear(&out);
+    assert_int_equal(config_write_reference(config, &out, NULL), ST_OK);
+    for (size_t i = 0; i < train_table.n_defs; i++) {
+        char key[CONFIG_KEY_MAX];
+        snprintf(key, sizeof key, "| `train.%s` |", train_defs[i].key);
+        assert_non_null(strstr(out.text, key));
+    }
+    assert_non_null(strstr(out.text, "log 1e-05 to 0.1"));
+    strbuf_free(&out);
+    config_destroy(config);
+}
+
+/* Everything once: tables, file, arguments, resolve, fill, all writers. */
+static enum status whole_life(const char *path)
+{
+    char *argv[] = {"--train.gamma", "0.5", NULL};
+    int argc = 2;
+    struct config *config = NULL;
+    struct strbuf out;
+    struct train train;
+    cJSON *json = NULL;
+    enum status rc = new_config(&config, NULL);
+
+    strbuf_init(&out, 1 << 20);
+    if (rc == ST_OK)
+        rc = config_load_file(config, path, NULL);
+    if (rc == ST_OK)
+        rc = config_take_args(config, &argc, argv, NULL);
+    if (rc == ST_OK)
+        rc = config_resolve(config, NULL);
+    if (rc == ST_OK)
+        rc = config_fill(config, &train_table, &train, NULL);
+    if (rc == ST_OK)
+        rc = config_write_ini(config, false, true, &out, NULL);
+    if (rc == ST_OK)
+        rc = config_write_args(config, false, &out, NULL);
+    if (rc == ST_OK && (json = config_to_json(config)) == NULL)
+        rc = ST_NOMEM;
+    cJSON_Delete(json);
+    strbuf_free(&out);
+    config_destroy(config);
+    return rc;
+}
+
+static void out_of_memory_anywhere_is_an_error(void **state)
+{
+    char path[] = "/tmp/trawl-test-config-XXXXXX";
+    int fd = mkstemp(path), nth;
+    static const char text[] = "[train]\ngamma = 0.7\n[vec]\nbackend = x\n[sweep.train.gamma]\nmin = 0.6\n";
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    for (nth = 1;; nth++) {
+        enum status rc;
+        bool fired;
+        fault_arm(FAULT_MALLOC, nth);
+        rc = whole_life(path);
+        fired = fault_disarm(FAULT_MALLOC);
+        assert_int_equal(rc, fired ? ST_NOMEM : ST_OK);
+        if (!fired)
+            break;
+    }
+    unlink(path);
+    assert_true(nth > 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_family_dialect_loads),
+        cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
+        cmocka_unit_test(aliases_and_ignored_keys_are_told),
+        cmocka_unit_test(sweep_sections_become_parameters),
+        cmocka_unit_test(the_command_line_changes_a_sweep_section),
+        cmocka_unit_test(layers_override_and_keep_their_origin),
+        cmocka_unit_test(peek_knows_tables_and_nothing_else),
+        cmocka_unit_test(arguments_are_taken_out_in_order),
+        cmocka_unit_test(two_names_may_say_the_same),
+        cmocka_unit_test(foreign_words_are_respelt),
+        cmocka_unit_test(the_last_of_equal_arguments_wins),
+        cmocka_unit_test(a_written_ini_loads_equal),
+        cmocka_unit_test(written_arguments_load_equal),
+        cmocka_unit_test(json_has_values_of_their_types),
+        cmocka_unit_test(values_turn_into_numbers_and_back),
+        cmocka_unit_test(help_and_reference_name_every_option),
+        cmocka_unit_test(out_of_memory_anywhere_is_an_error),
+    };
+    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* test_config_bad.c - what does not load: every message says where, what was found and what to do. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config_test.h"
+
+/* The whole message, or its beginning when want ends in "...". */
+static void assert_message(const char *got, const char *want)
+{
+    size_t n = strlen(want);
+    bool open_end = n > 3 && strcmp(want + n - 3, "...") == 0;
+
+    if (open_end ? strncmp(got, want, n - 3) != 0 : strcmp(got, want) != 0)
+        fail_msg("message: %s\n  wanted: %s", got, want);
+}
+
+static void assert_bad(const char *text, const char *want)
+{
+    struct config *config = NULL;
+    struct error err = {0};
+
+    if (try_config(&config, text, NULL, &err) != ST_CONFIG)
+        fail_msg("not refused (status %s): %s", status_name(err.status), text);
+    assert_message(err.text, want);
+    config_destroy(config);
+}
+
+static void unknown_names_get_the_nearest(void **state)
+{
+    (void)state;
+    assert_bad("[train]\n; x\nlearning_rat = 1\n",
+               "x.ini:3: unknown key train.learning_rat; did you mean train.learning_rate?");
+    assert_bad("[train]\ngmama = 1\n", "x.ini:2: unknown key train.gmama; did you mean train.gamma?");
+    assert_bad("[policy]\ngamma = 1\n", "x.ini:2: unknown key policy.gamma; did you mean train.gamma?");
+    assert_bad("[train]\nzzzzzz = 1\n", "x.ini:2: unknown key train.zzzzzz; --help lists the known keys");
+    assert_bad("[trian]\ngamma = 1\n", "x.ini:1: unknown section [trian]; did you mean [train]?");
+    assert_bad("\n[nothing_like_it]\n", "x.ini:2: unknown section [nothing_like_it]; --help lists the known ones");
+    assert_bad("[vec]\nbackand = x\n", "x.ini:2: unknown key vec.backand...");
+    assert_bad("[sweep]\ntrails = 3\n", "x.ini:2: unknown key sweep.trails; did you mean sweep.trials?");
+}
+
+static void values_out_of_range_or_type(void **state)
+{
+    (void)state;
+    assert_bad("[train]\ngamma = 1.5\n", "x.ini:2: train.gamma is 1.5, allowed is 0 to 1");
+    assert_bad("[train]\nhorizon = 0\n", "x.ini:2: train.horizon is 0, allowed is 1 to 100000");
+    assert_bad("[train]\ngamma = high\n", "x.ini:2: train.gamma is \"high\", a number is needed");
+    assert_bad("[train]\ngamma =\n", "x.ini:2: train.gamma is \"\", a number is needed");
+    assert_bad("[train]\ngamma = 0,9\n",
+               "x.ini:2: train.gamma is \"0,9\", a number is needed (its decimal mark is a point)");
+    assert_bad("[train]\ngamma = nan\n", "x.ini:2: train.gamma is \"nan\", a number is needed");
+    assert_bad("[train]\nhorizon = 1.5\n", "x.ini:2: train.horizon is 1.5, a whole number is needed");
+    assert_bad("[train]\nhorizon = 1e30\n", "x.ini:2: train.horizon is 1e30, a whole number is needed...");
+    assert_bad("[train]\nanneal_lr = maybe\n", "x.ini:2: train.anneal_lr is \"maybe\", true or false is needed");
+    assert_bad("[train]\noptimizer = adma\n",
+               "x.ini:2: train.optimizer is \"adma\", allowed is one of adam, muon; did you mean adam?");
+    assert_bad("[train]\noptimizer = lamb8888\n",
+               "x.ini:2: train.optimizer is \"lamb8888\", allowed is one of adam, muon");
+    assert_bad("[vec]\ntotal_agents = 0\n", "x.ini:2: vec.total_agents is 0, allowed is 1 to 1000000");
+}
+
+static void repeats_are_contradictions(void **state)
+{
+    (void)state;
+    assert_bad("[train]\ngamma=1\n[policy]\n[train]\n",
+               "x.ini:4: section [train] was opened before at x.ini:1; merge the two");
+    assert_bad("[train]\ngamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
+    assert_bad("[train]\nGamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
+    assert_bad("[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 16\n",
+               "x.ini:4: train.total_agents sets what vec.total_agents at x.ini:2 has set; keep one of them");
+    assert_bad("[sweep.vec.total_agents]\n[sweep.train.total_agents]\n",
+               "x.ini:2: [sweep.train.total_agents] is the same parameter as [sweep.vec.total_agents] at x.ini:1; keep "
+               "one of them");
+}
+
+static void lines_that_are_no_ini(void **state)
+{
+    char longer[4000];
+
+    (void)state;
+    assert_bad("gamma = 1\n", "x.ini:1: key gamma stands in front of the first [section]; put it into one");
+    assert_bad("[train]\ngamma = 1\ngamma 2\n", "x.ini:3: no [section] and no key = value...");
+    assert_bad("[train]\nwhat\n[nothing_like_it\n", "x.ini:2: no [section]..."); /* the first of two wins */
+    assert_bad("[train\n", "x.ini:1: a section line is not of the form [section]");
+    assert_bad("[]\n", "x.ini:1: a section line is not of the form [section]");
+    assert_bad("[train] x\n", "x.ini:1: a section line is not of the form [section]");
+    assert_bad("[train]\n= 1\n", "x.ini:2: nothing stands in front of the '='; write key = value");
+    assert_bad("[policy]\nnote = \"open\n", "x.ini:2: the quotes of policy.note do not match...");
+    assert_bad("[policy]\nnote = \"a\" b \"c\"\n", "x.ini:2: the quotes of policy.note do not match...");
+    snprintf(longer, sizeof longer, "[policy]\nnote = %0300d\n", 1);
+    assert_bad(longer, "x.ini:2: the line has 307 bytes, at most ...");
+    snprintf(longer, sizeof longer, "[%0200d]\n", 1);
+    assert_bad(longer, "x.ini:1: ...");
+    snprintf(longer, sizeof longer, "[policy]\n%0120d = 1\n", 1);
+    assert_bad(longer, "x.ini:2: the name 0000000000...");
+}
+
+static void a_long_comment_is_fine(void **state)
+{
+    char text[4000];
+    struct config *config;
+
+    (void)state;
+    snprintf(text, sizeof text, "[train]\n; %0900d\ngamma = 0.5 ; %0900d\n", 1, 1);
+    config = good_config(text, NULL);
+    assert_string_equal(config_peek(config, "train.gamma"), "0.5");
+    assert_string_equal(config_origin(config, "train.gamma"), "x.ini:3");
+    config_destroy(config);
+}
+
+static void sweep_sections_are_checked(void **state)
+{
+    (void)state;
+    assert_bad("[sweep.train.learning_rat]\n",
+               "x.ini:1: [sweep.train.learning_rat] sweeps unknown key train.learning_rat; did you mean "
+               "train.learning_rate?");
+    assert_bad("[sweep.gamma]\nmin = 0\n", "x.ini:1: [sweep.gamma] names no parameter; write [sweep.SECTION.KEY]");
+    assert_bad("[sweep.train.gamma]\nmni = 0.5\n", "x.ini:2: unknown key sweep.train.gamma.mni; did you mean min?");
+    assert_bad("[sweep.train.gamma]\nlowest_value = 0.5\n",
+               "x.ini:2: unknown key sweep.train.gamma.lowest_value; a sweep section knows distribution, ...");
+    assert_bad("[sweep.train.gamma]\ndistribution = log_nromal\n",
+               "x.ini:2: unknown distribution \"log_nromal\" of train.gamma; did you mean log_normal?");
+    assert_bad("[sweep.train.learning_rate]\ndistribution = log_normal\nmin = 0\n",
+               "x.ini:3: sweep.train.learning_rate.min is 0, a log range needs > 0; try 1e-6");
+    assert_bad("[sweep.train.gamma]\nmax = 1\n",
+               "x.ini:2: sweep.train.gamma.max is 1, a logit range needs < 1; try 0.9999");
+    assert_bad("[sweep.train.gamma]\nmax = 1.5\n", "x.ini:2: sweep.train.gamma.max is 1.5, allowed is 0 to 1");
+    assert_bad("[sweep.train.gamma]\nmin = 0.95\nmax = 0.9\n",
+               "x.ini:2: sweep.train.gamma has min 0.95 and max 0.9; min must be below max");
+    assert_bad("[sweep.train.gamma]\nmin = low\n", "x.ini:2: sweep.train.gamma.min is \"low\", a number is needed");
+    assert_bad("[sweep.train.gamma]\nmean = 0.1\n", "x.ini:2: sweep.train.gamma.mean is 0.1, a number from 0.8 to ...");
+    assert_bad("[sweep.train.gamma]\nscale = wide\n", "x.ini:2: sweep.train.gamma.scale is wide, auto or a number...");
+    assert_bad("[sweep.train.seed]\n",
+               "x.ini:1: train.seed has no usual range to sweep; write distribution, min and max");
+    assert_bad("[sweep.train.optimizer]\nvalues = adam, moun\n",
+               "x.ini:2: sweep.train.optimizer.values is \"moun\", allowed is one of adam, muon; did you mean muon?");
+    assert_bad("[sweep.train.optimizer]\nmin = adam\n", "x.ini:2: train.optimizer is categorical and has no min...");
+    assert_bad("[sweep.train.optimizer]\ndistribution = uniform\n", "x.ini:2: train.optimizer is no number...");
+    assert_bad("[sweep.train.horizon]\nvalues = 8,,16\n", "x.ini:2: sweep.train.horizon.values has an empty...");
+    assert_bad("[sweep.train.horizon]\ndistribution = int\nvalues = 8, 16\n",
+               "x.ini:3: values of train.horizon belong to distribution = categorical");
+    assert_bad("[sweep.env.name]\n", "x.ini:1: env.name is no number and cannot be swept as a range...");
+}
+
+static void assert_bad_args(const char *const *args, enum status want_status, const char *want)
+{
+    struct config *config = NULL;
+    struct error err = {0};
+
+    assert_int_equal(try_config(&config, NULL, args, &err), want_status);
+    assert_message(err.text, want);
+    config_destroy(config);
+}
+
+static void bad_arguments(void **state)
+{
+    char longer[300];
+
+    (void)state;
+    assert_bad_args((const char *const[]){"--train.learning-rat", "1", NULL}, ST_CONFIG,
+                    "command line: unknown key train.learning_rat; did you mean train.learning_rate?");
+    assert_bad_args((const char *const[]){"--train.gamma=2", NULL}, ST_CONFIG,
+                    "command line: train.gamma is 2, allowed is 0 to 1");
+    assert_bad_args((const char *const[]){"--train.gamma", NULL}, ST_USAGE,
+                    "command line: --train.gamma needs a value; write --train.gamma VALUE");
+    assert_bad_args((const char *const[]){"--train.gamma", "--train.seed", "1", NULL}, ST_USAGE,
+                    "command line: --train.gamma needs a value; write --train.gamma VALUE");
+    assert_bad_args((const char *const[]){"--.gamma", "1", NULL}, ST_CONFIG, "command line: \".gamma\" is no key...");
+    assert_bad_args((const char *const[]){"--train.", "1", NULL}, ST_CONFIG, "command line: \"train.\" is no key...");
+    snprintf(longer, sizeof longer, "--policy.note=%0256d", 1);
+    assert_bad_args((const char *const[]){longer, NULL}, ST_CONFIG,
+                    "command line: policy.note has 256 bytes, at most 255 are possible");
+    assert_bad_args((const char *const[]){"--policy.note=a\nb", NULL}, ST_CONFIG,
+                    "command line: policy.note holds a control character...");
+    snprintf(longer, sizeof longer, "--train.%0200d", 1);
+    assert_bad_args((const char *const[]){longer, "1", NULL}, ST_USAGE, "command line: the name --train.000...");
+}
+
+/* Loads n bytes as a file; the message, with the path replaced by FILE. */
+static void assert_bad_file(const char *bytes, size_t n, const char *want)
+{
+    char path[] = "/tmp/trawl-test-config-XXXXXX";
+    int fd = mkstemp(path);
+    struct config *config = NULL;
+    struct error err = {0};
+    ssize_t did;
+
+    assert_true(fd >= 0);
+    did = write(fd, bytes, n);
+    close(fd);
+    assert_int_equal(did, n);
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_file(config, path, &err), ST_CONFIG);
+    unlink(path);
+    assert_int_equal(strncmp(err.text, path, strlen(path)), 0);
+    assert_message(err.text + strlen(path), want);
+    config_destroy(config);
+}
+
+static void files_that_are_no_config(void **state)
+{
+    char *large = malloc(CONFIG_FILE_MAX_BYTES + 1);
+    struct config *config = NULL;
+    struct error err = {0};
+
+    (void)state;
+    assert_non_null(large);
+    memset(large, '\n', CONFIG_FILE_MAX_BYTES + 1);
+    assert_bad_file(large, CONFIG_FILE_MAX_BYTES + 1, ":1: larger than 1048576 bytes; this is no config");
+    for (size_t i = 0; i + 8 <= CONFIG_FILE_MAX_BYTES; i += 8)
+        memcpy(large + i, "[train]\n", 8);
+    assert_bad_file(large, CONFIG_FILE_MAX_BYTES, ":2: section [train] was opened before...");
+    assert_bad_file("[train]\nga\0mma = 1\n", 19, ":2: holds a NUL byte; this is no text file");
+    assert_bad_file("\x7f"
+                    "ELF\x02\x01\x01",
+                    7, ":1: holds the control character 0x02; this is no text file");
+    free(large);
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_file(config, "/no/such/x.ini", &err), ST_IO);
+    assert_message(err.text, "/no/such/x.ini: cannot be opened: No such file or directory");
+    error_clear(&err);
+    assert_int_equal(config_load_file(config, "/tmp", &err), ST_IO);
+    assert_message(err.text, "/tmp: is a folder, a file is needed");
+    config_destroy(config);
+}
+
+static void too_many_entries(void **state)
+{
+    struct strbuf text;
+    struct config *config = NULL;
+    struct error err = {0};
+
+    (void)state;
+    strbuf_init(&text, CONFIG_FILE_MAX_BYTES);
+    strbuf_add(&text, "[train]\n");
+    for (int i = 0; i < 5000; i++)
+        strbuf_addf(&text, "k%d = 1\n", i);
+    assert_int_equal(try_config(&config, text.text, NULL, &err), ST_CONFIG);
+    assert_message(err.text, "x.ini:4097: more than 4096 entries; is this a config?");
+    strbuf_free(&text);
+    config_destroy(config);
+}
+
+static void a_value_too_long_for_a_line_is_not_written(void **state)
+{
+    char note[OPT_STR_MAX + 16];
+    struct config *config;
+    struct strbuf out;
+    struct error err = {0};
+
+    (void)state;
+    snprintf(note, sizeof note, "--policy.note=%0200d", 1);
+    config = good_config(NULL, (const char *const[]){note, NULL});
+    strbuf_init(&out, 1 << 20);
+    assert_int_equal(config_write_ini(config, false, false, &out, &err), ST_LIMIT);
+    assert_message(err.text, "policy.note is too long for a line of an ini file; shorten it");
+    strbuf_free(&out);
+    strbuf_init(&out, 10);
+    error_clear(&err);
+    assert_int_equal(config_write_args(config, false, &out, &err), ST_LIMIT);
+    strbuf_free(&out);
+    config_destroy(config);
+}
+
+static void tables_that_contradict_are_bugs(void **state)
+{
+    static const struct opt_def wrong[] = {
+        OPT_ROW_INT(struct sweep, trials, "0", 1, 10, OPT_FIXED, 0, 0, "", "Out of its own range."),
+    };
+    static const struct opt_table wrong_table = {"wrong", "Wrong", wrong, 1, sizeof(struct sweep)};
+    struct config *config = NULL;
+    struct error err = {0};
+
+    (void)state;
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_add_table(config, &train_table, &err), ST_INTERNAL);
+    assert_non_null(strstr(err.text, "train.total_timesteps"));
+    error_clear(&err);
+    assert_int_equal(config_add_table(config, &wrong_table, &err), ST_CONFIG);
+    assert_message(err.text, "option table: wrong.trials is 0, allowed is 1 to 10");
+    config_destroy(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_names_get_the_nearest),
+        cmocka_unit_test(values_out_of_range_or_type),
+        cmocka_unit_test(repeats_are_contradictions),
+        cmocka_unit_test(lines_that_are_no_ini),
+        cmocka_unit_test(a_long_comment_is_fine),
+        cmocka_unit_test(sweep_sections_are_checked),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(files_that_are_no_config),
+        cmocka_unit_test(too_many_entries),
+        cmocka_unit_test(a_value_too_long_for_a_line_is_not_written),
+        cmocka_unit_test(tables_that_contradict_are_bugs),
+    };
+    return cmocka_run_group_tests_name("config_bad", tests, NULL, NULL);
+}
