@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""examples.py - every example trains and sweeps, at a small size, and its ranges hold no invalid corner. Speaks TAP.
+
+usage: tests/examples/examples.py EXAMPLES TRAWL
+"""
+
+import configparser
+import glob
+import itertools
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+examples, trawl = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+STEPS = "1000"  # rounded up to one rollout
+
+
+def run(*arguments):
+    done = subprocess.run([trawl, *arguments], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"trawl {' '.join(arguments)}: exit code {done.returncode}: {done.stderr.strip()[-500:]}"
+    return done.stdout
+
+
+def sweep_sections(path):
+    """{key: its section} of the searched parameters."""
+    ini = configparser.ConfigParser(inline_comment_prefixes=(";", "#"), interpolation=None)
+    ini.read(path)
+    return {name[len("sweep."):]: ini[name] for name in ini.sections() if name.startswith("sweep.")}
+
+
+def check_train(path):
+    result = json.loads(run("train", path, "--json", "--quiet", "--train.total_timesteps", STEPS))
+    assert result["env_steps"] >= int(STEPS), result
+    assert result["steps_per_s"] > 0 and result["cost_s"] > 0, result
+
+
+def check_corners(path):
+    """Sizes must fit together at both ends of their ranges, in every combination."""
+    sizes = {key: (section["min"], section["max"]) for key, section in sweep_sections(path).items()
+             if key.split(".")[1] in ("horizon", "minibatch_size", "total_agents", "hidden_size", "num_layers")}
+    for corner in itertools.product(*sizes.values()):
+        options = [word for key, value in zip(sizes, corner) for word in (f"--{key}", value)]
+        run("train", path, "--json", "--quiet", "--train.total_timesteps", STEPS, *options)
+
+
+def check_sweep(path):
+    """The file's own space, but for the length of a training."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    small, n = re.subn(r"(\[sweep\.train\.total_timesteps\][^\[]*?)min *= *\S+(\s+)max *= *\S+", r"\g<1>min = 1000\2max = 2000",
+                       text)
+    assert n == 1, "no range of total_timesteps to make small"
+    with tempfile.TemporaryDirectory() as folder:
+        config, store = os.path.join(folder, "small.ini"), os.path.join(folder, "small.db")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(small)
+        run("sweep", config, "--store", store, "--name", "small", "--trials", "3")
+        shown = json.loads(run("show", "small", "--store", store, "--json"))
+    assert len(shown["trials"]) == 3, shown
+    want = set(sweep_sections(path))
+    for trial in shown["trials"]:
+        assert set(trial["params"]) == want, f"searched {sorted(trial['params'])}, the file says {sorted(want)}"
+        # so short a training may end no episode: that is a failed trial with its reason, not a crash
+        assert trial["state"] in ("done", "failed"), trial
+        assert trial["state"] == "done" or "episode" in trial["reason"], trial
+        assert trial["state"] == "failed" or math.isfinite(trial["score"]), trial
+
+
+def main():
+    paths = sorted(glob.glob(os.path.join(examples, "*.ini")))
+    cases = []
+    for path in paths:
+        name = os.path.basename(path)
+        cases.append((f"{name} trains", lambda path=path: check_train(path)))
+        if sweep_sections(path):
+            cases.append((f"{name}: every corner of its sizes trains", lambda path=path: check_corners(path)))
+            cases.append((f"{name} sweeps", lambda path=path: check_sweep(path)))
+    print(f"1..{len(cases)}", flush=True)
+    failed = 0 if paths else 1
+    for number, (name, check) in enumerate(cases, 1):
+        try:
+            check()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as error:  # a case that breaks is a case that failed
+            failed += 1
+            print(f"not ok {number} - {name}", flush=True)
+            for line in f"{type(error).__name__}: {error}".splitlines():
+                print(f"# {line}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
