@@ -1,0 +1,369 @@
+/* test_exact.c - the numbers of a rollout against a slow reference of the policy in f64, the training pass against the
+ * rollout, and the gradient of the whole loss against finite differences. */
+#include "trainer_test.h"
+
+#include <math.h>
+
+/* ---- a game made for this: even instances are truncated after 3 steps, odd ones end after 5; two heads, a mask ---- */
+
+struct clock_settings {
+    int64_t unused;
+};
+struct clock_state {
+    struct rng rng;
+    int64_t steps, id;
+    double ep_return;
+};
+
+static enum status clock_shape(const void *settings, struct env_shape *shape, struct error *err)
+{
+    (void)settings;
+    (void)err;
+    *shape = (struct env_shape){.obs_size = 2, .n_agents = 1, .n_heads = 2, .head_sizes = {3, 2}, .has_mask = true};
+    return ST_OK;
+}
+
+static void clock_observe(const struct clock_state *s, float *obs, uint8_t *mask)
+{
+    obs[0] = (float)s->steps / 4.0f;
+    obs[1] = (float)s->id / 3.0f - 1.0f;
+    memset(mask, 1, 5);
+    mask[2] = s->steps % 2 == 0;
+}
+
+static void clock_observe_range(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from,
+                                size_t to)
+{
+    (void)settings;
+    for (size_t i = from; i < to; i++)
+        clock_observe((const struct clock_state *)states + i, obs + 2 * i, mask + 5 * i);
+}
+
+static void clock_reset_range(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    struct clock_state *s = states;
+    (void)settings;
+    for (size_t i = from; i < to; i++)
+        s[i] = (struct clock_state){.rng = rng_split(root, i), .id = (int64_t)i};
+}
+
+static void clock_step_range(const void *settings, void *states, struct env_log *logs, const struct env_io *io,
+                             size_t from, size_t to)
+{
+    (void)settings;
+    for (size_t i = from; i < to; i++) {
+        struct clock_state *s = (struct clock_state *)states + i;
+        bool odd = s->id % 2 == 1, end = ++s->steps == (odd ? 5 : 3);
+        uint8_t scratch[5];
+
+        io->rewards[i] = 0.5f + 0.25f * (float)io->actions[2 * i];
+        io->terms[i] = end && odd;
+        io->truncs[i] = end && !odd;
+        if (io->truncs[i])
+            clock_observe(s, io->final_obs + 2 * i, scratch);
+        if (end) {
+            logs[i].episodes += 1.0;
+            logs[i].ep_length += (double)s->steps;
+            s->steps = 0;
+        }
+        clock_observe(s, io->obs + 2 * i, io->mask + 5 * i);
+    }
+}
+
+static const struct env_def clock_def = {
+    .api_version = ENV_API_VERSION,
+    .name = "clock",
+    .summary = "ends by the clock",
+    .options = {.section = "env", .title = "Clock", .settings_size = sizeof(struct clock_settings)},
+    .state_size = sizeof(struct clock_state),
+    .shape = clock_shape,
+    .reset_range = clock_reset_range,
+    .observe_range = clock_observe_range,
+    .step_range = clock_step_range,
+};
+
+/* ---- the policy in f64, one agent ---- */
+
+#define REF_MAX 64
+
+static double ref_act(double x, int act)
+{
+    return act == KERN_ACT_RELU ? fmax(x, 0.0) : act == KERN_ACT_TANH ? tanh(x) : x;
+}
+
+static double ref_sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static void ref_linear(double *y, const double *x, const float *w, const float *b, size_t n, size_t k)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = b != NULL ? (double)b[i] : 0.0;
+        for (size_t j = 0; j < k; j++)
+            y[i] += (double)w[i * k + j] * x[j];
+    }
+}
+
+/* out (O) and h (L, H), which advances. */
+static void ref_policy(const struct policy *p, const float *w, const float *obs, double h[][REF_MAX], double *out)
+{
+    double x[REF_MAX], y[3 * REF_MAX], in[REF_MAX];
+    size_t H = p->width;
+
+    for (size_t i = 0; i < p->obs_size; i++)
+        in[i] = (double)obs[i];
+    ref_linear(x, in, w, w + H * p->obs_size, H, p->obs_size);
+    w += H * p->obs_size + H;
+    for (size_t i = 0; i < H; i++)
+        x[i] = ref_act(x[i], p->set.activation);
+    for (size_t l = 0; l < p->n_layers; l++) {
+        if (p->recurrent) {
+            ref_linear(y, x, w, NULL, 3 * H, H);
+            w += 3 * H * H;
+            for (size_t i = 0; i < H; i++) {
+                double z = ref_sigmoid(y[H + i]), a = y[i], s = ref_sigmoid(y[2 * H + i]);
+                h[l][i] = (1.0 - z) * h[l][i] + z * (a >= 0.0 ? a + 0.5 : ref_sigmoid(a));
+                x[i] = s * h[l][i] + (1.0 - s) * x[i];
+            }
+        } else {
+            ref_linear(y, x, w, w + H * H, H, H);
+            w += H * H + H;
+            for (size_t i = 0; i < H; i++)
+                x[i] = ref_act(y[i], p->set.activation);
+        }
+    }
+    ref_linear(out, x, w, w + p->n_out * H, p->n_out, H);
+}
+
+/* Of the actions under the mask, over heads {3, 2}. */
+static double ref_logp(const double *out, const int32_t *actions, const uint8_t *mask)
+{
+    static const int sizes[2] = {3, 2};
+    double logp = 0.0;
+    int at = 0;
+
+    for (int head = 0; head < 2; head++) {
+        double sum = 0.0;
+        for (int i = 0; i < sizes[head]; i++)
+            sum += mask[at + i] ? exp(out[at + i]) : 0.0;
+        assert_true(mask[at + actions[head]]);
+        logp += out[at + actions[head]] - log(sum);
+        at += sizes[head];
+    }
+    return logp;
+}
+
+/* Weights that make every value and probability count. */
+static void shake_params(struct trainer *t, double size)
+{
+    float *params = params_copy(t);
+    struct rng rng = rng_seed(99);
+
+    for (size_t i = 0; i < trainer_n_params(t); i++)
+        params[i] += (float)(size * (rng_f64(&rng) - 0.5));
+    OK(kern_upload(t->kern, t->params, params, trainer_n_params(t) * sizeof *params, err));
+    free(params);
+}
+
+static void check_agent(struct trainer *t, const float *params, size_t n, double h[][REF_MAX])
+{
+    const struct rollout *r = &t->roll;
+    size_t N = t->n_agents, T = t->horizon, L = t->policy.n_layers;
+    double out[REF_MAX], next[T + 1], boot[T], adv = 0.0;
+
+    for (size_t s = 0; s <= T; s++) {
+        size_t at = s * N + n;
+        if (r->reset[at])
+            memset(h, 0, L * sizeof *h);
+        if (s == T) { /* the value of o_T: the next rollout will advance the state, not this one */
+            double copy[POLICY_MAX_LAYERS][REF_MAX];
+            memcpy(copy, h, L * sizeof *h);
+            ref_policy(&t->policy, params, r->obs + at * 2, copy, out);
+        } else {
+            ref_policy(&t->policy, params, r->obs + at * 2, h, out);
+            assert_float_equal(r->logp[at], ref_logp(out, r->actions + at * 2, r->mask + at * 5), 2e-5);
+            assert_int_equal(r->truncs[at] | r->terms[at], r->reset[at + N]);
+        }
+        next[s] = out[5];
+        assert_float_equal(r->values[at], out[5], 2e-5);
+        if (s < T && r->truncs[at]) { /* V of the observation that the reset took away, with the state as it was */
+            double copy[POLICY_MAX_LAYERS][REF_MAX];
+            float last[2] = {3.0f / 4.0f, (float)n / 3.0f - 1.0f};
+            memcpy(copy, h, L * sizeof *h);
+            ref_policy(&t->policy, params, last, copy, out);
+            boot[s] = out[5];
+            assert_float_equal(r->boot[at], out[5], 2e-5);
+        }
+    }
+    for (size_t s = T; s-- > 0;) { /* GAE by its formula */
+        size_t at = s * N + n;
+        double after = r->truncs[at] ? boot[s] : next[s + 1], gamma = t->set.gamma, done = r->reset[at + N];
+        adv = (double)r->rewards[at] + gamma * after * (r->terms[at] ? 0.0 : 1.0) - next[s] +
+              gamma * t->set.gae_lambda * (1.0 - done) * adv;
+        assert_float_equal(r->adv[at], adv, 2e-4);
+        assert_float_equal(r->ret[at], adv + next[s], 2e-4);
+    }
+}
+
+static void test_rollout_reference(void **unused)
+{
+    static const int cores[] = {POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU};
+
+    (void)unused;
+    for (int c = 0; c < 3; c++) {
+        struct setup s;
+        size_t n_truncs = 0, n_terms = 0;
+        setup_open(&s, &clock_def, 2);
+        s.policy.core = cores[c];
+        s.policy.activation = c == 1 ? KERN_ACT_TANH : KERN_ACT_RELU;
+        struct trainer *t = setup_trainer(&s);
+        double h[12][POLICY_MAX_LAYERS][REF_MAX] = {0};
+        shake_params(t, 0.5);
+        float *params = params_copy(t);
+        OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
+        for (int round = 0; round < 3; round++) { /* the state goes on across rollouts */
+            OK(rollout_run(t, err));
+            update_advantage(t);
+            for (size_t n = 0; n < t->n_agents; n++)
+                check_agent(t, params, n, h[n]);
+            for (size_t i = 0; i < t->n_agents * t->horizon; i++) {
+                n_truncs += t->roll.truncs[i];
+                n_terms += t->roll.terms[i];
+            }
+        }
+        assert_int_equal(n_truncs, 6 * (24 / 3));
+        assert_int_equal(n_terms, 6 * (24 / 5));
+        free(params);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
+/* Forward over sequences of a fresh rollout: ratio 1 and the same values for every sample. */
+static void check_ratio_one(struct setup *s)
+{
+    struct trainer *t = setup_trainer(s);
+    size_t T = t->horizon, B = t->n_segments, n_resets = 0;
+    int32_t idx[64];
+
+    iterate(t, 4);
+    shake_params(t, 0.2);
+    OK(rollout_run(t, err));
+    for (size_t first = 0; first + B <= t->n_agents; first += B) {
+        for (size_t i = 0; i < B; i++)
+            idx[i] = (int32_t)(first + i);
+        update_gather(t, idx);
+        update_forward(t);
+        t->ops->ratio(t->kern, t->mb.ratio, t->pass.out, t->mb.actions, t->mb.logp, t->mb.mask, &t->policy.heads,
+                      T * B);
+        for (size_t i = 0; i < T * B; i++) {
+            assert_float_equal(t->mb.ratio[i], 1.0, 2e-5);
+            assert_float_equal(t->pass.out[i * t->policy.n_out + t->policy.n_logits], t->mb.values[i],
+                               2e-5 * (1.0 + fabs((double)t->mb.values[i])));
+            n_resets += t->mb.reset[i];
+        }
+    }
+    assert_true(n_resets > t->n_agents / 2); /* else the test shows nothing */
+    trainer_destroy(t);
+}
+
+static void test_training_equals_rollout(void **unused)
+{
+    static const char *const games[] = {"cartpole", "memory", "squared"};
+    struct setup s;
+
+    (void)unused;
+    for (int g = 0; g < 3; g++) {
+        for (int core = POLICY_CORE_NONE; core <= POLICY_CORE_MINGRU; core++) {
+            setup_game(&s, games[g], 2);
+            s.policy.core = core;
+            s.train.horizon = 32;
+            s.train.minibatch_size = 128;
+            check_ratio_one(&s);
+            setup_close(&s);
+        }
+    }
+    setup_open(&s, &clock_def, 1);
+    s.policy.core = POLICY_CORE_MINGRU;
+    check_ratio_one(&s);
+    setup_close(&s);
+}
+
+/* The loss of the gathered minibatch with weights params + eps * dir. */
+static double loss_at(struct trainer *t, const float *params, const float *dir, double eps)
+{
+    size_t n = trainer_n_params(t);
+    float *moved = calloc(n, sizeof *moved);
+    struct kern_stats stats;
+
+    for (size_t i = 0; i < n; i++)
+        moved[i] = params[i] + (float)eps * dir[i];
+    OK(kern_upload(t->kern, t->params, moved, n * sizeof *moved, err));
+    t->ops->zero(t->kern, t->stats, sizeof *t->stats);
+    update_forward(t);
+    update_loss(t, NULL);
+    OK(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
+    free(moved);
+    return (stats.policy_loss + t->set.vf_coef * stats.value_loss - t->set.ent_coef * stats.entropy) / stats.n_tokens;
+}
+
+static void test_gradient(void **unused)
+{
+    (void)unused;
+    for (int core = POLICY_CORE_NONE; core <= POLICY_CORE_MINGRU; core++) {
+        struct setup s;
+        int32_t idx[] = {1, 2, 5, 8};
+        setup_open(&s, &clock_def, 1);
+        s.policy.core = core;
+        s.policy.hidden_size = 7;
+        s.policy.activation = KERN_ACT_TANH;
+        s.train.vtrace = false; /* advantages stay what they are */
+        s.train.clip_coef = 100.0;
+        s.train.vf_clip_coef = 0.0; /* no kinks */
+        s.train.ent_coef = 0.05;
+        struct trainer *t = setup_trainer(&s);
+        size_t n = trainer_n_params(t);
+        float *grads = calloc(n, sizeof *grads), *dir = calloc(n, sizeof *dir), *params;
+        shake_params(t, 0.5);
+        OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
+        OK(rollout_run(t, err));
+        update_advantage(t);
+        update_gather(t, idx);
+        shake_params(t, 0.3); /* the new policy differs from the one that played */
+        params = params_copy(t);
+        loss_at(t, params, dir, 0.0);
+        update_backward(t);
+        OK(kern_download(t->kern, grads, t->grads, n * sizeof *grads, err));
+        for (size_t k = 0; k < t->policy.n_tensors; k++) { /* along the gradient of each tensor alone */
+            const struct policy_tensor *tensor = &t->policy.tensors[k];
+            size_t from = tensor->offset, to = from + tensor->rows * tensor->cols;
+            double norm = 0.0, slope, eps = 4e-3;
+            memset(dir, 0, n * sizeof *dir);
+            for (size_t i = from; i < to; i++)
+                norm += (double)grads[i] * (double)grads[i];
+            norm = sqrt(norm);
+            assert_true(norm > 1e-3);
+            for (size_t i = from; i < to; i++)
+                dir[i] = grads[i] / (float)norm;
+            slope = (loss_at(t, params, dir, eps) - loss_at(t, params, dir, -eps)) / (2.0 * eps);
+            if (fabs(slope - norm) > 0.01 * norm + 2e-4)
+                fail_msg("core %d, %s: slope %g along the gradient, its norm is %g", core, tensor->name, slope, norm);
+        }
+        free(grads);
+        free(dir);
+        free(params);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rollout_reference),
+        cmocka_unit_test(test_training_equals_rollout),
+        cmocka_unit_test(test_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

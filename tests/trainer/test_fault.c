@@ -1,0 +1,124 @@
+/* test_fault.c - every allocation and every write that fails becomes an error, leaks nothing and spoils no file. */
+#include "base/fault.h"
+
+#include "trainer_test.h"
+
+#define EACH_FAULT(kind, call)                                                                                         \
+    for (int nth = 1, fired = 1; fired; nth++) {                                                                       \
+        fault_arm((kind), nth);                                                                                        \
+        enum status rc_ = (call);                                                                                      \
+        fired = fault_disarm(kind);                                                                                    \
+        assert_int_equal(fired, rc_ != ST_OK);                                                                         \
+        assert_true(nth < 10000);                                                                                      \
+    }
+
+static enum status create_and_destroy(struct setup *s, struct error *err)
+{
+    struct trainer *t = NULL;
+    enum status rc = trainer_create(&t, s->kern, s->def, s->env, &s->policy, &s->train, err);
+
+    assert_int_equal(t == NULL, rc != ST_OK);
+    trainer_destroy(t);
+    return rc;
+}
+
+static void test_create(void **unused)
+{
+    (void)unused;
+    for (int variant = 0; variant < 2; variant++) {
+        struct setup s;
+        setup_game(&s, "memory", 1);
+        s.policy.core = variant == 0 ? POLICY_CORE_MINGRU : POLICY_CORE_NONE;
+        s.train.optimizer = variant == 0 ? TRAIN_MUON : TRAIN_ADAM;
+        EACH_FAULT(FAULT_MALLOC, create_and_destroy(&s, NULL));
+        setup_close(&s);
+    }
+}
+
+static void test_message(void **unused)
+{
+    struct setup s;
+    struct error err = {0};
+
+    (void)unused;
+    setup_game(&s, "memory", 1);
+    fault_arm(FAULT_MALLOC, 10);
+    assert_int_equal(create_and_destroy(&s, &err), ST_NOMEM);
+    assert_true(fault_disarm(FAULT_MALLOC));
+    assert_true(strlen(err.text) > 10);
+    setup_close(&s);
+}
+
+static void test_iterate_never_allocates(void **unused)
+{
+    struct setup s;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 2);
+    s.policy.core = POLICY_CORE_MINGRU;
+    struct trainer *t = setup_trainer(&s);
+    iterate(t, 1);
+    fault_arm(FAULT_MALLOC, 1);
+    iterate(t, 3);
+    assert_false(fault_disarm(FAULT_MALLOC));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_eval(void **unused)
+{
+    struct setup s;
+    struct eval_settings settings = {.episodes = 6, .agents = 3, .seed = 1, .max_steps = 200};
+    struct eval_result result;
+
+    (void)unused;
+    setup_game(&s, "memory", 1);
+    struct trainer *t = setup_trainer(&s);
+    EACH_FAULT(FAULT_MALLOC, trainer_eval(t, &settings, &result, NULL));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_checkpoint(void **unused)
+{
+    char dir[] = "/tmp/trawl-fault-XXXXXX", path[4096], *old = NULL, *now = NULL;
+    size_t n_old, n_now;
+    struct setup s;
+
+    (void)unused;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/a.ckpt", dir);
+    setup_game(&s, "cartpole", 1);
+    struct trainer *t = setup_trainer(&s);
+    OK(trainer_save(t, path, "old", err));
+    OK(file_read_all(path, 1 << 24, &old, &n_old, err));
+    iterate(t, 1);
+    for (int kind = FAULT_MALLOC; kind <= FAULT_FSYNC; kind++) {
+        fault_arm((enum fault_kind)kind, 1);
+        assert_int_not_equal(trainer_save(t, path, "new", NULL), ST_OK);
+        assert_true(fault_disarm((enum fault_kind)kind));
+        OK(file_read_all(path, 1 << 24, &now, &n_now, err)); /* the good file is untouched */
+        assert_int_equal(n_now, n_old);
+        assert_memory_equal(now, old, n_old);
+        mem_free(now);
+    }
+    EACH_FAULT(FAULT_MALLOC, trainer_save(t, path, "new", NULL));
+    EACH_FAULT(FAULT_MALLOC, trainer_load(t, path, NULL));
+    mem_free(old);
+    trainer_destroy(t);
+    setup_close(&s);
+    unlink(path);
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_message),
+        cmocka_unit_test(test_iterate_never_allocates),
+        cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

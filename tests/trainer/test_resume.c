@@ -1,0 +1,211 @@
+/* test_resume.c - same seed, same bytes; saved and loaded, same bytes; damaged and foreign files are refused. */
+#include "trainer_test.h"
+
+static char ckpt_path[4096];
+
+static void setup_variant(struct setup *s, int variant)
+{
+    setup_game(s, variant % 2 == 0 ? "cartpole" : "memory", 2);
+    s->policy.core = variant < 2 ? POLICY_CORE_MLP : POLICY_CORE_MINGRU;
+    s->train.optimizer = variant % 2 == 0 ? TRAIN_ADAM : TRAIN_MUON;
+    if (variant == 3) {
+        s->train.prio_alpha = 0.8;
+        s->train.vtrace = false;
+    }
+}
+
+static void test_same_seed_same_bytes(void **unused)
+{
+    (void)unused;
+    for (int variant = 0; variant < 4; variant++) {
+        struct setup s, other;
+        setup_variant(&s, variant);
+        setup_variant(&other, variant);
+        struct trainer *a = setup_trainer(&s), *b = setup_trainer(&other);
+        iterate(a, 5);
+        iterate(b, 5);
+        assert_same_weights(a, b);
+        trainer_destroy(a);
+        trainer_destroy(b);
+        setup_close(&s);
+        setup_close(&other);
+    }
+}
+
+static void test_seeds_differ(void **unused)
+{
+    struct setup s;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 2);
+    struct trainer *a = setup_trainer(&s);
+    s.train.seed++;
+    struct trainer *b = setup_trainer(&s);
+    iterate(a, 2);
+    iterate(b, 2);
+    float *x = params_copy(a), *y = params_copy(b);
+    assert_memory_not_equal(x, y, trainer_n_params(a) * sizeof *x);
+    free(x);
+    free(y);
+    trainer_destroy(a);
+    trainer_destroy(b);
+    setup_close(&s);
+}
+
+static void test_resume_is_exact(void **unused)
+{
+    (void)unused;
+    for (int variant = 0; variant < 4; variant++) {
+        struct setup s;
+        struct train_metrics m, n;
+        setup_variant(&s, variant);
+        struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s);
+        iterate(straight, 14);
+        iterate(first, 7);
+        OK(trainer_save(first, ckpt_path, "[env]\nname = x\n", err));
+        iterate(first, 2); /* must not matter to the file */
+        trainer_destroy(first);
+        struct trainer *second = setup_trainer(&s);
+        iterate(second, 3); /* nor must what the new one did before */
+        OK(trainer_load(second, ckpt_path, err));
+        iterate(second, 7);
+        assert_same_weights(straight, second);
+        trainer_get_metrics(straight, &m);
+        trainer_get_metrics(second, &n);
+        assert_int_equal(m.env_steps, n.env_steps);
+        assert_int_equal(m.updates, n.updates);
+        assert_true(m.episodes == n.episodes && m.episodes > 0.0);
+        assert_true(m.score == n.score);
+        assert_true(m.entropy == n.entropy);
+        assert_memory_equal(&straight->window, &second->window, sizeof straight->window);
+        trainer_destroy(straight);
+        trainer_destroy(second);
+        setup_close(&s);
+    }
+}
+
+static void test_config_text(void **unused)
+{
+    struct setup s;
+    char *text = NULL;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    struct trainer *t = setup_trainer(&s);
+    OK(trainer_save(t, ckpt_path, "[train]\nseed = 4\n", err));
+    OK(checkpoint_read_config(ckpt_path, &text, err));
+    assert_string_equal(text, "[train]\nseed = 4\n");
+    mem_free(text);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* The load fails with this status and text, and leaves the trainer as it was. */
+static void expect_refused(struct trainer *t, enum status status, const char *text)
+{
+    struct error err = {0};
+    float *before = params_copy(t), *after;
+
+    assert_int_equal(trainer_load(t, ckpt_path, &err), status);
+    if (strstr(err.text, text) == NULL)
+        fail_msg("\"%s\" is not in: %s", text, err.text);
+    after = params_copy(t);
+    assert_memory_equal(before, after, trainer_n_params(t) * sizeof *before);
+    free(before);
+    free(after);
+}
+
+static void test_bad_files(void **unused)
+{
+    struct setup s;
+    char *good = NULL, *bad;
+    size_t n = 0;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    struct trainer *t = setup_trainer(&s);
+    unlink(ckpt_path);
+    expect_refused(t, ST_IO, ckpt_path);
+    iterate(t, 1);
+    OK(trainer_save(t, ckpt_path, "", err));
+    OK(file_read_all(ckpt_path, 1 << 24, &good, &n, err));
+    bad = malloc(n + 1);
+
+    for (size_t cut = 0; cut < n; cut += n / 7 + 1) { /* cut off anywhere */
+        OK(file_write_all(ckpt_path, good, cut, err));
+        expect_refused(t, ST_CORRUPT, cut < 8 ? "is not a Trawl checkpoint" : "cut off");
+    }
+    OK(file_write_all(ckpt_path, good, 20, err));
+    expect_refused(t, ST_CORRUPT, "within its header");
+    memcpy(bad, good, n);
+    bad[n] = 'x';
+    OK(file_write_all(ckpt_path, bad, n + 1, err));
+    expect_refused(t, ST_CORRUPT, "appended");
+    for (size_t at = 28; at < n; at += n / 13 + 1) { /* one bit anywhere behind the lengths */
+        memcpy(bad, good, n);
+        bad[at] ^= 4;
+        OK(file_write_all(ckpt_path, bad, n, err));
+        expect_refused(t, ST_CORRUPT, "checksum");
+    }
+    memcpy(bad, good, n);
+    bad[8] = 99; /* version */
+    OK(file_write_all(ckpt_path, bad, n, err));
+    expect_refused(t, ST_VERSION, "version 99");
+    memset(bad, 'z', n);
+    OK(file_write_all(ckpt_path, bad, n, err));
+    expect_refused(t, ST_CORRUPT, "is not a Trawl checkpoint");
+    OK(file_write_all(ckpt_path, good, n, err));
+    OK(trainer_load(t, ckpt_path, err)); /* the file itself was fine */
+    free(bad);
+    mem_free(good);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_other_shapes(void **unused)
+{
+    struct setup s, other;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    struct trainer *t = setup_trainer(&s);
+    OK(trainer_save(t, ckpt_path, "", err));
+    for (int i = 0; i < 6; i++) {
+        static const char *const texts[] = {"hidden_size 16",  "num_layers 2", "policy.core",
+                                            "total_agents 12", "optimizer",    "cartpole"};
+        setup_game(&other, i == 5 ? "memory" : "cartpole", 1);
+        other.policy.hidden_size += i == 0;
+        other.policy.num_layers -= i == 1;
+        other.policy.core = i == 2 ? POLICY_CORE_MINGRU : other.policy.core;
+        other.train.total_agents += i == 3;
+        other.train.optimizer = i == 4 ? !other.train.optimizer : other.train.optimizer;
+        struct trainer *u = setup_trainer(&other);
+        expect_refused(u, ST_CONFIG, texts[i]);
+        trainer_destroy(u);
+        setup_close(&other);
+    }
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_seed_same_bytes),
+        cmocka_unit_test(test_seeds_differ),
+        cmocka_unit_test(test_resume_is_exact),
+        cmocka_unit_test(test_config_text),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_other_shapes),
+    };
+    char dir[] = "/tmp/trawl-resume-XXXXXX";
+    int failed;
+
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    snprintf(ckpt_path, sizeof ckpt_path, "%s/a.ckpt", dir);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(ckpt_path);
+    rmdir(dir);
+    return failed;
+}

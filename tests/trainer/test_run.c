@@ -1,0 +1,279 @@
+/* test_run.c - checks before allocation, the ways a run ends, numeric failure, evaluation, and that it learns. */
+#include "trainer_test.h"
+
+#include <math.h>
+
+static void expect_create_fails(struct setup *s, enum status status, const char *text)
+{
+    struct error err = {0};
+    struct trainer *t = NULL;
+
+    assert_int_equal(trainer_create(&t, s->kern, s->def, s->env, &s->policy, &s->train, &err), status);
+    assert_null(t);
+    if (strstr(err.text, text) == NULL)
+        fail_msg("\"%s\" is not in: %s", text, err.text);
+}
+
+static void test_settings_are_checked(void **unused)
+{
+    struct setup good, s;
+
+    (void)unused;
+    setup_game(&good, "cartpole", 1);
+    s = good;
+    s.train.minibatch_size = 36;
+    expect_create_fails(&s, ST_CONFIG, "train.minibatch_size 36 is not a multiple of train.horizon 8; try 40");
+    s = good;
+    s.train.minibatch_size = 13 * 8;
+    expect_create_fails(&s, ST_CONFIG, "more than train.total_agents 12");
+    s = good;
+    s.train.horizon = 0;
+    expect_create_fails(&s, ST_CONFIG, "train.horizon 0");
+    s = good;
+    s.train.precision = TRAIN_BF16;
+    expect_create_fails(&s, ST_CONFIG, "bf16");
+    s = good;
+    s.policy.hidden_size = 0;
+    expect_create_fails(&s, ST_CONFIG, "policy.hidden_size is 0");
+    setup_close(&good);
+}
+
+static void test_absurd_sizes(void **unused)
+{
+    struct setup good, s;
+
+    (void)unused;
+    setup_game(&good, "cartpole", 1);
+    s = good;
+    s.train.total_agents = 2000000000;
+    s.train.horizon = 60000;
+    s.train.minibatch_size = 60000;
+    expect_create_fails(&s, ST_NOMEM, "lower train.total_agents");
+    s.train.horizon = INT64_MAX / 4; /* overflows */
+    s.train.minibatch_size = INT64_MAX / 4;
+    expect_create_fails(&s, ST_CONFIG, "2^31 - 1");
+    s = good;
+    s.policy.hidden_size = 65536;
+    s.policy.num_layers = 16;
+    s.policy.core = POLICY_CORE_MINGRU;
+    expect_create_fails(&s, ST_NOMEM, "this needs");
+    setup_close(&good);
+}
+
+struct watch {
+    int n_reports, n_asked, stop_report, stop_asked; /* stop at the nth */
+    struct train_metrics last;
+};
+
+static bool watch_metrics(void *ctx, const struct train_metrics *metrics)
+{
+    struct watch *w = ctx;
+    w->last = *metrics;
+    return ++w->n_reports != w->stop_report;
+}
+
+static bool watch_should_stop(void *ctx)
+{
+    struct watch *w = ctx;
+    return ++w->n_asked == w->stop_asked;
+}
+
+static struct train_result run(struct setup *s, struct watch *w)
+{
+    struct train_callbacks callbacks = {.ctx = w, .on_metrics = watch_metrics, .should_stop = watch_should_stop};
+    struct train_result result;
+    struct trainer *t = setup_trainer(s);
+
+    OK(trainer_run(t, &callbacks, &result, err));
+    trainer_destroy(t);
+    return result;
+}
+
+static void test_ends_of_a_run(void **unused)
+{
+    struct setup s;
+    struct watch w = {0};
+    struct train_result r;
+    double sum = 0.0;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    r = run(&s, &w); /* to the end; one report */
+    assert_int_equal(r.env_steps, s.train.total_timesteps);
+    assert_int_equal(r.updates, 40 * 96 * 1.5 / 32);
+    assert_int_equal(w.n_reports, 1);
+    assert_int_equal(w.last.env_steps, r.env_steps);
+    assert_false(r.stopped);
+    assert_true(r.episodes > 0.0 && r.score >= 1.0 && r.score == r.ep_length);
+    assert_float_equal(r.perf, r.score / 500.0, 1e-6);
+    assert_true(r.cost_s > 0.0 && r.steps_per_s > 0.0);
+    for (int i = 0; i < PHASE_COUNT; i++)
+        sum += r.phase_s[i];
+    assert_float_equal(sum, r.cost_s, 1e-6 + 0.01 * r.cost_s);
+
+    s.train.log_interval_s = 0.0; /* a report after every rollout */
+    w = (struct watch){.stop_report = 3};
+    r = run(&s, &w);
+    assert_int_equal(w.n_reports, 3);
+    assert_int_equal(r.env_steps, 3 * 96);
+    assert_true(r.stopped);
+
+    w = (struct watch){.stop_asked = 5};
+    r = run(&s, &w);
+    assert_int_equal(r.env_steps, 4 * 96);
+    assert_int_equal(w.n_reports, 4);
+    assert_true(r.stopped);
+
+    s.train.total_timesteps = (int64_t)1 << 40;
+    s.train.max_seconds = 0.05;
+    w = (struct watch){0};
+    r = run(&s, &w);
+    assert_false(r.stopped);
+    assert_true(r.cost_s >= 0.05 && r.env_steps < s.train.total_timesteps);
+    assert_int_equal(w.last.env_steps, r.env_steps);
+    setup_close(&s);
+}
+
+static void test_no_episode(void **unused)
+{
+    struct setup s;
+    struct watch w = {0};
+
+    (void)unused;
+    setup_game(&s, "squared", 1);
+    s.train.total_timesteps = 1;
+    s.train.horizon = 1;
+    s.train.minibatch_size = 4;
+    struct train_result r = run(&s, &w);
+    assert_int_equal(r.env_steps, 12);
+    assert_true(isnan(r.score) && isnan(r.perf) && isnan(w.last.score) && r.episodes == 0.0);
+    setup_close(&s);
+}
+
+static void test_target_kl(void **unused)
+{
+    struct setup s;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    s.train.replay_ratio = 30.0;
+    s.train.learning_rate = 0.05;
+    s.train.target_kl = 0.01;
+    struct trainer *t = setup_trainer(&s);
+    iterate(t, 5);
+    assert_true(t->count.updates > 0);
+    assert_true(t->count.updates < 5 * 90 / 2); /* 90 would have been made each time */
+    trainer_destroy(t);
+    s.train.target_kl = 1e9;
+    t = setup_trainer(&s);
+    iterate(t, 5);
+    assert_int_equal(t->count.updates, 5 * 90);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_numeric_failure(void **unused)
+{
+    static const char *const names[] = {"weight tensor core.1.weight", "advantage", "observation"};
+
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        struct setup s;
+        struct error failure = {0};
+        float bad = i == 0 ? INFINITY : NAN;
+        setup_game(&s, "cartpole", 1);
+        struct trainer *t = setup_trainer(&s);
+        iterate(t, 2);
+        if (i == 0)
+            OK(kern_upload(s.kern, t->params + t->policy.tensors[4].offset + 3, &bad, sizeof bad, err));
+        s.train.total_timesteps = 96;
+        if (i == 1) /* a discount that is NaN reaches the loss through the advantages */
+            t->set.gamma = NAN;
+        if (i == 2)
+            for (size_t n = 0; n < t->n_agents; n++)
+                OK(kern_upload(s.kern, t->roll.obs + (t->horizon * t->n_agents + n) * 4, &bad, sizeof bad, err));
+        assert_int_equal(trainer_iterate(t, &failure), ST_NUMERIC);
+        if (strstr(failure.text, names[i]) == NULL || strstr(failure.text, "env step 288") == NULL)
+            fail_msg("\"%s\" is not in: %s", names[i], failure.text);
+        assert_int_equal(trainer_save(t, "/tmp/trawl-never-written.ckpt", "", NULL), ST_NUMERIC);
+        assert_false(file_exists("/tmp/trawl-never-written.ckpt"));
+        assert_int_equal(trainer_iterate(t, NULL), ST_NUMERIC);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
+static void test_eval(void **unused)
+{
+    struct eval_settings e = {.episodes = 40, .agents = 10, .seed = 3, .max_steps = 100000};
+    struct eval_result r, again;
+    struct setup s;
+
+    (void)unused;
+    setup_game(&s, "cartpole", 1);
+    struct trainer *t = setup_trainer(&s), *other = setup_trainer(&s);
+    iterate(t, 1);
+    iterate(other, 1);
+    OK(trainer_eval(t, &e, &r, err));
+    OK(trainer_eval(t, &e, &again, err));
+    assert_true(r.episodes == 40.0); /* each of 10 games counts 4 episodes, however short */
+    assert_memory_equal(&r, &again, sizeof r);
+    assert_true(r.score > 8.0 && r.score < 100.0 && r.perf_std > 0.0);
+    iterate(t, 2); /* evaluation left training alone */
+    iterate(other, 2);
+    assert_same_weights(t, other);
+    e.max_steps = 3; /* nothing can end by then */
+    OK(trainer_eval(t, &e, &r, err));
+    assert_true(r.episodes == 0.0 && isnan(r.perf));
+    e.episodes = 0;
+    assert_int_equal(trainer_eval(t, &e, &r, NULL), ST_USAGE);
+    trainer_destroy(t);
+    trainer_destroy(other);
+    setup_close(&s);
+}
+
+static double learn(const char *game, int core, int64_t steps)
+{
+    struct setup s;
+    struct watch w = {0};
+
+    setup_game(&s, game, 2);
+    s.policy.core = core;
+    s.policy.hidden_size = 32;
+    s.policy.num_layers = 1;
+    s.train.total_agents = 128;
+    s.train.horizon = 16;
+    s.train.minibatch_size = 512;
+    s.train.replay_ratio = 4.0;
+    s.train.optimizer = TRAIN_ADAM;
+    s.train.learning_rate = 0.01;
+    s.train.total_timesteps = steps;
+    setup_option(&s, strcmp(game, "memory") == 0 ? "length" : "n", 2);
+    double perf = run(&s, &w).perf;
+    setup_close(&s);
+    return perf;
+}
+
+static void test_learns(void **unused)
+{
+    (void)unused;
+    assert_true(learn("squared", POLICY_CORE_MLP, 2048) < 0.5);
+    assert_true(learn("squared", POLICY_CORE_MLP, 100000) > 0.9);
+    assert_true(learn("memory", POLICY_CORE_MINGRU, 100000) > 0.9);
+    assert_float_equal(learn("memory", POLICY_CORE_NONE, 100000), 0.5, 0.05);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settings_are_checked),
+        cmocka_unit_test(test_absurd_sizes),
+        cmocka_unit_test(test_ends_of_a_run),
+        cmocka_unit_test(test_no_episode),
+        cmocka_unit_test(test_target_kl),
+        cmocka_unit_test(test_numeric_failure),
+        cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_learns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* test_tables.c - option tables, metric table and its document, schedules, result window, memory plan. */
+#include "trainer_test.h"
+
+#include <math.h>
+
+static void test_option_tables(void **unused)
+{
+    const struct opt_table *tables[] = {&policy_opt_table, &train_opt_table};
+
+    (void)unused;
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < tables[i]->n_defs; k++) {
+            const struct opt_def *d = &tables[i]->defs[k];
+            OK(config_check_value(d, d->key, d->def, "default", err));
+            assert_true(d->offset < tables[i]->settings_size);
+            assert_true(strlen(d->help) > 10 && d->help[strlen(d->help) - 1] == '.');
+            if (d->scale == OPT_LOG)
+                assert_true(d->sweep_min > 0.0);
+            if (d->scale != OPT_FIXED && d->scale != OPT_CATEGORICAL)
+                assert_true(d->sweep_min < d->sweep_max && d->sweep_min >= d->min && d->sweep_max <= d->max);
+        }
+    }
+}
+
+static void test_metric_document(void **unused)
+{
+    const char *docs = getenv("TRAWL_DOCS");
+    char path[4096], row[512], *text = NULL;
+    struct train_metrics m = {.env_steps = 7, .perf = 0.25};
+    size_t n;
+
+    (void)unused;
+    assert_non_null(docs);
+    snprintf(path, sizeof path, "%s/metrics.md", docs);
+    OK(file_read_all(path, 1 << 20, &text, &n, err));
+    for (size_t i = 0; i < train_n_metric_defs; i++) {
+        const struct train_metric_def *d = &train_metric_defs[i];
+        snprintf(row, sizeof row, "| `%s` | %s | %s |\n", d->name, d->unit, d->help);
+        if (strstr(text, row) == NULL)
+            fail_msg("docs/metrics.md lacks the row: %s", row);
+        for (size_t j = 0; j < i; j++) {
+            assert_string_not_equal(train_metric_defs[j].name, d->name);
+            assert_true(train_metric_defs[j].offset != d->offset);
+        }
+        if (strcmp(d->name, "env_steps") == 0)
+            assert_true(train_metric_value(&m, i) == 7.0);
+        if (strcmp(d->name, "perf") == 0)
+            assert_true(train_metric_value(&m, i) == 0.25);
+    }
+    mem_free(text);
+}
+
+static void test_schedule(void **unused)
+{
+    struct train_settings s = {.total_timesteps = 1000,
+                               .learning_rate = 0.1,
+                               .min_lr_ratio = 0.2,
+                               .anneal_lr = true,
+                               .prio_alpha = 0.5,
+                               .prio_beta0 = 0.4};
+    struct kern_hyper h;
+    double carry = 0.0;
+    int64_t total = 0;
+
+    (void)unused;
+    schedule_hyper(&s, 0, &h);
+    assert_float_equal(h.lr, 0.1, 1e-7);
+    assert_float_equal(h.prio_beta, 0.4, 1e-7);
+    schedule_hyper(&s, 500, &h);
+    assert_float_equal(h.lr, 0.06, 1e-7); /* half-way between 0.1 and 0.02 */
+    assert_float_equal(h.prio_beta, 0.55, 1e-7);
+    schedule_hyper(&s, 5000, &h); /* past the end: stays there */
+    assert_float_equal(h.lr, 0.02, 1e-7);
+    s.anneal_lr = false;
+    schedule_hyper(&s, 900, &h);
+    assert_float_equal(h.lr, 0.1, 1e-7);
+
+    s = (struct train_settings){.replay_ratio = 1.3, .total_agents = 10, .horizon = 8, .minibatch_size = 40};
+    for (int i = 1; i <= 100; i++) { /* 2.6 minibatches a rollout */
+        int64_t n = schedule_minibatches(&s, &carry);
+        assert_true(n == 2 || n == 3);
+        total += n;
+        assert_true(fabs((double)total - 2.6 * i) <= 0.5 + 1e-9);
+    }
+    s.replay_ratio = 0.1;
+    carry = 0.0;
+    total = 0;
+    for (int i = 0; i < 50; i++)
+        total += schedule_minibatches(&s, &carry);
+    assert_int_equal(total, 10);
+}
+
+static void test_window(void **unused)
+{
+    struct window *w = calloc(1, sizeof *w);
+    struct env_log log = {.episodes = 1.0}, sum;
+
+    (void)unused;
+    window_sum(w, 0, &sum);
+    assert_true(sum.episodes == 0.0);
+    for (int i = 1; i <= 100; i++) { /* small: exactly the last tenth */
+        log.score = i;
+        window_add(w, i, &log);
+    }
+    window_sum(w, 100, &sum);
+    assert_true(sum.episodes == 10.0);
+    assert_true(sum.score == 955.0); /* 91 + ... + 100 */
+    for (int i = 101; i <= 20000; i++) { /* large: merged, still a tenth give or take a bucket */
+        log.score = i;
+        window_add(w, i, &log);
+    }
+    window_sum(w, 20000, &sum);
+    assert_true(sum.episodes >= 2000.0 && sum.episodes <= 2100.0);
+    assert_float_equal(sum.score / sum.episodes, 19000.0, 60.0);
+    log = (struct env_log){0};
+    for (int i = 20001; i <= 40000; i++) /* nothing ends any more: widened until there is something */
+        window_add(w, i, &log);
+    window_sum(w, 40000, &sum);
+    assert_true(sum.episodes > 0.0 && sum.episodes <= 128.0);
+    free(w);
+}
+
+static void test_plan(void **unused)
+{
+    struct plan plan = {0};
+    char text[48];
+
+    (void)unused;
+    plan_add(&plan, NULL, "a", 4, 10, 10, 1);
+    assert_int_equal(plan.total, 400);
+    plan_add(&plan, NULL, "b", 4, SIZE_MAX / 2, 3, 1);
+    assert_true(plan.total == SIZE_MAX);
+    plan_add(&plan, NULL, "c", 1, 1, 1, 1);
+    assert_true(plan.total == SIZE_MAX);
+    plan_format_bytes(812345678901u, text, sizeof text);
+    assert_string_equal(text, "812 GB");
+    plan_format_bytes(17, text, sizeof text);
+    assert_string_equal(text, "17 bytes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_option_tables), cmocka_unit_test(test_metric_document),
+        cmocka_unit_test(test_schedule),      cmocka_unit_test(test_window),
+        cmocka_unit_test(test_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

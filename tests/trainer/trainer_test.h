@@ -1,0 +1,129 @@
+/* trainer_test.h - what the tests of trainer/ share: default settings out of the option tables, an opened CPU. */
+#ifndef TESTS_TRAINER_TEST_H
+#define TESTS_TRAINER_TEST_H
+
+#include "trainer/trainer_priv.h"
+
+#include "base/config.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        struct error err_ = {0};                                                                                       \
+        struct error *err = &err_;                                                                                     \
+        if ((call) != ST_OK)                                                                                           \
+            fail_msg("%s:%d: %s: %s", __FILE__, __LINE__, #call, err_.text);                                           \
+    } while (0)
+
+struct setup {
+    struct kern *kern;
+    const struct env_def *def;
+    void *env;
+    struct policy_settings policy;
+    struct train_settings train;
+};
+
+/* Defaults of the tables with a small, quick shape on top. def: a game of the registry or of the test. */
+static inline void setup_open(struct setup *s, const struct env_def *def, size_t n_threads)
+{
+    struct kern_settings kern = {.kind = KERN_CPU, .n_threads = n_threads};
+    struct config *config = NULL;
+
+    memset(s, 0, sizeof *s);
+    s->def = def;
+    s->env = calloc(1, def->options.settings_size + 1);
+    assert_non_null(s->env);
+    OK(config_create(&config, err));
+    OK(config_add_table(config, &policy_opt_table, err));
+    OK(config_add_table(config, &train_opt_table, err));
+    if (def->options.n_defs > 0)
+        OK(config_add_table(config, &def->options, err));
+    OK(config_resolve(config, err));
+    OK(config_fill(config, &policy_opt_table, &s->policy, err));
+    OK(config_fill(config, &train_opt_table, &s->train, err));
+    if (def->options.n_defs > 0)
+        OK(config_fill(config, &def->options, s->env, err));
+    config_destroy(config);
+    OK(kern_open(&s->kern, &kern, err));
+    s->policy.hidden_size = 16;
+    s->policy.num_layers = 2;
+    s->train.total_agents = 12;
+    s->train.horizon = 8;
+    s->train.minibatch_size = 32;
+    s->train.replay_ratio = 1.5;
+    s->train.total_timesteps = 96 * 40;
+    s->train.learning_rate = 0.003;
+    s->train.log_interval_s = 1e6;
+}
+
+static inline void setup_game(struct setup *s, const char *name, size_t n_threads)
+{
+    const struct env_def *def = env_find(name);
+    assert_non_null(def);
+    setup_open(s, def, n_threads);
+}
+
+/* A whole-number option of the game. */
+static inline void setup_option(struct setup *s, const char *key, int64_t value)
+{
+    for (size_t i = 0; i < s->def->options.n_defs; i++) {
+        const struct opt_def *d = &s->def->options.defs[i];
+        if (strcmp(d->key, key) == 0 && d->type == OPT_INT) {
+            memcpy((char *)s->env + d->offset, &value, sizeof value);
+            return;
+        }
+    }
+    fail_msg("%s has no option %s", s->def->name, key);
+}
+
+static inline void setup_close(struct setup *s)
+{
+    kern_close(s->kern);
+    free(s->env);
+}
+
+static inline struct trainer *setup_trainer(struct setup *s)
+{
+    struct trainer *t = NULL;
+    OK(trainer_create(&t, s->kern, s->def, s->env, &s->policy, &s->train, err));
+    return t;
+}
+
+/* Weights after n iterations; caller frees. */
+static inline float *params_copy(struct trainer *t)
+{
+    float *params = calloc(trainer_n_params(t), sizeof *params);
+    assert_non_null(params);
+    OK(trainer_get_params(t, params, err));
+    return params;
+}
+
+static inline void iterate(struct trainer *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        OK(trainer_iterate(t, err));
+}
+
+/* Both trainers are in the same state, byte for byte. */
+static inline void assert_same_weights(struct trainer *a, struct trainer *b)
+{
+    float *x = params_copy(a), *y = params_copy(b);
+    assert_int_equal(trainer_n_params(a), trainer_n_params(b));
+    assert_memory_equal(x, y, trainer_n_params(a) * sizeof *x);
+    free(x);
+    free(y);
+}
+
+#endif
