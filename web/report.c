@@ -1,7 +1,8 @@
 /* report.c - the report's four formats behind one call. */
 #include "web/report_priv.h"
 
-static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out, struct error *err)
+static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out,
+                                struct error *err)
 {
     struct report_view view;
 

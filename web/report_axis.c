@@ -75,11 +75,21 @@ static void add_tick(struct axis *axis, double value, double step)
     axis->ticks[axis->n_ticks++] = value;
 }
 
+/* The smallest round step of at least raw: 1, 2, 5 times a power of ten, or what a clock shows. */
+static double round_step(double raw, bool is_time)
+{
+    static const double clock[] = {15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400};
+    double power = pow(10.0, floor(log10(raw)));
+
+    for (size_t i = 0; is_time && raw > 10.0 && i < sizeof clock / sizeof clock[0]; i++)
+        if (clock[i] >= raw)
+            return clock[i];
+    return raw <= power ? power : raw <= 2.0 * power ? 2.0 * power : raw <= 5.0 * power ? 5.0 * power : 10.0 * power;
+}
+
 static void linear_ticks(struct axis *axis, size_t n_wanted)
 {
-    double raw = (axis->hi * 0.5 - axis->lo * 0.5) * 2.0 / (double)n_wanted;
-    double power = pow(10.0, floor(log10(raw)));
-    double step = raw / power <= 1.0 ? power : raw / power <= 2.0 ? 2.0 * power : raw / power <= 5.0 ? 5.0 * power : 10.0 * power;
+    double step = round_step((axis->hi * 0.5 - axis->lo * 0.5) * 2.0 / (double)n_wanted, axis->is_time);
     double first = ceil(axis->lo / step);
 
     if (!isfinite(step) || step <= 0.0 || !isfinite(first))
@@ -94,8 +104,8 @@ static size_t log_candidates(const struct axis *axis, double values[CANDIDATES_M
     static const struct {
         double value;
         int level;
-    } clock[] = {{60, 0}, {120, 1}, {300, 1}, {600, 0}, {1200, 1}, {1800, 1}, {3600, 0}, {7200, 1}, {18000, 1}, {43200, 0},
-                 {86400, 1}, {172800, 1}, {432000, 1}, {864000, 0}};
+    } clock[] = {{60, 0},   {120, 1},   {300, 1},   {600, 0},   {1200, 1},   {1800, 1},   {3600, 0},
+                 {7200, 1}, {18000, 1}, {43200, 0}, {86400, 1}, {172800, 1}, {432000, 1}, {864000, 0}};
     static const double digits[] = {1.0, 2.0, 5.0};
     size_t n = 0;
 
@@ -168,7 +178,8 @@ static void logit_ticks(struct axis *axis, size_t n_wanted)
             add_tick(axis, values[i], 0.0);
 }
 
-void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double lo, double hi, double from, double to, size_t n_ticks)
+void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double lo, double hi, double from, double to,
+               size_t n_ticks)
 {
     *axis = (struct axis){.scale = scale, .is_time = is_time, .lo = lo, .hi = hi, .from = from, .to = to};
     widen(axis);

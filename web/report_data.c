@@ -77,7 +77,8 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     csv_f64(out, trial->cost_s);
     strbuf_add(out, ",");
     csv_f64(out, trial->device_s);
-    strbuf_addf(out, ",%lld,%lld,%lld,", (long long)trial->env_steps, (long long)trial->seed, (long long)trial->attempt);
+    strbuf_addf(out, ",%lld,%lld,%lld,", (long long)trial->env_steps, (long long)trial->seed,
+                (long long)trial->attempt);
     csv_text(out, trial->origin);
     strbuf_addf(out, ",%s,", report->on_front[i] ? "true" : "false");
     csv_text(out, trial->device);
@@ -105,8 +106,9 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
 
 enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err)
 {
-    strbuf_add(out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
-                    "started_ms,finished_ms");
+    strbuf_add(
+        out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
+             "started_ms,finished_ms");
     for (size_t k = 0; k < report->space->dim; k++) {
         strbuf_add(out, ",");
         csv_text(out, report->space->params[k].key);

@@ -33,7 +33,8 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
 
     strbuf_add(out, "<h1>");
     text_escape(out, study->name);
-    strbuf_addf(out, "</h1>\n<p>%zu trial%s: %zu done", report->n_trials, report->n_trials == 1 ? "" : "s", view->n_state[TRIAL_DONE]);
+    strbuf_addf(out, "</h1>\n<p>%zu trial%s: %zu done", report->n_trials, report->n_trials == 1 ? "" : "s",
+                view->n_state[TRIAL_DONE]);
     add_count(out, view->n_state[TRIAL_FAILED], "failed");
     add_count(out, view->n_state[TRIAL_STOPPED], "stopped early");
     add_count(out, view->n_state[TRIAL_LOST], "lost");
@@ -44,7 +45,8 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, ".</p>\n<p class=\"soft small\">");
     strbuf_addf(out, "Method ");
     text_escape(out, study->method);
-    strbuf_addf(out, ", seed %lld, %s is better. Started %s", (long long)study->seed, study->maximize ? "higher" : "lower",
+    strbuf_addf(out, ", seed %lld, %s is better. Started %s", (long long)study->seed,
+                study->maximize ? "higher" : "lower",
                 text_time(study->created_ms > 0 ? study->created_ms : view->first_ms, a));
     if (view->last_ms > 0)
         strbuf_addf(out, ", last trial %s", text_time(view->last_ms, a));
@@ -52,13 +54,14 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
     text_escape(out, study->program);
     strbuf_add(out, ".</p>\n<div class=\"tiles\">\n");
     if (view->best < report->n_trials) {
-        const struct trial *best = &report->trials[view->best], *knee = view->knee < report->n_trials ? &report->trials[view->knee] : best;
-        snprintf(text, sizeof text, "best score, trial %lld", (long long)best->number);
+        const struct trial *best = &report->trials[view->best],
+                           *knee = view->knee < report->n_trials ? &report->trials[view->knee] : best;
+        snprintf(text, sizeof text, "best score (trial %lld)", (long long)best->number);
         tile(out, text_number(best->score, a), text);
         tile(out, text_duration(best->cost_s, a), "cost of the best trial");
-        snprintf(text, sizeof text, "score at the knee, trial %lld", (long long)knee->number);
+        snprintf(text, sizeof text, "knee score (trial %lld)", (long long)knee->number);
         tile(out, text_number(knee->score, a), text);
-        tile(out, text_duration(knee->cost_s, a), "cost at the knee");
+        tile(out, text_duration(knee->cost_s, a), "cost of the knee trial");
     }
     tile(out, text_duration(view->total_cost_s, a), "spent on all trials");
     strbuf_add(out, "</div>\n");
@@ -88,8 +91,8 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
 
     strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
     strbuf_addf(out, "%s%s</td><td>%s</td><td>%s</td><td>%s</td>", best ? "<span class=\"tag\">best</span>" : "",
-                knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a), text_duration(trial->cost_s, b),
-                text_number((double)trial->env_steps, c));
+                knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a),
+                text_duration(trial->cost_s, b), text_number((double)trial->env_steps, c));
     if (trial->params != NULL && json_parse(trial->params, strlen(trial->params), &params, NULL) != ST_OK)
         params = NULL;
     strbuf_init(&value, 1 << 16);
@@ -111,8 +114,10 @@ static void write_front_table(struct strbuf *out, const struct report_view *view
 
     if (view->n_front == 0)
         return;
-    strbuf_add(out, "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than one of these.</p>\n"
-                    "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th><th>score</th><th>cost</th><th>env steps</th>");
+    strbuf_add(out,
+               "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
+               "one of these.</p>\n"
+               "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th><th>score</th><th>cost</th><th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<th>");
         write_key(out, space->params[k].key);
@@ -131,8 +136,10 @@ static void write_strips(struct strbuf *out, const struct report_view *view)
 
     if (space->dim == 0 || view->n_plotted == 0)
         return;
-    strbuf_add(out, "<h2>Parameters</h2>\n<p class=\"soft small\">Score against each searched parameter, over its whole range; "
-                    "trials on the front are filled.</p>\n<div class=\"strips\">\n");
+    strbuf_add(
+        out,
+        "<h2>Parameters</h2>\n<p class=\"soft small\">Score against each searched parameter, over its whole range; "
+        "trials on the front are filled.</p>\n<div class=\"strips\">\n");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<figure><figcaption>");
         text_escape(out, space->params[k].key);
@@ -200,9 +207,11 @@ static void write_bounds(struct strbuf *out, const struct report_view *view)
         size_t n = upper ? at_hi[k] : at_lo[k];
         if (p->scale == SPACE_CATEGORICAL || n < 2 || 2 * n < view->n_front)
             continue;
-        strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, view->n_front, upper ? "upper" : "lower");
+        strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, view->n_front,
+                    upper ? "upper" : "lower");
         text_escape(out, p->key);
-        strbuf_addf(out, "</b> (%s): a wider range may find better ones.</p>\n", text_number(upper ? p->max : p->min, a));
+        strbuf_addf(out, "</b> (%s): a wider range may find better ones.</p>\n",
+                    text_number(upper ? p->max : p->min, a));
     }
 }
 
@@ -233,7 +242,8 @@ static void write_next(struct strbuf *out, const struct report_view *view)
 
     strbuf_add(out, "<h2>What to do next</h2>\n");
     if (view->n_front > 0) {
-        strbuf_add(out, "<p>Train with the configuration of the knee, where more cost begins to buy little:</p>\n<pre>");
+        strbuf_add(out,
+                   "<p>Train with the configuration of the knee, where more cost begins to buy little:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick knee -o knee.ini");
         strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the best score, whatever it costs:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
@@ -251,9 +261,11 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
     const struct report *report = view->report;
 
     strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
+                    "name=\"color-scheme\" content=\"light dark\">\n<title>");
     text_escape(out, report->study->name);
-    strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s</style>\n</head>\n<body>\n<main>\n", report_style_chart, report_style_page);
+    strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s</style>\n</head>\n<body>\n<main>\n",
+                report_style_chart, report_style_page);
     write_summary(out, view);
     strbuf_add(out, "<div class=\"card\">\n");
     draw_front(out, view, FRONT_WIDE);
@@ -261,7 +273,8 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, "</div>\n");
     write_front_table(out, view);
     write_next(out, view);
-    strbuf_add(out, "<h2>Progress</h2>\n<div class=\"two\">\n<figure><figcaption>Hypervolume over trials <small>front against its fixed reference"
+    strbuf_add(out, "<h2>Progress</h2>\n<div class=\"two\">\n<figure><figcaption>Hypervolume over trials <small>front "
+                    "against its fixed reference"
                     "</small></figcaption>\n");
     draw_hypervolume(out, view);
     strbuf_add(out, "</figure>\n<figure><figcaption>Best score over cost spent</figcaption>\n");

@@ -27,7 +27,7 @@ void draw_hypervolume(struct strbuf *out, const struct report_view *view)
         hi = fmax(hi, view->hv[i]);
     axis_init(&x, SPACE_LINEAR, false, 0.0, (double)view->report->n_trials, 58.0, PANEL_WIDTH - 12.0, 6);
     x.lo = 0.0; /* no margin at the left: nothing is negative */
-    axis_init(&y, SPACE_LINEAR, false, 0.0, hi > 0.0 ? hi : 1.0, PANEL_HEIGHT - 40.0, 16.0, 4);
+    axis_init(&y, SPACE_LINEAR, false, 0.0, hi > 0.0 ? hi : 1.0, PANEL_HEIGHT - 40.0, 16.0, 5);
     y.lo = 0.0;
     svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Hypervolume of the front over trials");
     svg_frame(out, &x, &y, false);
@@ -55,9 +55,10 @@ void draw_best_by_cost(struct strbuf *out, const struct report_view *view)
     struct axis x, y;
     double spent = 0.0, best = NAN;
 
-    axis_init(&x, SPACE_LINEAR, true, 0.0, view->total_cost_s > 0.0 ? view->total_cost_s : 1.0, 58.0, PANEL_WIDTH - 12.0, 4);
+    axis_init(&x, SPACE_LINEAR, true, 0.0, view->total_cost_s > 0.0 ? view->total_cost_s : 1.0, 58.0,
+              PANEL_WIDTH - 12.0, 4);
     x.lo = 0.0;
-    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, PANEL_HEIGHT - 40.0, 16.0, 4);
+    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, PANEL_HEIGHT - 40.0, 16.0, 5);
     svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Best score over the cost spent");
     svg_frame(out, &x, &y, false);
     if (view->n_plotted > 0) {
@@ -66,7 +67,8 @@ void draw_best_by_cost(struct strbuf *out, const struct report_view *view)
             const struct trial *trial = &report->trials[i];
             if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s) && trial->cost_s > 0.0)
                 spent += trial->cost_s;
-            if (!view->plotted[i] || !(isnan(best) || (report->study->maximize ? trial->score > best : trial->score < best)))
+            if (!view->plotted[i] ||
+                !(isnan(best) || (report->study->maximize ? trial->score > best : trial->score < best)))
                 continue;
             if (isnan(best)) {
                 path_to(out, 'M', axis_at(&x, spent), axis_at(&y, trial->score));
@@ -132,7 +134,7 @@ void draw_strip(struct strbuf *out, const struct report_view *view, size_t param
         x.hi = fmax((double)p->n_choices, 1.0) - 0.5;
         category_ticks(&x, view, param);
     }
-    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, STRIP_HEIGHT - 26.0, 12.0, 3);
+    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
     svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);
     svg_frame(out, &x, &y, false);
     strbuf_add(out, "<path d=\"");

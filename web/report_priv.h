@@ -13,51 +13,52 @@
 struct report_view {
     const struct report *report;
     size_t n_state[TRIAL_STATES];
-    bool *plotted;                 /* (n_trials), owned */
+    bool *plotted; /* (n_trials), owned */
     size_t n_plotted;
-    size_t *front;                 /* (n_front) by rising cost, owned */
+    size_t *front; /* (n_front) by rising cost, owned */
     size_t n_front;
-    size_t knee, best;             /* n_trials when there is none */
-    double score_lo, score_hi;     /* plotted range; far worse scores are drawn at its edge */
-    size_t n_beyond;               /* how many those are */
-    double cost_lo, cost_hi;       /* of all plotted trials and of failed ones with a cost */
-    double total_cost_s;           /* of all finished trials */
-    int64_t first_ms, last_ms;     /* first created, last finished; 0: none */
-    size_t n_hv;                   /* points of the hypervolume curve */
-    size_t *hv_trials;             /* (n_hv) trials counted so far, owned */
-    double *hv;                    /* (n_hv), owned */
+    size_t knee, best; /* n_trials when there is none */
+    double score_lo, score_hi; /* plotted range; far worse scores are drawn at its edge */
+    size_t n_beyond; /* how many those are */
+    double cost_lo, cost_hi; /* of all plotted trials and of failed ones with a cost */
+    double total_cost_s; /* of all finished trials */
+    int64_t first_ms, last_ms; /* first created, last finished; 0: none */
+    size_t n_hv; /* points of the hypervolume curve */
+    size_t *hv_trials; /* (n_hv) trials counted so far, owned */
+    double *hv; /* (n_hv), owned */
 };
 enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err) MUST_USE;
 void report_view_free(struct report_view *view);
 
 /* -- texts: report_text.c; each fits REPORT_TEXT_MAX and is returned in buf -- */
-void text_escape(struct strbuf *out, const char *text);                 /* for XML and HTML, invalid UTF-8 replaced */
-const char *text_number(double value, char buf[REPORT_TEXT_MAX]);       /* 4 significant digits, "-" when unknown */
-const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX]);   /* "12.3 s", "2 min 41 s", "1 h 20 min" */
-const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX]);       /* "2026-01-31 18:05 UTC" */
+void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
+const char *text_number(double value, char buf[REPORT_TEXT_MAX]); /* 4 significant digits, "-" when unknown */
+const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX]); /* "12.3 s", "2 min 41 s", "1 h 20 min" */
+const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX]); /* "2026-01-31 18:05 UTC" */
 /* value to a fixed number of decimals. */
 const char *text_fixed(double value, int decimals, char buf[REPORT_TEXT_MAX]);
-void text_shell(struct strbuf *out, const char *word);                  /* quoted for sh where needed; not escaped */
+void text_shell(struct strbuf *out, const char *word); /* quoted for sh where needed; not escaped */
 
 /* -- axes: report_axis.c -- */
 #define AXIS_MAX_TICKS 16
 
 struct axis {
     enum space_scale scale;
-    bool is_time;       /* seconds, labelled s, min, h */
-    double lo, hi;      /* values at both ends, lo < hi */
-    double from, to;    /* where those lie in the drawing */
+    bool is_time; /* seconds, labelled s, min, h */
+    double lo, hi; /* values at both ends, lo < hi */
+    double from, to; /* where those lie in the drawing */
     size_t n_ticks;
     double ticks[AXIS_MAX_TICKS];
     char labels[AXIS_MAX_TICKS][REPORT_TEXT_MAX];
 };
 /* Widens lo..hi a little (equal ends a lot) and chooses up to n_ticks ticks. */
-void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double lo, double hi, double from, double to, size_t n_ticks);
+void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double lo, double hi, double from, double to,
+               size_t n_ticks);
 double axis_at(const struct axis *axis, double value); /* position, inside from..to */
 
 /* -- drawing: report_svg.c, report_panels.c; classes are styled by report_style -- */
 extern const char report_style_chart[]; /* CSS of the charts */
-extern const char report_style_page[];  /* CSS of the page */
+extern const char report_style_page[]; /* CSS of the page */
 
 enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE };
 void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout);

@@ -23,7 +23,8 @@ void svg_number(struct strbuf *out, double value)
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label)
 {
-    strbuf_addf(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"", width, height, class_name);
+    strbuf_addf(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"", width,
+                height, class_name);
     text_escape(out, label);
     strbuf_add(out, "\">\n");
 }
@@ -110,7 +111,7 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
     const struct report_view *view = chart->view;
     const struct report *report = view->report;
 
-    strbuf_add(out, "<g class=\"dominated\">\n");
+    strbuf_addf(out, "<g class=\"dominated%s\">\n", view->n_plotted > 1000 ? " dense" : "");
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
         if (!view->plotted[i] || report->on_front[i])
@@ -180,9 +181,14 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
             if (special != (pass == 0))
                 continue;
             char text[REPORT_TEXT_MAX];
-            snprintf(text, sizeof text, "%s#%lld", at == view->best && at == view->knee ? "best, knee " : at == view->best ? "best " : at == view->knee ? "knee " : "",
+            snprintf(text, sizeof text, "%s#%lld",
+                     at == view->best && at == view->knee ? "best, knee "
+                     : at == view->best                   ? "best "
+                     : at == view->knee                   ? "knee "
+                                                          : "",
                      (long long)view->report->trials[at].number);
-            double x = axis_at(&chart->x, view->report->trials[at].cost_s), y = axis_at(&chart->y, view->report->trials[at].score);
+            double x = axis_at(&chart->x, view->report->trials[at].cost_s),
+                   y = axis_at(&chart->y, view->report->trials[at].score);
             double width = 7.2 * (double)strlen(text), above = view->report->study->maximize ? -10.0 : 20.0;
             double left = x - 8.0 - width < chart->x.from + 2.0 ? chart->x.from + 2.0 : x - 8.0 - width;
             struct box box = {left, left + width, y + above - 11.0, y + above + 3.0};
@@ -237,7 +243,8 @@ static void legend_item(struct strbuf *out, double *x, double y, const char *mar
         svg_number(out, *x + 5.0);
         strbuf_add(out, "\" cy=\"");
         svg_number(out, y - 4.5);
-        strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5", mark[0] == 'f' ? "front" : "dot");
+        strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5",
+                    mark[0] == 'f' ? "front" : "dot");
     } else {
         place_start(out, "path", *x + 5.0, y - 4.5, mark);
         strbuf_addf(out, "%s/>\n", mark[0] == 's' ? triangle_path : cross_path);
@@ -276,11 +283,13 @@ static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart
     char text[2 * REPORT_TEXT_MAX];
 
     svg_text(out, chart->x.to, chart->height - 8.0, "title end", "cost of a trial, log scale");
-    snprintf(text, sizeof text, "%.60s%s", view->report->study->metric, view->report->study->maximize ? " (higher is better)" : " (lower is better)");
+    snprintf(text, sizeof text, "%.60s%s", view->report->study->metric,
+             view->report->study->maximize ? " (higher is better)" : " (lower is better)");
     svg_text(out, chart->x.from - (chart->layout == FRONT_NARROW ? 40.0 : 52.0), chart->y.to - 8.0, "title", text);
     if (view->n_beyond > 0) {
         snprintf(text, sizeof text, "%zu far worse, drawn at the edge", view->n_beyond);
-        svg_text(out, chart->x.to, view->report->study->maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end", text);
+        svg_text(out, chart->x.to, view->report->study->maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",
+                 text);
     }
 }
 
@@ -296,19 +305,27 @@ static const char *empty_text(const struct report_view *view)
 void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout)
 {
     bool narrow = layout == FRONT_NARROW, alone = layout == FRONT_ALONE;
-    struct front_chart chart = {.view = view, .layout = layout, .width = narrow ? 400 : 960, .height = narrow ? 380 : alone ? 540 : 480};
+    struct front_chart chart = {.view = view,
+                                .layout = layout,
+                                .width = narrow ? 400 : 960,
+                                .height = narrow  ? 380
+                                          : alone ? 540
+                                                  : 480};
     double left = narrow ? 50.0 : 62.0, top = alone ? 92.0 : 54.0, bottom = (double)chart.height - 46.0;
     char label[256];
 
     chart.has_lane = view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_STOPPED] + view->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, true, view->cost_lo, view->cost_hi, left, (double)chart.width - 16.0, narrow ? 4 : 8);
+    axis_init(&chart.x, SPACE_LOG, true, view->cost_lo, view->cost_hi, left, (double)chart.width - 16.0,
+              narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, view->score_lo, view->score_hi, floor_y, top, narrow ? 5 : 6);
-    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted, view->n_front);
+    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted,
+             view->n_front);
     svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);
     if (alone) {
-        strbuf_addf(out, "<style>%s</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", report_style_chart, chart.width, chart.height);
+        strbuf_addf(out, "<style>%s</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", report_style_chart,
+                    chart.width, chart.height);
         snprintf(label, sizeof label, "%.120s: cost against score", view->report->study->name);
         svg_text(out, left - 52.0 + 10.0, 28.0, "headline", label);
     }

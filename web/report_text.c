@@ -11,7 +11,12 @@
 /* Length of the valid UTF-8 sequence at text (a character that XML allows), or 0. */
 static size_t utf8_length(const unsigned char *text)
 {
-    size_t n = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+    size_t n = text[0] < 0x80   ? 1
+               : text[0] < 0xc2 ? 0
+               : text[0] < 0xe0 ? 2
+               : text[0] < 0xf0 ? 3
+               : text[0] < 0xf5 ? 4
+                                : 0;
 
     if (n == 1)
         return (text[0] >= 0x20 && text[0] != 0x7f) || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
@@ -32,7 +37,12 @@ void text_escape(struct strbuf *out, const char *text)
 
     while (*at != '\0') {
         size_t n = utf8_length(at);
-        const char *entity = *at == '&' ? "&amp;" : *at == '<' ? "&lt;" : *at == '>' ? "&gt;" : *at == '"' ? "&quot;" : *at == '\'' ? "&#39;" : NULL;
+        const char *entity = *at == '&'    ? "&amp;"
+                             : *at == '<'  ? "&lt;"
+                             : *at == '>'  ? "&gt;"
+                             : *at == '"'  ? "&quot;"
+                             : *at == '\'' ? "&#39;"
+                                           : NULL;
         if (entity != NULL)
             strbuf_add(out, entity);
         else if (n == 0)
@@ -65,7 +75,13 @@ const char *text_number(double value, char buf[REPORT_TEXT_MAX])
     if (isnan(value))
         return strcpy(buf, "\xe2\x80\x93"); /* an en dash */
     if (fabs(value) >= 1e-3 && fabs(value) < 1e5) {
-        int decimals = fabs(value) >= 1000.0 ? 0 : fabs(value) >= 100.0 ? 1 : fabs(value) >= 10.0 ? 2 : fabs(value) >= 1.0 ? 3 : fabs(value) >= 0.1 ? 4 : fabs(value) >= 0.01 ? 5 : 6;
+        int decimals = fabs(value) >= 1000.0  ? 0
+                       : fabs(value) >= 100.0 ? 1
+                       : fabs(value) >= 10.0  ? 2
+                       : fabs(value) >= 1.0   ? 3
+                       : fabs(value) >= 0.1   ? 4
+                       : fabs(value) >= 0.01  ? 5
+                                              : 6;
         text_fixed(value, decimals, buf);
         if (strchr(buf, '.') != NULL) {
             size_t n = strlen(buf);
@@ -85,7 +101,8 @@ const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX])
     char part[REPORT_TEXT_MAX];
 
     if (!isfinite(seconds) || fabs(seconds) < 59.95 || fabs(seconds) > 1e15) {
-        double rounded = fabs(seconds) >= 10.0 && fabs(seconds) < 60.0 ? round(seconds * 10.0) / 10.0 : seconds;
+        double digits = fabs(seconds) >= 10.0 ? 10.0 : fabs(seconds) >= 1.0 ? 100.0 : 0.0;
+        double rounded = digits > 0.0 && fabs(seconds) < 60.0 ? round(seconds * digits) / digits : seconds;
         text_number(rounded, part);
         snprintf(buf, REPORT_TEXT_MAX, isnan(seconds) ? "%.40s" : "%.40s s", part);
         return buf;
@@ -107,8 +124,8 @@ const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX])
 
     if (utc_ms <= 0 || gmtime_r(&seconds, &tm) == NULL)
         return strcpy(buf, "\xe2\x80\x93");
-    snprintf(buf, REPORT_TEXT_MAX, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-             tm.tm_min);
+    snprintf(buf, REPORT_TEXT_MAX, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+             tm.tm_hour, tm.tm_min);
     return buf;
 }
 

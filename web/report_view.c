@@ -75,7 +75,8 @@ struct by_cost {
 static int compare_cost(const void *va, const void *vb)
 {
     const struct by_cost *a = va, *b = vb;
-    return a->cost != b->cost ? (a->cost > b->cost) - (a->cost < b->cost) : (a->index > b->index) - (a->index < b->index);
+    return a->cost != b->cost ? (a->cost > b->cost) - (a->cost < b->cost)
+                              : (a->index > b->index) - (a->index < b->index);
 }
 
 static enum status sort_front(struct report_view *view, struct error *err)

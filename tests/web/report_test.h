@@ -32,13 +32,13 @@ struct sample {
     struct report report;
 };
 
-#define OK(call)                                                                 \
-    do {                                                                         \
-        struct error err_ = {ST_OK, ""};                                         \
-        struct error *err = &err_;                                               \
-        enum status rc_ = (call);                                                \
-        if (rc_ != ST_OK)                                                        \
-            fail_msg("%s: %s: %s", #call, status_name(rc_), err_.text);          \
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        struct error err_ = {ST_OK, ""};                                                                               \
+        struct error *err = &err_;                                                                                     \
+        enum status rc_ = (call);                                                                                      \
+        if (rc_ != ST_OK)                                                                                              \
+            fail_msg("%s: %s: %s", #call, status_name(rc_), err_.text);                                                \
     } while (0)
 
 /* Score grows with cost and has a best learning rate; every tenth trial fails, every fifteenth is stopped. */
@@ -51,19 +51,37 @@ static inline void sample_trial(struct sample *s, size_t i, struct rng *rng)
         u[k] = rng_f64(rng);
     space_from_unit(&s->space, u, x);
     snprintf(s->params[i], sizeof s->params[i],
-             "{\"train.learning_rate\":%.17g,\"train.total_steps\":%.0f,\"train.gamma\":%.17g,\"policy.hidden\":%.0f,\"train.optimizer\":\"%s\"}",
+             "{\"train.learning_rate\":%.17g,\"train.total_steps\":%.0f,\"train.gamma\":%.17g,\"policy.hidden\":%.0f,"
+             "\"train.optimizer\":\"%s\"}",
              x[0], x[1], x[2], x[3], optimizers[(int)x[4]]);
     double cost = x[1] / 1e5 * (0.5 + x[3] / 128.0) * (0.9 + 0.2 * rng_f64(rng));
-    double score = (1.0 - exp(-x[1] / 4e5)) * exp(-0.6 * pow(log10(x[0]) + 2.2, 2.0)) * (0.85 + 0.15 * u[3]) + 0.03 * rng_f64(rng);
-    *t = (struct trial){.id = (int64_t)i + 1, .study_id = 1, .number = (int64_t)i, .state = TRIAL_DONE, .params = s->params[i],
-                        .config = (char *)"", .origin = (char *)(i == 0 ? "default" : i < 10 ? "sobol" : "ehvi"), .seed = 1, .attempt = 1,
-                        .device = (char *)"cpu", .score = score, .perf = score, .cost_s = cost, .device_s = NAN, .env_steps = (int64_t)x[1],
-                        .created_ms = 1767225600000 + (int64_t)i * 20000, .started_ms = 1767225600000 + (int64_t)i * 20000,
+    double score =
+        (1.0 - exp(-x[1] / 4e5)) * exp(-0.6 * pow(log10(x[0]) + 2.2, 2.0)) * (0.85 + 0.15 * u[3]) + 0.03 * rng_f64(rng);
+    *t = (struct trial){.id = (int64_t)i + 1,
+                        .study_id = 1,
+                        .number = (int64_t)i,
+                        .state = TRIAL_DONE,
+                        .params = s->params[i],
+                        .config = (char *)"",
+                        .origin = (char *)(i == 0   ? "default"
+                                           : i < 10 ? "sobol"
+                                                    : "ehvi"),
+                        .seed = 1,
+                        .attempt = 1,
+                        .device = (char *)"cpu",
+                        .score = score,
+                        .perf = score,
+                        .cost_s = cost,
+                        .device_s = NAN,
+                        .env_steps = (int64_t)x[1],
+                        .created_ms = 1767225600000 + (int64_t)i * 20000,
+                        .started_ms = 1767225600000 + (int64_t)i * 20000,
                         .finished_ms = 1767225600000 + (int64_t)i * 20000 + 18000};
     if (i % 10 == 7) {
         t->state = TRIAL_FAILED;
         t->score = t->perf = NAN;
-        t->reason = (char *)(i % 20 == 7 ? "policy.encoder.weight is NaN after update 12 (step 98304)" : "the worker died of signal 9");
+        t->reason = (char *)(i % 20 == 7 ? "policy.encoder.weight is NaN after update 12 (step 98304)"
+                                         : "the worker died of signal 9");
     } else if (i % 15 == 11) {
         t->state = TRIAL_STOPPED;
         t->cost_s *= 0.3;
@@ -76,8 +94,10 @@ static inline void sample_judge(struct sample *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct trial *t = &s->trials[i];
-        enum gp_trial_state state = t->state == TRIAL_DONE ? GP_TRIAL_DONE : t->state == TRIAL_STOPPED ? GP_TRIAL_STOPPED :
-                                    t->state == TRIAL_QUEUED || t->state == TRIAL_RUNNING ? GP_TRIAL_PENDING : GP_TRIAL_FAILED;
+        enum gp_trial_state state = t->state == TRIAL_DONE                                  ? GP_TRIAL_DONE
+                                    : t->state == TRIAL_STOPPED                             ? GP_TRIAL_STOPPED
+                                    : t->state == TRIAL_QUEUED || t->state == TRIAL_RUNNING ? GP_TRIAL_PENDING
+                                                                                            : GP_TRIAL_FAILED;
         s->history_trials[i] = (struct gp_trial){s->x[i], state, s->study.maximize ? t->score : -t->score, t->cost_s};
     }
     s->history = (struct gp_history){n, s->history_trials};
@@ -87,16 +107,25 @@ static inline void sample_judge(struct sample *s, size_t n)
 
 static inline struct sample *sample_make(size_t n)
 {
-    static const struct space space = {SAMPLE_DIM, {
-        {.key = "train.learning_rate", .scale = SPACE_LOG, .min = 1e-4, .max = 0.1},
-        {.key = "train.total_steps", .scale = SPACE_LOG, .is_int = true, .min = 1e5, .max = 5e6},
-        {.key = "train.gamma", .scale = SPACE_LOGIT, .min = 0.8, .max = 0.9999},
-        {.key = "policy.hidden", .scale = SPACE_POW2, .min = 16, .max = 512},
-        {.key = "train.optimizer", .scale = SPACE_CATEGORICAL, .min = 0, .max = 1, .n_choices = 2}}};
+    static const struct space space = {
+        SAMPLE_DIM,
+        {{.key = "train.learning_rate", .scale = SPACE_LOG, .min = 1e-4, .max = 0.1},
+         {.key = "train.total_steps", .scale = SPACE_LOG, .is_int = true, .min = 1e5, .max = 5e6},
+         {.key = "train.gamma", .scale = SPACE_LOGIT, .min = 0.8, .max = 0.9999},
+         {.key = "policy.hidden", .scale = SPACE_POW2, .min = 16, .max = 512},
+         {.key = "train.optimizer", .scale = SPACE_CATEGORICAL, .min = 0, .max = 1, .n_choices = 2}}};
     struct sample *s = calloc(1, sizeof *s);
     struct rng rng = rng_seed(3);
-    s->study = (struct study){.id = 1, .name = (char *)"breakout", .config = (char *)"", .space = (char *)"{}", .method = (char *)"pareto",
-                              .metric = (char *)"score", .maximize = true, .seed = 42, .trials_max = (int64_t)n, .program = (char *)"trawl 0.1.0 (test)",
+    s->study = (struct study){.id = 1,
+                              .name = (char *)"breakout",
+                              .config = (char *)"",
+                              .space = (char *)"{}",
+                              .method = (char *)"pareto",
+                              .metric = (char *)"score",
+                              .maximize = true,
+                              .seed = 42,
+                              .trials_max = (int64_t)n,
+                              .program = (char *)"trawl 0.1.0 (test)",
                               .created_ms = 1767225600000};
     s->space = space;
     s->trials = calloc(n + 1, sizeof *s->trials);
@@ -104,8 +133,14 @@ static inline struct sample *sample_make(size_t n)
     s->x = calloc(n + 1, sizeof *s->x);
     s->params = calloc(n + 1, sizeof *s->params);
     s->on_front = calloc(n + 1, sizeof *s->on_front);
-    s->report = (struct report){.study = &s->study, .trials = s->trials, .n_trials = n, .history = &s->history, .on_front = s->on_front,
-                                .space = &s->space, .program = "trawl 0.1.0 (test)", .store_path = "trawl.db"};
+    s->report = (struct report){.study = &s->study,
+                                .trials = s->trials,
+                                .n_trials = n,
+                                .history = &s->history,
+                                .on_front = s->on_front,
+                                .space = &s->space,
+                                .program = "trawl 0.1.0 (test)",
+                                .store_path = "trawl.db"};
     for (size_t i = 0; i < n; i++)
         sample_trial(s, i, &rng);
     sample_judge(s, n);

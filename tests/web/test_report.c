@@ -120,7 +120,8 @@ static void every_trial_is_drawn(void **state)
     struct sample *s = sample_make(60);
     (void)state;
     char *svg = write_report(s, REPORT_SVG);
-    size_t front = n_front(s), done = n_in_state(s, TRIAL_DONE), failed = n_in_state(s, TRIAL_FAILED), stopped = n_in_state(s, TRIAL_STOPPED);
+    size_t front = n_front(s), done = n_in_state(s, TRIAL_DONE), failed = n_in_state(s, TRIAL_FAILED),
+           stopped = n_in_state(s, TRIAL_STOPPED);
     assert_true(front >= 3 && failed > 0 && stopped > 0);
     /* one more of each kind stands in the legend */
     assert_int_equal(count(svg, "class=\"front\"") - 2, front);
@@ -133,7 +134,8 @@ static void every_trial_is_drawn(void **state)
     char *html = write_report(s, REPORT_HTML);
     assert_int_equal(count(html, "<tr><td>") + count(html, "<tr class=\"special\"><td>"), front);
     assert_int_equal(count(html, "class=\"chart strip\""), SAMPLE_DIM);
-    assert_non_null(strstr(html, "trawl export breakout --store trawl.db --pick knee -o knee.ini\ntrawl train knee.ini"));
+    assert_non_null(
+        strstr(html, "trawl export breakout --store trawl.db --pick knee -o knee.ini\ntrawl train knee.ini"));
     assert_non_null(strstr(html, "2026-01-01 00:00 UTC"));
     assert_non_null(strstr(html, "learning_<wbr>rate"));
     assert_non_null(strstr(html, "3\xc3\x97 the worker died of signal 9"));
@@ -156,8 +158,16 @@ static void odd_studies(void **state)
         for (size_t i = 0; i < 12; i++) {
             struct trial *t = &s->trials[i];
             t->state = kind == 0 ? TRIAL_FAILED : kind == 1 ? TRIAL_QUEUED : kind == 6 ? TRIAL_STOPPED : TRIAL_DONE;
-            t->score = kind < 2 || kind == 6 ? (double)NAN : kind == 2 ? 3.0 : kind == 3 ? (i % 2 ? 1e300 : -1e300) : kind == 4 ? 1e-300 * (double)i : (double)i;
-            t->cost_s = kind < 2 ? (double)NAN : kind == 3 ? (i % 2 ? 1e300 : 1e-12) : kind == 5 ? 2.0 : kind == 7 ? 1e9 * (double)(i + 1) : 1.0 + (double)i;
+            t->score = kind < 2 || kind == 6 ? (double)NAN
+                       : kind == 2           ? 3.0
+                       : kind == 3           ? (i % 2 ? 1e300 : -1e300)
+                       : kind == 4           ? 1e-300 * (double)i
+                                             : (double)i;
+            t->cost_s = kind < 2    ? (double)NAN
+                        : kind == 3 ? (i % 2 ? 1e300 : 1e-12)
+                        : kind == 5 ? 2.0
+                        : kind == 7 ? 1e9 * (double)(i + 1)
+                                    : 1.0 + (double)i;
             t->reason = kind == 0 ? NULL : t->reason;
         }
         s->study.maximize = kind % 2 == 0;
@@ -211,11 +221,14 @@ static void csv_has_every_column(void **state)
     struct sample *s = sample_make(9);
     (void)state;
     s->trials[3].score = 0.1;
-    s->trials[3].params = (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
+    s->trials[3].params =
+        (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
     sample_judge(s, 9);
     char *csv = write_report(s, REPORT_CSV);
-    const char *head = "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,started_ms,"
-                       "finished_ms,train.learning_rate,train.total_steps,train.gamma,policy.hidden,train.optimizer\r\n";
+    const char *head =
+        "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
+        "started_ms,"
+        "finished_ms,train.learning_rate,train.total_steps,train.gamma,policy.hidden,train.optimizer\r\n";
     assert_int_equal(strncmp(csv, head, strlen(head)), 0);
     assert_non_null(strstr(csv, "\r\n3,done,0.1,"));
     assert_non_null(strstr(csv, ",0.1,,0.99,64,muon\r\n")); /* a missing value and an unknown number are empty */
@@ -226,7 +239,8 @@ static void csv_has_every_column(void **state)
 
 static void json_is_what_show_promises(void **state)
 {
-    static const char *const keys[] = {"number", "state", "params", "score", "perf", "cost_s", "env_steps", "seed", "origin", "reason",
+    static const char *const keys[] = {"number",   "state",      "params",     "score",      "perf",
+                                       "cost_s",   "env_steps",  "seed",       "origin",     "reason",
                                        "on_front", "created_ms", "started_ms", "finished_ms"};
     struct sample *s = sample_make(30);
     cJSON *json;
@@ -250,7 +264,8 @@ static void json_is_what_show_promises(void **state)
         assert_true(json_get_i64(trial, "number", &number) && number == i);
         assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->on_front[i]);
         assert_string_equal(json_get_str(trial, "state"), trial_state_name(s->trials[i].state));
-        assert_true(json_get_f64(cJSON_GetObjectItem(trial, "params"), "train.learning_rate", &value) && value == s->x[i][0]);
+        assert_true(json_get_f64(cJSON_GetObjectItem(trial, "params"), "train.learning_rate", &value) &&
+                    value == s->x[i][0]);
         if (s->trials[i].state == TRIAL_DONE)
             assert_true(json_get_f64(trial, "score", &value) && value == s->trials[i].score);
     }
@@ -290,8 +305,9 @@ static void out_of_memory_is_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_trial_is_drawn), cmocka_unit_test(odd_studies), cmocka_unit_test(foreign_text_is_escaped),
-        cmocka_unit_test(csv_has_every_column), cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
+        cmocka_unit_test(every_trial_is_drawn),       cmocka_unit_test(odd_studies),
+        cmocka_unit_test(foreign_text_is_escaped),    cmocka_unit_test(csv_has_every_column),
+        cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
