@@ -1,0 +1,124 @@
+"""tap.py - what the end-to-end tests share: a tiny TAP harness and helpers around the trawl binary.
+
+A test is a function whose name starts with test_; it gets a fresh directory and fails by raising. Usage of a test
+program: test_x.py TRAWL [NAME ...].
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TRAWL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "trawl"
+
+# A run of some 0.05 s: what is tested here is the machinery, not learning.
+TINY = """
+[env]
+name = squared
+n = 1
+
+[policy]
+core = none
+hidden_size = 8
+
+[train]
+total_agents = 16
+horizon = 16
+minibatch_size = 256
+total_timesteps = 4096
+threads = 1
+device = cpu
+"""
+
+TINY_SWEEP = TINY + """
+[sweep]
+method = sobol
+
+[sweep.train.learning_rate]
+min = 0.001
+max = 0.1
+
+[sweep.train.gamma]
+min = 0.8
+max = 0.99
+
+[sweep.policy.hidden_size]
+min = 4
+max = 16
+"""
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run here; the reason is printed."""
+
+
+def run(*args, cwd=None, code=0, env=None, timeout=120, **more):
+    """Runs trawl; its exit code must be `code`. Gives stdout, stderr."""
+    done = subprocess.run([TRAWL, *map(str, args)], cwd=cwd, env=env, timeout=timeout, text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, **more)
+    assert done.returncode == code, "exit code %d, not %d\nstdout: %s\nstderr: %s" % (
+        done.returncode, code, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout, done.stderr
+
+
+def errors(stderr):
+    """The lines of stderr that are errors: what main prints once."""
+    return [line for line in stderr.splitlines() if line.startswith("trawl: ")
+            and not line.startswith(("trawl: warning: ", "trawl: info: "))]
+
+
+def fails(*args, code, says=(), **more):
+    """Runs trawl, which must fail with one message that holds every text of `says`. Gives the message."""
+    _, stderr = run(*args, code=code, **more)
+    lines = errors(stderr)
+    assert len(lines) == 1, "one error line is wanted: %r" % stderr[-2000:]
+    for text in [says] if isinstance(says, str) else says:
+        assert text in lines[0], "%r is not in %r" % (text, lines[0])
+    return lines[0]
+
+
+def start(*args, cwd=None, **more):
+    """Starts trawl without waiting."""
+    return subprocess.Popen([TRAWL, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **more)
+
+
+def write(folder, name, text):
+    path = pathlib.Path(folder, name)
+    path.write_text(text)
+    return path
+
+
+def show(store, name):
+    return json.loads(run("show", name, "--store", store, "--json")[0])
+
+
+def equal(a, b):
+    assert a == b, "%r is not %r" % (a, b)
+
+
+def main(module):
+    tests = [(name, f) for name, f in vars(module).items() if name.startswith("test_") and callable(f)]
+    wanted = sys.argv[2:]
+    if wanted:
+        tests = [(name, f) for name, f in tests if name in wanted]
+    print("1..%d" % len(tests), flush=True)
+    failed = 0
+    for i, (name, f) in enumerate(tests, 1):
+        folder = tempfile.mkdtemp(prefix="trawl-e2e-")
+        title = name[5:].replace("_", " ")
+        try:
+            f(pathlib.Path(folder))
+            print("ok %d - %s" % (i, title), flush=True)
+        except Skip as reason:
+            print("ok %d - %s # SKIP %s" % (i, title, reason), flush=True)
+        except Exception:
+            failed += 1
+            print("not ok %d - %s" % (i, title))
+            print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="", flush=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,311 @@
+"""Every command on a tiny config, through the files and numbers that it leaves."""
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import tap
+from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
+
+RESULT_KEYS = {"score", "perf", "env_steps", "cost_s", "steps_per_s"}
+COMMANDS = ["train", "eval", "sweep", "ls", "show", "report", "export", "envs", "bench", "doctor"]
+
+
+def sweep(folder, trials=4, *more):
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    store = folder / "s.db"
+    run("sweep", config, "--store", store, "--name", "a", "--trials", trials, "--seed", 3, *more)
+    return store
+
+
+def test_help_of_every_command(folder):
+    out, _ = run("--help")
+    for name in COMMANDS:
+        assert "\n  %s " % name in out, name
+        text, _ = run(name, "--help")
+        for word in ("usage: trawl %s" % name, "examples:", "--help"):
+            assert word in text, "%s --help has no %r" % (name, word)
+        assert text[text.index("examples:"):].count("trawl %s" % name) >= 2, "two examples of %s" % name
+    out, _ = run("--version")
+    assert out.startswith("trawl ") and "(" in out
+    fails(code=2, says="--help")
+
+
+def test_help_shows_the_options_of_the_config(folder):
+    out, _ = run("train", "cartpole", "--help")
+    for word in ("learning_rate", "hidden_size", "max_steps"):
+        assert word in out, word
+
+
+def test_unknown_command_and_option_name_the_nearest(folder):
+    fails("trian", code=2, says="'train'")
+    fails("zzzzzz", code=2, says="--help")
+    fails("ls", "--stroe", "x", code=2, says="'--store'")
+    fails("show", code=2, says="missing")
+    fails("show", "a", "b", code=2, says="'b'")
+    fails("ls", "--store", code=2, says="needs a value")
+    fails("sweep", "x.ini", "--name", "a", "--trials", "-3", code=2, says="--trials")
+    fails("sweep", "x.ini", "--name", "a", "--budget", "soon", code=2, says="2h")
+
+
+def test_train_prints_one_object(folder):
+    out, err = run("train", write(folder, "t.ini", TINY), "--json")
+    result = json.loads(out)
+    assert RESULT_KEYS <= set(result), result
+    equal(result["env_steps"], 4096)
+    assert 0 <= result["perf"] <= 1 and result["cost_s"] > 0
+    assert abs(sum(p["percent"] for p in result["profile"].values()) - 100) < 1e-6
+    assert err.startswith("training squared on ")
+
+
+def test_train_is_the_same_twice(folder):
+    config = write(folder, "t.ini", TINY)
+    runs = [json.loads(run("train", config, "--json", "-q")[0]) for _ in range(2)]
+    other = json.loads(run("train", config, "--json", "-q", "--train.seed", 9)[0])
+    for key in ("score", "perf", "ep_return", "ep_length", "episodes"):
+        equal(runs[0][key], runs[1][key])
+    assert other["ep_return"] != runs[0]["ep_return"]
+
+
+def test_command_line_beats_file_beats_game(folder):
+    config = write(folder, "t.ini", TINY)
+    equal(json.loads(run("train", config, "--json", "--train.total-timesteps", "2k", "-q")[0])["env_steps"], 2048)
+    equal(json.loads(run("train", config, "--json", "--train.total_timesteps=1024", "-q")[0])["env_steps"], 1024)
+
+
+def test_checkpoint_resume_goes_on_to_the_same_end(folder):
+    config = write(folder, "t.ini", TINY)
+    whole, half = folder / "whole.ckpt", folder / "half.ckpt"
+    run("train", config, "-o", whole, "-q", "--train.anneal_lr", "false")
+    run("train", config, "-o", half, "-q", "--train.anneal_lr", "false", "--train.total_timesteps", 2048)
+    out, _ = run("train", "--resume", half, "-q", "--json", "--train.total_timesteps", 4096)
+    equal(json.loads(out)["env_steps"], 4096)
+    a = json.loads(run("eval", whole, "--json", "--episodes", 64)[0])
+    b = json.loads(run("eval", half, "--json", "--episodes", 64)[0])
+    a.pop("checkpoint"), b.pop("checkpoint")
+    equal(a, b)
+    assert a["episodes"] >= 64
+    fails("train", config, "--resume", half, code=2, says="not both")
+
+
+def test_sweep_then_ls_and_show(folder):
+    store = sweep(folder, 5)
+    rows = json.loads(run("ls", "--store", store, "--json")[0])
+    equal([(r["name"], r["trials"], r["counts"]["done"], r["metric"]) for r in rows], [("a", 5, 5, "perf")])
+    study = show(store, "a")
+    equal([t["number"] for t in study["trials"]], [0, 1, 2, 3, 4])
+    keys = {"number", "state", "params", "score", "cost_s", "env_steps", "seed", "reason", "on_front"}
+    for t in study["trials"]:
+        assert keys <= set(t), t
+        equal(t["state"], "done")
+        equal(set(t["params"]), {"train.learning_rate", "train.gamma", "policy.hidden_size"})
+        assert 0.001 <= t["params"]["train.learning_rate"] <= 0.1 and t["params"]["policy.hidden_size"] in (4, 8, 16)
+        assert t["reason"] is None and t["env_steps"] == 4096 and t["cost_s"] > 0
+    equal(len({t["seed"] for t in study["trials"]}), 5)
+    done = study["trials"]
+    for t in done:
+        better = [o for o in done if o["cost_s"] <= t["cost_s"] and o["score"] >= t["score"] and
+                  (o["cost_s"], o["score"]) != (t["cost_s"], t["score"])]
+        equal(t["on_front"], not better)
+    out, _ = run("show", "a", "--store", store)
+    assert "study a" in out and out.count("done") == 5
+    assert "trawl export" in run("sweep", "--resume", "a", "--store", store)[0]
+
+
+def test_first_trial_is_the_config_itself(folder):
+    config = write(folder, "m.ini", TINY_SWEEP + "\n[sweep.train.ent_coef]\nmean = 0.02\nmin = 0.001\nmax = 0.1\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "--train.gamma", 0.9, "--train.learning_rate", 0.02)
+    params = show(folder / "s.db", "a")["trials"][0]["params"]
+    equal(params, {"train.learning_rate": 0.02, "train.gamma": 0.9, "policy.hidden_size": 8, "train.ent_coef": 0.02})
+
+
+def test_same_seed_proposes_the_same(folder):
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    for method in ("sobol", "random"):
+        for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+            run("sweep", config, "--store", folder / "s.db", "--name", name + method, "--trials", 3, "--seed", seed, "-q",
+                "--sweep.method", method)
+        a, b, c = ([(t["params"], t["seed"]) for t in show(folder / "s.db", n + method)["trials"]] for n in "abc")
+        equal(a, b)
+        assert a != c
+
+
+def test_pareto_sweep_asks_the_model(folder):
+    store = sweep(folder, 9, "--sweep.method", "pareto", "--sweep.n_init", 3)
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["done"] * 9)
+    assert any(t["origin"] not in ("default", "sobol", "random") for t in trials), [t["origin"] for t in trials]
+
+
+def test_minimize_turns_the_front_round(folder):
+    store = sweep(folder, 5, "--sweep.goal", "minimize", "--sweep.metric", "ep_length")
+    study = show(store, "a")
+    equal(study["study"]["goal"], "minimize")
+    best = min(t["score"] for t in study["trials"])
+    equal(study["study"]["best_score"], best)
+    assert [t for t in study["trials"] if t["score"] == best and t["on_front"]]
+
+
+def test_choices_are_searched_by_their_words(folder):
+    config = write(folder, "c.ini", TINY + "[sweep.train.optimizer]\n[sweep.train.norm_adv]\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 4, "--sweep.method", "random")
+    trials = show(folder / "s.db", "a")["trials"]
+    assert {t["params"]["train.optimizer"] for t in trials} <= {"adam", "muon"}
+    assert {t["params"]["train.norm_adv"] for t in trials} <= {"true", "false"}
+    equal([t["state"] for t in trials], ["done"] * 4)
+
+
+def test_export_trains_to_the_same_score(folder):
+    store = sweep(folder)
+    best = max(show(store, "a")["trials"], key=lambda t: t["score"])
+    ini = folder / "best.ini"
+    run("export", "a", "--store", store, "--pick", "best", "-o", ini)
+    head = ini.read_text().split("\n[")[0]
+    for word in ("trial %d" % best["number"], "study a", "seed %d" % best["seed"], "cost "):
+        assert word in head, (word, head)
+    equal(json.loads(run("train", ini, "--json", "-q")[0])["score"], best["score"])
+    args = run("export", "a", "--store", store, "--format", "args")[0].split()
+    equal(args[:2], ["trawl", "train"])
+    equal(json.loads(run(*args[1:], "--json", "-q")[0])["score"], best["score"])
+    data = json.loads(run("export", "a", "--store", store, "--format", "json")[0])
+    equal((data["trial"], data["config"]["train"]["seed"]), (best["number"], best["seed"]))
+
+
+def test_export_picks(folder):
+    store = sweep(folder, 6)
+    trials = show(store, "a")["trials"]
+
+    def picked(rule):
+        return json.loads(run("export", "a", "--store", store, "--format", "json", "--pick", rule)[0])["trial"]
+
+    cheapest = min(trials, key=lambda t: t["cost_s"])
+    equal(picked("cost<=%r" % cheapest["cost_s"]), cheapest["number"])
+    best = max(t["score"] for t in trials)
+    equal(picked("score>=%r" % best), min((t for t in trials if t["score"] == best), key=lambda t: t["cost_s"])["number"])
+    equal(picked("trial=2"), 2)
+    assert trials[picked("knee")]["on_front"]
+    fails("export", "a", "--store", store, "--pick", "cost<=1e-9", code=1, says="no finished trial")
+    fails("export", "a", "--store", store, "--pick", "trial=99", code=1, says="0 to 5")
+    fails("export", "a", "--store", store, "--pick", "nicest", code=2, says="knee")
+
+
+def test_report_in_every_format(folder):
+    store = sweep(folder)
+    for suffix in ("html", "svg", "csv", "json"):
+        run("report", "a", "--store", store, "-o", folder / ("r." + suffix))
+    html = (folder / "r.html").read_text()
+    assert "<svg" in html and "<script" not in html and "http://" not in html.replace("http://www.w3.org", "")
+    assert (folder / "r.svg").read_text().lstrip().startswith(("<svg", "<?xml"))
+    rows = list(csv.reader(io.StringIO((folder / "r.csv").read_text())))
+    equal(len(rows), 5)
+    json.loads((folder / "r.json").read_text())
+    out, _ = run("report", "a", "--store", store, "--format", "csv")
+    equal(out, (folder / "r.csv").read_text())
+    fails("report", "a", "--store", store, "-o", folder / "r.pdf", code=2, says="--format")
+
+
+def test_readers_work_while_a_sweep_runs(folder):
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    store = folder / "s.db"
+    process = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 60)
+    try:
+        while not store.exists() or "done" not in (subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], text=True,
+                                                                  capture_output=True).stdout):
+            assert process.poll() is None, process.communicate()
+        run("ls", "--store", store)
+        run("report", "a", "--store", store, "-o", folder / "r.html")
+    finally:
+        process.wait(120)
+    equal(process.returncode, 0)
+    process.communicate()
+
+
+def test_envs_and_doctor(folder):
+    envs = {e["name"]: e for e in json.loads(run("envs", "--json")[0])}
+    assert {"breakout", "pong", "cartpole", "squared", "memory"} <= set(envs)
+    equal((envs["cartpole"]["obs_size"], envs["cartpole"]["actions"]), (4, [2]))
+    equal((envs["breakout"]["obs_size"], envs["breakout"]["actions"]), (118, [3]))
+    assert "frameskip" in run("envs", "breakout")[0]
+    fails("envs", "brekout", code=2, says="'breakout'")
+    data = json.loads(run("doctor", "--json", "--store", folder / "s.db")[0])
+    assert data["usable_cores"] >= 1 and data["store_ok"] and "cuda" in data
+    fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")
+
+
+def test_bench(folder):
+    data = json.loads(run("bench", "env", "cartpole", "--json", "--seconds", "0.05", "--repeats", 3)[0])
+    assert data["steps_per_s"] > 0 and data["steps_per_s_per_core"] > 0 and data["steps_per_s_min"] <= data["steps_per_s"]
+    data = json.loads(run("bench", "train", write(folder, "t.ini", TINY), "--json", "--seconds", "0.05", "--repeats", 3)[0])
+    assert data["steps_per_s"] > 0 and data["commit"] and data["device"] and 0 < data["sgemm_share"] < 1.5
+    assert abs(sum(p["percent"] for p in data["profile"].values()) - 100) < 1e-6
+    fails("bench", "train", code=2, says="missing")
+    fails("bench", "nothing", "cartpole", code=2, says="'nothing'")
+
+
+def test_foreign_dialect_loads(folder):
+    config = write(folder, "foreign.ini", """
+[base]
+package = ocean
+env_name = puffer_squared
+policy_name = Policy
+rnn_name = Recurrent
+[vec]
+total_agents = 16
+num_threads = 1
+num_buffers = 2
+backend = Multiprocessing
+[env]
+num_agents = 1
+[policy]
+hidden_size = 8
+[rnn]
+input_size = 8
+hidden_size = 8
+[train]
+total_timesteps = 4_096
+bptt_horizon = 16
+batch_size = auto
+minibatch_size = 256
+adam_beta1 = 0.9
+vtrace_rho_clip = 1.0
+precision = float32
+device = cpu
+compile = False
+anneal_lr = True
+update_epochs = 1
+[sweep]
+method = Protein
+metric = environment/score
+goal = maximize
+max_runs = 2
+use_gpu = True
+[sweep.train.adam_beta1]
+distribution = logit_normal
+min = 0.5
+max = 0.99
+mean = 0.9
+scale = auto
+[sweep.vec.num_buffers]
+distribution = uniform
+min = 1
+max = 8
+scale = auto
+""")
+    _, err = run("sweep", config, "--store", folder / "s.db", "--name", "a")
+    assert "train.compile" in err and "ignored" in err
+    study = show(folder / "s.db", "a")
+    equal((study["study"]["metric"], study["study"]["method"], study["study"]["trials_max"]), ("score", "pareto", 2))
+    equal(study["trials"][0]["params"], {"train.beta1": 0.9})
+    equal([t["state"] for t in study["trials"]], ["done", "done"])
+
+
+def test_full_stdout_is_an_error(folder):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([tap.TRAWL, "envs", "--json"], stdout=full, stderr=subprocess.PIPE, text=True)
+    equal(done.returncode, 1)
+    assert "stdout" in done.stderr
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
