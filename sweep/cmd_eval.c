@@ -61,13 +61,13 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
 
 enum status cmd_eval(int argc, char **argv, struct error *err)
 {
-    struct eval_cmd e = {.settings = {.episodes = 100, .agents = 0, .seed = 1, .max_steps = 0}};
+    struct eval_cmd e = {.settings = {.episodes = 100, .agents = 0, .seed = 1, .max_steps = 1000000}};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"episodes", 'n', CLI_INT, &e.settings.episodes, "N", "play at least this many episodes (100)"},
-        {"agents", 0, CLI_INT, &e.settings.agents, "N", "play on this many games at a time (chosen by the trainer)"},
+        {"agents", 0, CLI_INT, &e.settings.agents, "N", "play on this many games at a time (as many as episodes, at most 256)"},
         {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
-        {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N", "stop after this many decisions of each agent"},
+        {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N", "stop after this many decisions of each agent (1M)"},
         {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
         {"json", 0, CLI_FLAG, &e.json, NULL, "print the result as one JSON object"},
     };
@@ -92,6 +92,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         rc = cli_parse(&cli, argc, argv, &words, err);
     if (rc == ST_OK && !words.help && e.settings.episodes < 1)
         rc = FAIL(err, ST_USAGE, "eval: --episodes is 0, at least 1 is needed");
+    if (e.settings.agents == 0)
+        e.settings.agents = e.settings.episodes < 256 ? e.settings.episodes : 256;
     if (rc == ST_OK && !words.help)
         rc = run_eval(&e, words.v[0], err);
     run_close(&e.run);

@@ -17,7 +17,7 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts)
         ok = json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
     }
     ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
-         json_add_str(json, "metric", s->metric) && json_add_str(json, "goal", s->maximize ? "maximize" : "minimize") &&
+         json_add_str(json, "metric", s->metric) && json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") &&
          json_add_i64(json, "trials", n) && json_add_i64(json, "trials_max", s->trials_max) &&
          json_add_f64(json, "budget_s", s->budget_s) && json_add_f64(json, "cost_s", counts->cost_s) &&
          json_add_f64(json, "best_score", counts->best_score) && json_add_i64(json, "seed", s->seed) &&
@@ -178,7 +178,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = study_view_load(store, words.v[0], &view, err);
     if (rc == ST_OK && json)
-        rc = cli_print_json(study_view_json(&view), err);
+        rc = study_view_print_json(&view, path, err);
     else if (rc == ST_OK && front)
         print_front_table(&view);
     else if (rc == ST_OK)

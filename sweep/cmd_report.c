@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/num.h"
-#include "web/web.h"
 
 static const char *const format_names[] = {
     [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json"};
@@ -28,15 +27,16 @@ static enum status find_format(const char *name, const char *path, enum report_f
     return FAIL(err, ST_USAGE, "report: --format is '%s'; html, svg, csv and json are known", name);
 }
 
-static enum status write_report(const struct study_view *view, enum report_format format, const char *path, struct error *err)
+static enum status write_report(const struct study_view *view, const char *store_path, enum report_format format, const char *path,
+                                struct error *err)
 {
-    struct report report = {.study = &view->study, .trials = view->trials, .n_trials = view->n, .history = &view->history,
-                            .on_front = view->on_front, .ref = view->ref, .space = &view->search.space, .program = program_text};
+    struct report report;
     struct strbuf out;
     char size[NUM_TEXT_MAX];
     enum status rc;
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
+    study_view_report(view, store_path, &report);
     rc = report_write(&report, format, &out, err);
     if (rc == ST_OK)
         rc = strbuf_status(&out, "the report", err);
@@ -87,7 +87,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = study_view_load(store, words.v[0], &view, err);
     if (rc == ST_OK)
-        rc = write_report(&view, format, path, err);
+        rc = write_report(&view, store_path, format, path, err);
     study_view_free(&view);
     store_close(store);
     return rc;

@@ -72,7 +72,7 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = search_to_json(&search, &study.space, err);
     if (rc == ST_OK)
-        rc = setup_to_ini(s->setup, NULL, &study.config, err);
+        rc = setup_to_ini(s->setup, &study.config, err);
     if (rc == ST_OK)
         rc = store_open_writer(&s->controller.store, s->store_path, err);
     if (rc == ST_OK) {
@@ -185,7 +185,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     progress_end(&s->progress);
     if (s->json) {
         struct error print_err = {0};
-        if (cli_print_json(study_view_json(&s->view), &print_err) != ST_OK && rc == ST_OK)
+        if (study_view_print_json(&s->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     } else {
         progress_print_summary(&s->view, s->store_path);

@@ -87,7 +87,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
     enum status rc;
 
-    TRY(setup_to_ini(t->setup, NULL, &t->config_text, err));
+    TRY(setup_to_ini(t->setup, &t->config_text, err));
     TRY(run_open(&t->run, t->setup, err));
     if (t->resume != NULL)
         TRY(trainer_load(t->run.trainer, t->resume, err));

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "sweep/sweep.h"
+#include "web/web.h"
 
 /* ---- search.c: the space that a config asks to search, and its JSON in the store ---- */
 
@@ -56,7 +57,10 @@ enum status study_view_update(struct study_view *view, size_t i, struct error *e
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 double study_view_cost(const struct study_view *view); /* s, over all trials */
-cJSON *study_view_json(const struct study_view *view);
+/* The view as web/ wants it, borrowed from it; path: the store's. */
+void study_view_report(const struct study_view *view, const char *path, struct report *ret_report);
+/* {"study": ..., "trials": [...]} on stdout. */
+enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err) MUST_USE;
 
 /* ---- proto.c: newline-delimited JSON over a socket, both ways ---- */
 

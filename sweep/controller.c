@@ -46,7 +46,7 @@ static enum status trial_config(struct controller *c, const double *x, int64_t s
     overrides[n].key = "train.seed";
     snprintf(overrides[n].value, sizeof overrides[n].value, "%lld", (long long)seed);
     TRY(setup_derive(c->setup, overrides, n + 1, "proposal", &setup, err));
-    enum status rc = setup_to_ini(setup, NULL, ret_text, err);
+    enum status rc = setup_to_ini(setup, ret_text, err);
     setup_destroy(setup);
     return rc;
 }

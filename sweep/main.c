@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"sweep", "search hyper-parameters for the front of cost and score", cmd_sweep},
     {"ls", "list the studies of a store", cmd_ls},
     {"show", "show a study and its trials", cmd_show},
+    {"report", "write a study's report (html, svg, csv, json)", cmd_report},
     {"export", "write a trial's config, ready to train", cmd_export},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},

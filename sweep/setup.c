@@ -18,7 +18,7 @@ struct env_common {
 };
 
 static const struct opt_def env_common_defs[] = {
-    OPT_ROW_STR(struct env_common, name, "", "names the game to train on; `trawl envs` lists them"),
+    OPT_ROW_STR(struct env_common, name, "", "Names the game to train on; `trawl envs` lists them."),
 };
 static const struct opt_table env_common_table = {
     .section = "env",
@@ -30,21 +30,21 @@ static const struct opt_table env_common_table = {
 
 static const struct opt_def sweep_defs[] = {
     OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
-                 "chooses how the next trial is found: by a model of score and cost, at random, or evenly spread"),
-    OPT_ROW_STR(struct sweep_settings, metric, "perf", "names the logged number that is a trial's score"),
+                 "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
+    OPT_ROW_STR(struct sweep_settings, metric, "perf", "Names the logged number that is a trial's score."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
-                 "says whether a higher or a lower score is better"),
+                 "Says whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, 1e6, OPT_FIXED, 0, 0, "trials",
-                "ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either"),
-    OPT_ROW_STR(struct sweep_settings, budget, "0", "ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit"),
+                "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
+    OPT_ROW_STR(struct sweep_settings, budget, "0", "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
-                "seeds the proposals and, with the trial's number, each trial"),
+                "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
-                "spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10"),
+                "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10."),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
-                  "proposes nothing that is predicted to cost more; 0: no cap"),
+                  "Proposes nothing that is predicted to cost more; 0: no cap."),
     OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
-                "stops the sweep after this many failed trials in a row; 0: never"),
+                "Stops the sweep after this many failed trials in a row; 0: never."),
 };
 const struct opt_table sweep_opt_table = {
     .section = "sweep",
@@ -61,6 +61,7 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
 
     if (setup == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a config");
+    setup->has_sweep = with_sweep;
     if ((rc = config_create(&setup->config, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
@@ -172,7 +173,7 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
                 setup->sweep.metric, near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");
 }
 
-static enum status finish(struct setup *setup, bool with_sweep, struct error *err)
+static enum status finish(struct setup *setup, struct error *err)
 {
     TRY(find_env(setup, err));
     TRY(add_env(setup, err));
@@ -181,7 +182,7 @@ static enum status finish(struct setup *setup, bool with_sweep, struct error *er
     TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
-    if (!with_sweep)
+    if (!setup->has_sweep)
         return ST_OK;
     TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
     return check_sweep(setup, err);
@@ -216,7 +217,7 @@ static void log_warnings(const struct config *config)
 
 enum status setup_finish(struct setup *setup, struct error *err)
 {
-    TRY(finish(setup, true, err));
+    TRY(finish(setup, err));
     log_warnings(setup->config);
     return ST_OK;
 }
@@ -251,7 +252,7 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
     for (size_t i = 0; i < n; i++)
         if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) != ST_OK)
             goto fail;
-    if ((rc = finish(setup, false, err)) != ST_OK)
+    if ((rc = finish(setup, err)) != ST_OK)
         goto fail;
     *ret_setup = setup;
     return ST_OK;
@@ -260,15 +261,21 @@ fail:
     return rc;
 }
 
-enum status setup_to_ini(const struct setup *setup, const char *header, char **ret_text, struct error *err)
+enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
 {
     struct strbuf sb;
     enum status rc;
 
     strbuf_init(&sb, INI_MAX_BYTES);
-    if (header != NULL)
-        strbuf_add(&sb, header);
     rc = config_write_ini(setup->config, false, false, &sb, err);
+    if (setup->has_sweep) { /* which config_write_ini leaves out: it writes what trains */
+        strbuf_addf(&sb, "\n[%s]\n", sweep_opt_table.section);
+        for (size_t i = 0; i < sweep_opt_table.n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            snprintf(key, sizeof key, "%s.%s", sweep_opt_table.section, sweep_opt_table.defs[i].key);
+            strbuf_addf(&sb, "%s = %s\n", sweep_opt_table.defs[i].key, config_peek(setup->config, key));
+        }
+    }
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the config's text", err);
     if (rc == ST_OK) {

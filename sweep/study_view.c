@@ -177,73 +177,19 @@ double study_view_cost(const struct study_view *view)
     return sum;
 }
 
-static cJSON *trial_json(const struct study_view *view, size_t i)
+void study_view_report(const struct study_view *view, const char *path, struct report *ret_report)
 {
-    const struct trial *t = &view->trials[i];
-    cJSON *json = cJSON_CreateObject(), *params = NULL;
-    bool ok = json != NULL && json_parse(t->params, strlen(t->params), &params, NULL) == ST_OK;
-
-    ok = ok && json_add_i64(json, "number", t->number) && json_add_str(json, "state", trial_state_name(t->state));
-    if (!ok) {
-        cJSON_Delete(json);
-        cJSON_Delete(params);
-        return NULL;
-    }
-    ok = json_add(json, "params", params) && json_add_f64(json, "score", t->score) && json_add_f64(json, "perf", t->perf) &&
-         json_add_f64(json, "cost_s", t->cost_s) && json_add_f64(json, "device_s", t->device_s) &&
-         json_add_i64(json, "env_steps", t->env_steps) && json_add_i64(json, "seed", t->seed) &&
-         json_add_i64(json, "attempt", t->attempt) && json_add_str(json, "origin", t->origin) &&
-         json_add_str(json, "device", t->device) && json_add_str(json, "reason", t->reason) &&
-         json_add_bool(json, "on_front", view->on_front[i]) && json_add_i64(json, "created_ms", t->created_ms) &&
-         json_add_i64(json, "started_ms", t->started_ms) && json_add_i64(json, "finished_ms", t->finished_ms);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
-    return json;
+    *ret_report = (struct report){.study = &view->study, .trials = view->trials, .n_trials = view->n, .history = &view->history,
+                                  .on_front = view->on_front, .ref = view->ref, .space = &view->search.space,
+                                  .program = program_text, .store_path = path};
 }
 
-static cJSON *study_json(const struct study_view *view)
+enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)
 {
-    const struct study *s = &view->study;
-    cJSON *json = cJSON_CreateObject(), *space = NULL, *counts = cJSON_CreateObject();
-    size_t best = study_view_best(view);
-    bool ok = json != NULL && json_parse(s->space, strlen(s->space), &space, NULL) == ST_OK && json_add(json, "space", space);
+    struct report report;
+    cJSON *json = NULL;
 
-    ok = json_add(json, "counts", counts) && ok;
-    for (int i = 0; ok && i < TRIAL_STATES; i++)
-        ok = json_add_i64(counts, trial_state_name((enum trial_state)i), study_view_count(view, (enum trial_state)i));
-    ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
-         json_add_str(json, "metric", s->metric) && json_add_str(json, "goal", s->maximize ? "maximize" : "minimize") &&
-         json_add_i64(json, "seed", s->seed) && json_add_i64(json, "trials_max", s->trials_max) &&
-         json_add_f64(json, "budget_s", s->budget_s) && json_add_f64(json, "cost_s", study_view_cost(view)) &&
-         json_add_i64(json, "trials", (int64_t)view->n) &&
-         json_add_f64(json, "best_score", best < view->n ? view->trials[best].score : NAN) &&
-         json_add_f64(json, "hypervolume", pareto_hypervolume(&view->history, &view->ref)) &&
-         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
-    return json;
-}
-
-cJSON *study_view_json(const struct study_view *view)
-{
-    cJSON *json = cJSON_CreateObject(), *trials = cJSON_CreateArray();
-    bool ok = json != NULL && json_add(json, "study", study_json(view));
-
-    for (size_t i = 0; ok && i < view->n; i++) {
-        cJSON *trial = trial_json(view, i);
-        ok = trial != NULL && cJSON_AddItemToArray(trials, trial);
-    }
-    if (json == NULL)
-        cJSON_Delete(trials);
-    else
-        ok = json_add(json, "trials", trials) && ok;
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
-    return json;
+    study_view_report(view, path, &report);
+    TRY(report_to_json(&report, &json, err));
+    return cli_print_json(json, err);
 }

@@ -97,6 +97,7 @@ struct setup {
     struct policy_settings policy;
     struct train_settings train;
     struct sweep_settings sweep;
+    bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
 };
 
 enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables, aliases; nothing loaded */
@@ -113,8 +114,8 @@ struct setup_override {
 /* A finished setup of the same run with other values and without the sweep's own sections: one trial. */
 enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
                          struct setup **ret_setup, struct error *err) MUST_USE;
-/* Every value as ini text; caller: mem_free. header may be NULL. */
-enum status setup_to_ini(const struct setup *setup, const char *header, char **ret_text, struct error *err) MUST_USE;
+/* Every value as ini text; caller: mem_free. */
+enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
 
 /* dialect.c: names of the PufferLib ini family */
 extern const struct config_alias dialect_aliases[];
