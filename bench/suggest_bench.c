@@ -1,0 +1,92 @@
+/* suggest_bench.c - time of one proposal of `pareto`, one thread: suggest_bench [N [DIM [PENDING [REPEATS]]]].
+ * A made-up study of N finished trials over DIM parameters; every repeat asks for another trial number, from a fresh
+ * suggester. Prints one JSON object; seconds are of this thread's CPU time (the machine may be shared) and of the wall. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cblas.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "gp/gp.h"
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static long argument(int argc, char **argv, int at, long def)
+{
+    long value = argc > at ? strtol(argv[at], NULL, 10) : def;
+    return value > 0 ? value : def;
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = (size_t)argument(argc, argv, 1, 200), dim = (size_t)argument(argc, argv, 2, 12);
+    size_t n_pending = argc > 3 ? (size_t)strtol(argv[3], NULL, 10) : 0, repeats = (size_t)argument(argc, argv, 4, 21);
+    struct space space = {.dim = dim};
+    struct error err = {0};
+    openblas_set_num_threads(1);
+    if (dim > SPACE_MAX_DIM)
+        return 2;
+    for (size_t i = 0; i < dim; i++) {
+        struct space_param *p = &space.params[i];
+        snprintf(p->key, sizeof p->key, "bench.p%zu", i);
+        p->scale = i % 4 == 0 ? SPACE_LOG : i % 4 == 1 ? SPACE_LINEAR : i % 4 == 2 ? SPACE_POW2 : SPACE_LOGIT;
+        p->min = i % 4 == 2 ? 8 : 0.01;
+        p->max = i % 4 == 2 ? 4096 : 0.99;
+    }
+    struct gp_trial *trials = mem_array(n + n_pending, sizeof *trials);
+    double *x = mem_array2(n + n_pending, dim, sizeof *x), *cpu = mem_array(repeats, sizeof *cpu),
+           *wall = mem_array(repeats, sizeof *wall);
+    if (!trials || !x || !cpu || !wall)
+        return 1;
+    struct rng r = rng_seed(1);
+    for (size_t k = 0; k < n + n_pending; k++) {
+        double u[SPACE_MAX_DIM];
+        for (size_t i = 0; i < dim; i++)
+            u[i] = rng_f64(&r);
+        space_from_unit(&space, u, x + k * dim);
+        double bump = exp(-4.0 * (u[0] - 0.4) * (u[0] - 0.4) - 3.0 * (u[1 % dim] - 0.6) * (u[1 % dim] - 0.6));
+        trials[k] = (struct gp_trial){.x = x + k * dim, .state = k < n ? GP_TRIAL_DONE : GP_TRIAL_PENDING};
+        trials[k].cost = 10.0 * exp(3.0 * u[2 % dim] + 0.05 * rng_f64(&r));
+        trials[k].score = bump * (1.0 - exp(-1.0 - 2.0 * u[2 % dim])) + 0.02 * rng_f64(&r);
+    }
+    struct gp_history history = {n + n_pending, trials};
+    struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 1};
+    for (size_t k = 0; k < repeats; k++) {
+        struct suggester *s;
+        struct suggestion suggestion;
+        double cpu_0 = seconds(CLOCK_THREAD_CPUTIME_ID), wall_0 = seconds(CLOCK_MONOTONIC);
+        if (suggester_create(&s, &space, &settings, &err) != ST_OK ||
+            suggester_next(s, &history, (int64_t)(n + n_pending + k), &suggestion, &err) != ST_OK) {
+            fprintf(stderr, "%s\n", err.text);
+            return 1;
+        }
+        suggester_destroy(s);
+        cpu[k] = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_0;
+        wall[k] = seconds(CLOCK_MONOTONIC) - wall_0;
+    }
+    qsort(cpu, repeats, sizeof *cpu, compare);
+    qsort(wall, repeats, sizeof *wall, compare);
+    printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"cpu_s_median\": %.5f, "
+           "\"cpu_s_max\": %.5f, "
+           "\"wall_s_median\": %.5f, \"wall_s_max\": %.5f}\n",
+           n, dim, n_pending, repeats, cpu[repeats / 2], cpu[repeats - 1], wall[repeats / 2], wall[repeats - 1]);
+    mem_free(trials);
+    mem_free(x);
+    mem_free(cpu);
+    mem_free(wall);
+    return 0;
+}

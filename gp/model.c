@@ -1,0 +1,292 @@
+/* model.c - a Gaussian process on the unit cube: y ~ GP(0, Matern-5/2 with a length per dimension) + noise, outputs
+ * standardised, repeats merged into rows, hyper-parameters by the maximum of the posterior.
+ * Priors (natural parameters, so that the density in ln length has its Jacobian): length ~ LogNormal(sqrt2 + ln(dim)/2,
+ * sqrt3), after Hvarfner et al. 2024; ln variance ~ N(0, 0.7^2); noise ~ LogNormal(-4, 1) above a floor.
+ * Invariants: (1) predictions need model_factor after the last change of rows or theta; (2) square arrays are row-major
+ * lower triangles, which LAPACK (column-major) sees as upper ones; (3) sizes of arrays do not change the arithmetic. */
+#include <math.h>
+#include <string.h>
+
+#include <cblas.h>
+#include <lapacke.h>
+
+#include "base/mem.h"
+#include "gp/gp_priv.h"
+#include "gp/model_priv.h"
+
+#define LENGTH_MIN 0.02
+#define LENGTH_MAX 50.0
+#define LENGTH_LOG_VARIANCE 3.0 /* sqrt3^2 */
+#define SCALE_SD 0.7
+#define NOISE_LOG_MEAN -4.0
+#define JITTER_FIRST 1e-10
+#define JITTER_LAST 1e-4
+#define SD_MIN 1e-9
+
+static double length_log_mean(size_t dim)
+{
+    return sqrt(2.0) + 0.5 * log((double)dim);
+}
+
+enum status model_init(struct model *m, const struct space *space, size_t n_max, struct error *err)
+{
+    memset(m, 0, sizeof *m);
+    m->dim = m->cov.dim = space->dim;
+    m->n_max = n_max;
+    m->ld = (n_max + 7) / 8 * 8;
+    for (size_t i = 0; i < space->dim; i++)
+        m->cov.categorical[i] = space->params[i].scale == SPACE_CATEGORICAL;
+    m->x = mem_array2(m->dim, m->ld, sizeof *m->x);
+    m->y = mem_array(m->ld, sizeof *m->y);
+    m->share = mem_array(m->ld, sizeof *m->share);
+    m->alpha = mem_array(m->ld, sizeof *m->alpha);
+    m->row_k = mem_array(m->ld, sizeof *m->row_k);
+    m->row_h = mem_array(m->ld, sizeof *m->row_h);
+    m->row_v = mem_array(m->ld, sizeof *m->row_v);
+    m->k = mem_array2(n_max, m->ld, sizeof *m->k);
+    m->h = mem_array2(n_max, m->ld, sizeof *m->h);
+    m->chol = mem_array2(n_max, m->ld, sizeof *m->chol);
+    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h || !m->chol) {
+        model_free(m);
+        return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
+    }
+    return ST_OK;
+}
+
+void model_free(struct model *m)
+{
+    double *const blocks[] = {m->x, m->y, m->share, m->alpha, m->row_k, m->row_h, m->row_v, m->k, m->h, m->chol};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        mem_free(blocks[i]);
+    memset(m, 0, sizeof *m);
+}
+
+/* Mean and spread of the outputs; computed on values scaled by the largest, so that nothing overflows. */
+static void standardise(struct model *m, const struct model_data *data)
+{
+    double largest = 0.0, mean = 0.0, var = 0.0, n = (double)data->n;
+    for (size_t j = 0; j < data->n; j++)
+        largest = fmax(largest, fabs(data->mean[j]));
+    if (largest == 0.0)
+        largest = 1.0;
+    for (size_t j = 0; j < data->n; j++)
+        mean += data->mean[j] / largest / n;
+    for (size_t j = 0; j < data->n; j++)
+        var += (data->mean[j] / largest - mean) * (data->mean[j] / largest - mean) / n;
+    double sd = sqrt(var);
+    m->constant = !(sd > 1e-13);
+    m->y_mean = mean * largest;
+    m->y_sd = m->constant ? 1.0 : sd * largest;
+    m->repeat_df = m->repeat_ss = 0.0;
+    for (size_t j = 0; j < data->n; j++) {
+        m->y[j] = m->constant ? 0.0 : (data->mean[j] / largest - mean) / sd;
+        m->share[j] = 1.0 / data->repeats[j];
+        m->repeat_df += data->repeats[j] - 1.0;
+        m->repeat_ss += data->ss[j] / m->y_sd / m->y_sd;
+    }
+}
+
+void model_set_data(struct model *m, const struct model_data *data)
+{
+    m->n = data->n;
+    for (size_t i = 0; i < m->dim; i++)
+        for (size_t j = 0; j < data->n; j++)
+            m->x[i * m->ld + j] = data->u[j * m->dim + i];
+    standardise(m, data);
+    for (size_t i = 0; i < m->dim; i++)
+        m->theta[i] = length_log_mean(m->dim) - LENGTH_LOG_VARIANCE;
+    m->theta[m->dim] = 0.0;
+    m->theta[m->dim + 1] = NOISE_LOG_MEAN - 1.0;
+}
+
+static void apply_theta(struct model *m, const double *theta)
+{
+    for (size_t i = 0; i < m->dim; i++)
+        m->cov.inv_sq[i] = exp(-2.0 * theta[i]);
+    m->cov.variance = exp(theta[m->dim]);
+    m->noise = MODEL_NOISE_FLOOR + exp(theta[m->dim + 1]);
+}
+
+/* K + noise into k and its factor into chol, climbing the jitter ladder; false when the last rung fails. */
+static bool factor(struct model *m, bool derivatives)
+{
+    size_t n = m->n, ld = m->ld;
+    for (size_t i = 0; i < n; i++) {
+        double point[SPACE_MAX_DIM];
+        for (size_t c = 0; c < m->dim; c++)
+            point[c] = m->x[c * ld + i];
+        cov_row(&m->cov, m->x, ld, i + 1, point, m->k + i * ld, derivatives ? m->h + i * ld : NULL);
+        m->k[i * ld + i] += m->noise * m->share[i];
+    }
+    double scale = m->cov.variance + m->noise;
+    for (double jitter = 0.0; jitter <= JITTER_LAST * 1.5; jitter = jitter > 0.0 ? 10.0 * jitter : JITTER_FIRST) {
+        for (size_t i = 0; i < n; i++) {
+            memcpy(m->chol + i * ld, m->k + i * ld, (i + 1) * sizeof *m->chol);
+            m->chol[i * ld + i] += jitter * scale;
+        }
+        if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, m->chol, (lapack_int)ld) == 0) {
+            m->jitter = jitter * scale;
+            memcpy(m->alpha, m->y, n * sizeof *m->alpha);
+            cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, m->chol, (int)ld, m->alpha, 1);
+            cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)n, m->chol, (int)ld, m->alpha, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Minus log prior and its gradient, added. */
+static double add_prior(const struct model *m, const double *theta, double *g)
+{
+    double sum = 0.0, mean = length_log_mean(m->dim);
+    for (size_t i = 0; i < m->dim; i++) {
+        double d = theta[i] - mean;
+        sum += theta[i] + d * d / (2.0 * LENGTH_LOG_VARIANCE);
+        g[i] += 1.0 + d / LENGTH_LOG_VARIANCE;
+    }
+    double s = theta[m->dim] / SCALE_SD, t = theta[m->dim + 1] - NOISE_LOG_MEAN;
+    sum += 0.5 * s * s + theta[m->dim + 1] + 0.5 * t * t;
+    g[m->dim] += s / SCALE_SD;
+    g[m->dim + 1] += 1.0 + t;
+    return sum;
+}
+
+double model_objective(void *ctx, const double *theta, double *ret_gradient)
+{
+    struct model *m = ctx;
+    size_t n = m->n, ld = m->ld, dim = m->dim;
+    apply_theta(m, theta);
+    if (!factor(m, true))
+        return INFINITY;
+    double value = 0.5 * cblas_ddot((int)n, m->y, 1, m->alpha, 1), fit = 2.0 * value;
+    for (size_t i = 0; i < n; i++)
+        value += log(m->chol[i * ld + i]);
+    if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, m->chol, (lapack_int)ld) != 0)
+        return INFINITY;
+
+    /* With G = K^-1 - alpha alpha^T: dvalue/dp = 1/2 sum_ij G_ij dK_ij/dp. */
+    double g_noise = 0.0, g_extra = 0.0;
+    memset(ret_gradient, 0, (dim + 2) * sizeof *ret_gradient);
+    for (size_t i = 0; i < n; i++) {
+        double *inverse = m->chol + i * ld, *h = m->h + i * ld, a = m->alpha[i];
+        double diagonal = inverse[i] - a * a;
+        g_noise += 0.5 * diagonal * m->share[i];
+        g_extra += 0.5 * diagonal * (m->noise * m->share[i] + m->jitter);
+        for (size_t j = 0; j < i; j++)
+            h[j] *= inverse[j] - a * m->alpha[j];
+        for (size_t c = 0; c < dim; c++)
+            ret_gradient[c] += m->cov.inv_sq[c] * cov_weighted_sq(&m->cov, c, m->x + c * ld, i, m->x[c * ld + i], h);
+    }
+    ret_gradient[dim] = 0.5 * ((double)n - fit) - g_extra; /* sum_ij G_ij K_ij = n - y^T alpha */
+    value += 0.5 * m->repeat_df * log(m->noise) + 0.5 * m->repeat_ss / m->noise;
+    g_noise += 0.5 * m->repeat_df / m->noise - 0.5 * m->repeat_ss / (m->noise * m->noise);
+    ret_gradient[dim + 1] = g_noise * exp(theta[dim + 1]);
+    return value + add_prior(m, theta, ret_gradient);
+}
+
+/* Fitting looks at every stride-th row when there are many; rows and outputs change places for the time. */
+static void thin(struct model *m, size_t stride, bool back)
+{
+    size_t kept = (m->n + stride - 1) / stride;
+    for (size_t step = 0; step < kept; step++) {
+        size_t to = back ? kept - 1 - step : step, from = to * stride;
+        for (size_t c = 0; c <= m->dim + 1; c++) {
+            double *v = c < m->dim ? m->x + c * m->ld : c == m->dim ? m->y : m->share;
+            double swap = v[to];
+            v[to] = v[from];
+            v[from] = swap;
+        }
+    }
+}
+
+void model_fit(struct model *m, int max_evals, size_t max_rows)
+{
+    double lo[OPTIMISE_MAX_DIM], hi[OPTIMISE_MAX_DIM];
+    if (m->constant)
+        return;
+    for (size_t i = 0; i < m->dim; i++) {
+        lo[i] = log(LENGTH_MIN);
+        hi[i] = log(LENGTH_MAX);
+    }
+    lo[m->dim] = -5.0;
+    hi[m->dim] = 5.0;
+    lo[m->dim + 1] = log(MODEL_NOISE_FLOOR);
+    hi[m->dim + 1] = 1.0;
+    size_t n = m->n, stride = (n + max_rows - 1) / max_rows;
+    if (stride > 1)
+        thin(m, stride, false);
+    m->n = (n + stride - 1) / stride;
+    optimise_box(model_objective, m, m->dim + 2, lo, hi, max_evals, m->theta);
+    m->n = n;
+    if (stride > 1)
+        thin(m, stride, true);
+}
+
+enum status model_factor(struct model *m, struct error *err)
+{
+    apply_theta(m, m->theta);
+    if (!factor(m, false))
+        return FAIL(err, ST_NUMERIC, "the covariance of %zu points does not factor, even with jitter %g", m->n,
+                    JITTER_LAST);
+    return ST_OK;
+}
+
+enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
+{
+    for (size_t p = 0; p < n_new; p++) {
+        cov_row(&m->cov, m->x, m->ld, m->n, u + p * m->dim, m->row_k, NULL);
+        m->y[m->n + p] = cblas_ddot((int)m->n, m->row_k, 1, m->alpha, 1);
+        m->share[m->n + p] = 1.0;
+    }
+    for (size_t p = 0; p < n_new; p++)
+        for (size_t c = 0; c < m->dim; c++)
+            m->x[c * m->ld + m->n + p] = u[p * m->dim + c];
+    m->n += n_new;
+    return model_factor(m, err);
+}
+
+void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
+                   double *ret_sd)
+{
+    size_t n = m->n, ld = m->ld;
+    for (size_t p = 0; p < n_points; p++) {
+        cov_row(&m->cov, m->x, ld, n, u + p * m->dim, cross + p * ld, NULL);
+        ret_mean[p] = cblas_ddot((int)n, cross + p * ld, 1, m->alpha, 1);
+    }
+    /* rows become (L^-1 k)^T */
+    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)n_points, (int)n, 1.0, m->chol,
+                (int)ld, cross, (int)ld);
+    for (size_t p = 0; p < n_points; p++) {
+        double known = cblas_ddot((int)n, cross + p * ld, 1, cross + p * ld, 1);
+        ret_sd[p] = sqrt(fmax(m->cov.variance - known, SD_MIN * SD_MIN));
+    }
+}
+
+void model_predict_gradient(struct model *m, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
+                            double *ret_dsd)
+{
+    size_t n = m->n, ld = m->ld;
+    double *k = m->row_k, *h = m->row_h, *v = m->row_v;
+    cov_row(&m->cov, m->x, ld, n, u, k, h);
+    memcpy(v, k, n * sizeof *v);
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, m->chol, (int)ld, v, 1);
+    double var = m->cov.variance - cblas_ddot((int)n, v, 1, v, 1);
+    bool floored = !(var > SD_MIN * SD_MIN);
+    *ret_mean = cblas_ddot((int)n, k, 1, m->alpha, 1);
+    *ret_sd = floored ? SD_MIN : sqrt(var);
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)n, m->chol, (int)ld, v, 1);
+    for (size_t c = 0; c < m->dim; c++) {
+        const double *xc = m->x + c * ld;
+        double dm = 0.0, dv = 0.0, w = m->cov.inv_sq[c], p = u[c];
+        if (!m->cov.categorical[c]) {
+#pragma omp simd reduction(+ : dm, dv)
+            for (size_t j = 0; j < n; j++) {
+                double slope = h[j] * (p - xc[j]);
+                dm -= slope * m->alpha[j];
+                dv += slope * v[j];
+            }
+        }
+        ret_dmean[c] = w * dm;
+        ret_dsd[c] = floored ? 0.0 : w * dv / *ret_sd; /* half of the variance's, over sd */
+    }
+}

@@ -1,0 +1,102 @@
+/* model_priv.h - the numbers under `pareto`: covariance, Gaussian process, bounded minimiser, expected hypervolume
+ * improvement. Private to gp/. Points are unit coordinates; data are kept dimension-major, x[i * ld + j] being
+ * coordinate i of row j, so that every inner loop runs over rows. */
+#ifndef GP_MODEL_PRIV_H
+#define GP_MODEL_PRIV_H
+
+#include "gp/gp.h"
+
+/* ---- covariance.c: Matern-5/2 with a length per dimension; a categorical dimension has distance 0 or 1 ---- */
+
+struct cov {
+    size_t dim;
+    bool categorical[SPACE_MAX_DIM];
+    double inv_sq[SPACE_MAX_DIM]; /* 1 / length^2 */
+    double variance; /* k(x, x) */
+};
+
+/* k[j] = k(point, row j) and, unless h is NULL, h[j] = variance 5/3 (1 + sqrt5 r) exp(-sqrt5 r), for j < n:
+ * dk/dx_i = -h (x_i - row_i) / length_i^2 and dk/dln length_i = h (x_i - row_i)^2 / length_i^2. */
+void cov_row(const struct cov *cov, const double *x, size_t ld, size_t n, const double *point, double *ret_k,
+             double *ret_h);
+/* Sum over j < n of weight[j] * distance_i(value, row j)^2, for one dimension i. */
+double cov_weighted_sq(const struct cov *cov, size_t i, const double *xi, size_t n, double value, const double *weight);
+
+/* ---- optimise.c: L-BFGS inside a box ---- */
+
+#define OPTIMISE_MAX_DIM (SPACE_MAX_DIM + 2)
+
+/* Value and gradient at x; INFINITY or NaN: not allowed there, step back. */
+typedef double optimise_fn(void *ctx, const double *x, double *ret_gradient);
+/* x: start in, best point out (never worse than the start). Returns the value there. */
+double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi, int max_evals,
+                    double *x);
+
+/* ---- model.c: Gaussian process ---- */
+
+#define MODEL_NOISE_FLOOR 1e-6 /* of the standardised outputs' variance */
+
+struct model {
+    size_t dim, n, n_max, ld; /* ld >= n_max: rows of the square arrays and of x */
+    size_t n_fit; /* rows that fitting looks at; at most this many */
+    struct cov cov;
+    double *x; /* (dim, ld) */
+    double *y; /* (ld) standardised */
+    double *share; /* (ld) noise variance of row j is noise * share[j]: 1 / number of repeats */
+    double *k; /* (n_max, ld) covariance, lower triangle; work */
+    double *h; /* (n_max, ld) its derivative factor; work */
+    double *chol; /* (n_max, ld) lower triangle */
+    double *alpha; /* (ld) K^-1 y */
+    double *row_k, *row_h, *row_v; /* (ld) work of one point */
+    double theta[OPTIMISE_MAX_DIM]; /* ln length of each dimension, ln variance, ln (noise - floor) */
+    double noise, jitter;
+    double y_mean, y_sd; /* natural = y_mean + y_sd * standardised */
+    bool constant; /* all outputs equal: nothing to fit */
+    double repeat_df, repeat_ss; /* repeats merged into rows: lost degrees of freedom, their squares (standardised) */
+};
+
+/* Rows to learn from: distinct points (n, dim) row-major, mean output, number of repeats, sum of squared deviations. */
+struct model_data {
+    size_t n;
+    const double *u, *mean, *ss;
+    const double *repeats;
+};
+
+enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
+void model_free(struct model *model); /* a zeroed one is fine */
+/* Standardises and stores; data->n <= n_max. Hyper-parameters go to the prior's mode. */
+void model_set_data(struct model *model, const struct model_data *data);
+/* Negative log posterior of theta (a constant left out) and its gradient, over all rows. */
+double model_objective(void *model, const double *theta, double *ret_gradient);
+/* Best theta in max_evals evaluations on at most max_rows rows. */
+void model_fit(struct model *model, int max_evals, size_t max_rows);
+/* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */
+enum status model_factor(struct model *model, struct error *err) MUST_USE;
+/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max) and factors again. */
+enum status model_believe(struct model *model, const double *u, size_t m, struct error *err) MUST_USE;
+/* Standardised mean and standard deviation (of the function, without noise) at m points (m, dim); cross is work of
+ * (m, ld) and is overwritten. */
+void model_predict(const struct model *model, const double *u, size_t m, double *cross, double *ret_mean,
+                   double *ret_sd);
+/* One point, with gradients (dim each); categorical dimensions have gradient 0. */
+void model_predict_gradient(struct model *model, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
+                            double *ret_dsd);
+
+/* ---- acquisition.c: log expected hypervolume improvement, both objectives minimised ---- */
+
+struct ehvi {
+    size_t n; /* points of the front inside the reference */
+    double *a; /* (n + 2): -inf, first objective rising, reference */
+    double *b; /* (n + 1): reference, second objective falling */
+};
+
+/* Points (n) in any order and with dominated ones; front by minimising both. Owned arrays. */
+enum status ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, size_t n, double ref1, double ref2,
+                      struct error *err) MUST_USE;
+void ehvi_free(struct ehvi *ehvi);
+/* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
+double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
+double normal_log_cdf(double z);
+double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */
+
+#endif

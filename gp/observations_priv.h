@@ -1,0 +1,25 @@
+/* observations_priv.h - a history grouped by distinct point, for the models. Private to gp/. */
+#ifndef GP_OBSERVATIONS_PRIV_H
+#define GP_OBSERVATIONS_PRIV_H
+
+#include "gp/gp_priv.h"
+
+struct mean_ss {
+    double n, mean, ss; /* count, mean, sum of squared deviations */
+};
+
+struct observations {
+    size_t n, dim; /* groups */
+    double *u; /* (n, dim) unit coordinates */
+    struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
+    struct mean_ss *cost; /* (n) ln cost of finished runs */
+    struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
+    bool *pending; /* (n) */
+    size_t *group; /* (trials) each trial's group */
+};
+
+enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,
+                              struct error *err) MUST_USE;
+void observations_free(struct observations *obs);
+
+#endif
