@@ -4,7 +4,8 @@
 usage: bench/speed.py [--build DIR] [--repeats N] [--out FILE]
 
 Each number is the median of --repeats runs, bound to its cores by taskset. "Share of SGEMM" is the rate of the matrix
-products that a training step needs, over the rate of one large product on the same cores.
+products that a training step needs, over the rate of one large product on the same cores with the fastest of OpenBLAS's
+kernel sets (`trawl bench train` has a share of its own, with the set that it runs on).
 """
 
 import argparse
@@ -48,14 +49,18 @@ def sgemm_gflops(build, cpus, shape):
 
 
 def bench(arguments, cpus, what):
-    command = ["taskset", "-c", ",".join(map(str, cpus)), f"{arguments.build}/sweep/trawl", "bench", *what, "--json"]
-    return [measure.run_json(command) for _ in range(arguments.repeats)]
+    return measure.run_json(["taskset", "-c", ",".join(map(str, cpus)), f"{arguments.build}/sweep/trawl", "bench", *what,
+                             "--repeats", str(arguments.repeats), "--json"])
+
+
+def rates_of(run, name):
+    return {"median": run[name], "min": run[name + "_min"], "max": run[name + "_max"]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", help="JSON file for all runs")
     arguments = parser.parse_args()
     subprocess.run(["ninja", "-C", arguments.build, "bench/sgemm"], check=True, stdout=subprocess.DEVNULL)
@@ -66,7 +71,7 @@ def main():
 
     print("| game, one core | steps/s, median (range) | aim |\n|---|---|---|")
     for name, aim in ENVS.items():
-        rates = measure.spread([run["steps_per_s_per_core"] for run in bench(arguments, sets[0], ["env", name])])
+        rates = rates_of(bench(arguments, sets[0], ["env", name]), "steps_per_s_per_core")
         result["envs"][name] = rates
         print(f"| {name} | {rates['median'] / 1e6:.1f} M ({rates['min'] / 1e6:.1f} to {rates['max'] / 1e6:.1f}) | "
               f"{f'{aim / 1e6:.0f} M' if aim else ''} |", flush=True)
@@ -74,15 +79,15 @@ def main():
     print(f"\n| {TRAIN} | steps/s, median (range) | aim | SGEMM, GFLOP/s | share of SGEMM |\n|---|---|---|---|---|")
     first = None
     for cpus in sets:
-        runs = bench(arguments, cpus, ["train", TRAIN, "--train.threads", str(len(cpus))])
-        rates = measure.spread([run["steps_per_s"] for run in runs])
+        run = bench(arguments, cpus, ["train", TRAIN, "--train.threads", str(len(cpus))])
+        rates = rates_of(run, "steps_per_s")
         yardstick = sgemm_gflops(arguments.build, cpus, (2048, 2048, 2048))
         shape = sgemm_gflops(arguments.build, cpus, (16384, 3 * HIDDEN, HIDDEN))
         share = rates["median"] * products_per_step() * 1e-9 / yardstick["gflops"]
         aim = TRAIN_AIM if first is None else SCALE_AIM * first
         first = first or rates["median"]
         result["train"][f"{len(cpus)} cores"] = {
-            "steps_per_s": rates, "profile": runs[-1].get("profile"), "sgemm_large": yardstick, "sgemm_layer": shape,
+            "steps_per_s": rates, "profile": run["profile"], "sgemm_large": yardstick, "sgemm_layer": shape,
             "share_of_sgemm": share, "over_one_core": rates["median"] / first}
         print(f"| {len(cpus)} core{'s' * (len(cpus) > 1)} | {rates['median'] / 1e3:.0f} k ({rates['min'] / 1e3:.0f} to "
               f"{rates['max'] / 1e3:.0f}) | {aim / 1e3:.0f} k | {yardstick['gflops']:.0f} | {100 * share:.0f} % |", flush=True)
