@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/fault.h"
+
 #define N_ENVS 37 /* odd: parts of different sizes */
 
 static void each_game(void (*check)(const struct env_def *def, const void *settings))
@@ -320,6 +322,33 @@ static void test_create_refuses(void **unused)
     mem_free(settings);
 }
 
+/* Every allocation that fails is an ST_NOMEM that names the game; nothing leaks (ASan). */
+static void check_out_of_memory(const struct env_def *def, const void *settings)
+{
+    bool fired = true;
+    int n = 0;
+    for (int nth = 1; fired; nth++) {
+        struct env_batch *batch = NULL;
+        struct error err = {0};
+        fault_arm(FAULT_MALLOC, nth);
+        enum status rc = env_batch_create(&batch, def, settings, 3, rng_seed(1), &err);
+        fired = fault_disarm(FAULT_MALLOC);
+        assert_int_equal(rc, fired ? ST_NOMEM : ST_OK);
+        assert_int_equal(batch == NULL, fired);
+        if (fired)
+            assert_non_null(strstr(err.text, def->name));
+        n += fired;
+        env_batch_destroy(batch);
+    }
+    assert_int_equal(n, 4);
+}
+
+static void test_out_of_memory(void **unused)
+{
+    (void)unused;
+    each_game(check_out_of_memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_wild_actions),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_create_refuses),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests_name("envs batch", tests, NULL, NULL);
 }
