@@ -179,21 +179,22 @@ bool num_parse_i64(const char *text, int64_t *ret_value)
 
 const char *num_format_f64(double value, char buf[NUM_TEXT_MAX])
 {
+    char text[NUM_TEXT_MAX];
     locale_t old, c;
 
     if (!isfinite(value)) {
-        snprintf(buf, NUM_TEXT_MAX, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-        return buf;
+        const char *word = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+        return memcpy(buf, word, strlen(word) + 1);
     }
     c = locale_enter(&old);
     /* 15 digits survive the way text -> double -> text, so no shorter text is missed; subnormals hold fewer. */
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
-        snprintf(buf, NUM_TEXT_MAX, "%.*g", digits, value);
-        if (strtod(buf, NULL) == value)
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
             break;
     }
     locale_leave(c, old);
-    return buf;
+    return memcpy(buf, text, strlen(text) + 1);
 }
 
 const char *num_format_short(double value, char buf[NUM_TEXT_MAX])

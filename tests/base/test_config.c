@@ -357,14 +357,17 @@ static void written_arguments_load_equal(void **state)
         struct config *config = odd_config(), *again = NULL;
         struct strbuf out;
         wordexp_t words;
+        char *argv[32];
         int argc;
         strbuf_init(&out, 1 << 20);
         set_env_default(config);
         assert_int_equal(config_write_args(config, changed, &out, NULL), ST_OK);
         assert_int_equal(wordexp(out.text, &words, WRDE_NOCMD), 0); /* as a shell splits it */
+        assert_in_range(words.we_wordc, 1, 31);
+        memcpy(argv, words.we_wordv, (words.we_wordc + 1) * sizeof argv[0]);
         argc = (int)words.we_wordc;
         assert_int_equal(new_config(&again, NULL), ST_OK);
-        assert_int_equal(config_take_args(again, &argc, words.we_wordv, NULL), ST_OK);
+        assert_int_equal(config_take_args(again, &argc, argv, NULL), ST_OK);
         assert_int_equal(argc, 0);
         set_env_default(again);
         assert_same_settings(config, again);

@@ -140,7 +140,7 @@ static void round_trips(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++)
         check_shortest(edges[i]);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 3000; i++) {
         uint64_t bits = rng_u64(&r);
         double value;
         memcpy(&value, &bits, sizeof value);
@@ -187,7 +187,7 @@ static const char *comma_locale(char *folder)
                 return names[i];
         if (round > 0 || mkdtemp(folder) == NULL)
             break;
-        snprintf(command, sizeof command, "localedef --no-archive -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1",
+        snprintf(command, sizeof command, "localedef --no-archive -i de_DE -f ISO-8859-1 %s/de_DE >/dev/null 2>&1",
                  folder);
         if (system(command) != 0)
             break;
