@@ -102,12 +102,12 @@ static void train_heads(struct bench *b)
 static void train_loss(struct bench *b)
 {
     b->ops->ppo_loss(b->k, b->dpol, &b->stats, b->pol, b->actions, b->logp, b->adv, b->ret, b->value, NULL, b->mean_std,
-                     NULL, &b->heads, &b->hyper, b->T, b->B);
+                     NULL, &b->heads, &b->hyper, b->T, b->B, 0, b->B);
 }
 static void train_heads_back(struct bench *b)
 {
     b->ops->linear_backward(b->k, b->dout, b->grad, b->grad + H * O, b->dpol, b->pol, b->out, b->w_pol, b->M, O, H,
-                            KERN_ACT_NONE, false);
+                            KERN_ACT_NONE, false, false);
 }
 static void train_mingru_back(struct bench *b)
 {
@@ -116,12 +116,12 @@ static void train_mingru_back(struct bench *b)
 static void train_gates_back(struct bench *b)
 {
     b->ops->linear_backward(b->k, b->denc, b->grad, NULL, b->dgates, b->gates, b->enc, b->w_gates, b->M, 3 * H, H,
-                            KERN_ACT_NONE, true);
+                            KERN_ACT_NONE, true, false);
 }
 static void train_encoder_back(struct bench *b)
 {
     b->ops->linear_backward(b->k, NULL, b->grad, b->grad + H * OBS, b->denc, b->enc, b->obs, b->w_enc, b->M, H, OBS,
-                            KERN_ACT_RELU, false);
+                            KERN_ACT_RELU, false, false);
 }
 static void train_adam(struct bench *b)
 {

@@ -67,6 +67,11 @@ size_t kern_n_threads(const struct kern *kern)
     return kern->n_threads;
 }
 
+size_t kern_block_tokens(const struct kern *kern)
+{
+    return kern->block_tokens;
+}
+
 size_t kern_memory_bytes(const struct kern *kern)
 {
     return kern->memory_bytes;

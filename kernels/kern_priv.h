@@ -17,6 +17,7 @@ struct kern {
     void *impl; /* struct cpu for cpu_device; owned by the backend from open to close */
     size_t n_threads;
     size_t memory_bytes;
+    size_t block_tokens; /* see kern_block_tokens */
     char name[KERN_NAME_MAX];
 };
 

@@ -67,9 +67,10 @@ struct kern_ops {
     void (*linear_forward)(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
                            size_t K, enum kern_act act);
     /* dy (M, N) is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) = column
-     * sums (NULL: none), dx (M, K) = dy w (NULL: none; add_dx: adds to dx). y is linear_forward's output. */
+     * sums (NULL: none), dx (M, K) = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw and db. y is
+     * linear_forward's output, not looked at without an activation. */
     void (*linear_backward)(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                            const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx);
+                            const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
 
     /* -- MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward -- */
     /* One step of N agents. h (N, H) is carried in place, zeroed first where reset (N) u8 is 1. out (N, H). */
@@ -85,7 +86,7 @@ struct kern_ops {
 
     /* -- acting -- */
     /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
-     * mask (N, A) u8 or NULL. Agent i draws head j from rng_split(*rng, i) at counter rng->counter + j; then
+     * mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent i draws head j from rng_split(*rng, i) at counter rng->counter + j; then
      * rng->counter += n_heads. rng is device memory. */
     void (*sample)(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                    const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
@@ -99,7 +100,7 @@ struct kern_ops {
                       const struct kern_hyper *hyper, size_t N);
 
     /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
-     * observation where truncs is 1; ratio (T, N) or NULL for ones -- */
+     * observation where truncs is 1; ratio (T, N) or NULL for ones (which rho_clip and c_clip still clip) -- */
     void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
                       const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
                       size_t T, size_t N);
@@ -121,12 +122,14 @@ struct kern_ops {
     /* ratio (M) = exp(new log-prob - old_logp) of out (M, O). */
     void (*ratio)(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                   const uint8_t *mask, const struct kern_heads *heads, size_t M);
-    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md, mean over M. adv, ret, old_value, old_logp
-     * (M); weight (B) or NULL; mean_std of adv (used when hyper->norm_adv). Adds to *stats. */
+    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments are [from, from + B) of a
+     * minibatch of B_all, and the mean is over its T * B_all tokens; from == 0 begins a minibatch in *stats. adv, ret,
+     * old_value, old_logp (M); weight (B) or NULL; mean_std of the minibatch's adv (used when hyper->norm_adv). Adds to
+     * *stats. A loss that is not finite makes dout[0] NaN, so that grad_norm sees it. */
     void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
                      const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
                      const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                     const struct kern_hyper *hyper, size_t T, size_t B);
+                     const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all);
     /* stats->stop = 1 when target_kl > 0 and last_kl > target_kl. */
     void (*kl_check)(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
 
@@ -172,6 +175,9 @@ const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... 
 size_t kern_n_threads(const struct kern *kern);
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
+/* Tokens that a training pass should take through all layers at a time, so that activations stay in the device's cache;
+ * 0: all of them. */
+size_t kern_block_tokens(const struct kern *kern);
 size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all */
 
 enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what, struct error *err) MUST_USE; /* zeroed */

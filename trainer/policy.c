@@ -64,7 +64,7 @@ void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan
     plan_add(plan, &s->out, "step outputs", sizeof(float), n, p->n_out, 1);
 }
 
-void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens)
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block)
 {
     plan_add(plan, &s->encoded, "encoder activations", sizeof(float), n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
@@ -76,10 +76,27 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
     }
     plan_add(plan, &s->out, "policy outputs", sizeof(float), n_tokens, p->n_out, 1);
     plan_add(plan, &s->dout, "policy output gradients", sizeof(float), n_tokens, p->n_out, 1);
-    plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_tokens, p->width, 1);
-    plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_tokens, p->width, 1);
+    plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_block, p->width, 1);
+    plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_block, p->width, 1);
     if (p->recurrent)
-        plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_tokens, 3 * p->width, 1);
+        plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_block, 3 * p->width, 1);
+}
+
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token)
+{
+    struct policy_pass at = *s;
+
+    at.encoded += token * p->width;
+    for (size_t l = 0; l < p->n_layers; l++) {
+        if (p->recurrent) {
+            at.gates[l] += token * 3 * p->width;
+            at.state[l] += token * p->width;
+        }
+        at.core[l] += token * p->width;
+    }
+    at.out += token * p->n_out;
+    at.dout += token * p->n_out;
+    return at;
 }
 
 /* ---- initial values ---- */
@@ -212,7 +229,7 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
 }
 
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
-                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B)
+                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
     const struct kern_ops *ops = kern_ops(k);
     const struct policy_tensor *tensors = p->tensors;
@@ -221,7 +238,7 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
     const float *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
 
     ops->linear_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, s->out, x,
-                         policy_w(p, params, n - 2), M, p->n_out, H, KERN_ACT_NONE, false);
+                         policy_w(p, params, n - 2), M, p->n_out, H, KERN_ACT_NONE, false, add);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         size_t i = policy_core_tensor(p, l);
         float *dy = s->dx[cur], *dx = s->dx[cur ^ 1];
@@ -230,12 +247,12 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
         if (p->recurrent) {
             ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0 + l * B * H, reset, T, B, H);
             ops->linear_backward(k, dx, grads + tensors[i].offset, NULL, s->dgates, s->gates[l], x,
-                                 policy_w(p, params, i), M, 3 * H, H, KERN_ACT_NONE, true);
+                                 policy_w(p, params, i), M, 3 * H, H, KERN_ACT_NONE, true, add);
         } else {
             ops->linear_backward(k, dx, grads + tensors[i].offset, grads + tensors[i + 1].offset, dy, s->core[l], x,
-                                 policy_w(p, params, i), M, H, H, act, false);
+                                 policy_w(p, params, i), M, H, H, act, false, add);
         }
     }
     ops->linear_backward(k, NULL, grads + tensors[0].offset, grads + tensors[1].offset, s->dx[cur], s->encoded, obs,
-                         policy_w(p, params, 0), M, H, p->obs_size, act, false);
+                         policy_w(p, params, 0), M, H, p->obs_size, act, false, add);
 }

@@ -99,7 +99,7 @@ static void trainer_plan(struct trainer *t)
     rollout_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
-    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments);
+    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block);
 }
 
 /* Weights, streams and first observations. */
@@ -151,6 +151,7 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     t->n_agents = (size_t)train->total_agents;
     t->horizon = (size_t)train->horizon;
     t->n_segments = (size_t)(train->minibatch_size / train->horizon);
+    t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape.n_agents;
     t->root = rng_seed((uint64_t)train->seed);
     policy_init(&t->policy, policy, &shape);

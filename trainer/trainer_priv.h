@@ -66,13 +66,16 @@ struct policy_pass {
     float *core[POLICY_MAX_LAYERS]; /* (M, H) layer outputs */
     float *out; /* (M, O) */
     float *dout; /* (M, O) */
-    float *dx[2]; /* (M, H) */
-    float *dgates; /* (M, 3H) */
+    float *dx[2]; /* (block, H) */
+    float *dgates; /* (block, 3H) */
 };
 
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
-void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens);
+/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them. */
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block);
+/* The pass from its token on; what only the way back needs is shared. */
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token);
 /* params (n_params) on the host. */
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
 /* out (n, O) of s from obs (n, D). h (L, h_rows, H): rows [0, n) of each layer advance in place, zeroed first where
@@ -82,9 +85,9 @@ void policy_forward_step(const struct policy *p, struct kern *k, struct policy_s
 /* out (T, B, O) of s from obs (T, B, D), h0 (L, B, H), reset (T, B). */
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
-/* grads (n_params) from s->dout, which is overwritten. */
+/* grads (n_params) from s->dout, which is overwritten; add: adds to grads. */
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
-                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
+                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add);
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
@@ -108,6 +111,8 @@ struct rollout {
     int64_t *n_packed;
 };
 
+/* A minibatch is kept in blocks of segments, each time-major: block [from, from + n) begins at token from * T (values, with
+ * their T + 1 rows: from * (T + 1); h0: from * L). See update.c. */
 struct minibatch {
     int32_t *perm; /* (N) */
     int32_t *idx; /* (B), prioritised */
@@ -154,6 +159,7 @@ struct trainer {
     struct train_settings set;
     struct policy policy;
     size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
+    size_t n_block; /* segments of a block, at most B */
     struct plan plan;
     struct kern_env *env;
     /* device */
@@ -186,6 +192,8 @@ void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark);
 void rollout_plan(struct trainer *t);
 enum status rollout_run(struct trainer *t, struct error *err) MUST_USE;
 void update_plan(struct trainer *t);
+/* Segments of a block: enough for the device's cache and for all of its threads. */
+size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
 /* The updates of one rollout. */
 enum status update_run(struct trainer *t, struct error *err) MUST_USE;
 /* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered, run forward, its loss and gradient. */

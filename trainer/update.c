@@ -1,4 +1,6 @@
 /* update.c - the updates of one rollout: pick segments, gather, forward, advantage, loss, backward, optimiser.
+ * A minibatch goes through gather, network and loss in blocks of segments that fit the device's cache; the gradients of
+ * the blocks add up, in order. Each block is time-major on its own.
  * Invariants: (1) without vtrace advantages come from the whole rollout once, with it from the current ratios of each
  * minibatch; (2) shuffled segments are taken without repetition until all were used, then shuffled anew; (3) a
  * minibatch that is not finite or passes target_kl changes no weight. */
@@ -42,65 +44,127 @@ void update_advantage(struct trainer *t)
                       t->horizon, t->n_agents);
 }
 
-void update_gather(struct trainer *t, const int32_t *idx)
+size_t update_block_segments(const struct kern *kern, size_t T, size_t B)
+{
+    size_t tokens = kern_block_tokens(kern), n_threads = kern_n_threads(kern), n = (tokens + T - 1) / T;
+
+    if (tokens == 0)
+        return B;
+    n = n < n_threads ? n_threads : n;
+    return n < B ? n : B;
+}
+
+/* Segments [from, from + n) of the minibatch; n is 0 behind the last. */
+struct block {
+    size_t from, n;
+};
+
+static struct block block_at(const struct trainer *t, size_t from)
+{
+    size_t left = t->n_segments - from;
+    return (struct block){.from = from, .n = left < t->n_block ? left : t->n_block};
+}
+
+#define EACH_BLOCK(t, b) for (struct block b = block_at((t), 0); (b).n > 0; (b) = block_at((t), (b).from + (b).n))
+
+static void gather_block(struct trainer *t, const int32_t *idx, struct block b)
 {
     const struct kern_ops *ops = t->ops;
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
     struct kern *k = t->kern;
-    size_t N = t->n_agents, T = t->horizon, B = t->n_segments, f = sizeof(float);
+    size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
+    size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, H = t->policy.width;
 
-    ops->gather(k, m->obs, r->obs, idx, t->policy.obs_size * f, T, N, B);
-    ops->gather(k, m->reset, r->reset, idx, 1, T, N, B);
-    ops->gather(k, m->actions, r->actions, idx, (size_t)t->shape.n_heads * sizeof(int32_t), T, N, B);
-    ops->gather(k, m->logp, r->logp, idx, f, T, N, B);
-    ops->gather(k, m->values, r->values, idx, f, T + 1, N, B);
+    idx += b.from;
+    ops->gather(k, m->obs + at * D, r->obs, idx, D * f, T, N, b.n);
+    ops->gather(k, m->reset + at, r->reset, idx, 1, T, N, b.n);
+    ops->gather(k, m->actions + at * n_heads, r->actions, idx, n_heads * sizeof(int32_t), T, N, b.n);
+    ops->gather(k, m->logp + at, r->logp, idx, f, T, N, b.n);
+    ops->gather(k, m->values + at + b.from, r->values, idx, f, T + 1, N, b.n);
     if (r->mask != NULL)
-        ops->gather(k, m->mask, r->mask, idx, t->policy.n_logits, T, N, B);
+        ops->gather(k, m->mask + at * A, r->mask, idx, A, T, N, b.n);
     if (t->policy.recurrent)
-        ops->gather(k, m->h0, r->h0, idx, t->policy.width * f, t->policy.n_layers, N, B);
+        ops->gather(k, m->h0 + b.from * L * H, r->h0, idx, H * f, L, N, b.n);
     if (t->set.vtrace) {
-        ops->gather(k, m->rewards, r->rewards, idx, f, T, N, B);
-        ops->gather(k, m->boot, r->boot, idx, f, T, N, B);
-        ops->gather(k, m->terms, r->terms, idx, 1, T, N, B);
-        ops->gather(k, m->truncs, r->truncs, idx, 1, T, N, B);
+        ops->gather(k, m->rewards + at, r->rewards, idx, f, T, N, b.n);
+        ops->gather(k, m->boot + at, r->boot, idx, f, T, N, b.n);
+        ops->gather(k, m->terms + at, r->terms, idx, 1, T, N, b.n);
+        ops->gather(k, m->truncs + at, r->truncs, idx, 1, T, N, b.n);
     } else {
-        ops->gather(k, m->adv, r->adv, idx, f, T, N, B);
-        ops->gather(k, m->ret, r->ret, idx, f, T, N, B);
+        ops->gather(k, m->adv + at, r->adv, idx, f, T, N, b.n);
+        ops->gather(k, m->ret + at, r->ret, idx, f, T, N, b.n);
     }
+}
+
+/* (L, n, H) of the block; without a recurrent core there is none. */
+static const float *block_h0(const struct trainer *t, struct block b)
+{
+    return t->policy.recurrent ? t->mb.h0 + b.from * t->policy.n_layers * t->policy.width : NULL;
+}
+
+void update_gather(struct trainer *t, const int32_t *idx)
+{
+    EACH_BLOCK(t, b)
+    gather_block(t, idx, b);
 }
 
 void update_forward(struct trainer *t)
 {
-    policy_forward(&t->policy, t->kern, &t->pass, t->params, t->mb.obs, t->mb.h0, t->mb.reset, t->horizon,
-                   t->n_segments);
+    const struct policy *p = &t->policy;
+
+    EACH_BLOCK(t, b)
+    {
+        size_t at = b.from * t->horizon;
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at);
+        policy_forward(p, t->kern, &pass, t->params, t->mb.obs + at * p->obs_size, block_h0(t, b), t->mb.reset + at,
+                       t->horizon, b.n);
+    }
 }
 
 static void update_vtrace(struct trainer *t)
 {
     struct minibatch *m = &t->mb;
-    size_t T = t->horizon, B = t->n_segments;
+    size_t T = t->horizon;
 
-    t->ops->ratio(t->kern, m->ratio, t->pass.out, m->actions, m->logp, m->mask, &t->policy.heads, T * B);
-    t->ops->advantage(t->kern, m->adv, m->ret, m->rewards, m->values, m->boot, m->terms, m->truncs, m->ratio, t->hyper,
-                      T, B);
+    t->ops->ratio(t->kern, m->ratio, t->pass.out, m->actions, m->logp, m->mask, &t->policy.heads, T * t->n_segments);
+    EACH_BLOCK(t, b)
+    {
+        size_t at = b.from * T;
+        t->ops->advantage(t->kern, m->adv + at, m->ret + at, m->rewards + at, m->values + at + b.from, m->boot + at,
+                          m->terms + at, m->truncs + at, m->ratio + at, t->hyper, T, b.n);
+    }
 }
 
 void update_loss(struct trainer *t, const float *weight)
 {
     struct minibatch *m = &t->mb;
-    size_t T = t->horizon, B = t->n_segments;
+    size_t T = t->horizon, O = t->policy.n_out, n_heads = (size_t)t->shape.n_heads;
 
     if (t->set.norm_adv)
-        t->ops->mean_std(t->kern, m->mean_std, m->adv, T * B);
-    t->ops->ppo_loss(t->kern, t->pass.dout, t->stats, t->pass.out, m->actions, m->logp, m->adv, m->ret, m->values,
-                     weight, m->mean_std, m->mask, &t->policy.heads, t->hyper, T, B);
+        t->ops->mean_std(t->kern, m->mean_std, m->adv, T * t->n_segments);
+    EACH_BLOCK(t, b)
+    {
+        size_t at = b.from * T;
+        t->ops->ppo_loss(t->kern, t->pass.dout + at * O, t->stats, t->pass.out + at * O, m->actions + at * n_heads,
+                         m->logp + at, m->adv + at, m->ret + at, m->values + at + b.from,
+                         weight == NULL ? NULL : weight + b.from, m->mean_std,
+                         m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits, &t->policy.heads, t->hyper, T, b.n,
+                         b.from, t->n_segments);
+    }
 }
 
 void update_backward(struct trainer *t)
 {
-    policy_backward(&t->policy, t->kern, &t->pass, t->params, t->grads, t->mb.obs, t->mb.h0, t->mb.reset, t->horizon,
-                    t->n_segments);
+    const struct policy *p = &t->policy;
+
+    EACH_BLOCK(t, b)
+    {
+        size_t at = b.from * t->horizon;
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at);
+        policy_backward(p, t->kern, &pass, t->params, t->grads, t->mb.obs + at * p->obs_size, block_h0(t, b),
+                        t->mb.reset + at, t->horizon, b.n, b.from > 0);
+    }
     t->ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
 }
 

@@ -28,7 +28,7 @@ struct linear {
     const float *x, *w, *b; /* (M, K), (N, K), (N) or NULL */
     size_t N, K;
     enum kern_act act;
-    bool add_dx;
+    bool add_dx, add_dw;
     size_t chunk, n_chunk; /* first token and number of tokens between two meetings (backward) */
 };
 
@@ -110,10 +110,10 @@ static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
     if (from == to)
         return;
     cpu_gemm(true, false, to - from, l->K, l->n_chunk, 1.0f, dy + from, l->N, l->x + l->chunk * l->K, l->K,
-             l->chunk == 0 ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
+             l->chunk == 0 && !l->add_dw ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
     if (l->db == NULL)
         return;
-    for (size_t j = from; l->chunk == 0 && j < to; j++)
+    for (size_t j = from; l->chunk == 0 && !l->add_dw && j < to; j++)
         l->db[j] = 0.0f;
     for (size_t i = 0; i < l->n_chunk; i++)
 #pragma omp simd
@@ -122,7 +122,7 @@ static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
 }
 
 void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx)
+                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
 {
     struct linear l = {.y_done = y,
                        .dx = dx,
@@ -134,7 +134,8 @@ void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float 
                        .N = N,
                        .K = K,
                        .act = act,
-                       .add_dx = add_dx};
+                       .add_dx = add_dx,
+                       .add_dw = add_dw};
     size_t step = BACKWARD_BLOCK * k->n_threads;
 
     for (l.chunk = 0; l.chunk < M; l.chunk += step) {

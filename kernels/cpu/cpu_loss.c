@@ -1,7 +1,7 @@
 /* cpu_loss.c - the PPO loss and its gradient with respect to the policy's output, in one pass over the tokens.
  *   policy: max(-A r, -A clip(r, 1 +- eps)), r = exp(logp - old_logp), A = weight (adv - mean) / (std + 1e-8)
  *   value: 1/2 max((v - R)^2, (v_old + clip(v - v_old, +- eps_v) - R)^2);   entropy: summed over heads
- * Each is a mean over the M tokens. Where both sides of a max are equal the first one's gradient is taken.
+ * Each is a mean over the tokens of the minibatch, which may come in several calls. Where both sides of a max are equal the first one's gradient is taken.
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
 #include "kernels/cpu/cpu_priv.h"
 
@@ -148,7 +148,7 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
 void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B)
+                  const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all)
 {
     size_t M = T * B;
     bool norm = hyper->norm_adv != 0;
@@ -169,7 +169,7 @@ void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const f
                      .vf_clip_coef = hyper->vf_clip_coef,
                      .vf_coef = hyper->vf_coef,
                      .ent_coef = hyper->ent_coef,
-                     .inv_m = 1.0f / (float)M,
+                     .inv_m = (float)(1.0 / ((double)T * (double)B_all)),
                      .B = B};
     double policy, value, entropy, kl;
 
@@ -179,7 +179,10 @@ void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const f
     entropy = cpu_partial_sum(k, P_ENTROPY);
     kl = cpu_partial_sum(k, P_KL);
     stats->n_tokens += (double)M;
-    stats->n_minibatches += 1.0;
+    if (from == 0) {
+        stats->n_minibatches += 1.0;
+        stats->last_kl = 0.0;
+    }
     stats->policy_loss += policy;
     stats->value_loss += value;
     stats->entropy += entropy;
@@ -189,7 +192,7 @@ void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const f
     stats->ret_sq += cpu_partial_sum(k, P_RET_SQ);
     stats->err_sum += cpu_partial_sum(k, P_ERR);
     stats->err_sq += cpu_partial_sum(k, P_ERR_SQ);
-    stats->last_kl = kl / (double)M;
+    stats->last_kl += kl / ((double)T * (double)B_all);
     if (!isfinite((float)(policy / (double)M)) || !isfinite((float)(value / (double)M)) || !isfinite(entropy))
         dout[0] = NAN;
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/vec_math.h"
 
-#define AGENT_GRAIN 4
+#define AGENT_GRAIN 1
 #define CARRY_FLOATS 4096 /* state gradient of the agents in hand: 16 kB, a third of the L1 cache */
 
 struct mingru {

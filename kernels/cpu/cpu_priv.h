@@ -88,7 +88,7 @@ void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, con
 void cpu_linear_forward(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
                         size_t K, enum kern_act act);
 void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx);
+                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
 void cpu_mingru_step(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
                      size_t N, size_t H);
 void cpu_mingru_forward(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
@@ -117,7 +117,7 @@ void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *ac
 void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B);
+                  const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all);
 void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
 void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
 void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,

@@ -54,7 +54,7 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
                 dx_ref[m * K + i] += d * (double)w[n * K + i];
             }
         }
-    ops->linear_backward(k, dx, dw, bias ? db : NULL, dy, y, x, w, M, N, K, act, add_dx);
+    ops->linear_backward(k, dx, dw, bias ? db : NULL, dy, y, x, w, M, N, K, act, add_dx, false);
     check_close("dy", dy, dy_ref, M * N, 2e-6);
     check_close("dx", dx, dx_ref, M * K, 2e-6);
     check_close("dw", dw, dw_ref, N * K, 5e-6);
@@ -111,7 +111,7 @@ static void gradients_are_finite_differences(void **state)
 
     (void)state;
     kern_ops(k)->linear_forward(k, y, x, w, b, M, N, K, KERN_ACT_TANH);
-    kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_TANH, false);
+    kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_TANH, false, false);
     for (size_t i = 0; i < M * K; i++)
         check_number("dx", (double)dx[i], difference(&x[i], x, w, b, r, M, N, K), 1e-5);
     for (size_t i = 0; i < N * K; i++)
@@ -136,7 +136,7 @@ static void same_bytes_twice(void **state)
                   *dy = test_normal(&rng, M * N, 1.0f);
             float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
             kern_ops(k)->linear_forward(k, y, x, w, NULL, M, N, K, KERN_ACT_RELU);
-            kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_RELU, false);
+            kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_RELU, false, false);
             got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
             mem_free(x), mem_free(w), mem_free(dy), mem_free(y);
             kern_close(k);
@@ -149,12 +149,36 @@ static void same_bytes_twice(void **state)
     }
 }
 
+/* Two halves of the tokens, the second adding, give what all of them give. */
+static void blocks_add_up(void **state)
+{
+    enum { M = 150, CUT = 61, N = 20, K = 9 };
+    struct rng rng = rng_seed(21);
+    struct kern *k = test_kern(2);
+    float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f),
+          *dy = test_normal(&rng, M * N, 1.0f);
+    float *dw = NEW(float, N *K), *db = NEW(float, N), *dw2 = test_normal(&rng, N * K, 1.0f), *db2 = NEW(float, N);
+    double *dw_ref, *db_ref;
+
+    (void)state;
+    kern_ops(k)->linear_backward(k, NULL, dw, db, dy, NULL, x, w, M, N, K, KERN_ACT_NONE, false, false);
+    kern_ops(k)->linear_backward(k, NULL, dw2, db2, dy, NULL, x, w, CUT, N, K, KERN_ACT_NONE, false, false);
+    kern_ops(k)->linear_backward(k, NULL, dw2, db2, dy + CUT * N, NULL, x + CUT * K, w, M - CUT, N, K, KERN_ACT_NONE,
+                                 false, true);
+    dw_ref = test_f64(dw, N * K), db_ref = test_f64(db, N);
+    check_close("dw", dw2, dw_ref, N * K, 1e-6);
+    check_close("db", db2, db_ref, N, 1e-6);
+    mem_free(x), mem_free(w), mem_free(dy), mem_free(dw), mem_free(db), mem_free(dw2), mem_free(db2);
+    mem_free(dw_ref), mem_free(db_ref);
+    kern_close(k);
+}
+
 static void no_dx_wanted(void **state)
 {
     float x[6] = {1, 2, 3, 4, 5, 6}, w[3] = {1, 1, 1}, dy[2] = {1, -1}, dw[3];
     struct kern *k = test_kern(1);
     (void)state;
-    kern_ops(k)->linear_backward(k, NULL, dw, NULL, dy, NULL, x, w, 2, 1, 3, KERN_ACT_NONE, false);
+    kern_ops(k)->linear_backward(k, NULL, dw, NULL, dy, NULL, x, w, 2, 1, 3, KERN_ACT_NONE, false, false);
     for (int i = 0; i < 3; i++)
         assert_true(dw[i] == -3.0f);
     kern_close(k);
@@ -166,6 +190,7 @@ int main(void)
         cmocka_unit_test(agrees_with_plain_loops),
         cmocka_unit_test(gradients_are_finite_differences),
         cmocka_unit_test(same_bytes_twice),
+        cmocka_unit_test(blocks_add_up),
         cmocka_unit_test(no_dx_wanted),
     };
     return cmocka_run_group_tests_name("linear", tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void batch_free(struct batch *b)
 static void run_loss(struct kern *k, const struct batch *b, float *dout, struct kern_stats *stats)
 {
     kern_ops(k)->ppo_loss(k, dout, stats, b->out, b->actions, b->old_logp, b->adv, b->ret, b->old_value, b->weight,
-                          b->mean_std, b->mask, &b->heads, &b->hyper, b->T, b->B);
+                          b->mean_std, b->mask, &b->heads, &b->hyper, b->T, b->B, 0, b->B);
 }
 
 static void check_loss(struct kern *k, struct batch *b)
@@ -214,6 +214,37 @@ static void loss_and_gradient_agree_with_f64(void **state)
         }
 }
 
+/* Time rows of one segment each: a minibatch given in parts has the loss, gradient and statistics of the whole. */
+static void parts_add_up(void **state)
+{
+    enum { B = 30, CUT = 13 };
+    const int sizes[] = {4};
+    struct kern *k = test_kern(2);
+    struct batch b = batch_make(1, sizes, 1, B, true, true, true, 0.3f);
+    float *whole = NEW(float, B *b.O), *parts = NEW(float, B *b.O);
+    struct kern_stats one = {0}, two = {.last_kl = 5.0};
+    double *want;
+
+    (void)state;
+    run_loss(k, &b, whole, &one);
+    for (size_t from = 0; from < B; from += CUT) {
+        size_t n = B - from < CUT ? B - from : CUT;
+        kern_ops(k)->ppo_loss(k, parts + from * b.O, &two, b.out + from * b.O, b.actions + from, b.old_logp + from,
+                              b.adv + from, b.ret + from, b.old_value + from, b.weight + from, b.mean_std,
+                              b.mask + from * b.A, &b.heads, &b.hyper, 1, n, from, B);
+    }
+    want = test_f64(whole, B * b.O);
+    check_close("dout", parts, want, B * b.O, 1e-7);
+    check_number("minibatches", two.n_minibatches, 1.0, 0.0);
+    check_number("tokens", two.n_tokens, B, 0.0);
+    check_number("policy loss", two.policy_loss, one.policy_loss, 1e-9);
+    check_number("last kl", two.last_kl, one.last_kl, 1e-9);
+    check_number("err sq", two.err_sq, one.err_sq, 1e-9);
+    mem_free(whole), mem_free(parts), mem_free(want);
+    batch_free(&b);
+    kern_close(k);
+}
+
 /* Each side of both clips, by hand: one token, two actions, logits 0 and 0, so that logp = -log 2. */
 static void every_clip_branch(void **state)
 {
@@ -242,7 +273,7 @@ static void every_clip_branch(void **state)
         float mean_std[2] = {5.0f, 5.0f}; /* not used: norm_adv is off */
         int32_t action = 1;
         kern_ops(k)->ppo_loss(k, dout, &stats, out, &action, &old_logp, &rows[i].adv, &rows[i].ret, &rows[i].old, NULL,
-                              mean_std, NULL, &heads, &hyper, 1, 1);
+                              mean_std, NULL, &heads, &hyper, 1, 1, 0, 1);
         check_number("policy", stats.policy_loss, rows[i].policy, 1e-6);
         check_number("dlogit taken", (double)dout[1], 0.5 * rows[i].slope_logp, 1e-6);
         check_number("dlogit other", (double)dout[0], -0.5 * rows[i].slope_logp, 1e-6);
@@ -406,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_and_gradient_agree_with_f64),
+        cmocka_unit_test(parts_add_up),
         cmocka_unit_test(every_clip_branch),
         cmocka_unit_test(loss_that_is_not_finite_reaches_the_norm),
         cmocka_unit_test(target_kl_stops),
