@@ -7,14 +7,24 @@
 #include <math.h>
 #include <string.h>
 
-/* The trial's params as JSON; NULL when they are none (a row written by hand): such values stay empty. */
-static cJSON *parse_params(const struct trial *trial)
+enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err)
 {
     cJSON *params = NULL;
+    enum status rc = ST_OK;
 
-    if (trial->params == NULL || json_parse(trial->params, strlen(trial->params), &params, NULL) != ST_OK)
-        return NULL;
-    return params;
+    *ret_params = NULL;
+    if (trial->params == NULL)
+        return ST_OK;
+    rc = json_parse(trial->params, strlen(trial->params), &params, err);
+    if (rc == ST_OK && !cJSON_IsObject(params))
+        rc = FAIL(err, ST_CORRUPT, "not an object of names and values");
+    if (rc != ST_OK) {
+        error_prefix(err, "the parameters of trial %lld in the store", (long long)trial->number);
+        cJSON_Delete(params);
+        return rc;
+    }
+    *ret_params = params;
+    return ST_OK;
 }
 
 void report_param_text(struct strbuf *out, const cJSON *params, const char *key, bool for_people)
@@ -66,9 +76,10 @@ static void csv_time(struct strbuf *out, int64_t ms)
 static enum status csv_row(struct strbuf *out, const struct report *report, size_t i, struct error *err)
 {
     const struct trial *trial = &report->trials[i];
-    cJSON *params = parse_params(trial);
+    cJSON *params;
     struct strbuf value;
 
+    TRY(report_params_parse(trial, &params, err));
     strbuf_addf(out, "%lld,%s,", (long long)trial->number, trial_state_name(trial->state));
     csv_f64(out, trial->score);
     strbuf_add(out, ",");
@@ -91,7 +102,7 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     strbuf_add(out, ",");
     csv_time(out, trial->finished_ms);
     strbuf_init(&value, JSON_MAX_BYTES);
-    for (size_t k = 0; k < report->space->dim; k++) {
+    for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
         report_param_text(&value, params, report->space->params[k].key, false);
         strbuf_add(out, ",");
@@ -140,16 +151,17 @@ static bool append(cJSON *array, cJSON *item)
     return false;
 }
 
-static cJSON *trial_to_json(const struct trial *trial, bool on_front)
+/* Takes params. NULL: out of memory. */
+static cJSON *trial_to_json(const struct trial *trial, cJSON *params, bool on_front)
 {
-    cJSON *object = cJSON_CreateObject(), *params = parse_params(trial);
-
-    if (params == NULL)
-        params = cJSON_CreateObject();
+    cJSON *object = cJSON_CreateObject();
     bool ok = object != NULL && json_add_i64(object, "number", trial->number) &&
-              json_add_str(object, "state", trial_state_name(trial->state)) && json_add(object, "params", params);
+              json_add_str(object, "state", trial_state_name(trial->state));
+
     if (ok)
-        params = NULL; /* the object's now */
+        ok = json_add(object, "params", params);
+    else
+        cJSON_Delete(params);
     ok = ok && add_f64(object, "score", trial->score) && add_f64(object, "perf", trial->perf) &&
          add_f64(object, "cost_s", trial->cost_s) && add_f64(object, "device_s", trial->device_s) &&
          json_add_i64(object, "env_steps", trial->env_steps) && json_add_i64(object, "seed", trial->seed) &&
@@ -176,12 +188,16 @@ static bool add_counts(cJSON *object, const struct report *report)
     return json_add(object, "counts", counts) && ok;
 }
 
-static cJSON *study_to_json(const struct report *report)
+static enum status study_to_json(const struct report *report, cJSON **ret_json, struct error *err)
 {
     const struct study *study = report->study;
     cJSON *object = cJSON_CreateObject(), *space = NULL, *reference = cJSON_CreateObject();
-    double best = NAN, cost_s = 0.0;
-    size_t knee = report->n_trials > 0 ? pareto_knee(report->history) : 0;
+    double best = NAN, cost_s = 0.0, volume = NAN;
+    size_t knee = report->n_trials;
+    enum status rc = report_knee(report, &knee, err);
+
+    if (rc == ST_OK)
+        rc = report_hypervolume(report, report->n_trials, &volume, err);
 
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
@@ -191,8 +207,16 @@ static cJSON *study_to_json(const struct report *report)
         if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s))
             cost_s += trial->cost_s;
     }
-    if (study->space != NULL && json_parse(study->space, strlen(study->space), &space, NULL) != ST_OK)
-        space = NULL;
+    if (rc == ST_OK && study->space != NULL) {
+        rc = json_parse(study->space, strlen(study->space), &space, err);
+        if (rc != ST_OK)
+            error_prefix(err, "the search space of study '%s' in the store", study->name);
+    }
+    if (rc != ST_OK) {
+        cJSON_Delete(object);
+        cJSON_Delete(reference);
+        return rc;
+    }
     bool ok = object != NULL && reference != NULL && json_add_str(object, "name", study->name) &&
               json_add_str(object, "method", study->method) && json_add_str(object, "metric", study->metric) &&
               json_add_str(object, "direction", study->maximize ? "maximize" : "minimize") &&
@@ -201,40 +225,57 @@ static cJSON *study_to_json(const struct report *report)
               json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
               add_f64(object, "best_score", best) && add_f64(object, "cost_s", cost_s) &&
               add_f64(reference, "cost_s", report->ref.cost) && add_f64(reference, "score", report->ref.score) &&
-              add_f64(object, "hypervolume", pareto_hypervolume(report->history, &report->ref)) &&
+              add_f64(object, "hypervolume", volume) &&
               (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)
                                        : json_add_str(object, "knee", NULL)) &&
               json_add_str(object, "config", study->config);
-    if (ok) {
+    if (ok) { /* json_add takes its value in any case */
         ok = json_add(object, "reference", reference);
-        reference = ok ? NULL : reference;
+        reference = NULL;
     }
     if (ok && space != NULL) {
         ok = json_add(object, "space", space);
-        space = ok ? NULL : space;
+        space = NULL;
     }
-    if (ok)
-        return object;
+    if (ok) {
+        *ret_json = object;
+        return ST_OK;
+    }
     cJSON_Delete(object);
     cJSON_Delete(space);
     cJSON_Delete(reference);
-    return NULL;
+    return FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
+}
+
+static enum status trials_to_json(const struct report *report, cJSON *trials, struct error *err)
+{
+    for (size_t i = 0; i < report->n_trials; i++) {
+        cJSON *params;
+        TRY(report_params_parse(&report->trials[i], &params, err));
+        if (params == NULL)
+            params = cJSON_CreateObject();
+        if (!append(trials, trial_to_json(&report->trials[i], params, report->on_front[i])))
+            return FAIL(err, ST_NOMEM, "no memory for the JSON of %zu trials", report->n_trials);
+    }
+    return ST_OK;
 }
 
 enum status report_to_json(const struct report *report, cJSON **ret_json, struct error *err)
 {
-    cJSON *root = cJSON_CreateObject(), *trials = root != NULL ? cJSON_AddArrayToObject(root, "trials") : NULL;
-    cJSON *study = trials != NULL ? study_to_json(report) : NULL;
-    bool ok = study != NULL && json_add(root, "study", study);
+    cJSON *root = cJSON_CreateObject(), *study = NULL, *trials = NULL;
+    enum status rc =
+        root != NULL ? study_to_json(report, &study, err) : FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
 
     *ret_json = NULL;
-    if (ok) /* study first: the order people expect */
-        cJSON_AddItemToObject(root, "trials", cJSON_DetachItemFromObject(root, "trials"));
-    for (size_t i = 0; i < report->n_trials && ok; i++)
-        ok = append(trials, trial_to_json(&report->trials[i], report->on_front[i]));
-    if (!ok) {
+    if (rc == ST_OK) {
+        bool added = json_add(root, "study", study);
+        trials = added ? cJSON_AddArrayToObject(root, "trials") : NULL;
+        rc = trials != NULL ? trials_to_json(report, trials, err)
+                            : FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
+    }
+    if (rc != ST_OK) {
         cJSON_Delete(root);
-        return FAIL(err, ST_NOMEM, "no memory for the JSON of %zu trials", report->n_trials);
+        return rc;
     }
     *ret_json = root;
     return ST_OK;

@@ -86,25 +86,24 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
     const struct trial *trial = &report->trials[index];
     bool best = index == view->best, knee = index == view->knee;
     char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX];
-    cJSON *params = NULL;
+    const cJSON *params = view->params[index];
     struct strbuf value;
 
     strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
     strbuf_addf(out, "%s%s</td><td>%s</td><td>%s</td><td>%s</td>", best ? "<span class=\"tag\">best</span>" : "",
                 knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a),
                 text_duration(trial->cost_s, b), text_number((double)trial->env_steps, c));
-    if (trial->params != NULL && json_parse(trial->params, strlen(trial->params), &params, NULL) != ST_OK)
-        params = NULL;
     strbuf_init(&value, 1 << 16);
-    for (size_t k = 0; k < report->space->dim; k++) {
+    for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
         report_param_text(&value, params, report->space->params[k].key, true);
         strbuf_add(out, "<td>");
         text_escape(out, value.text);
         strbuf_add(out, "</td>");
     }
+    if (value.status != ST_OK)
+        out->status = value.status;
     strbuf_free(&value);
-    cJSON_Delete(params);
     strbuf_add(out, "</tr>\n");
 }
 
@@ -230,7 +229,7 @@ static void write_command(struct strbuf *out, const struct report *report, const
     strbuf_add(&line, after);
     text_escape(out, line.text);
     if (line.status != ST_OK)
-        strbuf_add(out, "...");
+        out->status = line.status;
     strbuf_free(&line);
     strbuf_add(out, "\n");
 }

@@ -102,17 +102,13 @@ static void category_ticks(struct axis *axis, const struct report_view *view, si
         char *label = axis->labels[axis->n_ticks];
         snprintf(label, REPORT_TEXT_MAX, "%zu", c);
         for (size_t i = 0; i < report->n_trials; i++) {
-            if ((size_t)report->history->trials[i].x[param] != c || report->trials[i].params == NULL)
-                continue;
-            cJSON *params = NULL;
-            if (json_parse(report->trials[i].params, strlen(report->trials[i].params), &params, NULL) != ST_OK)
+            if ((size_t)report->history->trials[i].x[param] != c || view->params[i] == NULL)
                 continue;
             strbuf_init(&text, 1 << 20);
-            report_param_text(&text, params, p->key, true);
+            report_param_text(&text, view->params[i], p->key, true);
             if (text.len > 0)
                 snprintf(label, REPORT_TEXT_MAX, "%.24s", text.text);
             strbuf_free(&text);
-            cJSON_Delete(params);
             break;
         }
         axis->ticks[axis->n_ticks++] = (double)c;

@@ -13,6 +13,7 @@
 struct report_view {
     const struct report *report;
     size_t n_state[TRIAL_STATES];
+    cJSON **params; /* (n_trials) parsed, owned; NULL where a trial has none */
     bool *plotted; /* (n_trials), owned */
     size_t n_plotted;
     size_t *front; /* (n_front) by rising cost, owned */
@@ -29,6 +30,9 @@ struct report_view {
 };
 enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err) MUST_USE;
 void report_view_free(struct report_view *view);
+/* Hypervolume of the first n trials (NaN when their numbers have none) and the knee (n_trials: none). */
+enum status report_hypervolume(const struct report *report, size_t n, double *ret_volume, struct error *err) MUST_USE;
+enum status report_knee(const struct report *report, size_t *ret_knee, struct error *err) MUST_USE;
 
 /* -- texts: report_text.c; each fits REPORT_TEXT_MAX and is returned in buf -- */
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
@@ -76,6 +80,8 @@ void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, b
 void report_write_html(struct strbuf *out, const struct report_view *view);
 enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 enum status report_write_json(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+/* The trial's params, parsed: ST_CORRUPT when they are no JSON object. NULL when it has none; the caller deletes. */
+enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err) MUST_USE;
 /* The trial's value of a searched parameter as text; "" when its params do not have it. params: parsed, may be NULL. */
 void report_param_text(struct strbuf *out, const cJSON *params, const char *key, bool for_people);
 

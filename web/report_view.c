@@ -13,6 +13,43 @@ static bool is_plotted(const struct trial *trial)
     return trial->state == TRIAL_DONE && isfinite(trial->score) && isfinite(trial->cost_s) && trial->cost_s > 0.0;
 }
 
+/* Are all numbers such that a volume of NaN or a front without a knee can only mean that memory ran out? */
+static bool has_volume(const struct report *report)
+{
+    if (!isfinite(report->ref.cost) || !isfinite(report->ref.score))
+        return false;
+    for (size_t i = 0; i < report->n_trials; i++)
+        if (report->history->trials[i].state == GP_TRIAL_DONE && !(report->history->trials[i].cost > 0.0))
+            return false;
+    return true;
+}
+
+enum status report_hypervolume(const struct report *report, size_t n, double *ret_volume, struct error *err)
+{
+    struct gp_history so_far = {.n = n, .trials = report->history->trials};
+
+    *ret_volume = pareto_hypervolume(&so_far, &report->ref);
+    if (isnan(*ret_volume) && has_volume(report))
+        return FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", n);
+    return ST_OK;
+}
+
+enum status report_knee(const struct report *report, size_t *ret_knee, struct error *err)
+{
+    bool has_front = false;
+
+    *ret_knee = report->n_trials;
+    for (size_t i = 0; i < report->n_trials; i++)
+        has_front = has_front || report->on_front[i];
+    if (!has_front)
+        return ST_OK;
+    *ret_knee = pareto_knee(report->history);
+    if (*ret_knee < report->n_trials)
+        return ST_OK;
+    *ret_knee = report->n_trials;
+    return has_volume(report) ? FAIL(err, ST_NOMEM, "no memory for the knee of %zu trials", report->n_trials) : ST_OK;
+}
+
 static int compare_f64(const void *va, const void *vb)
 {
     double a = *(const double *)va, b = *(const double *)vb;
@@ -104,39 +141,22 @@ static enum status sort_front(struct report_view *view, struct error *err)
         if (i == 0 || sign * report->trials[view->front[i]].score > sign * report->trials[view->best].score)
             view->best = view->front[i];
     }
-    view->knee = n > 0 ? pareto_knee(report->history) : report->n_trials;
-    if (view->knee > report->n_trials)
-        view->knee = report->n_trials;
-    return ST_OK;
-}
-
-/* Are all numbers such that a volume of NaN can only mean that memory ran out? */
-static bool has_volume(const struct report *report)
-{
-    if (!isfinite(report->ref.cost) || !isfinite(report->ref.score))
-        return false;
-    for (size_t i = 0; i < report->n_trials; i++)
-        if (report->history->trials[i].state == GP_TRIAL_DONE && !(report->history->trials[i].cost > 0.0))
-            return false;
-    return true;
+    return report_knee(report, &view->knee, err);
 }
 
 static enum status hypervolume_curve(struct report_view *view, struct error *err)
 {
     size_t n_trials = view->report->n_trials;
     size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
-    bool nan_is_nomem = has_volume(view->report);
 
     view->hv = mem_array(n, sizeof *view->hv);
     view->hv_trials = mem_array(n, sizeof *view->hv_trials);
     if (view->hv == NULL || view->hv_trials == NULL)
         return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", n_trials);
     for (size_t i = 0; i < n; i++) {
-        struct gp_history so_far = {.n = (i + 1) * n_trials / n, .trials = view->report->history->trials};
-        double volume = pareto_hypervolume(&so_far, &view->report->ref);
-        if (isnan(volume) && nan_is_nomem)
-            return FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", so_far.n);
-        view->hv_trials[i] = so_far.n;
+        double volume;
+        view->hv_trials[i] = (i + 1) * n_trials / n;
+        TRY(report_hypervolume(view->report, view->hv_trials[i], &volume, err));
         view->hv[i] = isfinite(volume) ? volume : 0.0;
     }
     view->n_hv = n;
@@ -150,8 +170,15 @@ enum status report_view_create(struct report_view *ret_view, const struct report
 
     *ret_view = (struct report_view){0};
     view.plotted = mem_array(report->n_trials, sizeof *view.plotted);
-    if (view.plotted == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    view.params = mem_array(report->n_trials, sizeof(cJSON *));
+    if (view.plotted == NULL || view.params == NULL)
+        rc = FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    for (size_t i = 0; i < report->n_trials && rc == ST_OK; i++)
+        rc = report_params_parse(&report->trials[i], &view.params[i], err);
+    if (rc != ST_OK) {
+        report_view_free(&view);
+        return rc;
+    }
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
         view.n_state[trial->state]++;
@@ -178,6 +205,9 @@ enum status report_view_create(struct report_view *ret_view, const struct report
 
 void report_view_free(struct report_view *view)
 {
+    for (size_t i = 0; view->params != NULL && i < view->report->n_trials; i++)
+        cJSON_Delete(view->params[i]);
+    mem_free(view->params);
     mem_free(view->plotted);
     mem_free(view->front);
     mem_free(view->hv);

@@ -174,15 +174,24 @@ static void odd_studies(void **state)
         sample_judge(s, 12);
         check_all(s);
     }
-    /* A space without parameters, a params text that is no JSON, numbers that no done trial should have. */
+    /* A space without parameters, a trial without params, numbers that no done trial should have. */
     s->space.dim = 0;
-    s->trials[0].params = (char *)"not json";
     s->trials[1].params = NULL;
     s->trials[2].score = INFINITY;
     s->trials[3].cost_s = -1.0;
     s->trials[4].finished_ms = INT64_MAX;
     sample_judge(s, 12);
     check_all(s);
+    /* Params that are no JSON are damage: said, never shown as empty. */
+    for (int format = REPORT_HTML; format <= REPORT_JSON; format++) {
+        struct error err = {ST_OK, ""};
+        struct strbuf out;
+        strbuf_init(&out, 1 << 24);
+        s->trials[5].params = (char *)(format % 2 == 0 ? "not json" : "[1]");
+        assert_int_equal(report_write(&s->report, (enum report_format)format, &out, &err), ST_CORRUPT);
+        assert_non_null(strstr(err.text, "trial 5"));
+        strbuf_free(&out);
+    }
     sample_free(s);
 }
 
@@ -288,8 +297,12 @@ static void out_of_memory_is_a_status(void **state)
             fault_arm(FAULT_MALLOC, nth);
             enum status rc = report_write(&s->report, (enum report_format)format, &out, NULL);
             fired = fault_disarm(FAULT_MALLOC);
-            assert_true(rc == ST_OK || rc == ST_NOMEM);
-            assert_true(fired || rc == ST_OK);
+            /* cJSON cannot tell a lack of memory from a wrong text, its message names both. A label of a chart may be
+             * left shorter without memory, nothing else. */
+            if (!fired)
+                assert_int_equal(rc, ST_OK);
+            else
+                assert_true(rc == ST_NOMEM || rc == ST_CORRUPT || (rc == ST_OK && format == REPORT_HTML));
             strbuf_free(&out);
         }
     }
