@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -23,7 +24,14 @@
 
 #define POOL_THREADS_MAX 1024
 #define POOL_SPINS 400 /* pauses of 20 to 70 ns: longer than the gap between the jobs of a rollout */
+#define POOL_SPINS_STEP 20
+#define POOL_SPINS_RETRY 64
 #define POOL_YIELDS 8
+
+struct spinner {
+    int now, max; /* max 0: never spins */
+    unsigned in_vain;
+};
 
 struct helper {
     struct pool *pool;
@@ -35,7 +43,7 @@ struct pool {
     size_t n_workers;
     size_t n_started; /* helpers whose thread exists */
     struct helper *helpers; /* (n_workers - 1), owned */
-    int spins; /* 0 when there are more workers than cores: spinning would hold up the others */
+    int spins_max; /* 0 when there are more workers than cores: spinning would hold up the others */
 
     /* the job: written by the caller while pending is 0 */
     size_t n, grain;
@@ -46,6 +54,7 @@ struct pool {
     atomic_uint sleepers;
     _Alignas(MEM_ALIGN) atomic_uint pending;
     atomic_uint caller_sleeps;
+    struct spinner caller_spins;
 };
 
 static void futex_wait(atomic_uint *word, unsigned value)
@@ -67,14 +76,26 @@ static inline void relax(void)
 #endif
 }
 
-/* Returns once *word differs from value; sleeper_count tells the other side that a wake-up is needed. */
-static void wait_change(atomic_uint *word, unsigned value, atomic_uint *sleeper_count, int spins)
+/* Spins no longer than has paid lately: each spin in vain halves it (the cores are wanted elsewhere), each success
+ * lengthens it, and now and then it is tried in full again. */
+static bool spin(atomic_uint *word, unsigned value, struct spinner *s)
 {
-    for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != value)
-            return;
+    for (int i = 0; i < s->now; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != value) {
+            s->now = s->now + POOL_SPINS_STEP < s->max ? s->now + POOL_SPINS_STEP : s->max;
+            return true;
+        }
         relax();
     }
+    s->now = ++s->in_vain % POOL_SPINS_RETRY == 0 ? s->max : s->now / 2;
+    return false;
+}
+
+/* Returns once *word differs from value; sleeper_count tells the other side that a wake-up is needed. */
+static void wait_change(atomic_uint *word, unsigned value, atomic_uint *sleeper_count, struct spinner *s)
+{
+    if (spin(word, value, s))
+        return;
     for (int i = 0; i < POOL_YIELDS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value)
             return;
@@ -90,10 +111,11 @@ static void *helper_main(void *arg)
 {
     struct helper *helper = arg;
     struct pool *pool = helper->pool;
+    struct spinner s = {.now = pool->spins_max, .max = pool->spins_max};
 
     for (unsigned seen = 0;; seen++) {
         size_t from, to;
-        wait_change(&pool->ticket, seen, &pool->sleepers, pool->spins);
+        wait_change(&pool->ticket, seen, &pool->sleepers, &s);
         if (pool->fn == NULL)
             return NULL;
         pool_part(pool->n, pool->grain, helper->worker, pool->n_workers, &from, &to);
@@ -166,7 +188,8 @@ enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *
     if (pool == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a pool of %zu threads", n_threads);
     pool->n_workers = n_threads;
-    pool->spins = n_threads <= cores ? POOL_SPINS : 0;
+    pool->spins_max = n_threads <= cores ? POOL_SPINS : 0;
+    pool->caller_spins = (struct spinner){.now = pool->spins_max, .max = pool->spins_max};
     pool->helpers = mem_array(n_threads, sizeof *pool->helpers);
     if (pool->helpers == NULL) {
         rc = FAIL(err, ST_NOMEM, "out of memory for a pool of %zu threads", n_threads);
@@ -226,5 +249,5 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
     pool_part(n, grain, 0, pool->n_workers, &from, &to);
     fn(ctx, 0, from, to);
     while ((left = atomic_load_explicit(&pool->pending, memory_order_acquire)) != 0)
-        wait_change(&pool->pending, left, &pool->caller_sleeps, pool->spins);
+        wait_change(&pool->pending, left, &pool->caller_sleeps, &pool->caller_spins);
 }
