@@ -99,6 +99,16 @@ static enum status load_stored(const struct study *study, struct setup **ret_set
     return setup_finish(*ret_setup, err);
 }
 
+/* "1e-8" and "0.00000001" are the same value. */
+static bool same_value(const struct opt_def *opt, const char *a, const char *b)
+{
+    double x, y;
+
+    if (opt->type != OPT_STR && config_parse_value(opt, a, &x, NULL) == ST_OK && config_parse_value(opt, b, &y, NULL) == ST_OK)
+        return x == y;
+    return strcmp(a, b) == 0;
+}
+
 /* A config given on resume must be the study's own, but for the limits. */
 static enum status check_same(const struct sweep_cmd *s, const struct setup *stored, struct error *err)
 {
@@ -119,7 +129,7 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
                 continue;
             ours = config_peek(s->setup->config, key);
             theirs = config_peek(stored->config, key);
-            if (ours != NULL && theirs != NULL && strcmp(ours, theirs) != 0)
+            if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))
                 return FAIL(err, ST_CONFIG, "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
                             config_origin(s->setup->config, key), key, ours, s->resume, theirs);
         }

@@ -179,8 +179,8 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
 
 static enum status teach(const struct setup *setup, struct error *err)
 {
-    const struct opt_table *tables[] = {&train_opt_table, &policy_opt_table, &setup->env->options};
-    char keys[700];
+    const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
+    char keys[800];
     size_t n = 0;
 
     keys[0] = '\0';

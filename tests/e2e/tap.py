@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 TRAWL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "trawl"
@@ -84,6 +85,29 @@ def start(*args, cwd=None, **more):
     """Starts trawl without waiting."""
     return subprocess.Popen([TRAWL, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **more)
+
+
+def wait_for(condition, process=None, timeout=60):
+    """Waits until condition() holds; the process must not end before."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert process is None or process.poll() is None, "ended early: %r" % (process.communicate(),)
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def children(pid):
+    """Processes that pid has started."""
+    try:
+        return [int(n) for n in pathlib.Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def trials_now(store, name):
+    """Trials of a study that may not be there yet, read beside a running sweep."""
+    done = subprocess.run([TRAWL, "show", name, "--store", str(store), "--json"], capture_output=True, text=True)
+    return json.loads(done.stdout)["trials"] if done.returncode == 0 else []
 
 
 def write(folder, name, text):

@@ -1,0 +1,352 @@
+"""Wrong input of every kind: an exit code that is not 0, one message that says where, what and what to do, nothing
+written half."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+from tap import TINY, TINY_SWEEP, Skip, equal, fails, run, show, write
+
+NOBODY = 65534
+
+
+def without_root(folder, *args, says, code=1):
+    """Runs trawl as a user whom the file modes bind, in `folder`."""
+    if os.geteuid() != 0:
+        return fails(*args, code=code, says=says, cwd=folder)
+    # the binary's own folder may be closed to that user
+    place = tempfile.mkdtemp(prefix="trawl-bin-")
+    try:
+        os.chmod(place, 0o755)
+        binary = shutil.copy(tap.TRAWL, place)
+        done = subprocess.run([binary, *map(str, args)], cwd=folder, user=NOBODY, group=NOBODY, text=True, capture_output=True,
+                              timeout=60)
+    finally:
+        shutil.rmtree(place)
+    equal(done.returncode, code)
+    lines = tap.errors(done.stderr)
+    equal(len(lines), 1)
+    assert says in lines[0], lines[0]
+    return lines[0]
+
+
+def test_missing_file(folder):
+    for command in (["train"], ["sweep", "--name", "a", "--store", folder / "s.db"], ["bench", "train"]):
+        message = fails(*command, folder / "nothing.ini", code=1, says="nothing.ini")
+        assert "No such file" in message or "no such file" in message, message
+    assert not (folder / "s.db").exists()
+    fails("eval", folder / "nothing.ckpt", code=1, says="nothing.ckpt")
+    fails("train", "--resume", folder / "nothing.ckpt", code=1, says="nothing.ckpt")
+    for command in (["ls"], ["show", "a"], ["report", "a"], ["export", "a"], ["sweep", "--resume", "a"]):
+        fails(*command, "--store", folder / "nothing.db", code=1, says="nothing.db")
+    assert not (folder / "nothing.db").exists()
+    fails("train", folder, code=1, says=str(folder))
+
+
+def test_unknown_key_names_the_nearest(folder):
+    config = write(folder, "t.ini", TINY + "learning_rte = 0.1\n")
+    line = config.read_text().splitlines().index("learning_rte = 0.1") + 1
+    fails("train", config, code=2, says=["t.ini:%d" % line, "train.learning_rte", "train.learning_rate"])
+    fails("train", "squared", "--train.learning-rte", 0.1, code=2, says=["command line", "train.learning_rate"])
+    fails("train", "squared", "--env.grid", 3, code=2, says="env.grid")
+    fails("train", write(folder, "s.ini", "[env]\nname = squared\n[tarin]\nseed = 1\n"), code=2, says=["s.ini:3", "[train]"])
+
+
+def test_value_out_of_range(folder):
+    fails("train", write(folder, "t.ini", TINY + "gamma = 1.5\n"), code=2, says=["t.ini:", "train.gamma", "1.5"])
+    fails("train", "squared", "--train.total_agents", 0, code=2, says=["command line", "train.total_agents"])
+    fails("train", "squared", "--train.optimizer", "adm", code=2, says=["adm", "adam"])
+    fails("train", "squared", "--policy.hidden_size", "-4", code=2, says="policy.hidden_size")
+    fails("train", "squared", "--train.learning_rate", "nan", code=2, says="train.learning_rate")
+    fails("train", "squared", "--train.learning_rate", "1e999", code=2, says="train.learning_rate")
+
+
+def test_values_that_are_no_numbers(folder):
+    for value in ("fast", "0x10", "1,5", "1.2.3", "12 34", "--1"):
+        fails("train", write(folder, "t.ini", TINY.replace("total_agents = 16", "total_agents = " + value)), code=2,
+              says=["t.ini:11", "train.total_agents", value])
+    fails("train", write(folder, "u.ini", TINY + "total_agents\n"), code=2, says="u.ini:")
+    fails("train", "squared", "--train.anneal_lr", "perhaps", code=2, says=["train.anneal_lr", "perhaps"])
+
+
+def sweep_fails(folder, section, says, code=2):
+    config = write(folder, "sweep.ini", TINY + section)
+    text = config.read_text().splitlines()
+    at = max(i for i, line in enumerate(text, 1) if line.startswith("[sweep."))
+    message = fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 2, code=code, says=says)
+    assert any("sweep.ini:%d" % n in message for n in range(at, len(text) + 1)), (at, message)
+    assert not (folder / "s.db").exists()
+
+
+def test_search_ranges(folder):
+    key = "train.learning_rate"
+    sweep_fails(folder, "[sweep.%s]\ndistribution = log\nmin = 0\nmax = 0.1\n" % key, says=[key, "0", "log"])
+    sweep_fails(folder, "[sweep.%s]\nmin = 0.1\nmax = 0.001\n" % key, says=[key, "0.1", "0.001"])
+    sweep_fails(folder, "[sweep.%s]\nmin = 0.1\nmax = 0.1\n" % key, says=[key, "0.1"])
+    sweep_fails(folder, "[sweep.%s]\nmin = low\nmax = 0.1\n" % key, says=[key, "low"])
+    sweep_fails(folder, "[sweep.%s]\nmin = 0.001\nmax = 0.1\nmean = 0.5\n" % key, says=[key, "0.5"])
+    sweep_fails(folder, "[sweep.%s]\ndistribution = gaussian\n" % key, says=[key, "gaussian"])
+    sweep_fails(folder, "[sweep.%s]\nminimum = 1\n" % key, says="min")
+    sweep_fails(folder, "[sweep.train.gamma]\nmin = 0.9\nmax = 1.5\n", says=["train.gamma", "1.5"])
+    sweep_fails(folder, "[sweep.train.gama]\n", says=["train.gama", "train.gamma"])
+    sweep_fails(folder, "[sweep.train.optimizer]\nvalues = adam, sgd\n", says=["train.optimizer", "sgd"])
+    sweep_fails(folder, "[sweep.env.name]\nvalues = pong, squared\n", says="env.name")
+
+
+def test_a_sweep_of_nothing_teaches(folder):
+    message = fails("sweep", write(folder, "t.ini", TINY), "--store", folder / "s.db", "--name", "a", code=2,
+                    says=["[sweep.train.learning_rate]", "train.gamma", "policy.hidden_size"])
+    assert "train.seed" not in message
+    assert not (folder / "s.db").exists()
+
+
+def test_sweep_options(folder):
+    def bad(text, says):
+        config = write(folder, "b.ini", TINY_SWEEP.replace("method = sobol", text))
+        fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says=["b.ini:"] + says)
+
+    bad("metric = pref", ["pref", "perf"])
+    bad("budget = soon", ["soon", "2h"])
+    bad("method = annealing", ["annealing", "pareto"])
+    bad("trails = 4", ["trails", "trials"])
+    assert not (folder / "s.db").exists()
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    fails("sweep", config, "--store", folder / "s.db", code=2, says="--name")
+    fails("sweep", config, "--store", folder / "s.db", "--name", "a b/c", code=2, says="a b/c")
+    fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--resume", "a", code=2, says="not both")
+    fails("sweep", "--store", folder / "s.db", "--name", "a", code=2, says="config")
+
+
+def test_duplicate_sections_and_keys(folder):
+    fails("train", write(folder, "d.ini", TINY + "[policy]\nnum_layers = 2\n"), code=2, says=["d.ini:", "[policy]"])
+    fails("train", write(folder, "k.ini", TINY + "threads = 2\n"), code=2, says=["k.ini:", "threads"])
+    sweep_fails(folder, "[sweep.train.gamma]\n[sweep.train.gamma]\n", says="train.gamma")
+
+
+def test_binary_and_huge_configs(folder):
+    path = folder / "binary.ini"
+    path.write_bytes(pathlib.Path(tap.TRAWL).read_bytes()[:4096])
+    fails("train", path, code=2, says="binary.ini")
+    path = folder / "huge.ini"
+    with open(path, "wb") as f:
+        f.truncate(100 << 20)
+    begin = time.monotonic()
+    message = fails("train", path, code=2, says="huge.ini")
+    assert time.monotonic() - begin < 20, "reading 100 MB took too long"
+    assert len(message) < 1200
+    fails("train", write(folder, "long.ini", "[env]\nname = " + "x" * 100000 + "\n"), code=2, says="long.ini:2")
+    fails("train", write(folder, "noise.ini", "\x01\x02 =\x7f[[[\n"), code=2, says="noise.ini:1")
+    fails("train", write(folder, "empty.ini", ""), code=2, says="[env]")
+
+
+def test_unknown_game(folder):
+    fails("train", "brakeout", code=2, says="breakout")
+    fails("train", write(folder, "e.ini", "[env]\nname = cartpol\n"), code=2, says=["e.ini:2", "cartpole"])
+    fails("bench", "env", "pung", code=2, says="pong")
+
+
+def test_sizes_that_do_not_divide(folder):
+    fails("train", "squared", "--train.horizon", 60, "--train.minibatch_size", 4096, code=2, says=["4096", "60"])
+    fails("train", "squared", "--train.total_agents", 16, "--train.horizon", 16, "--train.minibatch_size", 4096, code=2,
+          says="4096")
+
+
+def test_absurd_sizes_are_refused_before_allocating(folder):
+    begin = time.monotonic()
+    message = fails("train", "breakout", "--train.total_agents", 1048576, "--train.horizon", 1024, "--policy.hidden_size", 4096,
+                    "--train.minibatch_size", 1048576, code=1, says="lower")
+    assert "G" in message or "T" in message, message
+    assert time.monotonic() - begin < 20
+    fails("train", "breakout", "--train.total_agents", "1e30", code=2, says="train.total_agents")
+    fails("bench", "env", "breakout", "--envs", "1e15", code=2, says="--envs")
+
+
+def test_broken_checkpoints(folder):
+    good = folder / "good.ckpt"
+    run("train", write(folder, "t.ini", TINY), "-q", "-o", good)
+    data = good.read_bytes()
+    bad = folder / "bad.ckpt"
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0x10
+    for name, content in (("cut", data[:len(data) // 2]), ("cut header", data[:10]), ("one byte less", data[:-1]), ("empty", b""),
+                          ("foreign", b"PK\x03\x04" + os.urandom(5000)), ("text", TINY.encode()), ("flipped", bytes(flipped)),
+                          ("longer", data + b"more")):
+        bad.write_bytes(content)
+        for command in (["eval"], ["train", "--resume"]):
+            message = fails(*command, bad, code=1, says="bad.ckpt")
+            assert len(message) > 30, (name, message)
+        equal(bad.read_bytes(), content)
+    run("eval", good, "--episodes", 4)
+    fails("train", "--resume", good, "--policy.hidden_size", 16, code=2, says="good.ckpt")
+
+
+def tiny_store(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "sweep.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 2, "-q")
+    return store
+
+
+def every_reader(store, code, says):
+    for command in (["ls"], ["show", "a"], ["report", "a"], ["export", "a"], ["sweep", "--resume", "a"]):
+        fails(*command, "--store", store, code=code, says=says)
+
+
+def test_store_of_a_newer_schema(folder):
+    store = tiny_store(folder)
+    with sqlite3.connect(store) as db:
+        db.execute("PRAGMA user_version = 999")
+    db.close()
+    before = store.read_bytes()
+    every_reader(store, 1, ["s.db", "999"])
+    fails("sweep", folder / "sweep.ini", "--store", store, "--name", "b", code=1, says="999")
+    equal(store.read_bytes(), before)
+
+
+def test_corrupt_store(folder):
+    store = tiny_store(folder)
+    data = bytearray(store.read_bytes())
+    for name, content in (("text", b"this is no database, but long enough to look at" * 100), ("empty header", bytes(100) + data[100:]),
+                          ("cut", data[:5000]), ("scrambled", data[:4096] + os.urandom(len(data) - 4096))):
+        store.write_bytes(content)
+        for command in (["show", "a"], ["sweep", "--resume", "a"]):
+            message = fails(*command, "--store", store, code=1, says="s.db")
+            assert len(message) > 30, (name, message)
+
+
+def test_read_only_directory(folder):
+    os.chmod(folder, 0o755)
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    closed = folder / "closed"
+    closed.mkdir()
+    os.chmod(closed, 0o555)
+    without_root(folder, "train", config, "-o", closed / "x.ckpt", says="closed")
+    without_root(folder, "sweep", config, "--store", closed / "s.db", "--name", "a", says="closed")
+    equal(list(closed.iterdir()), [])
+    fails("train", config, "-o", folder / "no" / "where" / "x.ckpt", code=1, says="x.ckpt")
+    fails("train", config, "-o", closed, code=1, says="directory")
+
+
+def test_full_disk(folder):
+    if os.geteuid() != 0:
+        raise Skip("only root can mount a small file system")
+    disk = folder / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode != 0:
+        raise Skip("mounting a small file system is not allowed here")
+    try:
+        config = write(folder, "sweep.ini", TINY_SWEEP)
+        (disk / "old.ckpt").write_bytes(b"kept")
+        fails("train", config, "-o", disk / "old.ckpt", "--policy.hidden_size", 128, "-q", "--train.total_timesteps", 256,
+              "--policy.core", "mlp", "--policy.num_layers", 4, code=1, says="old.ckpt")
+        equal((disk / "old.ckpt").read_bytes(), b"kept")
+        equal([p.name for p in disk.iterdir()], ["old.ckpt"])
+        store = disk / "s.db"
+        message = fails("sweep", config, "--store", store, "--name", "a", "--trials", 500, "-q", code=1, says="s.db")
+        assert "full" in message or "space" in message, message
+        copy = folder / "copy.db"  # with room, what was stored can be read and the sweep goes on
+        for suffix in ("", "-wal"):
+            if (disk / ("s.db" + suffix)).exists():
+                shutil.copy(disk / ("s.db" + suffix), str(copy) + suffix)
+        done = [t for t in show(copy, "a")["trials"] if t["state"] == "done"]
+        run("sweep", "--resume", "a", "--store", copy, "--trials", len(done) + 3, "-q")
+        again = {t["number"]: t for t in show(copy, "a")["trials"]}
+        for t in done:
+            equal(again[t["number"]]["score"], t["score"])
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_second_sweep_on_a_store_in_use(folder):
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    store = folder / "s.db"
+    first = tap.start("sweep", config, "--store", store, "--name", "a", "--trials", 100000)
+    try:
+        while not store.exists() or subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], capture_output=True).returncode:
+            assert first.poll() is None, first.communicate()
+            time.sleep(0.02)
+        fails("sweep", config, "--store", store, "--name", "b", "--trials", 1, code=1, says=str(first.pid))
+        fails("sweep", "--resume", "a", "--store", store, code=1, says=str(first.pid))
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+    equal(first.returncode, 130)
+    equal([s["name"] for s in json.loads(run("ls", "--store", store, "--json")[0])], ["a"])
+
+
+def test_study_name_twice(folder):
+    store = tiny_store(folder)
+    fails("sweep", folder / "sweep.ini", "--store", store, "--name", "a", "--trials", 2, code=1, says=["a", "--resume"])
+    equal(len(show(store, "a")["trials"]), 2)
+    fails("show", "aa", "--store", store, code=1, says=["aa", "a"])
+
+
+def test_resume_refuses_another_config(folder):
+    store = tiny_store(folder)
+    other = write(folder, "other.ini", TINY_SWEEP.replace("max = 0.99", "max = 0.98"))
+    fails("sweep", other, "--resume", "a", "--store", store, code=2, says="space")
+    fails("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--sweep.method", "random", code=2, says="sweep.method")
+    fails("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--train.horizon", "32", code=2, says="train.horizon")
+    fails("sweep", "--resume", "a", "--store", store, "--train.horizon", "32", code=2, says="config")
+    run("sweep", folder / "sweep.ini", "--resume", "a", "--store", store, "--trials", 3, "-q")
+    equal(len(show(store, "a")["trials"]), 3)
+
+
+def test_trials_that_cannot_train_fail_with_the_reason(folder):
+    config = write(folder, "m.ini", TINY + "[sweep]\nmethod = sobol\n[sweep.train.minibatch_size]\nmin = 64\nmax = 1024\n"
+                   "[sweep.train.gamma]\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 12, "-q")
+    trials = show(folder / "s.db", "a")["trials"]
+    for t in trials:
+        equal(t["state"], "done" if t["params"]["train.minibatch_size"] <= 256 else "failed")
+        if t["state"] == "failed":
+            assert "minibatch" in t["reason"] and not t["on_front"], t
+    assert {t["state"] for t in trials} == {"done", "failed"}
+    config = write(folder, "n.ini", TINY + "[sweep]\nmax_failures = 3\n[sweep.train.minibatch_size]\nmin = 512\nmax = 4096\n"
+                   "[sweep.train.gamma]\n")
+    fails("sweep", config, "--store", folder / "s.db", "--name", "b", "--trials", 12, "-q", code=1, says=["3 trials failed", "minibatch"])
+    equal(len(show(folder / "s.db", "b")["trials"]), 3)
+
+
+def test_no_episode_is_a_failed_trial(folder):
+    config = write(folder, "c.ini", TINY.replace("squared\nn = 1", "memory\nlength = 1000") + "[sweep.train.gamma]\n")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q")
+    trial = show(folder / "s.db", "a")["trials"][0]
+    equal(trial["state"], "failed")
+    assert "episode" in trial["reason"], trial
+
+
+def test_numbers_in_a_comma_decimal_locale(folder):
+    names = subprocess.run(["locale", "-a"], text=True, capture_output=True).stdout.split()
+    env, wanted = dict(os.environ), next((n for n in names if n.startswith(("de_DE", "fr_FR", "nl_NL"))), None)
+    if wanted is None:
+        if subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True).returncode > 1 or \
+                not (folder / "de_DE.UTF-8").exists():
+            wanted = "de_DE.UTF-8"  # the program must not care; that it is missing is said
+            print("# no comma-decimal locale is installed: only the environment's words are tested")
+        else:
+            env["LOCPATH"], wanted = str(folder), "de_DE.UTF-8"
+    env.update(LC_ALL=wanted, LANG=wanted)
+    config = write(folder, "sweep.ini", TINY_SWEEP)
+    plain = json.loads(run("train", config, "--json", "-q")[0])
+    local = json.loads(run("train", config, "--json", "-q", env=env)[0])
+    equal(local["ep_return"], plain["ep_return"])
+    fails("train", "squared", "--train.gamma", "0,99", code=2, says="0,99", env=env)
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 2, "-q", env=env)
+    out, _ = run("export", "a", "--store", folder / "s.db", "--pick", "trial=1", env=env)
+    assert "gamma = 0." in out, out
+    equal(out, run("export", "a", "--store", folder / "s.db", "--pick", "trial=1")[0])
+
+
+def test_worker_is_not_for_people(folder):
+    fails("worker", code=2, says="trawl sweep")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

@@ -1,0 +1,81 @@
+"""kill -9 of the controller at 50 random moments of a running sweep: nothing that was finished is lost or changed."""
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import tap
+from tap import TINY_SWEEP, equal, run, start, trials_now, write
+
+N_KILLS = 50
+FINISHED = ("done", "stopped", "failed")
+
+
+def finished_rows(store):
+    """Every column of every finished trial and its curve, read by SQLite itself."""
+    if not store.exists():
+        return {}
+    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=20)
+    try:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone():
+            return {}
+        equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        equal(db.execute("PRAGMA foreign_key_check").fetchall(), [])
+        states = db.execute("SELECT state FROM trial").fetchall()
+        assert all(s in FINISHED + ("queued", "running", "lost") for (s,) in states), states
+        rows = {row[0]: row for row in db.execute("SELECT * FROM trial WHERE state IN ('done', 'stopped', 'failed')")}
+        numbers = db.execute("SELECT study_id, number, count(*) FROM trial GROUP BY 1, 2 HAVING count(*) > 1").fetchall()
+        equal(numbers, [])  # no doubles
+        curves = dict(db.execute("SELECT trial_id, count(*) FROM metric GROUP BY 1").fetchall())
+        return {key: (row, curves.get(key, 0)) for key, row in rows.items()}
+    finally:
+        db.close()
+
+
+def gone(pid):
+    deadline = time.monotonic() + 20
+    while os.path.exists("/proc/%d" % pid):
+        assert time.monotonic() < deadline, "worker %d outlives its controller" % pid
+        time.sleep(0.002)
+
+
+def test_kill_9_at_50_moments(folder):
+    seed = int.from_bytes(os.urandom(4), "big")
+    print("# random moments of seed %d" % seed)
+    moments = random.Random(seed)
+    config = write(folder, "s.ini", TINY_SWEEP.replace("threads = 1", "threads = 1\nlog_interval_s = 0"))
+    store = folder / "s.db"
+    seen, started, limit = {}, 0, 100000
+    while started < N_KILLS:
+        there = subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], capture_output=True).returncode == 0
+        where = ["--resume", "a"] if there else [config, "--name", "a"]
+        process = start("sweep", *where, "--store", store, "--trials", limit)
+        time.sleep(moments.uniform(0, 0.25) if moments.random() < 0.5 else moments.uniform(0.1, 1.2))
+        workers = tap.children(process.pid)
+        equal(process.poll(), None)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        for pid in workers:
+            gone(pid)
+        rows = finished_rows(store)
+        for key, row in seen.items():
+            equal(rows.get(key), row)
+        seen = rows
+        started += 1
+    print("# %d kills, %d trials finished" % (started, len(seen)))
+    assert len(seen) > 10, "the kills came too early to test anything"
+    total = len(trials_now(store, "a")) + 5
+    run("sweep", "--resume", "a", "--store", store, "--trials", total, "-q")
+    trials = trials_now(store, "a")
+    equal([t["number"] for t in trials], list(range(total)))
+    equal({t["state"] for t in trials}, {"done"})
+    rows = finished_rows(store)
+    for key, row in seen.items():
+        equal(rows[key], row)
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

@@ -1,0 +1,158 @@
+"""Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and going on afterwards."""
+import json
+import os
+import signal
+import sys
+import time
+
+import tap
+from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
+
+LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+
+
+def finish(process, timeout=60):
+    out, err = process.communicate(timeout=timeout)
+    return out, err
+
+
+def running(store, name):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def test_interrupted_training_saves_and_goes_on(folder):
+    config = write(folder, "t.ini", TINY)
+    ckpt = folder / "t.ckpt"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = start("train", config, "-o", ckpt, "--json", "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
+        while "steps" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        out, err = finish(process)
+        equal(process.returncode, 130)
+        result = json.loads(out)
+        assert result["stopped"] and 0 < result["env_steps"] < 10**9
+        assert "--resume" in tap.errors(err)[0]
+        more = result["env_steps"] + 4096
+        out, _ = run("train", "--resume", ckpt, "--json", "-q", "--train.total_timesteps", more)
+        assert json.loads(out)["env_steps"] >= more
+        ckpt.unlink()
+
+
+def test_interrupted_training_without_checkpoint_says_so(folder):
+    process = start("train", write(folder, "t.ini", TINY), "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
+    while "steps" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = finish(process)
+    equal(process.returncode, 130)
+    assert "nothing was saved" in err
+
+
+def test_checkpoints_are_written_on_the_way(folder):
+    ckpt = folder / "t.ckpt"
+    process = start("train", write(folder, "t.ini", TINY), "-o", ckpt, "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05,
+                    "--train.checkpoint_interval_s", 0.1)
+    wait_for(ckpt.exists, process)
+    process.kill()
+    finish(process)
+    assert json.loads(run("eval", ckpt, "--episodes", 4, "--json")[0])["episodes"] >= 4
+
+
+def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "200k"))
+    run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 6, "--seed", 4, "-q")
+    store = folder / "s.db"
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 6, "--seed", 4)
+    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "a")) and running(store, "a"), process)
+    process.send_signal(signal.SIGINT)
+    out, err = finish(process)
+    equal(process.returncode, 130)
+    assert "--resume a" in tap.errors(err)[0] and "trawl sweep --resume a" in out
+    trials = show(store, "a")["trials"]
+    assert not [t for t in trials if t["state"] == "running"], trials
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    whole, parts = show(folder / "whole.db", "a")["trials"], show(store, "a")["trials"]
+    for key in ("number", "params", "seed", "score", "state", "env_steps", "origin"):
+        equal([t[key] for t in parts], [t[key] for t in whole])
+    equal(len(parts), 6)  # a total, not six more
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    equal(len(show(store, "a")["trials"]), 6)
+    run("sweep", "--resume", "a", "--store", store, "-q", "--trials", 8)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 8)
+
+
+def test_second_interrupt_ends_at_once(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: running(store, "a"), process)
+    worker = children(process.pid)
+    os.kill(worker[0], signal.SIGSTOP)  # a worker that does not obey
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    equal(process.poll(), None)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    equal(process.returncode, 130)
+    assert time.monotonic() - begin < 5
+    wait_for(lambda: not os.path.exists("/proc/%d" % worker[0]))
+
+
+def test_dead_worker_costs_its_trial_only(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3)
+    wait_for(lambda: running(store, "a"), process)
+    os.kill(children(process.pid)[0], signal.SIGSEGV)
+    wait_for(lambda: [t for t in running(store, "a") if t["number"] == 1], process)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    equal(process.returncode, 130)
+    trials = show(store, "a")["trials"]
+    equal((trials[0]["state"], trials[1]["state"]), ("failed", "queued"))
+    assert "signal 11" in trials[0]["reason"], trials[0]
+
+
+def test_workers_that_keep_dying_stop_the_sweep(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 30)
+    for number in range(5):
+        wait_for(lambda: [t for t in running(store, "a") if t["number"] == number] and children(process.pid), process)
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+    _, err = finish(process)
+    equal(process.returncode, 1)
+    assert "5 worker processes died in a row" in err and "signal 9" in err and "--resume a" in err, err
+    equal([t["state"] for t in show(store, "a")["trials"]], ["failed"] * 5)
+
+
+def test_worker_dies_with_its_controller(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2)
+    wait_for(lambda: running(store, "a"), process)
+    worker = children(process.pid)[0]
+    process.kill()
+    finish(process)
+    wait_for(lambda: not os.path.exists("/proc/%d" % worker))
+    equal([t["state"] for t in show(store, "a")["trials"]], ["running"])
+    config = write(folder, "short.ini", TINY_SWEEP)
+    fails("sweep", config, "--resume", "a", "--store", store, code=2, says="train.total_timesteps")
+
+
+def test_budget_is_a_total_and_cuts_the_last_trial(folder):
+    store = folder / "s.db"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    begin = time.monotonic()
+    run("sweep", config, "--store", store, "--name", "a", "--budget", "2s", "-q")
+    assert time.monotonic() - begin < 30
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["stopped"])
+    assert "budget" in trials[0]["reason"] and 1 < trials[0]["cost_s"] < 10, trials
+    assert not trials[0]["on_front"]
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    equal(len(show(store, "a")["trials"]), 1)
+    run("sweep", "--resume", "a", "--store", store, "-q", "--budget", "3s")
+    equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
