@@ -135,6 +135,26 @@ static bool factor(struct model *m, bool derivatives)
     return false;
 }
 
+/* L^-1 in place, by halves: most of the work is in two dtrsm. (OpenBLAS's dtrtri runs unblocked at these sizes.) */
+static bool invert_lower(double *l, size_t n, size_t ld)
+{
+    if (n <= 32)
+        return LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', (lapack_int)n, l, (lapack_int)ld) == 0;
+    size_t n1 = (n / 2 + 7) / 8 * 8, n2 = n - n1;
+    double *l21 = l + n1 * ld, *l22 = l21 + n1;
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n2, (int)n1, 1.0, l22, (int)ld,
+                l21, (int)ld);
+    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, (int)n2, (int)n1, -1.0, l, (int)ld,
+                l21, (int)ld);
+    return invert_lower(l, n1, ld) && invert_lower(l22, n2, ld);
+}
+
+/* The lower triangle of (L L^T)^-1 in place of L. */
+static bool invert_factored(double *l, size_t n, size_t ld)
+{
+    return invert_lower(l, n, ld) && LAPACKE_dlauum_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, l, (lapack_int)ld) == 0;
+}
+
 /* Minus log prior and its gradient, added. */
 static double add_prior(const struct model *m, const double *theta, double *g)
 {
@@ -161,7 +181,7 @@ double model_objective(void *ctx, const double *theta, double *ret_gradient)
     double value = 0.5 * cblas_ddot((int)n, m->y, 1, m->alpha, 1), fit = 2.0 * value;
     for (size_t i = 0; i < n; i++)
         value += log(m->chol[i * ld + i]);
-    if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, m->chol, (lapack_int)ld) != 0)
+    if (!invert_factored(m->chol, n, ld))
         return INFINITY;
 
     /* With G = K^-1 - alpha alpha^T: dvalue/dp = 1/2 sum_ij G_ij dK_ij/dp. */
@@ -228,6 +248,10 @@ enum status model_factor(struct model *m, struct error *err)
     if (!factor(m, false))
         return FAIL(err, ST_NUMERIC, "the covariance of %zu points does not factor, even with jitter %g", m->n,
                     JITTER_LAST);
+    for (size_t i = 0; i < m->n; i++)
+        memcpy(m->h + i * m->ld, m->chol + i * m->ld, (i + 1) * sizeof *m->h);
+    if (!invert_factored(m->h, m->n, m->ld))
+        return FAIL(err, ST_NUMERIC, "the covariance of %zu points has no inverse", m->n);
     return ST_OK;
 }
 
@@ -268,13 +292,11 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
     size_t n = m->n, ld = m->ld;
     double *k = m->row_k, *h = m->row_h, *v = m->row_v;
     cov_row(&m->cov, m->x, ld, n, u, k, h);
-    memcpy(v, k, n * sizeof *v);
-    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, m->chol, (int)ld, v, 1);
-    double var = m->cov.variance - cblas_ddot((int)n, v, 1, v, 1);
+    cblas_dsymv(CblasRowMajor, CblasLower, (int)n, 1.0, m->h, (int)ld, k, 1, 0.0, v, 1); /* K^-1 k */
+    double var = m->cov.variance - cblas_ddot((int)n, k, 1, v, 1);
     bool floored = !(var > SD_MIN * SD_MIN);
     *ret_mean = cblas_ddot((int)n, k, 1, m->alpha, 1);
     *ret_sd = floored ? SD_MIN : sqrt(var);
-    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)n, m->chol, (int)ld, v, 1);
     for (size_t c = 0; c < m->dim; c++) {
         const double *xc = m->x + c * ld;
         double dm = 0.0, dv = 0.0, w = m->cov.inv_sq[c], p = u[c];

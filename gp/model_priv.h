@@ -44,7 +44,7 @@ struct model {
     double *y; /* (ld) standardised */
     double *share; /* (ld) noise variance of row j is noise * share[j]: 1 / number of repeats */
     double *k; /* (n_max, ld) covariance, lower triangle; work */
-    double *h; /* (n_max, ld) its derivative factor; work */
+    double *h; /* (n_max, ld) its derivative factor while fitting, K^-1 once factored */
     double *chol; /* (n_max, ld) lower triangle */
     double *alpha; /* (ld) K^-1 y */
     double *row_k, *row_h, *row_v; /* (ld) work of one point */

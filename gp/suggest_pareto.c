@@ -17,8 +17,10 @@
 
 #define ROWS_MAX 1000 /* distinct points per model; the front and the newest are kept */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
-#define FIT_EVALS 24 /* likelihood evaluations per model */
-#define FIT_ROWS 256 /* rows that they look at */
+#define FIT_EVALS 24 /* likelihood evaluations per model when it is small ... */
+#define FIT_SMALL 96
+#define FIT_EVALS_MORE 8 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
+#define FIT_ROWS 256
 #define N_SOBOL 768
 #define N_LOCAL 256
 #define N_STARTS 4 /* candidates that are polished */
@@ -111,7 +113,10 @@ static enum status load_model(struct search *s, struct model *model, const struc
     if (rc != ST_OK)
         goto done;
     model_set_data(model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats});
-    model_fit(model, FIT_EVALS, FIT_ROWS);
+    /* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all */
+    model_fit(model, FIT_EVALS, FIT_SMALL);
+    if (n > FIT_SMALL)
+        model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     rc = model_factor(model, err);
 done:
     mem_free(keep);
