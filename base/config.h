@@ -6,7 +6,8 @@
  * match named, file and line), types, ranges -> config_fill copies one table's values into its settings struct.
  *
  * Keys are "section.key", lower case, '-' read as '_'. The ini dialect: [section], key = value, ';' or '#' comments
- * (also behind a value after a space), '_' in numbers, texts in '' or "" (a quote inside is doubled); [sweep.SECTION.KEY] holds the search range of one parameter. */
+ * (also behind a value after a space), '_' in numbers, texts in '' or "" (a quote inside is doubled);
+ * [sweep.SECTION.KEY] holds the search range of one parameter. */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
 
@@ -94,8 +95,8 @@ const struct config_sweep_param *config_sweep_param(const struct config *config,
 
 /* Writers; buffers grow by strbuf's rules. Only values that differ from the tables' defaults are written when
  * changed_only. Sections come in table order. Comments give unit and help when commented.
- * ini and args leave out [sweep] and [sweep.*]: they describe one training. An ini line holds at most 197 bytes, a longer
- * text is ST_LIMIT. */
+ * ini and args leave out [sweep] and [sweep.*]: they describe one training. An ini line holds at most 197 bytes, a
+ * longer text is ST_LIMIT. */
 enum status config_write_ini(const struct config *config, bool changed_only, bool commented, struct strbuf *out,
                              struct error *err) MUST_USE;
 enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out,
