@@ -189,7 +189,8 @@ static enum status open_immutable(struct store *store, struct error *err)
     uri = sqlite3_mprintf("%s-wal", store->path);
     if (uri == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
-    bool has_log = access(uri, F_OK) == 0;
+    struct stat log;
+    bool has_log = stat(uri, &log) == 0 && log.st_size > 0; /* readers may leave an empty one behind */
     sqlite3_free(uri);
     if (has_log)
         return FAIL(

@@ -63,7 +63,8 @@ void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, b
     for (size_t i = 0; i < x->n_ticks; i++) {
         double at = axis_at(x, x->ticks[i]);
         svg_line(out, at, grid_x ? y->to : y->from, at, y->from + 4.0, "grid");
-        svg_text(out, at, y->from + 18.0, "tick mid", x->labels[i]);
+        bool at_edge = at + 3.7 * (double)strlen(x->labels[i]) > x->to + 12.0; /* half its width */
+        svg_text(out, at_edge ? x->to + 11.0 : at, y->from + 18.0, at_edge ? "tick end" : "tick mid", x->labels[i]);
     }
     svg_line(out, x->from, y->from, x->to, y->from, "axis");
 }
