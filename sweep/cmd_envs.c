@@ -74,7 +74,10 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
         cJSON_Delete(defaults);
         return NULL;
     }
-    if (!(json_add(json, "actions", heads) & json_add(json, "options", options) & json_add(json, "defaults", defaults))) {
+    ok = json_add(json, "actions", heads); /* each takes its value, also when an earlier one failed */
+    ok = json_add(json, "options", options) && ok;
+    ok = json_add(json, "defaults", defaults) && ok;
+    if (!ok) {
         cJSON_Delete(json);
         return NULL;
     }
