@@ -28,7 +28,8 @@
 #define BLOCK 128 /* candidates predicted at a time */
 #define ENUMERATE_MAX (N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
-#define REF_MARGIN 0.1 /* of the range seen, beyond the worst */
+#define REF_MARGIN 0.1 /* of the range of costs seen, beyond the dearest */
+#define FOCUS_EVERY 2 /* every so many trial numbers, only scores above the mean are worth something */
 
 struct candidate {
     double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too dear */
@@ -145,12 +146,13 @@ static enum status believe_pending(struct search *s, size_t n_pending, struct er
     return rc;
 }
 
-/* Front (with the believed points) and reference in standardised units. The reference is the worst seen and a margin;
- * with a cap on the cost, the cap. */
-static enum status load_front(struct search *s, size_t n_pending, double max_cost, struct error *err)
+/* Front (with the believed points) and reference in standardised units. The reference is the dearest cost seen and a
+ * margin, or the cap when there is one, and the worst score seen; when focused, the mean score, so that not every call
+ * goes to the cheap end where hardly anything is learnt. */
+static enum status load_front(struct search *s, size_t n_pending, double max_cost, bool focused, struct error *err)
 {
     const struct observations *o = &s->obs;
-    double lo1 = INFINITY, hi1 = -INFINITY, lo2 = INFINITY, hi2 = -INFINITY;
+    double lo1 = INFINITY, hi1 = -INFINITY, hi2 = -INFINITY, sum2 = 0.0;
     size_t n = 0;
     double *f = mem_array2(o->n + n_pending, 2, sizeof *f);
     if (!f)
@@ -163,15 +165,16 @@ static enum status load_front(struct search *s, size_t n_pending, double max_cos
         f2[n] = -(o->score[g].mean - s->score.y_mean) / s->score.y_sd;
         lo1 = fmin(lo1, f1[n]);
         hi1 = fmax(hi1, f1[n]);
-        lo2 = fmin(lo2, f2[n]);
         hi2 = fmax(hi2, f2[n]);
+        sum2 += f2[n];
         n++;
     }
+    double ref2 = focused ? sum2 / (double)n : hi2;
     for (size_t p = 0; p < n_pending; p++) {
         f1[n] = s->cost.y[s->cost.n - n_pending + p];
         f2[n++] = -s->score.y[s->score.n - n_pending + p];
     }
-    double ref1 = hi1 + REF_MARGIN * fmax(hi1 - lo1, 1.0), ref2 = hi2 + REF_MARGIN * fmax(hi2 - lo2, 1.0);
+    double ref1 = hi1 + REF_MARGIN * fmax(hi1 - lo1, 1.0);
     s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
     if (isfinite(s->cap))
         ref1 = s->cap;
@@ -389,7 +392,7 @@ static bool in_design_phase(const struct suggester *s, const struct gp_history *
 }
 
 static enum status search_init(struct search *s, const struct suggester *suggester, const struct gp_history *history,
-                               struct error *err)
+                               int64_t number, struct error *err)
 {
     size_t n_pending = 0;
     TRY(observations_init(&s->obs, s->space, history, err));
@@ -409,7 +412,7 @@ static enum status search_init(struct search *s, const struct suggester *suggest
     s->cross = mem_array2(BLOCK, ld, sizeof *s->cross);
     if (!s->cross)
         return FAIL(err, ST_NOMEM, "no memory to predict at %d candidates", BLOCK);
-    return load_front(s, n_pending, suggester->settings.max_cost, err);
+    return load_front(s, n_pending, suggester->settings.max_cost, number % FOCUS_EVERY == 1, err);
 }
 
 static void search_free(struct search *s)
@@ -454,7 +457,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
     const struct candidate *starts[N_STARTS];
     struct candidate best;
     bool found = false;
-    enum status rc = search_init(s, suggester, history, err);
+    enum status rc = search_init(s, suggester, history, number, err);
     if (rc == ST_OK)
         rc = fill_pool(s, rng_split(suggester->root, (uint64_t)number), err);
     if (rc == ST_NUMERIC) { /* no model of these data: go on with the design */
