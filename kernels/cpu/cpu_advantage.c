@@ -27,7 +27,6 @@ static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
     for (size_t t = a->T; t-- > 0;) {
         bool is_last = t + 1 == a->T;
         size_t row = t * a->N, later = is_last ? row : row + a->N;
-#pragma omp simd
         for (size_t i = from; i < to; i++) {
             float ratio = a->ratio == NULL ? 1.0f : a->ratio[row + i];
             float rho = ratio > rho_clip ? rho_clip : ratio;

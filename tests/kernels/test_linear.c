@@ -76,6 +76,17 @@ static void agrees_with_plain_loops(void **state)
     }
 }
 
+/* More rows of dw than one worker's grain, wider than the blocks of a cache. */
+static void wide_layers_agree_too(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++) {
+        struct kern *k = test_kern(test_threads[t]);
+        one_shape(k, 30, 520, 510, KERN_ACT_TANH, true, true);
+        kern_close(k);
+    }
+}
+
 /* loss = sum of r * y in f64 from f32 parameters moved to and fro */
 static double loss_f64(const float *x, const float *w, const float *b, const float *r, size_t M, size_t N, size_t K)
 {
@@ -188,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_plain_loops),
+        cmocka_unit_test(wide_layers_agree_too),
         cmocka_unit_test(gradients_are_finite_differences),
         cmocka_unit_test(same_bytes_twice),
         cmocka_unit_test(blocks_add_up),
