@@ -80,11 +80,13 @@ static cJSON *numbers_json(const struct bench *b, const struct train_numbers *t)
 {
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "bench", "train") && json_add_str(json, "env", b->setup->env->name) &&
-              bench_add_spread(json, "steps_per_s", &t->rate) && json_add(json, "profile", run_profile_json(t->phase_s)) &&
+              bench_add_spread(json, "steps_per_s", &t->rate) &&
+              json_add(json, "profile", run_profile_json(t->phase_s)) &&
               json_add_f64(json, "sgemm_gflops", t->sgemm * 1e-9) && json_add_f64(json, "sgemm_share", t->share) &&
               json_add_i64(json, "n_params", (int64_t)t->n_params) &&
-              json_add_i64(json, "threads", (int64_t)kern_n_threads(b->run.kern)) && json_add_i64(json, "repeats", b->repeats) &&
-              json_add_f64(json, "seconds", b->seconds) && json_add(json, "config", config_to_json(b->setup->config)) &&
+              json_add_i64(json, "threads", (int64_t)kern_n_threads(b->run.kern)) &&
+              json_add_i64(json, "repeats", b->repeats) && json_add_f64(json, "seconds", b->seconds) &&
+              json_add(json, "config", config_to_json(b->setup->config)) &&
               bench_add_machine(json, kern_device_name(b->run.kern));
     if (!ok) {
         cJSON_Delete(json);
@@ -102,14 +104,15 @@ enum status bench_train(struct bench *b, struct error *err)
     TRY(measure(b, &t, err));
     if (b->json)
         return cli_print_json(numbers_json(b, &t), err);
-    printf("%s: %s steps/s on %s (%s to %s over %lld repeats)\n", b->setup->env->name, num_format_short(t.rate.median, text),
-           kern_device_name(b->run.kern), num_format_short(t.rate.min, low), num_format_short(t.rate.max, high),
-           (long long)b->repeats);
-    printf("%zu weights; %.1f %% of this device's matrix rate of %.1f GFLOP/s\n", t.n_params, 100 * t.share, t.sgemm * 1e-9);
+    printf("%s: %s steps/s on %s (%s to %s over %lld repeats)\n", b->setup->env->name,
+           num_format_short(t.rate.median, text), kern_device_name(b->run.kern), num_format_short(t.rate.min, low),
+           num_format_short(t.rate.max, high), (long long)b->repeats);
+    printf("%zu weights; %.1f %% of this device's matrix rate of %.1f GFLOP/s\n", t.n_params, 100 * t.share,
+           t.sgemm * 1e-9);
     for (int i = 0; i < PHASE_COUNT; i++)
         sum += t.phase_s[i];
     for (int i = 0; i < PHASE_COUNT; i++)
-        printf("  %-10s %5.1f %%  %8.1f ms\n", train_phase_name((enum train_phase)i), sum > 0 ? 100 * t.phase_s[i] / sum : 0.0,
-               t.phase_s[i] * 1e3);
+        printf("  %-10s %5.1f %%  %8.1f ms\n", train_phase_name((enum train_phase)i),
+               sum > 0 ? 100 * t.phase_s[i] / sum : 0.0, t.phase_s[i] * 1e3);
     return ST_OK;
 }

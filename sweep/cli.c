@@ -78,8 +78,8 @@ static enum status no_such_option(const struct cli *cli, const char *name, struc
         names[i] = cli->opts[i].name;
     near = cli_nearest(name, names, n);
     if (near != NULL)
-        return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s'? `trawl %s --help` lists all", cli->name, name,
-                    near, cli->name);
+        return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s'? `trawl %s --help` lists all", cli->name,
+                    name, near, cli->name);
     return FAIL(err, ST_USAGE, "%s: no option '--%s'; `trawl %s --help` lists all", cli->name, name, cli->name);
 }
 
@@ -104,7 +104,8 @@ static enum status store_value(const struct cli *cli, const struct cli_opt *o, c
         return ST_OK;
     case CLI_SECONDS:
         if (!parse_seconds(value, (double *)o->ret))
-            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a time is needed, like 90s, 30m or 2h", cli->name, o->name, value);
+            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a time is needed, like 90s, 30m or 2h", cli->name, o->name,
+                        value);
         return ST_OK;
     }
     return FAIL(err, ST_INTERNAL, "%s: option kind %d", cli->name, (int)o->kind);
@@ -157,7 +158,8 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
             TRY(take_option(cli, argc, argv, &i, err));
         } else {
             if (ret_words->n >= cli->max_words)
-                return FAIL(err, ST_USAGE, "%s: '%s' is one word too many; usage: %s", cli->name, argv[i], cli->synopsis);
+                return FAIL(err, ST_USAGE, "%s: '%s' is one word too many; usage: %s", cli->name, argv[i],
+                            cli->synopsis);
             ret_words->v[ret_words->n++] = argv[i];
         }
     }
@@ -209,8 +211,10 @@ const char *format_seconds(double s, char buf[32])
 
     if (whole < 0)
         snprintf(buf, 32, "?");
+    else if (s < 0.9995)
+        snprintf(buf, 32, "%.0f ms", s * 1e3);
     else if (s < 100)
-        snprintf(buf, 32, s < 10 ? "%.1f s" : "%.0f s", s);
+        snprintf(buf, 32, s < 9.95 ? "%.1f s" : "%.0f s", s);
     else if (whole < 3600)
         snprintf(buf, 32, "%lldm %02llds", whole / 60, whole % 60);
     else if (whole < 86400)

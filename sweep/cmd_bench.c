@@ -24,7 +24,8 @@ struct bench_spread bench_spread_of(double *values, int64_t n)
 {
     qsort(values, (size_t)n, sizeof *values, compare_f64);
     return (struct bench_spread){.median = n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]),
-                           .min = values[0], .max = values[n - 1]};
+                                 .min = values[0],
+                                 .max = values[n - 1]};
 }
 
 bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *s)
@@ -39,7 +40,8 @@ bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *
 bool bench_add_machine(cJSON *json, const char *device)
 {
     return json_add_str(json, "device", device) && json_add_str(json, "commit", program_commit) &&
-           json_add_str(json, "version", program_version) && json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes());
+           json_add_str(json, "version", program_version) &&
+           json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes());
 }
 
 /* ---- a game alone ---- */
@@ -65,7 +67,8 @@ static void env_bench_free(struct env_bench *b)
     mem_free(b->io.mask);
 }
 
-static enum status env_bench_create(struct env_bench *b, const struct setup *setup, const struct bench *options, struct error *err)
+static enum status env_bench_create(struct env_bench *b, const struct setup *setup, const struct bench *options,
+                                    struct error *err)
 {
     const struct env_shape *shape;
     struct rng rng = rng_seed(1);
@@ -83,8 +86,8 @@ static enum status env_bench_create(struct env_bench *b, const struct setup *set
     b->io.truncs = mem_array(b->agents, 1);
     b->io.obs = mem_array2(b->agents, (size_t)shape->obs_size, sizeof *b->io.obs);
     b->io.final_obs = mem_array2(b->agents, (size_t)shape->obs_size, sizeof *b->io.final_obs);
-    if (b->actions == NULL || b->io.rewards == NULL || b->io.terms == NULL || b->io.truncs == NULL || b->io.obs == NULL ||
-        b->io.final_obs == NULL)
+    if (b->actions == NULL || b->io.rewards == NULL || b->io.terms == NULL || b->io.truncs == NULL ||
+        b->io.obs == NULL || b->io.final_obs == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for %lld games; lower --envs", (long long)options->envs);
     if (shape->has_mask) {
         size_t logits = 0;
@@ -117,10 +120,12 @@ static double env_bench_run(struct env_bench *b, double seconds)
     return (double)steps / (now - start);
 }
 
-static enum status print_env(const struct bench *o, const struct env_bench *b, const struct bench_spread *rate, struct error *err)
+static enum status print_env(const struct bench *o, const struct env_bench *b, const struct bench_spread *rate,
+                             struct error *err)
 {
     size_t threads = pool_size(b->pool);
-    struct bench_spread per_core = {rate->median / (double)threads, rate->min / (double)threads, rate->max / (double)threads};
+    struct bench_spread per_core = {rate->median / (double)threads, rate->min / (double)threads,
+                                    rate->max / (double)threads};
     struct kern *kern = NULL;
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = threads};
     char text[NUM_TEXT_MAX], low[NUM_TEXT_MAX], high[NUM_TEXT_MAX];
@@ -128,14 +133,15 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
 
     if (!o->json) {
         printf("%s: %s steps/s on %zu thread(s) (%s to %s over %lld repeats, %lld games)\n", o->setup->env->name,
-               num_format_short(rate->median, text), threads, num_format_short(rate->min, low), num_format_short(rate->max, high),
-               (long long)o->repeats, (long long)o->envs);
+               num_format_short(rate->median, text), threads, num_format_short(rate->min, low),
+               num_format_short(rate->max, high), (long long)o->repeats, (long long)o->envs);
         return ST_OK;
     }
     TRY(kern_open(&kern, &settings, err));
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "bench", "env") && json_add_str(json, "env", o->setup->env->name) &&
-              bench_add_spread(json, "steps_per_s", rate) && bench_add_spread(json, "steps_per_s_per_core", &per_core) &&
+              bench_add_spread(json, "steps_per_s", rate) &&
+              bench_add_spread(json, "steps_per_s_per_core", &per_core) &&
               json_add_i64(json, "threads", (int64_t)threads) && json_add_i64(json, "envs", o->envs) &&
               json_add_i64(json, "repeats", o->repeats) && json_add_f64(json, "seconds", o->seconds) &&
               bench_add_machine(json, kern_device_name(kern));
@@ -168,9 +174,11 @@ static enum status bench_env(const struct bench *o, struct error *err)
 static enum status check_usage(const struct bench *b, const struct cli_words *words, struct error *err)
 {
     if (strcmp(words->v[0], "env") != 0 && strcmp(words->v[0], "train") != 0)
-        return FAIL(err, ST_USAGE, "bench: '%s' is not known; `trawl bench env NAME` or `trawl bench train CONFIG`", words->v[0]);
+        return FAIL(err, ST_USAGE, "bench: '%s' is not known; `trawl bench env NAME` or `trawl bench train CONFIG`",
+                    words->v[0]);
     if (b->repeats < 1 || b->repeats > BENCH_MAX_REPEATS)
-        return FAIL(err, ST_USAGE, "bench: --repeats is %lld, 1 to %d are possible", (long long)b->repeats, BENCH_MAX_REPEATS);
+        return FAIL(err, ST_USAGE, "bench: --repeats is %lld, 1 to %d are possible", (long long)b->repeats,
+                    BENCH_MAX_REPEATS);
     if (b->envs < 1 || b->envs > 10000000)
         return FAIL(err, ST_USAGE, "bench: --envs is %lld, 1 to 10000000 are possible", (long long)b->envs);
     return ST_OK;
@@ -207,8 +215,10 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
     };
     const struct cli cli = {
         .name = "bench",
-        .synopsis = "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]",
-        .about = "Measures a game alone under random actions, or whole training with its phases and the share of the machine's\n"
+        .synopsis =
+            "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]",
+        .about = "Measures a game alone under random actions, or whole training with its phases and the share of the "
+                 "machine's\n"
                  "matrix rate that it reaches. Run it on a quiet machine.",
         .examples = "  trawl bench env breakout --json\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",

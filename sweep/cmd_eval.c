@@ -65,7 +65,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"episodes", 'n', CLI_INT, &e.settings.episodes, "N", "play at least this many episodes (100)"},
-        {"agents", 0, CLI_INT, &e.settings.agents, "N", "play on this many games at a time (as many as episodes, at most 256)"},
+        {"agents", 0, CLI_INT, &e.settings.agents, "N",
+         "play on this many games at a time (as many as episodes, at most 256)"},
         {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
         {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N", "stop after this many decisions of each agent (1M)"},
         {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
@@ -74,8 +75,9 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "eval",
         .synopsis = "trawl eval CHECKPOINT [--episodes N] [--json]",
-        .about = "Plays the policy of a checkpoint on fresh games. Every agent's first episodes count equally, so that\n"
-                 "short ones are not favoured.",
+        .about =
+            "Plays the policy of a checkpoint on fresh games. Every agent's first episodes count equally, so that\n"
+            "short ones are not favoured.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json",
         .opts = opts,

@@ -61,15 +61,16 @@ static enum status pick(const struct study_view *v, const char *rule, size_t *re
             if ((double)v->trials[i].number == value)
                 *ret_i = i;
         if (*ret_i == v->n)
-            return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %g, its trials are 0 to %zu", v->study.name, value,
-                        v->n > 0 ? v->n - 1 : 0);
+            return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %g, its trials are 0 to %zu",
+                        v->study.name, value, v->n > 0 ? v->n - 1 : 0);
     } else {
-        return FAIL(err, ST_USAGE, "export: --pick '%s' is not known; use best, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
+        return FAIL(err, ST_USAGE,
+                    "export: --pick '%s' is not known; use best, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
                     maximize ? ">" : "<");
     }
     if (*ret_i >= v->n)
-        return FAIL(err, ST_NOTFOUND, "export: no finished trial of %s fits '%s'; `trawl show %s` lists them", v->study.name, rule,
-                    v->study.name);
+        return FAIL(err, ST_NOTFOUND, "export: no finished trial of %s fits '%s'; `trawl show %s` lists them",
+                    v->study.name, rule, v->study.name);
     return ST_OK;
 }
 
@@ -97,12 +98,14 @@ static void header(const struct study_view *v, size_t i, const char *rule, char 
     char score[NUM_TEXT_MAX], cost[NUM_TEXT_MAX];
 
     snprintf(buf, size,
-             "; trial %lld of the study %s, picked by %s\n; %s %s, cost %s s, seed %lld, %s\n; `trawl train` runs this file as it is\n",
+             "; trial %lld of the study %s, picked by %s\n; %s %s, cost %s s, seed %lld, %s\n; `trawl train` runs this "
+             "file as it is\n",
              (long long)t->number, v->study.name, rule, v->study.metric, num_format_f64(t->score, score),
              num_format_f64(t->cost_s, cost), (long long)t->seed, v->study.program);
 }
 
-static enum status build_json(const struct study_view *v, size_t i, const struct setup *setup, struct strbuf *out, struct error *err)
+static enum status build_json(const struct study_view *v, size_t i, const struct setup *setup, struct strbuf *out,
+                              struct error *err)
 {
     const struct trial *t = &v->trials[i];
     cJSON *json = cJSON_CreateObject();
@@ -121,8 +124,8 @@ static enum status build_json(const struct study_view *v, size_t i, const struct
     return ST_OK;
 }
 
-static enum status build(const struct study_view *v, size_t i, const char *rule, enum export_format format, struct strbuf *out,
-                         struct error *err)
+static enum status build(const struct study_view *v, size_t i, const char *rule, enum export_format format,
+                         struct strbuf *out, struct error *err)
 {
     struct setup *setup = NULL;
     char head[512];
@@ -181,8 +184,8 @@ static enum status export_trial(struct store *store, const char *study, const ch
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote trial %lld of %s (%s %.4g, cost %.4g s) to %s\n", (long long)view.trials[i].number, study,
-                view.study.metric, view.trials[i].score, view.trials[i].cost_s, path);
+        fprintf(stderr, "wrote trial %lld of %s (%s %.4g, cost %.4g s) to %s\n", (long long)view.trials[i].number,
+                study, view.study.metric, view.trials[i].score, view.trials[i].cost_s, path);
     strbuf_free(&out);
     study_view_free(&view);
     return rc;
@@ -203,12 +206,13 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "export",
         .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args] [-o FILE] [--store FILE]",
-        .about = "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
-                 "  best           the best score\n"
-                 "  knee           where the front bends: dear enough to be good, cheap enough to be worth it\n"
-                 "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h)\n"
-                 "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"
-                 "  trial=N        this one",
+        .about =
+            "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
+            "  best           the best score\n"
+            "  knee           where the front bends: dear enough to be good, cheap enough to be worth it\n"
+            "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h)\n"
+            "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"
+            "  trial=N        this one",
         .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
                     "  trawl export first --store my.db --pick 'cost<=30' --format args",
         .opts = opts,

@@ -17,11 +17,12 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts)
         ok = json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
     }
     ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
-         json_add_str(json, "metric", s->metric) && json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") &&
-         json_add_i64(json, "trials", n) && json_add_i64(json, "trials_max", s->trials_max) &&
-         json_add_f64(json, "budget_s", s->budget_s) && json_add_f64(json, "cost_s", counts->cost_s) &&
-         json_add_f64(json, "best_score", counts->best_score) && json_add_i64(json, "seed", s->seed) &&
-         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
+         json_add_str(json, "metric", s->metric) &&
+         json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
+         json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
+         json_add_f64(json, "cost_s", counts->cost_s) && json_add_f64(json, "best_score", counts->best_score) &&
+         json_add_i64(json, "seed", s->seed) && json_add_str(json, "program", s->program) &&
+         json_add_i64(json, "created_ms", s->created_ms);
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
@@ -56,8 +57,8 @@ static enum status list(struct store *store, bool json, struct error *err)
     if (rc == ST_OK && !json && n == 0)
         printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
     if (rc == ST_OK && !json && n > 0)
-        printf("%-20s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "trials", "done", "failed", "best", "cost", "metric", "method",
-               "begun");
+        printf("%-20s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "trials", "done", "failed", "best", "cost",
+               "metric", "method", "begun");
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;
         rc = store_study_counts(store, &studies[i], &counts, err);
@@ -118,7 +119,8 @@ static void print_trial(const struct study_view *v, size_t i)
     if (isfinite(t->score))
         snprintf(score, sizeof score, "%.4g", t->score);
     printf("%5lld%c %-8s ", (long long)t->number, v->on_front[i] ? '*' : ' ', trial_state_name(t->state));
-    printf("%10s %10s  %-8s", score, isfinite(t->cost_s) ? format_seconds(t->cost_s, cost) : "-", t->origin != NULL ? t->origin : "");
+    printf("%10s %10s  %-8s", score, isfinite(t->cost_s) ? format_seconds(t->cost_s, cost) : "-",
+           t->origin != NULL ? t->origin : "");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
         search_show(&v->search, k, v->x[i][k], value, sizeof value);
@@ -131,8 +133,8 @@ static void print_study(const struct study_view *v)
 {
     char cost[32], budget[32];
 
-    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize", v->study.metric,
-           v->study.method, (long long)v->study.seed, v->study.program);
+    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
+           v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
     printf("%zu trials", v->n);
     if (v->study.trials_max > 0)
         printf(" of %lld", (long long)v->study.trials_max);
@@ -140,7 +142,8 @@ static void print_study(const struct study_view *v)
     if (v->study.budget_s > 0)
         printf(" of %s", format_seconds(v->study.budget_s, budget));
     printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
-    printf("%5s  %-8s %10s %10s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin", "parameters (*: on the front)");
+    printf("%5s  %-8s %10s %10s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
+           "parameters (*: on the front)");
     for (size_t i = 0; i < v->n; i++)
         print_trial(v, i);
 }
@@ -160,7 +163,8 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "show",
         .synopsis = "trawl show NAME [--store FILE] [--front] [--json]",
-        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why. It only reads.",
+        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why. It only "
+                 "reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         .opts = opts,

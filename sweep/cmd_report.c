@@ -27,8 +27,8 @@ static enum status find_format(const char *name, const char *path, enum report_f
     return FAIL(err, ST_USAGE, "report: --format is '%s'; html, svg, csv and json are known", name);
 }
 
-static enum status write_report(const struct study_view *view, const char *store_path, enum report_format format, const char *path,
-                                struct error *err)
+static enum status write_report(const struct study_view *view, const char *store_path, enum report_format format,
+                                const char *path, struct error *err)
 {
     struct report report;
     struct strbuf out;
@@ -65,7 +65,8 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "report",
         .synopsis = "trawl report NAME [-o FILE] [--format html|svg|csv|json] [--store FILE]",
-        .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. The HTML\n"
+        .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. "
+                 "The HTML\n"
                  "is one file that needs no network and no script. It only reads the store.",
         .examples = "  trawl report first --store my.db -o report.html\n"
                     "  trawl report first --store my.db --format csv >trials.csv",

@@ -23,8 +23,10 @@ struct sweep_cmd {
 
 static enum status check_name(const char *name, struct error *err)
 {
-    if (strlen(name) > 100 || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
-        return FAIL(err, ST_USAGE, "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name", name);
+    if (strlen(name) > 100 ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
+        return FAIL(err, ST_USAGE, "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name",
+                    name);
     return ST_OK;
 }
 
@@ -60,8 +62,11 @@ static void read_limits(const struct setup *setup, struct controller_limits *ret
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
     struct search search = {0};
-    struct study study = {.name = (char *)s->name, .metric = s->setup->sweep.metric, .maximize = s->setup->sweep.goal == 0,
-                          .seed = s->setup->sweep.seed, .program = (char *)program_text};
+    struct study study = {.name = (char *)s->name,
+                          .metric = s->setup->sweep.metric,
+                          .maximize = s->setup->sweep.goal == 0,
+                          .seed = s->setup->sweep.seed,
+                          .program = (char *)program_text};
     enum status rc = search_from_setup(s->setup, &search, err);
     struct controller_limits limits;
 
@@ -104,7 +109,8 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 {
     double x, y;
 
-    if (opt->type != OPT_STR && config_parse_value(opt, a, &x, NULL) == ST_OK && config_parse_value(opt, b, &y, NULL) == ST_OK)
+    if (opt->type != OPT_STR && config_parse_value(opt, a, &x, NULL) == ST_OK &&
+        config_parse_value(opt, b, &y, NULL) == ST_OK)
         return x == y;
     return strcmp(a, b) == 0;
 }
@@ -118,8 +124,8 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
     enum status rc;
 
     if (s->setup->env != stored->env)
-        return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume, stored->env->name,
-                    s->setup->env->name);
+        return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume,
+                    stored->env->name, s->setup->env->name);
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
@@ -130,14 +136,16 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
             ours = config_peek(s->setup->config, key);
             theirs = config_peek(stored->config, key);
             if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))
-                return FAIL(err, ST_CONFIG, "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
+                return FAIL(err, ST_CONFIG,
+                            "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
                             config_origin(s->setup->config, key), key, ours, s->resume, theirs);
         }
     rc = search_from_setup(s->setup, &search, err);
     if (rc == ST_OK)
         rc = search_to_json(&search, &space, err);
     if (rc == ST_OK && strcmp(space, s->view.study.space) != 0)
-        rc = FAIL(err, ST_CONFIG, "the config searches another space than the study %s; start a new study with --name", s->resume);
+        rc = FAIL(err, ST_CONFIG, "the config searches another space than the study %s; start a new study with --name",
+                  s->resume);
     search_free(&search);
     mem_free(space);
     return rc;
@@ -201,7 +209,8 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
         progress_print_summary(&s->view, s->store_path);
     }
     if (rc == ST_INTERRUPTED)
-        return FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name, s->store_path);
+        return FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name,
+                    s->store_path);
     return rc;
 }
 
@@ -214,7 +223,8 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     if (s->resume == NULL && words->n == 0)
         return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
     if (s->budget != NULL && strcmp(s->budget, "0") != 0 && !parse_seconds(s->budget, &s->budget_s))
-        return FAIL(err, ST_USAGE, "sweep: --budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none", s->budget);
+        return FAIL(err, ST_USAGE, "sweep: --budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
+                    s->budget);
     if (s->name != NULL)
         TRY(check_name(s->name, err));
     return check_writable(s->store_path, err);
@@ -258,9 +268,11 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     };
     const struct cli cli = {
         .name = "sweep",
-        .synopsis = "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
-                    "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME]",
-        .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and keeps every\n"
+        .synopsis =
+            "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
+            "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME]",
+        .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and "
+                 "keeps every\n"
                  "run in the store. What is searched stands in the config, one section for each parameter:\n\n"
                  "  [sweep.train.learning_rate]     its usual range\n"
                  "  [sweep.train.gamma]             or one of your own; mean is where the first trial starts\n"

@@ -170,8 +170,9 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "train",
         .synopsis = "trawl train ENV|CONFIG [--section.key value ...] [-o FILE] [--json]",
-        .about = "Trains one policy by PPO on a game, by the game's defaults or a config file. Ctrl-C stops cleanly and\n"
-                 "saves the checkpoint when one was asked for.",
+        .about =
+            "Trains one policy by PPO on a game, by the game's defaults or a config file. Ctrl-C stops cleanly and\n"
+            "saves the checkpoint when one was asked for.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json",
         .opts = opts,

@@ -21,8 +21,8 @@ struct worker_main {
     struct proto proto;
     struct run run;
     int64_t trial, attempt;
-    bool stop, exit;    /* asked for by the controller */
-    struct error err;   /* of the socket: no controller to tell it to */
+    bool stop, exit; /* asked for by the controller */
+    struct error err; /* of the socket: no controller to tell it to */
     struct train_metrics last;
     bool has_last;
 };
@@ -151,7 +151,8 @@ static enum status read_config(const cJSON *message, struct setup **ret_setup, s
     return rc;
 }
 
-static enum status train(struct worker_main *w, const cJSON *message, struct train_result *ret_result, struct error *err)
+static enum status train(struct worker_main *w, const cJSON *message, struct train_result *ret_result,
+                         struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = w, .on_metrics = on_metrics, .should_stop = should_stop};
     struct setup *setup = NULL;

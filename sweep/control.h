@@ -15,7 +15,7 @@
 struct search {
     struct space space;
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
-    const struct opt_def *opts[SPACE_MAX_DIM];        /* NULL until search_bind */
+    const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
 };
 
 void search_free(struct search *search);
@@ -27,8 +27,10 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
 /* Finds the option of every parameter, so that values can be written as texts. */
 enum status search_bind(struct search *search, const struct setup *setup, struct error *err) MUST_USE;
 /* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
-enum status search_params_json(const struct search *search, const double *x, char **ret_text, struct error *err) MUST_USE;
-enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err) MUST_USE;
+enum status search_params_json(const struct search *search, const double *x, char **ret_text,
+                               struct error *err) MUST_USE;
+enum status search_point(const struct search *search, const char *params_json, double *ret_x,
+                         struct error *err) MUST_USE;
 /* Text of parameter i for the config (bound searches only) and for people. */
 void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
 void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);
@@ -39,18 +41,20 @@ struct study_view {
     struct study study;
     struct search search;
     struct trial *trials;
-    size_t n, cap;         /* trials loaded; room in x and gp */
-    double **x;            /* (n) points of dim natural values, owned */
-    struct gp_trial *gp;   /* (n) as the model sees them: score negated when minimised */
+    size_t n, cap; /* trials loaded; room in x and gp */
+    double **x; /* (n) points of dim natural values, owned */
+    struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
     bool *on_front;
     struct pareto_ref ref;
 };
 
-enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err) MUST_USE;
+enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
+                            struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);
 /* Takes trial (its strings) and its point x (dim) as the last row. */
-enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err) MUST_USE;
+enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
+                              struct error *err) MUST_USE;
 /* After trials[i] changed: its row of the history, the front and the reference. */
 enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
 /* Index of the best finished trial by the study's direction; n if none. */
@@ -70,7 +74,7 @@ enum status study_view_print_json(const struct study_view *view, const char *pat
 struct proto {
     int fd;
     char *buf; /* (PROTO_MAX_BYTES) */
-    size_t n;  /* bytes in buf */
+    size_t n; /* bytes in buf */
     bool closed; /* the peer has closed; nothing whole is left in buf */
 };
 enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;
@@ -98,12 +102,12 @@ void worker_reap(struct worker *worker, char *ret_how, size_t size);
 /* ---- controller.c ---- */
 
 struct controller_limits {
-    int64_t trials;  /* 0: none */
+    int64_t trials; /* 0: none */
     double budget_s; /* 0: none */
 };
 
 struct controller {
-    struct store *store;       /* the caller's, like setup and view */
+    struct store *store; /* the caller's, like setup and view */
     struct setup *setup;
     struct study_view *view;
     struct suggester *suggester;
@@ -111,8 +115,8 @@ struct controller {
     struct worker worker;
     struct progress *progress;
     int worker_deaths; /* in a row */
-    int64_t failures;  /* in a row */
-    int64_t current;   /* index in view of the trial in flight; -1: none */
+    int64_t failures; /* in a row */
+    int64_t current; /* index in view of the trial in flight; -1: none */
 };
 /* Runs trials until a limit or a stop; ST_INTERRUPTED when asked to stop. Fill store, setup, view, limits, progress. */
 enum status controller_run(struct controller *controller, struct error *err) MUST_USE;
@@ -122,10 +126,10 @@ enum status controller_run(struct controller *controller, struct error *err) MUS
 struct progress {
     bool tty, quiet;
     double begin_s;
-    double fraction_before;        /* of the study, done by earlier sessions */
+    double fraction_before; /* of the study, done by earlier sessions */
     double trial_start_s;
-    int64_t env_steps;             /* of the trial in flight */
-    double score;                  /* its metric at the last report; NaN */
+    int64_t env_steps; /* of the trial in flight */
+    double score; /* its metric at the last report; NaN */
 };
 void progress_begin(struct progress *progress, const struct controller *c, bool quiet);
 void progress_trial_start(struct progress *progress, const struct controller *c);

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 
 #define MAX_WORKER_DEATHS 5 /* in a row: the cause is not the trial */
-#define STOP_PATIENCE_S 20  /* how long a worker may take to obey */
+#define STOP_PATIENCE_S 20 /* how long a worker may take to obey */
 #define MAX_POINTS 64
 #define TICK_MS 200
 
@@ -54,8 +54,12 @@ static enum status trial_config(struct controller *c, const double *x, int64_t s
 static enum status propose(struct controller *c, size_t *ret_i, struct error *err)
 {
     struct suggestion s;
-    struct trial trial = {.study_id = c->view->study.id, .number = (int64_t)c->view->n, .score = NAN, .perf = NAN,
-                          .cost_s = NAN, .device_s = NAN};
+    struct trial trial = {.study_id = c->view->study.id,
+                          .number = (int64_t)c->view->n,
+                          .score = NAN,
+                          .perf = NAN,
+                          .cost_s = NAN,
+                          .device_s = NAN};
     enum status rc = suggester_next(c->suggester, &c->view->history, trial.number, &s, err);
 
     if (rc != ST_OK)
@@ -131,7 +135,8 @@ static enum status store_metrics(struct controller *c, const struct trial *t, co
         double value;
         if (n == MAX_POINTS || !json_get_f64(values, item->string, &value))
             continue;
-        points[n++] = (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
+        points[n++] =
+            (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
         if (strcmp(item->string, c->view->study.metric) == 0)
             c->progress->score = value;
     }
@@ -162,7 +167,8 @@ static void read_result(struct controller *c, const cJSON *message, struct outco
     } else if (!isfinite(r->score)) {
         r->state = TRIAL_FAILED;
         if (episodes < 1)
-            snprintf(o->reason, sizeof o->reason, "no episode ended within %lld steps, so there is no %s; raise train.total_timesteps",
+            snprintf(o->reason, sizeof o->reason,
+                     "no episode ended within %lld steps, so there is no %s; raise train.total_timesteps",
                      (long long)r->env_steps, c->view->study.metric);
         else
             snprintf(o->reason, sizeof o->reason, "%s is %g at the end of the run", c->view->study.metric, r->score);
@@ -201,8 +207,12 @@ static void on_death(struct controller *c, struct outcome *o, double start_s)
     worker_reap(&c->worker, how, sizeof how);
     snprintf(o->reason, sizeof o->reason, "the worker process died: %s", how);
     o->died = true;
-    o->result = (struct trial_result){.state = TRIAL_FAILED, .score = NAN, .perf = NAN, .device_s = NAN,
-                                      .cost_s = clock_mono_s() - start_s, .env_steps = c->progress->env_steps,
+    o->result = (struct trial_result){.state = TRIAL_FAILED,
+                                      .score = NAN,
+                                      .perf = NAN,
+                                      .device_s = NAN,
+                                      .cost_s = clock_mono_s() - start_s,
+                                      .env_steps = c->progress->env_steps,
                                       .reason = o->reason};
 }
 
@@ -224,7 +234,8 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
         now_s = clock_mono_s();
         if (!ended && c->worker.proto.closed)
             on_death(c, o, start_s);
-        else if (asked_s == 0 && (signals_stop() || (c->limits.budget_s > 0 && before_s + now_s - start_s >= c->limits.budget_s))) {
+        else if (asked_s == 0 &&
+                 (signals_stop() || (c->limits.budget_s > 0 && before_s + now_s - start_s >= c->limits.budget_s))) {
             struct error gone = {0};
             asked_s = now_s;
             if (proto_send(&c->worker.proto, proto_message("stop"), &gone) != ST_OK)
@@ -285,19 +296,26 @@ static enum status run_one(struct controller *c, struct error *err)
     c->worker_deaths = o.died ? c->worker_deaths + 1 : 0;
     c->failures = o.result.state == TRIAL_FAILED ? c->failures + 1 : 0;
     if (c->worker_deaths >= MAX_WORKER_DEATHS)
-        return FAIL(err, ST_DEVICE, "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
-                    MAX_WORKER_DEATHS, o.reason + strlen("the worker process died: "), c->view->study.name);
+        return FAIL(
+            err, ST_DEVICE,
+            "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
+            MAX_WORKER_DEATHS, o.reason + strlen("the worker process died: "), c->view->study.name);
     if (c->setup->sweep.max_failures > 0 && c->failures >= c->setup->sweep.max_failures)
-        return FAIL(err, ST_LIMIT, "%lld trials failed in a row, the last because: %s; mend the config's ranges and start a new study, or "
-                    "go on with --resume %s", (long long)c->failures, o.reason, c->view->study.name);
+        return FAIL(
+            err, ST_LIMIT,
+            "%lld trials failed in a row, the last because: %s; mend the config's ranges and start a new study, or "
+            "go on with --resume %s",
+            (long long)c->failures, o.reason, c->view->study.name);
     return ST_OK;
 }
 
 enum status controller_run(struct controller *c, struct error *err)
 {
     const struct sweep_settings *s = &c->setup->sweep;
-    struct suggest_settings settings = {.method = (enum suggest_method)s->method, .seed = (uint64_t)s->seed,
-                                        .n_init = (size_t)s->n_init, .max_cost = s->max_cost};
+    struct suggest_settings settings = {.method = (enum suggest_method)s->method,
+                                        .seed = (uint64_t)s->seed,
+                                        .n_init = (size_t)s->n_init,
+                                        .max_cost = s->max_cost};
     enum status rc = suggester_create(&c->suggester, &c->view->search.space, &settings, err);
 
     c->current = -1;

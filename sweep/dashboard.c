@@ -55,10 +55,10 @@ static void report_line(const struct dashboard *d, const struct train_metrics *m
     char steps[NUM_TEXT_MAX], rate[NUM_TEXT_MAX], v[6][NUM_TEXT_MAX], left[32];
     double f = fraction_done(d, m);
 
-    fprintf(stderr, "%3.0f%%  %s steps  %s/s  score %s  perf %s  policy %s  value %s  entropy %s  kl %s  left %s\n", 100 * f,
-            num_format_short((double)m->env_steps, steps), num_format_short(m->steps_per_s, rate), show(m->score, v[0]),
-            show(m->perf, v[1]), show(m->policy_loss, v[2]), show(m->value_loss, v[3]), show(m->entropy, v[4]),
-            show(m->approx_kl, v[5]), format_seconds(seconds_left(m, f), left));
+    fprintf(stderr, "%3.0f%%  %s steps  %s/s  score %s  perf %s  policy %s  value %s  entropy %s  kl %s  left %s\n",
+            100 * f, num_format_short((double)m->env_steps, steps), num_format_short(m->steps_per_s, rate),
+            show(m->score, v[0]), show(m->perf, v[1]), show(m->policy_loss, v[2]), show(m->value_loss, v[3]),
+            show(m->entropy, v[4]), show(m->approx_kl, v[5]), format_seconds(seconds_left(m, f), left));
 }
 
 static void report_block(const struct dashboard *d, const struct train_metrics *m)
@@ -67,20 +67,21 @@ static void report_block(const struct dashboard *d, const struct train_metrics *
     double f = fraction_done(d, m), sum = 0;
     size_t n = 0;
 
-#define ADD(...)                                                                                  \
-    do {                                                                                          \
-        int wrote_ = snprintf(block + n, sizeof block - n, __VA_ARGS__);                          \
-        n = wrote_ < 0 || (size_t)wrote_ >= sizeof block - n ? sizeof block - 1 : n + (size_t)wrote_; \
+#define ADD(...)                                                                                                       \
+    do {                                                                                                               \
+        int wrote_ = snprintf(block + n, sizeof block - n, __VA_ARGS__);                                               \
+        n = wrote_ < 0 || (size_t)wrote_ >= sizeof block - n ? sizeof block - 1 : n + (size_t)wrote_;                  \
     } while (0)
     ADD("%s on %s\n", d->title, d->device);
-    ADD("%s %3.0f %%   %s of %s steps   left %s\n", term_bar(f, 30, bar), 100 * f, num_format_short((double)m->env_steps, a),
-        num_format_short((double)d->total_steps, b), format_seconds(seconds_left(m, f), t1));
+    ADD("%s %3.0f %%   %s of %s steps   left %s\n", term_bar(f, 30, bar), 100 * f,
+        num_format_short((double)m->env_steps, a), num_format_short((double)d->total_steps, b),
+        format_seconds(seconds_left(m, f), t1));
     ADD("  speed    %-10s steps/s      elapsed  %-10s  updates  %s\n", num_format_short(m->steps_per_s, a),
         format_seconds(m->wall_s, t2), num_format_short((double)m->updates, b));
     ADD("  score    %-10s perf     %-10s  return   %-10s  length  %s\n", show(m->score, a), show(m->perf, b),
         show(m->ep_return, c), show(m->ep_length, e));
-    ADD("  policy   %-10s value    %-10s  entropy  %-10s  kl      %s\n", show(m->policy_loss, a), show(m->value_loss, b),
-        show(m->entropy, c), show(m->approx_kl, e));
+    ADD("  policy   %-10s value    %-10s  entropy  %-10s  kl      %s\n", show(m->policy_loss, a),
+        show(m->value_loss, b), show(m->entropy, c), show(m->approx_kl, e));
     ADD("  clipped  %-10s expl.var %-10s  grad     %-10s  lr      %s\n", show(m->clip_fraction, a),
         show(m->explained_variance, b), show(m->grad_norm, c), show(m->lr, e));
     for (int i = 0; i < PHASE_COUNT; i++)

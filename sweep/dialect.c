@@ -2,7 +2,10 @@
  * accepted and ignored (with one warning) because it steers machinery that Trawl does not have. */
 #include "sweep/sweep.h"
 
-#define IGNORED(key) {key, NULL}
+#define IGNORED(key)                                                                                                   \
+    {                                                                                                                  \
+        key, NULL                                                                                                      \
+    }
 
 const struct config_alias dialect_aliases[] = {
     {"base.env_name", "env.name"},
@@ -131,13 +134,9 @@ const struct config_alias dialect_aliases[] = {
 const size_t dialect_n_aliases = sizeof dialect_aliases / sizeof dialect_aliases[0];
 
 const struct dialect_value dialect_values[] = {
-    {"sweep.method", "protein", "pareto"},
-    {"sweep.method", "carbs", "pareto"},
-    {"sweep.metric", "environment/score", "score"},
-    {"sweep.metric", "environment/perf", "perf"},
-    {"sweep.metric", "env/score", "score"},
-    {"sweep.metric", "env/perf", "perf"},
-    {"train.precision", "float32", "f32"},
-    {"train.precision", "bfloat16", "bf16"},
+    {"sweep.method", "protein", "pareto"},          {"sweep.method", "carbs", "pareto"},
+    {"sweep.metric", "environment/score", "score"}, {"sweep.metric", "environment/perf", "perf"},
+    {"sweep.metric", "env/score", "score"},         {"sweep.metric", "env/perf", "perf"},
+    {"train.precision", "float32", "f32"},          {"train.precision", "bfloat16", "bf16"},
 };
 const size_t dialect_n_values = sizeof dialect_values / sizeof dialect_values[0];

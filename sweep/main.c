@@ -41,7 +41,7 @@ static void print_help(void)
 
 static const struct command *find_command(const char *name, struct error *err)
 {
-    static const struct command worker = {"worker", "", cmd_worker};
+    static const struct command hidden[] = {{"worker", "", cmd_worker}, {"reference", "", cmd_reference}};
     const char *names[N_COMMANDS];
     const char *near;
 
@@ -50,8 +50,9 @@ static const struct command *find_command(const char *name, struct error *err)
             return &commands[i];
         names[i] = commands[i].name;
     }
-    if (strcmp(name, worker.name) == 0)
-        return &worker;
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (strcmp(hidden[i].name, name) == 0)
+            return &hidden[i];
     near = cli_nearest(name, names, N_COMMANDS);
     if (near != NULL)
         (void)FAIL(err, ST_USAGE, "no command '%s'; did you mean '%s'? `trawl --help` lists all", name, near);

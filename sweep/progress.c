@@ -165,12 +165,12 @@ void progress_tick(struct progress *p, const struct controller *c)
         return;
     f = fraction_done(p, c);
     buf[0] = '\0';
-    put(&t, "sweep %s: %s %s of %s by %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize", v->study.metric,
-        c->setup->env->name, v->study.method);
+    put(&t, "sweep %s: %s %s of %s by %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
+        v->study.metric, c->setup->env->name, v->study.method);
     put(&t, "%s %3.0f %%   left %s\n", term_bar(f, 30, bar), 100 * f, time_left(p, c, left));
-    put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %.4g", (long long)study_view_count(v, TRIAL_DONE),
-        (long long)study_view_count(v, TRIAL_FAILED), (long long)study_view_count(v, TRIAL_STOPPED), front_size(v),
-        pareto_hypervolume(&v->history, &v->ref));
+    put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %.4g",
+        (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
+        (long long)study_view_count(v, TRIAL_STOPPED), front_size(v), pareto_hypervolume(&v->history, &v->ref));
     if (best < v->n)
         put(&t, "  best %.4g (trial %lld)", v->trials[best].score, (long long)v->trials[best].number);
     put(&t, "\n");
@@ -204,7 +204,8 @@ void progress_trial_end(struct progress *p, const struct controller *c, const st
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial->state == TRIAL_DONE)
         fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %.4g  left %s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), front_size(v), pareto_hypervolume(&v->history, &v->ref), time_left(p, c, left));
+                format_seconds(trial->cost_s, cost), front_size(v), pareto_hypervolume(&v->history, &v->ref),
+                time_left(p, c, left));
     else
         fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "it runs again on resume");
 }

@@ -24,7 +24,8 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
 enum status run_open(struct run *run, const struct setup *setup, struct error *err)
 {
     TRY(run_open_device(run, setup, err));
-    return trainer_create(&run->trainer, run->kern, setup->env, setup->env_settings, &setup->policy, &setup->train, err);
+    return trainer_create(&run->trainer, run->kern, setup->env, setup->env_settings, &setup->policy, &setup->train,
+                          err);
 }
 
 void run_close(struct run *run)

@@ -14,10 +14,17 @@ static const struct {
     enum space_scale scale;
     bool is_int;
 } distributions[] = {
-    {"uniform", SPACE_LINEAR, false},      {"int_uniform", SPACE_LINEAR, true}, {"uniform_pow2", SPACE_POW2, true},
-    {"log_normal", SPACE_LOG, false},      {"logit_normal", SPACE_LOGIT, false}, {"linear", SPACE_LINEAR, false},
-    {"log", SPACE_LOG, false},             {"logit", SPACE_LOGIT, false},       {"pow2", SPACE_POW2, true},
-    {"int", SPACE_LINEAR, true},           {"categorical", SPACE_CATEGORICAL, false},
+    {"uniform", SPACE_LINEAR, false},
+    {"int_uniform", SPACE_LINEAR, true},
+    {"uniform_pow2", SPACE_POW2, true},
+    {"log_normal", SPACE_LOG, false},
+    {"logit_normal", SPACE_LOGIT, false},
+    {"linear", SPACE_LINEAR, false},
+    {"log", SPACE_LOG, false},
+    {"logit", SPACE_LOGIT, false},
+    {"pow2", SPACE_POW2, true},
+    {"int", SPACE_LINEAR, true},
+    {"categorical", SPACE_CATEGORICAL, false},
 };
 #define N_DISTRIBUTIONS (sizeof distributions / sizeof distributions[0])
 
@@ -63,7 +70,8 @@ static size_t find_choice(const struct search *s, size_t i, const char *text)
     return k;
 }
 
-static enum status add_categorical(struct search *s, size_t i, const struct config_sweep_param *c, const char *start, struct error *err)
+static enum status add_categorical(struct search *s, size_t i, const struct config_sweep_param *c, const char *start,
+                                   struct error *err)
 {
     const struct opt_def *o = c->opt;
     struct space_param *p = &s->space.params[i];
@@ -78,12 +86,14 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
         return FAIL(err, ST_CONFIG, "%s: %s is categorical; give 'values', not min and max", c->origin, c->key);
     TRY(split_choices(s, i, text, c->origin, err));
     if (p->n_choices < 2)
-        return FAIL(err, ST_CONFIG, "%s: %s has %zu value(s) to choose from, at least 2 are needed", c->origin, c->key, p->n_choices);
+        return FAIL(err, ST_CONFIG, "%s: %s has %zu value(s) to choose from, at least 2 are needed", c->origin, c->key,
+                    p->n_choices);
     for (k = 0; k < p->n_choices; k++)
         TRY(config_check_value(o, c->key, s->choices[i][k], c->origin, err));
     k = find_choice(s, i, c->mean != NULL ? c->mean : start != NULL ? start : "");
     if (k == p->n_choices && c->mean != NULL)
-        return FAIL(err, ST_CONFIG, "%s: %s starts at '%s', which is none of its values (%s)", c->origin, c->key, c->mean, text);
+        return FAIL(err, ST_CONFIG, "%s: %s starts at '%s', which is none of its values (%s)", c->origin, c->key,
+                    c->mean, text);
     p->has_init = k < p->n_choices;
     p->init = p->has_init ? (double)k : 0;
     return ST_OK;
@@ -96,8 +106,8 @@ static enum status read_bound(const struct config_sweep_param *c, const char *wh
     if (text != NULL && !num_parse_f64(text, ret_value))
         return FAIL(err, ST_CONFIG, "%s: %s %s is '%s', a number is needed", c->origin, c->key, what, text);
     if (*ret_value < c->opt->min || *ret_value > c->opt->max)
-        return FAIL(err, ST_CONFIG, "%s: %s %s is %g, outside its allowed range %g to %g", c->origin, c->key, what, *ret_value,
-                    c->opt->min, c->opt->max);
+        return FAIL(err, ST_CONFIG, "%s: %s %s is %g, outside its allowed range %g to %g", c->origin, c->key, what,
+                    *ret_value, c->opt->min, c->opt->max);
     return ST_OK;
 }
 
@@ -106,19 +116,21 @@ static enum status check_range(const struct config_sweep_param *c, const struct 
     if (p->min > p->max)
         return FAIL(err, ST_CONFIG, "%s: %s min is %g and max is %g; swap them", c->origin, c->key, p->min, p->max);
     if (p->min == p->max)
-        return FAIL(err, ST_CONFIG, "%s: %s min and max are both %g; set the option itself and drop this section", c->origin, c->key, p->min);
+        return FAIL(err, ST_CONFIG, "%s: %s min and max are both %g; set the option itself and drop this section",
+                    c->origin, c->key, p->min);
     if (p->scale == SPACE_LOG && !(p->min > 0))
         return FAIL(err, ST_CONFIG, "%s: %s min is %g, a log range needs > 0; try %g", c->origin, c->key, p->min,
                     p->is_int ? 1.0 : p->max * 1e-4);
     if (p->scale == SPACE_LOGIT && !(p->min > 0 && p->max < 1))
-        return FAIL(err, ST_CONFIG, "%s: %s goes from %g to %g, a logit range lies inside 0 and 1", c->origin, c->key, p->min, p->max);
+        return FAIL(err, ST_CONFIG, "%s: %s goes from %g to %g, a logit range lies inside 0 and 1", c->origin, c->key,
+                    p->min, p->max);
     if (p->scale == SPACE_POW2 && !(p->min >= 1))
         return FAIL(err, ST_CONFIG, "%s: %s min is %g, a pow2 range starts at 1 or above", c->origin, c->key, p->min);
     return ST_OK;
 }
 
-static enum status add_numeric(struct search *s, size_t i, const struct config_sweep_param *c, enum space_scale scale, bool is_int,
-                               const char *start, struct error *err)
+static enum status add_numeric(struct search *s, size_t i, const struct config_sweep_param *c, enum space_scale scale,
+                               bool is_int, const char *start, struct error *err)
 {
     const struct opt_def *o = c->opt;
     struct space_param *p = &s->space.params[i];
@@ -135,7 +147,8 @@ static enum status add_numeric(struct search *s, size_t i, const struct config_s
     if (c->mean != NULL) {
         TRY(read_bound(c, "mean", c->mean, 0, &p->init, err));
         if (p->init < p->min || p->init > p->max)
-            return FAIL(err, ST_CONFIG, "%s: %s mean is %g, outside its min %g and max %g", c->origin, c->key, p->init, p->min, p->max);
+            return FAIL(err, ST_CONFIG, "%s: %s mean is %g, outside its min %g and max %g", c->origin, c->key, p->init,
+                        p->min, p->max);
         p->has_init = true;
     } else if (start != NULL && num_parse_f64(start, &init) && init >= p->min && init <= p->max) {
         p->init = init; /* the config's own value is the first trial's */
@@ -144,10 +157,12 @@ static enum status add_numeric(struct search *s, size_t i, const struct config_s
     return ST_OK;
 }
 
-static enum status add_param(struct search *s, const struct setup *setup, const struct config_sweep_param *c, struct error *err)
+static enum status add_param(struct search *s, const struct setup *setup, const struct config_sweep_param *c,
+                             struct error *err)
 {
-    static const char *const scale_names[] = {[OPT_FIXED] = "", [OPT_LINEAR] = "linear", [OPT_LOG] = "log", [OPT_LOGIT] = "logit",
-                                              [OPT_POW2] = "pow2", [OPT_CATEGORICAL] = "categorical"};
+    static const char *const scale_names[] = {
+        [OPT_FIXED] = "",      [OPT_LINEAR] = "linear", [OPT_LOG] = "log",
+        [OPT_LOGIT] = "logit", [OPT_POW2] = "pow2",     [OPT_CATEGORICAL] = "categorical"};
     const char *name = c->distribution != NULL ? c->distribution : scale_names[c->opt->scale];
     const char *start = config_peek(setup->config, c->key), *names[N_DISTRIBUTIONS], *near;
     bool words = c->opt->type == OPT_BOOL || c->opt->type == OPT_ENUM;
@@ -164,11 +179,14 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
         ;
     if (d == N_DISTRIBUTIONS) {
         near = cli_nearest(name, names, N_DISTRIBUTIONS);
-        return FAIL(err, ST_CONFIG, "%s: %s has distribution '%s'; did you mean '%s'? linear, log, logit, pow2, int and categorical are known",
-                    c->origin, c->key, name, near != NULL ? near : "log");
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: %s has distribution '%s'; did you mean '%s'? linear, log, logit, pow2, int and categorical are known",
+            c->origin, c->key, name, near != NULL ? near : "log");
     }
     if (words && distributions[d].scale != SPACE_CATEGORICAL)
-        return FAIL(err, ST_CONFIG, "%s: %s is a choice; its distribution is categorical, not %s", c->origin, c->key, name);
+        return FAIL(err, ST_CONFIG, "%s: %s is a choice; its distribution is categorical, not %s", c->origin, c->key,
+                    name);
     s->space.dim++;
     snprintf(s->space.params[i].key, sizeof s->space.params[i].key, "%s", c->key);
     s->opts[i] = c->opt;
@@ -187,9 +205,13 @@ static enum status teach(const struct setup *setup, struct error *err)
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (size_t i = 0; i < tables[t]->n_defs && n + CONFIG_KEY_MAX < sizeof keys; i++)
             if (tables[t]->defs[i].scale != OPT_FIXED)
-                n += (size_t)snprintf(keys + n, sizeof keys - n, "%s%s.%s", n > 0 ? " " : "", tables[t]->section, tables[t]->defs[i].key);
-    return FAIL(err, ST_CONFIG, "the config has no parameter to search; add a section '[sweep.train.learning_rate]' (empty: its usual range; "
-                "or with distribution, min, max, mean) for one or more of: %s", keys);
+                n += (size_t)snprintf(keys + n, sizeof keys - n, "%s%s.%s", n > 0 ? " " : "", tables[t]->section,
+                                      tables[t]->defs[i].key);
+    return FAIL(
+        err, ST_CONFIG,
+        "the config has no parameter to search; add a section '[sweep.train.learning_rate]' (empty: its usual range; "
+        "or with distribution, min, max, mean) for one or more of: %s",
+        keys);
 }
 
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err)
@@ -214,7 +236,8 @@ enum status search_bind(struct search *search, const struct setup *setup, struct
     for (size_t i = 0; i < search->space.dim; i++) {
         search->opts[i] = config_find_opt(setup->config, search->space.params[i].key);
         if (search->opts[i] == NULL)
-            return FAIL(err, ST_VERSION, "this program has no option %s, which the study searches; use the version that began it",
+            return FAIL(err, ST_VERSION,
+                        "this program has no option %s, which the study searches; use the version that began it",
                         search->space.params[i].key);
     }
     return ST_OK;

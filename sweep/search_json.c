@@ -8,8 +8,8 @@
 #include "base/mem.h"
 
 static const char *const scale_names[] = {
-    [SPACE_LINEAR] = "linear", [SPACE_LOG] = "log",       [SPACE_LOGIT] = "logit",
-    [SPACE_POW2] = "pow2",     [SPACE_CATEGORICAL] = "categorical",
+    [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",
+    [SPACE_CATEGORICAL] = "categorical",
 };
 #define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 
@@ -18,7 +18,8 @@ static cJSON *param_json(const struct search *s, size_t i)
     const struct space_param *p = &s->space.params[i];
     cJSON *json = cJSON_CreateObject(), *choices = NULL;
     bool ok = json != NULL && json_add_str(json, "key", p->key) && json_add_str(json, "scale", scale_names[p->scale]) &&
-              json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) && json_add_f64(json, "max", p->max);
+              json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) &&
+              json_add_f64(json, "max", p->max);
 
     if (ok && p->has_init)
         ok = json_add_f64(json, "init", p->init);
@@ -64,7 +65,8 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     while (k < N_SCALES && strcmp(scale_names[k], scale) != 0)
         k++;
     if (k == N_SCALES)
-        return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key, scale);
+        return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key,
+                    scale);
     p->scale = (enum space_scale)k;
     snprintf(p->key, sizeof p->key, "%s", key);
     p->has_init = json_get_f64(json, "init", &p->init);

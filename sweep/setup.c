@@ -36,7 +36,8 @@ static const struct opt_def sweep_defs[] = {
                  "Says whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, 1e6, OPT_FIXED, 0, 0, "trials",
                 "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
-    OPT_ROW_STR(struct sweep_settings, budget, "0", "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, budget, "0",
+                "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
@@ -97,8 +98,8 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
     if (file_exists(word) || strchr(word, '/') != NULL || (n > 4 && strcmp(word + n - 4, ".ini") == 0))
         return config_load_file(setup->config, word, err);
-    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all", word,
-                env_nearest(word));
+    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all",
+                word, env_nearest(word));
 }
 
 static enum status map_values(struct setup *setup, struct error *err)
@@ -119,7 +120,8 @@ static enum status find_env(struct setup *setup, struct error *err)
     char short_name[OPT_STR_MAX], origin[512];
 
     if (name == NULL || name[0] == '\0')
-        return FAIL(err, ST_CONFIG, "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
+        return FAIL(err, ST_CONFIG,
+                    "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
     snprintf(origin, sizeof origin, "%s", config_origin(setup->config, "env.name"));
     if (env_find(name) == NULL && strncmp(name, "puffer_", 7) == 0) {
         snprintf(short_name, sizeof short_name, "%s", name + 7);
@@ -140,7 +142,8 @@ static enum status add_env(struct setup *setup, struct error *err)
     snprintf(origin, sizeof origin, "%s's default", setup->env->name);
     TRY(config_add_table(setup->config, &setup->env->options, err));
     for (size_t i = 0; i < setup->env->n_defaults; i++)
-        TRY(config_set(setup->config, CONFIG_ENV, setup->env->defaults[i].key, setup->env->defaults[i].value, origin, err));
+        TRY(config_set(setup->config, CONFIG_ENV, setup->env->defaults[i].key, setup->env->defaults[i].value, origin,
+                       err));
     setup->env_settings = mem_alloc(setup->env->options.settings_size);
     if (setup->env_settings == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for the settings of %s", setup->env->name);
@@ -169,8 +172,9 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
     for (; n < train_n_metric_defs && n < 64; n++)
         names[n] = train_metric_defs[n].name;
     near = cli_nearest(setup->sweep.metric, names, n);
-    return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s", config_origin(setup->config, "sweep.metric"),
-                setup->sweep.metric, near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");
+    return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
+                config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
+                near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");
 }
 
 static enum status finish(struct setup *setup, struct error *err)
@@ -209,7 +213,8 @@ static void log_warnings(const struct config *config)
                 continue;
         n++;
         if (used + (size_t)(end - start) + 3 < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "", (int)(end - start), start);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "",
+                                     (int)(end - start), start);
     }
     if (n > 0)
         log_warn("%zu key(s) have no effect here and are ignored: %s", n, names);
@@ -223,7 +228,8 @@ enum status setup_finish(struct setup *setup, struct error *err)
 }
 
 /* Copies what base resolved for one table into the file layer of another config. */
-static enum status copy_table(struct config *to, const struct config *from, const struct opt_table *table, struct error *err)
+static enum status copy_table(struct config *to, const struct config *from, const struct opt_table *table,
+                              struct error *err)
 {
     for (size_t i = 0; i < table->n_defs; i++) {
         char key[CONFIG_KEY_MAX];
@@ -250,7 +256,8 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
         (rc = copy_table(setup->config, base->config, &train_opt_table, err)) != ST_OK)
         goto fail;
     for (size_t i = 0; i < n; i++)
-        if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) != ST_OK)
+        if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) !=
+            ST_OK)
             goto fail;
     if ((rc = finish(setup, err)) != ST_OK)
         goto fail;

@@ -179,9 +179,15 @@ double study_view_cost(const struct study_view *view)
 
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report)
 {
-    *ret_report = (struct report){.study = &view->study, .trials = view->trials, .n_trials = view->n, .history = &view->history,
-                                  .on_front = view->on_front, .ref = view->ref, .space = &view->search.space,
-                                  .program = program_text, .store_path = path};
+    *ret_report = (struct report){.study = &view->study,
+                                  .trials = view->trials,
+                                  .n_trials = view->n,
+                                  .history = &view->history,
+                                  .on_front = view->on_front,
+                                  .ref = view->ref,
+                                  .space = &view->search.space,
+                                  .program = program_text,
+                                  .store_path = path};
 }
 
 enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)

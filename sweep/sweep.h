@@ -25,6 +25,7 @@ extern const char program_version[], program_commit[], program_text[];
 typedef enum status command_fn(int argc, char **argv, struct error *err);
 command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_envs, cmd_bench, cmd_doctor;
 command_fn cmd_worker; /* hidden: the process that trains for a controller */
+command_fn cmd_reference; /* hidden: docs/options.md */
 
 /* ---- cli.c: options of one command ---- */
 
@@ -32,19 +33,19 @@ enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_F64, CLI_SECONDS };
 
 struct cli_opt {
     const char *name; /* "store": --store */
-    char letter;      /* 'o': also -o; 0: none */
+    char letter; /* 'o': also -o; 0: none */
     enum cli_kind kind;
-    void *ret;        /* bool *, const char **, int64_t *, double *, double * (seconds) */
-    const char *arg;  /* "FILE"; NULL for a flag */
+    void *ret; /* bool *, const char **, int64_t *, double *, double * (seconds) */
+    const char *arg; /* "FILE"; NULL for a flag */
     const char *help;
 };
 
 #define CLI_MAX_WORDS 3
 
 struct cli {
-    const char *name;     /* "train" */
+    const char *name; /* "train" */
     const char *synopsis; /* "trawl train ENV|CONFIG [--section.key value ...]" */
-    const char *about;    /* what it does, a few lines */
+    const char *about; /* what it does, a few lines */
     const char *examples; /* lines, indented by two */
     const struct cli_opt *opts;
     size_t n_opts;
@@ -59,22 +60,23 @@ struct cli_words {
 };
 
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
-enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words, struct error *err) MUST_USE;
+enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
+                      struct error *err) MUST_USE;
 /* The nearest of n names, or NULL when none is near. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
 /* Prints a JSON value (taken, NULL: out of memory) to stdout, a line or pretty. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
 /* "90", "90s", "30m", "2h", "1.5d" -> seconds > 0. */
 bool parse_seconds(const char *text, double *ret_s);
-/* "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
+/* "35 ms", "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
 const char *format_seconds(double s, char buf[32]);
 /* Is PATH's directory there and writable? Before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
 
 /* ---- signals.c ---- */
 
-void signals_catch(void);  /* SIGINT, SIGTERM, SIGHUP ask to stop; a second one ends the program at once */
-bool signals_stop(void);   /* has one come? */
+void signals_catch(void); /* SIGINT, SIGTERM, SIGHUP ask to stop; a second one ends the program at once */
+bool signals_stop(void); /* has one come? */
 
 /* ---- setup.c: the resolved config of a run ---- */
 
@@ -131,7 +133,7 @@ extern const size_t dialect_n_values;
 
 struct run {
     struct kern *kern;
-    int device;       /* train.device and threads that kern was opened with */
+    int device; /* train.device and threads that kern was opened with */
     int64_t threads;
     struct trainer *trainer;
 };
@@ -144,10 +146,10 @@ cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 
 /* ---- term.c: a block of lines redrawn in place on a terminal ---- */
 
-bool term_begin(void);                 /* false: stderr is no terminal that can; log lines then go out plainly */
-void term_draw(const char *text);      /* lines; cut to the terminal's width */
-void term_end(void);                   /* leaves the last block standing, shows the cursor */
-void term_emergency(void);             /* async-signal-safe: shows the cursor */
+bool term_begin(void); /* false: stderr is no terminal that can; log lines then go out plainly */
+void term_draw(const char *text); /* lines; cut to the terminal's width */
+void term_end(void); /* leaves the last block standing, shows the cursor */
+void term_emergency(void); /* async-signal-safe: shows the cursor */
 int term_width(void);
 /* "[####------]" of width cells. */
 const char *term_bar(double fraction, int width, char buf[80]);

@@ -68,10 +68,13 @@ static enum status wait_hello(struct worker *worker, struct error *err)
         cJSON_Delete(message);
         return ST_DEVICE;
     }
-    if (type == NULL || strcmp(type, "hello") != 0 || !json_get_i64(message, "version", &version) || version != PROTO_VERSION) {
+    if (type == NULL || strcmp(type, "hello") != 0 || !json_get_i64(message, "version", &version) ||
+        version != PROTO_VERSION) {
         cJSON_Delete(message);
-        return FAIL(err, ST_VERSION, "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
-                    (long long)version, PROTO_VERSION);
+        return FAIL(
+            err, ST_VERSION,
+            "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
+            (long long)version, PROTO_VERSION);
     }
     snprintf(worker->device, sizeof worker->device, "%s", device != NULL ? device : "cpu");
     cJSON_Delete(message);

@@ -131,6 +131,13 @@ def test_same_seed_proposes_the_same(folder):
         assert a != c
 
 
+def test_pareto_sweep_asks_the_model(folder):
+    store = sweep(folder, 9, "--sweep.method", "pareto", "--sweep.n_init", 3)
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["done"] * 9)
+    assert any(t["origin"] not in ("default", "sobol", "random") for t in trials), [t["origin"] for t in trials]
+
+
 def test_minimize_turns_the_front_round(folder):
     store = sweep(folder, 5, "--sweep.goal", "minimize", "--sweep.metric", "ep_length")
     study = show(store, "a")
