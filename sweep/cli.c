@@ -170,7 +170,7 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
 
 enum status cli_print_json(cJSON *json, struct error *err)
 {
-    char *text = json != NULL ? json_print(json, true) : NULL;
+    char *text = json != NULL ? json_print(json, false) : NULL;
 
     cJSON_Delete(json);
     if (text == NULL)
@@ -178,6 +178,21 @@ enum status cli_print_json(cJSON *json, struct error *err)
     puts(text);
     mem_free(text);
     return ST_OK;
+}
+
+enum status cli_print_options(const struct config *config, const char *section, struct error *err)
+{
+    struct strbuf sb;
+    enum status rc;
+
+    strbuf_init(&sb, OUTPUT_MAX_BYTES);
+    rc = config_write_help(config, section, &sb, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&sb, "the help text", err);
+    if (rc == ST_OK)
+        printf("\noptions of the config, as --section.key value or in a file under [section]:\n%s", sb.text);
+    strbuf_free(&sb);
+    return rc;
 }
 
 bool parse_seconds(const char *text, double *ret_s)

@@ -8,7 +8,7 @@
 
 static cJSON *row_json(const struct study *s, const struct study_counts *counts)
 {
-    cJSON *json = cJSON_CreateObject(), *states = cJSON_CreateObject();
+    cJSON *json = cJSON_CreateObject(), *states = json != NULL ? cJSON_CreateObject() : NULL;
     bool ok = json != NULL && json_add(json, "counts", states);
     int64_t n = 0;
 

@@ -239,7 +239,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     TRY(config_take_args(s->setup->config, &argc, argv, err));
     TRY(cli_parse(cli, argc, argv, &words, err));
     if (words.help)
-        return ST_OK;
+        return cli_print_options(s->setup->config, "sweep", err);
     TRY(check_usage(s, &words, err));
     s->has_config = words.n == 1;
     if (!s->has_config && argc != n_before)

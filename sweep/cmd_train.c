@@ -137,24 +137,15 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     return setup_finish(t->setup, err);
 }
 
+/* `trawl train pong --help` shows pong's options too. */
 static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
 {
-    struct strbuf sb;
-    enum status rc;
-
     for (int i = 1; i < argc; i++)
-        if (env_find(argv[i]) != NULL) { /* `trawl train pong --help` shows pong's options too */
+        if (env_find(argv[i]) != NULL) {
             TRY(config_add_table(setup->config, &env_find(argv[i])->options, err));
             break;
         }
-    strbuf_init(&sb, OUTPUT_MAX_BYTES);
-    rc = config_write_help(setup->config, NULL, &sb, err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&sb, "the help text", err);
-    if (rc == ST_OK)
-        printf("\noptions of the config, as --section.key value or in a file under [section]:\n%s", sb.text);
-    strbuf_free(&sb);
-    return rc;
+    return cli_print_options(setup->config, NULL, err);
 }
 
 enum status cmd_train(int argc, char **argv, struct error *err)

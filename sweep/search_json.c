@@ -40,7 +40,7 @@ static cJSON *param_json(const struct search *s, size_t i)
 
 enum status search_to_json(const struct search *search, char **ret_text, struct error *err)
 {
-    cJSON *json = cJSON_CreateObject(), *params = cJSON_CreateArray();
+    cJSON *json = cJSON_CreateObject(), *params = json != NULL ? cJSON_CreateArray() : NULL;
     bool ok = json != NULL && json_add(json, "params", params);
 
     for (size_t i = 0; ok && i < search->space.dim; i++) {

@@ -64,8 +64,10 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
                       struct error *err) MUST_USE;
 /* The nearest of n names, or NULL when none is near. */
 const char *cli_nearest(const char *word, const char *const *names, size_t n);
-/* Prints a JSON value (taken, NULL: out of memory) to stdout, a line or pretty. */
+/* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
+/* Prints the help of the options of a section (NULL: of all), behind a command's own help. */
+enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
 /* "90", "90s", "30m", "2h", "1.5d" -> seconds > 0. */
 bool parse_seconds(const char *text, double *ret_s);
 /* "35 ms", "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
