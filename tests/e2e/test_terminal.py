@@ -1,0 +1,130 @@
+"""The live views on a terminal of 80 columns: they fit, they end where they should, and the cursor comes back."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+import tap
+from tap import TINY, TINY_SWEEP, equal, write
+
+COLUMNS = 80
+SEQUENCE = re.compile(rb"\x1b\[\??(\d*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
+
+
+def on_terminal(*args, interrupt_s, term="xterm"):
+    """Runs trawl on a terminal of its own. Gives the screen's lines, the bytes written and the exit code."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = term
+        os.execv(tap.TRAWL, [tap.TRAWL, *map(str, args)])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    written, begin, sent = b"", time.monotonic(), False
+    while time.monotonic() - begin < 60:
+        if select.select([fd], [], [], 0.05)[0]:
+            try:
+                more = os.read(fd, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not more:
+                break
+            written += more
+        if not sent and time.monotonic() - begin > interrupt_s:
+            os.kill(pid, signal.SIGINT)
+            sent = True
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(fd)
+    return screen(written), written, code
+
+
+def screen(written):
+    """What a terminal shows of these bytes: cursor up, erase line, erase below."""
+    rows, row, column = [""], 0, 0
+    for match in SEQUENCE.finditer(written):
+        piece = match.group(0)
+        if piece == b"\r":
+            column = 0
+        elif piece == b"\n":
+            row += 1
+            if row == len(rows):
+                rows.append("")
+        elif piece.startswith(b"\x1b"):
+            count, kind = int(match.group(1) or 1), match.group(2)
+            if kind == b"A":
+                row = max(0, row - count)
+            elif kind in b"KJ":
+                rows[row] = rows[row][:column]
+                if kind == b"J":
+                    del rows[row + 1:]
+        else:
+            text = piece.decode("utf-8", "replace")
+            rows[row] = rows[row][:column].ljust(column) + text + rows[row][column + len(text):]
+            column += len(text)
+    return rows
+
+
+def cursor_is_back(written):
+    equal((written.count(b"\x1b[?25l"), written.count(b"\x1b[?25h")), (1, 1))
+    assert written.rindex(b"\x1b[?25h") > written.rindex(b"\x1b[?25l")
+
+
+def test_training_dashboard(folder):
+    config = write(folder, "t.ini", TINY + "log_interval_s = 0.05\n")
+    rows, written, code = on_terminal("train", config, "--train.total_timesteps", "1G", interrupt_s=1.5)
+    equal(code, 130)
+    cursor_is_back(written)
+    text = "\n".join(rows)
+    for word in ("steps/s", "left", "score", "entropy", "optimiser", "interrupted"):
+        assert word in text, (word, text)
+    equal(text.count("steps/s      elapsed"), 1)  # one block, redrawn in place
+    long = [r for r in rows if len(r) > COLUMNS and not r.startswith("trawl: ")]
+    equal(long, [])
+
+
+def test_sweep_view(folder):
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "50k"))
+    rows, written, code = on_terminal("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 5, interrupt_s=60)
+    equal(code, 0)
+    cursor_is_back(written)
+    text = "\n".join(rows)
+    for word in ("100 %", "done 5", "hypervolume", "front of cost and perf", "trawl export a"):
+        assert word in text, (word, text)
+    assert any("*" in r and "|" in r for r in rows), text
+    equal(text.count("hypervolume"), 1)
+
+
+def test_dumb_terminal_gets_plain_lines(folder):
+    config = write(folder, "t.ini", TINY)
+    _, written, code = on_terminal("train", config, interrupt_s=60, term="dumb")
+    equal(code, 0)
+    assert b"\x1b" not in written, written
+
+
+def test_killed_by_the_second_interrupt_shows_the_cursor(folder):
+    config = write(folder, "t.ini", TINY + "log_interval_s = 0.05\n")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(tap.TRAWL, [tap.TRAWL, "train", str(config), "--train.total_timesteps", "1G"])
+    written = b""
+    while b"elapsed" not in written:
+        written += os.read(fd, 65536)
+    os.kill(pid, signal.SIGINT)
+    os.kill(pid, signal.SIGINT)
+    try:
+        while True:
+            written += os.read(fd, 65536)
+    except OSError:
+        pass
+    equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130)
+    os.close(fd)
+    assert written.rindex(b"\x1b[?25h") > written.rindex(b"\x1b[?25l")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
