@@ -16,8 +16,8 @@ static double gflops_of_run(size_t m, size_t n, size_t k, const float *a, const 
     size_t products = 0;
 
     do {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)k, b, (int)k, 0.0f, c,
-                    (int)n);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)k, b, (int)k, 0.0f,
+                    c, (int)n);
         products++;
         s = clock_mono_s() - from;
     } while (s < RUN_S);
@@ -51,8 +51,8 @@ int main(int argc, char **argv)
         if (gflops > best)
             best = gflops;
     }
-    printf("{\"m\": %zu, \"n\": %zu, \"k\": %zu, \"gflops\": %.1f, \"core\": \"%s\"}\n", size[0], size[1], size[2], best,
-           openblas_get_corename());
+    printf("{\"m\": %zu, \"n\": %zu, \"k\": %zu, \"gflops\": %.1f, \"core\": \"%s\"}\n", size[0], size[1], size[2],
+           best, openblas_get_corename());
     mem_free(a);
     mem_free(b);
     mem_free(c);

@@ -34,33 +34,33 @@
 #endif
 
 #define ENV_API_VERSION 1
-#define ENV_MAX_HEADS 8   /* action components of one agent */
+#define ENV_MAX_HEADS 8 /* action components of one agent */
 #define ENV_MAX_AGENTS 512 /* agents of one instance */
 
 /* Sizes of one batch's tensors; may depend on the settings (squared: grid size). */
 struct env_shape {
-    int obs_size;                  /* f32 per agent */
-    int n_agents;                  /* per instance, 1..ENV_MAX_AGENTS */
-    int n_heads;                   /* multi-discrete components, 1..ENV_MAX_HEADS */
+    int obs_size; /* f32 per agent */
+    int n_agents; /* per instance, 1..ENV_MAX_AGENTS */
+    int n_heads; /* multi-discrete components, 1..ENV_MAX_HEADS */
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
-    bool has_mask;                 /* the game limits choices per step */
+    bool has_mask; /* the game limits choices per step */
 };
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
  * game an "episode" is one agent's life. */
 struct env_log {
     double episodes;
-    double score;       /* in the game's own unit */
-    double perf;        /* in [0, 1] */
-    double ep_return;   /* sum of (unclipped) rewards */
-    double ep_length;   /* agent decisions */
+    double score; /* in the game's own unit */
+    double perf; /* in [0, 1] */
+    double ep_return; /* sum of (unclipped) rewards */
+    double ep_length; /* agent decisions */
 };
 
 /* Filled by NAME_step for each agent: arrays of n_agents. */
 struct env_step {
     float *rewards;
-    bool ended;      /* the whole instance ended by the rules: term = 1 for every agent */
-    bool truncated;  /* cut by a time limit: trunc = 1 for every agent; never together with ended */
+    bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
+    bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */
     /* Valid when ended or truncated, for the log (mean over agents for multi-agent games). */
     float score, perf;
 };
@@ -68,12 +68,12 @@ struct env_step {
 /* One step's tensors, agent-major, owned by the caller. A = n_envs * n_agents. */
 struct env_io {
     const int32_t *actions; /* (A, n_heads) */
-    float *rewards;         /* (A) unclipped */
-    uint8_t *terms;         /* (A) 0/1 */
-    uint8_t *truncs;        /* (A) 0/1, never 1 where terms is 1 */
-    float *obs;             /* (A, obs_size) after the step; of the new episode where one ended */
-    float *final_obs;       /* (A, obs_size) last observation of the old episode, only where truncs is 1; or NULL */
-    uint8_t *mask;          /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
+    float *rewards; /* (A) unclipped */
+    uint8_t *terms; /* (A) 0/1 */
+    uint8_t *truncs; /* (A) 0/1, never 1 where terms is 1 */
+    float *obs; /* (A, obs_size) after the step; of the new episode where one ended */
+    float *final_obs; /* (A, obs_size) last observation of the old episode, only where truncs is 1; or NULL */
+    uint8_t *mask; /* (A, sum of head_sizes) for the next decision, or NULL if !has_mask */
 };
 
 #endif

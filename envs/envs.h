@@ -29,19 +29,20 @@ struct env_def {
     /* Batch loops over instances [from, to): the game's code inlined. states: (n_envs, state_size). */
     void (*reset_range)(const void *settings, void *states, struct rng root, size_t from, size_t to);
     void (*observe_range)(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to);
-    void (*step_range)(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from, size_t to);
+    void (*step_range)(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
+                       size_t to);
 };
 
 size_t env_count(void);
-const struct env_def *env_at(size_t i);           /* i < env_count() */
+const struct env_def *env_at(size_t i); /* i < env_count() */
 const struct env_def *env_find(const char *name); /* NULL if unknown */
-const char *env_nearest(const char *name);        /* for messages */
+const char *env_nearest(const char *name); /* for messages */
 
 struct env_batch;
 
 /* settings is copied. Instance i draws from rng_split(root, i). */
-enum status env_batch_create(struct env_batch **ret_batch, const struct env_def *def, const void *settings, size_t n_envs,
-                             struct rng root, struct error *err) MUST_USE;
+enum status env_batch_create(struct env_batch **ret_batch, const struct env_def *def, const void *settings,
+                             size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void env_batch_destroy(struct env_batch *batch);
 
 const struct env_shape *env_batch_shape(const struct env_batch *batch);

@@ -20,11 +20,11 @@ enum space_scale { SPACE_LINEAR, SPACE_LOG, SPACE_LOGIT, SPACE_POW2, SPACE_CATEG
 struct space_param {
     char key[SPACE_KEY_MAX]; /* "train.learning_rate" */
     enum space_scale scale;
-    bool is_int;      /* values are whole (on LINEAR or LOG); POW2 values are always powers of two */
-    double min, max;  /* natural units, inclusive; categorical: 0 .. n_choices - 1 */
+    bool is_int; /* values are whole (on LINEAR or LOG); POW2 values are always powers of two */
+    double min, max; /* natural units, inclusive; categorical: 0 .. n_choices - 1 */
     size_t n_choices; /* categorical only */
     bool has_init;
-    double init;      /* user's default for the first trial, natural units */
+    double init; /* user's default for the first trial, natural units */
 };
 
 struct space {
@@ -46,10 +46,10 @@ double space_size(const struct space *space);
 enum gp_trial_state { GP_TRIAL_DONE, GP_TRIAL_FAILED, GP_TRIAL_PENDING, GP_TRIAL_STOPPED };
 
 struct gp_trial {
-    const double *x;  /* (dim) natural units, borrowed */
+    const double *x; /* (dim) natural units, borrowed */
     enum gp_trial_state state;
-    double score;     /* higher is better (the caller turns minimise round); finite when DONE or STOPPED */
-    double cost;      /* > 0 when DONE or STOPPED */
+    double score; /* higher is better (the caller turns minimise round); finite when DONE or STOPPED */
+    double cost; /* > 0 when DONE or STOPPED */
 };
 
 struct gp_history {
@@ -80,7 +80,7 @@ const char *suggest_method_names(void); /* "pareto|random|sobol", for option tab
 struct suggest_settings {
     enum suggest_method method;
     uint64_t seed;
-    size_t n_init;   /* design points before the model speaks; 0: min(2 dim, 10) */
+    size_t n_init; /* design points before the model speaks; 0: min(2 dim, 10) */
     double max_cost; /* propose nothing predicted dearer; 0: no cap */
 };
 
@@ -93,8 +93,8 @@ struct suggestion {
 
 /* Holds work memory between calls; results never depend on earlier calls. One thread at a time. */
 struct suggester;
-enum status suggester_create(struct suggester **ret_suggester, const struct space *space, const struct suggest_settings *settings,
-                             struct error *err) MUST_USE;
+enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
+                             const struct suggest_settings *settings, struct error *err) MUST_USE;
 void suggester_destroy(struct suggester *suggester);
 /* Proposal for trial number `number` (0-based; with the seed it names the random stream). ST_LIMIT when a finite space
  * is exhausted. */

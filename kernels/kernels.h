@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "envs/envs.h"
 
-struct kern;     /* an opened device with one stream; used by one thread at a time */
+struct kern; /* an opened device with one stream; used by one thread at a time */
 struct kern_env; /* a batch of games living on that device */
 
 /* Activations whose derivative follows from their output. */
@@ -34,30 +34,31 @@ struct kern_heads {
 
 /* Hyper-parameters in device memory; symbols of docs/ppo.md. */
 struct kern_hyper {
-    float lr;              /* after annealing */
+    float lr; /* after annealing */
     float gamma, gae_lambda;
     float rho_clip, c_clip;
-    float clip_coef;       /* eps */
-    float vf_clip_coef;    /* eps_v; <= 0: value loss is not clipped */
+    float clip_coef; /* eps */
+    float vf_clip_coef; /* eps_v; <= 0: value loss is not clipped */
     float vf_coef, ent_coef;
-    float max_grad_norm;   /* <= 0: no clipping */
+    float max_grad_norm; /* <= 0: no clipping */
     float beta1, beta2, eps; /* Adam; beta1 is Muon's momentum mu */
-    float weight_decay;    /* decoupled; 0: none */
-    float reward_clip;     /* <= 0: off; else rewards are clamped to [-x, x] */
+    float weight_decay; /* decoupled; 0: none */
+    float reward_clip; /* <= 0: off; else rewards are clamped to [-x, x] */
     float prio_alpha, prio_beta; /* beta after annealing */
-    float target_kl;       /* <= 0: off */
-    int32_t norm_adv;      /* 0 or 1 */
+    float target_kl; /* <= 0: off */
+    int32_t norm_adv; /* 0 or 1 */
 };
 
 /* Running sums of an update phase in device memory; zeroed by the trainer, read after kern_sync. */
 struct kern_stats {
     double n_tokens, n_minibatches;
     double policy_loss, value_loss, entropy, approx_kl, clip_fraction; /* sums over tokens */
-    double ret_sum, ret_sq, err_sum, err_sq; /* returns and (return - new value): explained variance = 1 - var err / var ret */
-    double grad_norm;        /* sum over minibatches, before clipping */
-    double last_kl;          /* mean over the last minibatch */
-    int32_t nonfinite;       /* minibatches whose loss or gradient norm was NaN or Inf: their optimiser step was skipped */
-    int32_t stop;            /* set by kl_check: later optimiser steps of this phase do nothing */
+    /* Of returns and of (return - new value): explained variance = 1 - var err / var ret. */
+    double ret_sum, ret_sq, err_sum, err_sq;
+    double grad_norm; /* sum over minibatches, before clipping */
+    double last_kl; /* mean over the last minibatch */
+    int32_t nonfinite; /* minibatches whose loss or gradient norm was NaN or Inf: their optimiser step was skipped */
+    int32_t stop; /* set by kl_check: later optimiser steps of this phase do nothing */
 };
 
 struct kern_ops {
@@ -81,8 +82,9 @@ struct kern_ops {
                            const uint8_t *reset, size_t T, size_t B, size_t H);
     /* From dout (T, B, H): dgates (T, B, 3H), and dx (T, B, H) of the highway path (linear_backward then adds W's part).
      * No gradient flows into h0. dx may alias dout. */
-    void (*mingru_backward)(struct kern *k, float *dx, float *dgates, const float *dout, const float *h, const float *gates,
-                            const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+    void (*mingru_backward)(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
+                            const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T,
+                            size_t B, size_t H);
 
     /* -- acting -- */
     /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
@@ -101,9 +103,9 @@ struct kern_ops {
 
     /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
      * observation where truncs is 1; ratio (T, N) or NULL for ones (which rho_clip and c_clip still clip) -- */
-    void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
-                      const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
-                      size_t T, size_t N);
+    void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
+                      const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *ratio,
+                      const struct kern_hyper *hyper, size_t T, size_t N);
     /* mean_std (2): mean and standard deviation (n in the denominator) of x (n), each element i weighted by 1. */
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
 
@@ -111,12 +113,14 @@ struct kern_ops {
     /* perm (N) i32: the uniform permutation of [0, N) that *rng names (it is not advanced). A minibatch takes B entries. */
     void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
     /* Prioritised: prob (N) from adv (T, N), then idx (B) by systematic sampling, weight (B) = (N p)^-prio_beta. */
-    void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T, size_t N);
+    void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
+                              size_t N);
     void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                           const struct kern_hyper *hyper, size_t N, size_t B);
     void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
     /* dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
-    void (*gather)(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N, size_t B);
+    void (*gather)(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
+                   size_t B);
 
     /* -- loss -- */
     /* ratio (M) = exp(new log-prob - old_logp) of out (M, O). */
@@ -127,8 +131,8 @@ struct kern_ops {
      * old_value, old_logp (M); weight (B) or NULL; mean_std of the minibatch's adv (used when hyper->norm_adv). Adds to
      * *stats. A loss that is not finite makes dout[0] NaN, so that grad_norm sees it. */
     void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
-                     const float *old_logp, const float *adv, const float *ret, const float *old_value, const float *weight,
-                     const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
+                     const float *old_logp, const float *adv, const float *ret, const float *old_value,
+                     const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
                      const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all);
     /* stats->stop = 1 when target_kl > 0 and last_kl > target_kl. */
     void (*kl_check)(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
@@ -151,7 +155,8 @@ struct kern_ops {
     void (*zero)(struct kern *k, void *p, size_t bytes);
     void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
     /* rows of src (N, row_bytes) with flag (N) u8 set, packed in order into dst; *n_packed (device, i64). */
-    void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+    void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
+                      size_t row_bytes, size_t N);
     /* The way back: the flagged rows of dst (N, row_bytes) are taken in order from src; the others keep their bytes. */
     void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 };
@@ -180,16 +185,21 @@ bool kern_cuda_available(char *ret_reason, size_t size);
 size_t kern_block_tokens(const struct kern *kern);
 size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all */
 
-enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what, struct error *err) MUST_USE; /* zeroed */
+enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
+                       struct error *err) MUST_USE; /* zeroed */
 void kern_free(struct kern *kern, void *mem);
-enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err) MUST_USE;   /* ordered; may return early */
-enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err) MUST_USE; /* waits */
-enum status kern_sync(struct kern *kern, struct error *err) MUST_USE; /* waits; reports what failed since the last one */
+enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes,
+                        struct error *err) MUST_USE; /* ordered; may return early */
+enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes,
+                          struct error *err) MUST_USE; /* waits */
+enum status kern_sync(struct kern *kern,
+                      struct error *err) MUST_USE; /* waits; reports what failed since the last one */
 
-enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def, const void *settings,
-                            size_t n_envs, struct rng root, struct error *err) MUST_USE;
+enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
+                            const void *settings, size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void kern_env_destroy(struct kern *kern, struct kern_env *env);
-enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err) MUST_USE;
+enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log,
+                              struct error *err) MUST_USE;
 size_t kern_env_state_bytes(const struct kern_env *env);
 enum status kern_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err) MUST_USE;
 enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err) MUST_USE;

@@ -34,37 +34,40 @@ const char *store_path(const struct store *store);
 struct study {
     int64_t id;
     char *name;
-    char *config;    /* ini text of the whole resolved config */
-    char *space;     /* JSON of the search space (sweep/ writes and reads it) */
+    char *config; /* ini text of the whole resolved config */
+    char *space; /* JSON of the search space (sweep/ writes and reads it) */
     char *method, *metric;
     bool maximize;
     int64_t seed;
     int64_t trials_max; /* 0: no limit */
-    double budget_s;    /* 0: no limit */
-    char *program;      /* "trawl 0.1.0 (abc1234)" */
+    double budget_s; /* 0: no limit */
+    char *program; /* "trawl 0.1.0 (abc1234)" */
     int64_t created_ms;
 };
 void study_free(struct study *study); /* its strings; NULL-safe */
 /* study->id and created_ms are filled in. ST_EXISTS when the name is taken. */
 enum status store_study_create(struct store *store, struct study *study, struct error *err) MUST_USE;
-enum status store_study_find(struct store *store, const char *name, struct study *ret_study, struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
+enum status store_study_find(struct store *store, const char *name, struct study *ret_study,
+                             struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
 /* New limits on resume. */
-enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s, struct error *err) MUST_USE;
-enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err) MUST_USE;
+enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s,
+                                   struct error *err) MUST_USE;
+enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
+                             struct error *err) MUST_USE;
 void study_list_free(struct study *studies, size_t n);
 
 /* -- trials -- */
 struct trial {
     int64_t id, study_id, number; /* number: 0-based in its study */
     enum trial_state state;
-    char *params;  /* JSON object: natural values of the searched parameters */
-    char *config;  /* ini text of the whole resolved config */
-    char *origin;  /* "default", "sobol", "ehvi", ... */
+    char *params; /* JSON object: natural values of the searched parameters */
+    char *config; /* ini text of the whole resolved config */
+    char *origin; /* "default", "sobol", "ehvi", ... */
     int64_t seed, attempt;
-    char *device;  /* NULL until started */
+    char *device; /* NULL until started */
     double score, perf, cost_s, device_s; /* NaN when unknown */
     int64_t env_steps; /* 0 until finished */
-    char *reason;  /* why failed, stopped, lost; NULL */
+    char *reason; /* why failed, stopped, lost; NULL */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 };
 void trial_free(struct trial *trial);
@@ -90,19 +93,22 @@ struct trial_result {
     enum trial_state state; /* done, stopped, failed or lost */
     double score, perf, cost_s, device_s;
     int64_t env_steps;
-    const char *reason;     /* NULL when done */
+    const char *reason; /* NULL when done */
     const char *checkpoint_path; /* NULL: none */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };
 /* Ends a running (or queued) trial. A second finish of the same trial is accepted (and writes nothing) when equal and
  * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
-enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result, const char *outbox_json,
-                               struct error *err) MUST_USE;
+enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
+                               const char *outbox_json, struct error *err) MUST_USE;
 /* Start-up recovery by the writer: running -> queued again (requeue) or lost. *ret_n: how many. */
-enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n, struct error *err) MUST_USE;
-enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n, struct error *err) MUST_USE;
-enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial, struct error *err) MUST_USE;
+enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n,
+                                 struct error *err) MUST_USE;
+enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
+                             struct error *err) MUST_USE;
+enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
+                             struct error *err) MUST_USE;
 void trial_list_free(struct trial *trials, size_t n);
 
 /* Learning curve of one metric, by env_steps. */
@@ -110,17 +116,19 @@ struct curve_point {
     int64_t env_steps;
     double wall_s, value;
 };
-enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points, size_t *ret_n,
-                        struct error *err) MUST_USE;
-enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path, struct error *err) MUST_USE; /* NULL: none */
+enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
+                        size_t *ret_n, struct error *err) MUST_USE;
+enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path,
+                                  struct error *err) MUST_USE; /* NULL: none */
 
 /* -- counts for ls -- */
 struct study_counts {
     int64_t n[TRIAL_STATES];
     double best_score; /* by the study's direction; NaN */
-    double cost_s;     /* sum over finished trials */
+    double cost_s; /* sum over finished trials */
 };
-enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts, struct error *err) MUST_USE;
+enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
+                               struct error *err) MUST_USE;
 
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;

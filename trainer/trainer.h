@@ -15,8 +15,8 @@
 struct policy_settings {
     int64_t hidden_size;
     int64_t num_layers; /* core layers */
-    int core;           /* enum policy_core */
-    int activation;     /* enum kern_act */
+    int core; /* enum policy_core */
+    int activation; /* enum kern_act */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU };
 extern const struct opt_table policy_opt_table;
@@ -24,7 +24,7 @@ extern const struct opt_table policy_opt_table;
 /* [train] */
 struct train_settings {
     int64_t total_timesteps; /* env steps (agent decisions) */
-    double max_seconds;      /* stop by the clock; 0: off */
+    double max_seconds; /* stop by the clock; 0: off */
     int64_t seed;
     int64_t total_agents, horizon, minibatch_size; /* minibatch_size in tokens, a multiple of horizon */
     double replay_ratio; /* samples trained per sample collected */
@@ -39,26 +39,35 @@ struct train_settings {
     bool norm_adv;
     double reward_clip;
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
-    int device;    /* enum kern_kind: auto|cpu|cuda */
+    int device; /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */
     int precision; /* enum train_precision; the CPU has f32 only */
-    double log_interval_s;         /* how often on_metrics is called; a point is always made at the end */
-    double checkpoint_interval_s;  /* 0: only at the end */
+    double log_interval_s; /* how often on_metrics is called; a point is always made at the end */
+    double checkpoint_interval_s; /* 0: only at the end */
 };
 enum train_optimizer { TRAIN_ADAM, TRAIN_MUON };
 enum train_precision { TRAIN_PRECISION_AUTO, TRAIN_F32, TRAIN_BF16 };
 extern const struct opt_table train_opt_table;
 
 /* Phases of the profile, in the order of the table in docs/metrics.md. */
-enum train_phase { PHASE_ENV, PHASE_FORWARD, PHASE_COPY, PHASE_ADVANTAGE, PHASE_LOSS, PHASE_OPTIMISER, PHASE_OTHER, PHASE_COUNT };
+enum train_phase {
+    PHASE_ENV,
+    PHASE_FORWARD,
+    PHASE_COPY,
+    PHASE_ADVANTAGE,
+    PHASE_LOSS,
+    PHASE_OPTIMISER,
+    PHASE_OTHER,
+    PHASE_COUNT
+};
 const char *train_phase_name(enum train_phase phase); /* "env", "forward", ... */
 
 /* Every logged number; names, units and meaning in docs/metrics.md. Non-finite where unknown (no episode ended). */
 struct train_metrics {
     int64_t env_steps, updates; /* updates: minibatches so far */
-    double wall_s;              /* since training began, over resumes */
-    double steps_per_s;         /* since the last report */
-    double episodes;            /* ended since the last report */
+    double wall_s; /* since training began, over resumes */
+    double steps_per_s; /* since the last report */
+    double episodes; /* ended since the last report */
     double score, perf, ep_return, ep_length; /* means over them; NaN when none ended */
     double policy_loss, value_loss, entropy, approx_kl, clip_fraction, explained_variance, grad_norm;
     double lr;
@@ -68,7 +77,7 @@ struct train_metrics {
 /* One row per metric: drives the store, JSON, trackers and docs/metrics.md, so that names are the same everywhere. */
 struct train_metric_def {
     const char *name; /* "score", "train/policy_loss", "profile/env" */
-    size_t offset;    /* of a double or int64_t in struct train_metrics */
+    size_t offset; /* of a double or int64_t in struct train_metrics */
     bool is_int;
     const char *unit, *help;
 };
@@ -81,13 +90,13 @@ double train_metric_value(const struct train_metrics *metrics, size_t i);
  * were made. NaN when no episode ended at all. */
 struct train_result {
     double score, perf, ep_return, ep_length;
-    double episodes;   /* the means are over */
+    double episodes; /* the means are over */
     int64_t env_steps, updates;
-    double cost_s;     /* wall seconds of training, over resumes */
+    double cost_s; /* wall seconds of training, over resumes */
     double steps_per_s;
     double phase_s[PHASE_COUNT];
     int64_t n_params;
-    bool stopped;      /* a callback asked to end early */
+    bool stopped; /* a callback asked to end early */
 };
 
 struct train_callbacks {
@@ -102,19 +111,21 @@ struct trainer;
 
 /* Everything is checked and the memory need is computed before anything large is allocated: ST_CONFIG or ST_NOMEM with
  * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. */
-enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def, const void *env_settings,
-                           const struct policy_settings *policy, const struct train_settings *train, struct error *err) MUST_USE;
+enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
+                           const void *env_settings, const struct policy_settings *policy,
+                           const struct train_settings *train, struct error *err) MUST_USE;
 void trainer_destroy(struct trainer *trainer);
 
 /* Trains to the end of total_timesteps, max_seconds or a stop. ST_NUMERIC names the tensor and the step. */
-enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks, struct train_result *ret_result,
-                        struct error *err) MUST_USE;
+enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
+                        struct train_result *ret_result, struct error *err) MUST_USE;
 /* One rollout and its updates; for tests and benchmarks. */
 enum status trainer_iterate(struct trainer *trainer, struct error *err) MUST_USE;
 void trainer_get_metrics(struct trainer *trainer, struct train_metrics *ret_metrics);
 
 /* Checkpoints: versioned, checksummed, written whole or not at all. text is stored with it (the resolved config, ini). */
-enum status trainer_save(struct trainer *trainer, const char *path, const char *config_text, struct error *err) MUST_USE;
+enum status trainer_save(struct trainer *trainer, const char *path, const char *config_text,
+                         struct error *err) MUST_USE;
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */
 enum status trainer_load(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */

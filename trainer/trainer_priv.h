@@ -73,7 +73,8 @@ struct policy_pass {
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
 /* n_tokens are kept from forward to backward; a backward call takes up to n_block of them. */
-void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block);
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
+                      size_t n_block);
 /* The pass from its token on; what only the way back needs is shared. */
 struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token);
 /* params (n_params) on the host. */

@@ -21,12 +21,13 @@ struct report {
     const bool *on_front;
     struct pareto_ref ref;
     const struct space *space;
-    const char *program;    /* "trawl 0.1.0 (abc1234)" */
+    const char *program; /* "trawl 0.1.0 (abc1234)" */
     const char *store_path; /* for the commands that the page suggests; NULL: left out */
 };
 
 /* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. */
-enum status report_write(const struct report *report, enum report_format format, struct strbuf *out, struct error *err) MUST_USE;
+enum status report_write(const struct report *report, enum report_format format, struct strbuf *out,
+                         struct error *err) MUST_USE;
 
 /* {"study": {...}, "trials": [...]}: REPORT_JSON and `trawl show --json`. Unknown numbers (NaN) and times that have not
  * come are null, infinities the strings of base/json.h. The caller deletes it (cJSON_Delete). */

@@ -21,9 +21,11 @@ static void explain(char *ret_text, size_t size, cudaError_t code, int driver, i
     version_text(have, driver);
     version_text(need, runtime);
     if (driver == 0)
-        snprintf(ret_text, size, "no NVIDIA driver on this machine (built with CUDA %s); install one to use a GPU", need);
+        snprintf(ret_text, size, "no NVIDIA driver on this machine (built with CUDA %s); install one to use a GPU",
+                 need);
     else if (code == cudaErrorInsufficientDriver)
-        snprintf(ret_text, size, "the NVIDIA driver supports CUDA %s, this build needs %s; update the driver", have, need);
+        snprintf(ret_text, size, "the NVIDIA driver supports CUDA %s, this build needs %s; update the driver", have,
+                 need);
     else if (code == cudaErrorNoDevice)
         snprintf(ret_text, size, "a driver for CUDA %s but no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES", have);
     else
@@ -52,7 +54,8 @@ bool cuda_probe(char *ret_text, size_t size)
     }
     version_text(have, driver);
     version_text(need, runtime);
-    snprintf(ret_text, size, "%s, compute capability %d.%d, %.1f GB, driver CUDA %s, runtime %s, %d device%s", prop.name,
-             prop.major, prop.minor, (double)prop.totalGlobalMem / 1e9, have, need, count, count == 1 ? "" : "s");
+    snprintf(ret_text, size, "%s, compute capability %d.%d, %.1f GB, driver CUDA %s, runtime %s, %d device%s",
+             prop.name, prop.major, prop.minor, (double)prop.totalGlobalMem / 1e9, have, need, count,
+             count == 1 ? "" : "s");
     return true;
 }
