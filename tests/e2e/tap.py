@@ -104,6 +104,14 @@ def children(pid):
         return []
 
 
+def is_gone(pid):
+    """Has the process ended? One that its new parent has not buried yet has."""
+    try:
+        return pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def trials_now(store, name):
     """Trials of a study that may not be there yet, read beside a running sweep."""
     done = subprocess.run([TRAWL, "show", name, "--store", str(store), "--json"], capture_output=True, text=True)

@@ -96,7 +96,7 @@ def test_second_interrupt_ends_at_once(folder):
     finish(process)
     equal(process.returncode, 130)
     assert time.monotonic() - begin < 5
-    wait_for(lambda: not os.path.exists("/proc/%d" % worker[0]))
+    wait_for(lambda: tap.is_gone(worker[0]))
 
 
 def test_dead_worker_costs_its_trial_only(folder):
@@ -132,7 +132,7 @@ def test_worker_dies_with_its_controller(folder):
     worker = children(process.pid)[0]
     process.kill()
     finish(process)
-    wait_for(lambda: not os.path.exists("/proc/%d" % worker))
+    wait_for(lambda: tap.is_gone(worker))
     equal([t["state"] for t in show(store, "a")["trials"]], ["running"])
     config = write(folder, "short.ini", TINY_SWEEP)
     fails("sweep", config, "--resume", "a", "--store", store, code=2, says="train.total_timesteps")
