@@ -97,11 +97,12 @@ static void header(const struct study_view *v, size_t i, const char *rule, char 
     const struct trial *t = &v->trials[i];
     char score[NUM_TEXT_MAX], cost[NUM_TEXT_MAX];
 
-    snprintf(buf, size,
-             "; trial %lld of the study %s, picked by %.60s\n; %s %s, cost %s s, seed %lld, %s\n; `trawl train` runs this "
-             "file as it is\n",
-             (long long)t->number, v->study.name, rule, v->study.metric, num_format_f64(t->score, score),
-             num_format_f64(t->cost_s, cost), (long long)t->seed, v->study.program);
+    snprintf(
+        buf, size,
+        "; trial %lld of the study %s, picked by %.60s\n; %s %s, cost %s s, seed %lld, %s\n; `trawl train` runs this "
+        "file as it is\n",
+        (long long)t->number, v->study.name, rule, v->study.metric, num_format_f64(t->score, score),
+        num_format_f64(t->cost_s, cost), (long long)t->seed, v->study.program);
 }
 
 static enum status build_json(const struct study_view *v, size_t i, const struct setup *setup, struct strbuf *out,
