@@ -239,6 +239,27 @@ const char *format_seconds(double s, char buf[32])
     return buf;
 }
 
+const char *shell_word(const char *text, char *buf, size_t size)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:,@%";
+    size_t n = 0;
+
+    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
+        snprintf(buf, size, "%s", text);
+        return buf;
+    }
+    buf[n++] = '\'';
+    for (; *text != '\0' && n + 6 < size; text++) {
+        if (*text == '\'')
+            n += (size_t)snprintf(buf + n, size - n, "'\\''");
+        else
+            buf[n++] = *text;
+    }
+    buf[n++] = '\'';
+    buf[n] = '\0';
+    return buf;
+}
+
 enum status check_writable(const char *path, struct error *err)
 {
     char dir[4096];

@@ -189,6 +189,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
 static enum status run_study(struct sweep_cmd *s, struct error *err)
 {
     struct controller *c = &s->controller;
+    char store[512];
     enum status rc;
 
     c->setup = s->setup;
@@ -210,7 +211,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     }
     if (rc == ST_INTERRUPTED)
         return FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name,
-                    s->store_path);
+                    shell_word(s->store_path, store, sizeof store));
     return rc;
 }
 

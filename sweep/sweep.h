@@ -72,6 +72,8 @@ enum status cli_print_options(const struct config *config, const char *section, 
 bool parse_seconds(const char *text, double *ret_s);
 /* "35 ms", "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
 const char *format_seconds(double s, char buf[32]);
+/* text as one word of a shell command, quoted when it must be; cut to fit buf (size >= 8). */
+const char *shell_word(const char *text, char *buf, size_t size);
 /* Is PATH's directory there and writable? Before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
 

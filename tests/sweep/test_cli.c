@@ -1,0 +1,238 @@
+/* test_cli.c - command lines, times, and the messages between controller and worker. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "sweep/control.h"
+#include "tests/sweep/check.h"
+
+static void times_are_read_and_shown(void **state)
+{
+    static const struct {
+        const char *text;
+        double s;
+    } good[] = {{"90", 90}, {"90s", 90}, {"1.5m", 90}, {"2h", 7200}, {"1d", 86400}, {"0.25", 0.25}};
+    static const char *const bad[] = {"", "h", "2 hours", "-1s", "0", "0s", "nan", "inf", "2hh", "1,5h", "1e99d"};
+    char buf[32];
+    double s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_true(parse_seconds(good[i].text, &s));
+        assert_true(s == good[i].s);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (parse_seconds(bad[i], &s))
+            fail_msg("'%s' was read as %g s", bad[i], s);
+    assert_string_equal(format_seconds(0.0351, buf), "35 ms");
+    assert_string_equal(format_seconds(4.24, buf), "4.2 s");
+    assert_string_equal(format_seconds(99.4, buf), "99 s");
+    assert_string_equal(format_seconds(185, buf), "3m 05s");
+    assert_string_equal(format_seconds(3599.7, buf), "1h 00m");
+    assert_string_equal(format_seconds(3720, buf), "1h 02m");
+    assert_string_equal(format_seconds(183600, buf), "2d 03h");
+    assert_string_equal(format_seconds(NAN, buf), "?");
+    assert_string_equal(format_seconds(INFINITY, buf), "?");
+}
+
+static void nearest_names(void **state)
+{
+    static const char *const names[] = {"train", "eval", "sweep", "show"};
+
+    (void)state;
+    assert_string_equal(cli_nearest("trian", names, 4), "train");
+    assert_string_equal(cli_nearest("shw", names, 4), "show");
+    assert_string_equal(cli_nearest("sweeps", names, 4), "sweep");
+    assert_null(cli_nearest("xyzzy", names, 4));
+    assert_null(cli_nearest("", names, 4));
+    assert_null(cli_nearest("a-very-long-word-that-is-longer-than-any-option-name-that-anybody-would-type", names, 4));
+}
+
+static void shell_words_are_quoted_when_they_must_be(void **state)
+{
+    char buf[64], small[8];
+
+    (void)state;
+    assert_string_equal(shell_word("runs/a-1.db", buf, sizeof buf), "runs/a-1.db");
+    assert_string_equal(shell_word("my runs.db", buf, sizeof buf), "'my runs.db'");
+    assert_string_equal(shell_word("it's;rm", buf, sizeof buf), "'it'\\''s;rm'");
+    assert_string_equal(shell_word("", buf, sizeof buf), "''");
+    assert_true(strlen(shell_word("a long path'''''''''''", small, sizeof small)) < sizeof small);
+}
+
+struct parsed {
+    bool flag;
+    const char *text;
+    int64_t number;
+    double seconds;
+    struct cli_words words;
+};
+
+static enum status parse(struct parsed *p, char **argv, struct error *err)
+{
+    const struct cli_opt opts[] = {
+        {"json", 0, CLI_FLAG, &p->flag, NULL, ""},
+        {"store", 's', CLI_TEXT, &p->text, "FILE", ""},
+        {"trials", 'n', CLI_INT, &p->number, "N", ""},
+        {"time", 0, CLI_SECONDS, &p->seconds, "TIME", ""},
+    };
+    const struct cli cli = {.name = "x",
+                            .synopsis = "trawl x A",
+                            .opts = opts,
+                            .n_opts = 4,
+                            .min_words = 1,
+                            .max_words = 2,
+                            .words_text = "a thing"};
+    int argc = 0;
+
+    memset(p, 0, sizeof *p);
+    while (argv[argc] != NULL)
+        argc++;
+    return cli_parse(&cli, argc, argv, &p->words, err);
+}
+
+#define ARGV(...)                                                                                                      \
+    (char *[])                                                                                                         \
+    {                                                                                                                  \
+        "x", __VA_ARGS__, NULL                                                                                         \
+    }
+
+static void command_lines(void **state)
+{
+    struct parsed p;
+
+    (void)state;
+    OK(parse(&p, ARGV("a", "--json", "--store", "f.db", "-n", "12", "--time=2m", "b"), err));
+    assert_true(p.flag);
+    assert_string_equal(p.text, "f.db");
+    assert_int_equal(p.number, 12);
+    assert_true(p.seconds == 120);
+    assert_int_equal(p.words.n, 2);
+    assert_string_equal(p.words.v[1], "b");
+    OK(parse(&p, ARGV("-sf.db", "--", "--json"), err));
+    assert_string_equal(p.text, "f.db");
+    assert_false(p.flag);
+    assert_string_equal(p.words.v[0], "--json");
+    OK(parse(&p, ARGV("-"), err)); /* a lone dash is a word */
+    FAILS(parse(&p, ARGV("--json"), err), ST_USAGE, "a thing is missing");
+    FAILS(parse(&p, ARGV("a", "b", "c"), err), ST_USAGE, "'c'");
+    FAILS(parse(&p, ARGV("a", "--jsn"), err), ST_USAGE, "--json");
+    FAILS(parse(&p, ARGV("a", "--zzzzzz"), err), ST_USAGE, "--help");
+    FAILS(parse(&p, ARGV("a", "--json=1"), err), ST_USAGE, "no value");
+    FAILS(parse(&p, ARGV("a", "--store"), err), ST_USAGE, "needs a value");
+    FAILS(parse(&p, ARGV("a", "--store", ""), err), ST_USAGE, "empty");
+    FAILS(parse(&p, ARGV("a", "--trials", "many"), err), ST_USAGE, "'many'");
+    FAILS(parse(&p, ARGV("a", "--trials", "-1"), err), ST_USAGE, "'-1'");
+    FAILS(parse(&p, ARGV("a", "-q"), err), ST_USAGE, "'--q'");
+}
+
+/* ---- messages ---- */
+
+static void make_pair(struct proto *a, struct proto *b)
+{
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    OK(proto_create(a, fds[0], err));
+    OK(proto_create(b, fds[1], err));
+}
+
+static void messages_arrive_whole_and_in_order(void **state)
+{
+    struct proto a, b;
+    cJSON *message;
+    int64_t n = 0;
+
+    (void)state;
+    make_pair(&a, &b);
+    for (int i = 0; i < 3; i++) {
+        message = proto_message("metrics");
+        assert_true(json_add_i64(message, "n", i));
+        assert_true(json_add_f64(message, "x", NAN));
+        OK(proto_send(&a, message, err));
+    }
+    assert_int_equal(write(a.fd, "{\"type\": \"ha", 12), 12);
+    for (int i = 0; i < 3; i++) {
+        OK(proto_receive(&b, 1000, &message, err));
+        assert_non_null(message);
+        assert_string_equal(json_get_str(message, "type"), "metrics");
+        assert_true(json_get_i64(message, "n", &n) && n == i);
+        cJSON_Delete(message);
+    }
+    OK(proto_receive(&b, 0, &message, err));
+    assert_null(message); /* half a line is no message */
+    assert_int_equal(write(a.fd, "lf\"}\n", 5), 5);
+    OK(proto_receive(&b, 1000, &message, err));
+    assert_string_equal(json_get_str(message, "type"), "half");
+    cJSON_Delete(message);
+    proto_destroy(&a);
+    OK(proto_receive(&b, 1000, &message, err));
+    assert_null(message);
+    assert_true(b.closed);
+    FAILS(proto_send(&b, proto_message("x"), err), ST_IO, "does not take");
+    proto_destroy(&b);
+}
+
+static void strangers_are_refused(void **state)
+{
+    static char flood[4096];
+    struct proto a, b;
+    cJSON *message = NULL;
+    struct error err = {0};
+    enum status rc = ST_OK;
+
+    (void)state;
+    make_pair(&a, &b);
+    assert_int_equal(write(a.fd, "GET / HTTP/1.1\r\n", 16), 16);
+    assert_int_equal(proto_receive(&b, 1000, &message, &err), ST_CORRUPT);
+    assert_null(message);
+    memset(flood, 'x', sizeof flood);
+    error_clear(&err);
+    for (size_t sent = 0; rc == ST_OK && sent < 2 * (size_t)PROTO_MAX_BYTES; sent += sizeof flood) {
+        assert_int_equal(send(a.fd, flood, sizeof flood, 0), sizeof flood);
+        rc = proto_receive(&b, 0, &message, &err);
+        assert_null(message);
+    }
+    assert_int_equal(rc, ST_CORRUPT); /* bounded: it does not grow for ever */
+    proto_destroy(&a);
+    proto_destroy(&b);
+}
+
+static void no_fork_no_worker(void **state)
+{
+    struct worker worker;
+
+    (void)state;
+    fault_arm(FAULT_FORK, 1);
+    FAILS(worker_start(&worker, GAME, err), ST_IO, "cannot start a worker");
+    assert_true(fault_disarm(FAULT_FORK));
+    assert_int_equal(worker.pid, 0);
+    assert_null(worker.proto.buf);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_are_read_and_shown),
+        cmocka_unit_test(nearest_names),
+        cmocka_unit_test(shell_words_are_quoted_when_they_must_be),
+        cmocka_unit_test(command_lines),
+        cmocka_unit_test(messages_arrive_whole_and_in_order),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(no_fork_no_worker),
+    };
+
+    (void)argv;
+    if (argc > 1)
+        return 2; /* started as a worker of its own, it would run itself for ever */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* test_search.c - search spaces out of configs, their JSON, the foreign dialect. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "sweep/control.h"
+#include "tests/sweep/check.h"
+
+static enum status load(const char *text, struct setup **ret_setup, struct search *ret_search, struct error *err)
+{
+    enum status rc;
+
+    *ret_setup = NULL;
+    memset(ret_search, 0, sizeof *ret_search);
+    TRY(setup_create(ret_setup, err));
+    rc = config_load_text((*ret_setup)->config, "t.ini", text, err);
+    if (rc == ST_OK)
+        rc = setup_finish(*ret_setup, err);
+    if (rc == ST_OK)
+        rc = search_from_setup(*ret_setup, ret_search, err);
+    if (rc != ST_OK) {
+        setup_destroy(*ret_setup);
+        *ret_setup = NULL;
+    }
+    return rc;
+}
+
+static void spaces_are_read(void **state)
+{
+    struct setup *setup;
+    struct search s;
+    const struct space_param *p;
+
+    (void)state;
+    OK(load("[env]\nname = breakout\n[train]\nlearning_rate = 0.02\n"
+            "[sweep.train.learning_rate]\n"
+            "[sweep.train.total_timesteps]\ndistribution = log_normal\nmin = 1M\nmax = 3e8\nmean = 2e7\n"
+            "[sweep.env.frameskip]\ndistribution = int_uniform\nmin = 1\nmax = 8\n"
+            "[sweep.policy.hidden_size]\ndistribution = uniform_pow2\nmin = 32\nmax = 1024\nscale = auto\n"
+            "[sweep.train.gamma]\ndistribution = logit_normal\nmin = 0.8\nmax = 0.9999\nmean = 0.99\n"
+            "[sweep.train.optimizer]\n"
+            "[sweep.policy.core]\nvalues = mlp, mingru\n",
+            &setup, &s, err));
+    assert_int_equal(s.space.dim, 7);
+    p = &s.space.params[0];
+    assert_string_equal(p->key, "train.learning_rate");
+    assert_int_equal(p->scale, SPACE_LOG);
+    assert_true(p->min < p->max && p->has_init && p->init == 0.02); /* the config's own value is the first trial's */
+    p = &s.space.params[1];
+    assert_int_equal(p->scale, SPACE_LOG);
+    assert_true(p->is_int && p->min == 1e6 && p->max == 3e8 && p->has_init && p->init == 2e7);
+    p = &s.space.params[2];
+    assert_int_equal(p->scale, SPACE_LINEAR);
+    assert_true(p->is_int && p->has_init && p->init == 4); /* breakout's default */
+    p = &s.space.params[3];
+    assert_int_equal(p->scale, SPACE_POW2);
+    p = &s.space.params[4];
+    assert_int_equal(p->scale, SPACE_LOGIT);
+    assert_true(!p->is_int && p->init == 0.99);
+    p = &s.space.params[5];
+    assert_int_equal(p->scale, SPACE_CATEGORICAL);
+    assert_int_equal(p->n_choices, 2);
+    p = &s.space.params[6];
+    assert_int_equal(p->n_choices, 2);
+    assert_string_equal(s.choices[6][1], "mingru");
+    search_free(&s);
+    setup_destroy(setup);
+}
+
+#define GAME "[env]\nname = squared\n"
+
+static void wrong_spaces_name_the_line(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"[sweep.train.learning_rate]\ndistribution = log\nmin = 0\nmax = 1\n", "t.ini:"},
+        {"[sweep.train.learning_rate]\nmin = 0.1\nmax = 0.01\n", "t.ini:"},
+        {"[sweep.train.gamma]\ndistribution = logit\nmin = 0.5\nmax = 1\n", "t.ini:"},
+        {"[sweep.train.gamma]\nmean = 0.1\n", "t.ini:"},
+        {"[sweep.train.gamma]\ndistribution = categorical\n", "values"},
+        {"[sweep.train.optimizer]\nvalues = adam\n", "at least 2"},
+        {"[sweep.train.optimizer]\nmin = 0\nmax = 1\n", "t.ini:"},
+        {"[sweep.train.seed]\n", "train.seed"},
+        {"[sweep.env.name]\n", "env.name"},
+        {"", "[sweep.train.learning_rate]"},
+    };
+    char text[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct setup *setup;
+        struct search s;
+        snprintf(text, sizeof text, GAME "%s", bad[i].text);
+        FAILS(load(text, &setup, &s, err), ST_CONFIG, bad[i].says);
+    }
+}
+
+static void spaces_and_points_survive_json(void **state)
+{
+    const char *text = GAME
+        "[sweep.train.learning_rate]\n[sweep.train.optimizer]\n[sweep.train.norm_adv]\n[sweep.policy.hidden_size]\n"
+        "[sweep.train.total_timesteps]\nmin = 1M\nmax = 3e7\n";
+    struct setup *setup;
+    struct search s, back;
+    char *json, *json_back, *params, value[64];
+    double x[5] = {0.1 / 3, 1, 0, 64, 12345678}, y[5];
+
+    (void)state;
+    OK(load(text, &setup, &s, err));
+    OK(search_to_json(&s, &json, err));
+    OK(search_from_json(json, &back, err));
+    OK(search_to_json(&back, &json_back, err));
+    assert_string_equal(json, json_back);
+    OK(search_params_json(&s, x, &params, err));
+    assert_non_null(strstr(params, "\"muon\""));
+    OK(search_point(&back, params, y, err));
+    assert_memory_equal(x, y, sizeof x); /* to the last bit */
+    OK(search_bind(&back, setup, err));
+    search_value_text(&back, 0, x[0], value, sizeof value);
+    OK(config_parse_value(back.opts[0], value, &y[0], err));
+    assert_true(y[0] == x[0]);
+    search_value_text(&back, 2, x[2], value, sizeof value);
+    assert_string_equal(value, "false");
+    search_value_text(&back, 4, x[4], value, sizeof value);
+    assert_string_equal(value, "12345678");
+    FAILS(search_point(&back, "{}", y, err), ST_CORRUPT, "train.learning_rate");
+    FAILS(search_point(&back, "{\"train.learning_rate\": \"nan\"}", y, err), ST_CORRUPT, "train.learning_rate");
+    search_free(&s);
+    search_free(&back);
+    setup_destroy(setup);
+    mem_free(json);
+    mem_free(json_back);
+    mem_free(params);
+}
+
+static void damaged_spaces_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{\"params\": []}",
+        "{\"params\": [{}]}",
+        "{\"params\": [{\"key\": \"a.b\", \"scale\": \"cubic\", \"int\": false, \"min\": 0, \"max\": 1}]}",
+        "{\"params\": [{\"key\": \"a.b\", \"scale\": \"categorical\", \"int\": false, \"min\": 0, \"max\": 1}]}",
+        "{\"params\": [{\"key\": \"a.b\", \"scale\": \"linear\", \"int\": 1, \"min\": \"x\", \"max\": 1}]}",
+    };
+    struct search s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct error err = {0};
+        if (search_from_json(bad[i], &s, &err) == ST_OK)
+            fail_msg("accepted: %s", bad[i]);
+        assert_true(strlen(err.text) > 10);
+    }
+}
+
+static void methods_match_gp(void **state)
+{
+    (void)state;
+    assert_string_equal(sweep_opt_table.defs[0].key, "method");
+    assert_string_equal(sweep_opt_table.defs[0].choices, suggest_method_names());
+}
+
+/* Every alias leads to an option or to nothing, never to a key that no table has. */
+static void dialect_leads_somewhere(void **state)
+{
+    struct setup *setup;
+    struct search s;
+
+    (void)state;
+    OK(load(GAME "[sweep.train.gamma]\n", &setup, &s, err));
+    for (size_t i = 0; i < dialect_n_aliases; i++)
+        if (dialect_aliases[i].to != NULL && config_find_opt(setup->config, dialect_aliases[i].to) == NULL)
+            fail_msg("%s leads to %s, which is no option", dialect_aliases[i].from, dialect_aliases[i].to);
+    for (size_t i = 0; i < dialect_n_values; i++)
+        OK(config_check_value(config_find_opt(setup->config, dialect_values[i].key), dialect_values[i].key,
+                              dialect_values[i].to, "here", err));
+    search_free(&s);
+    setup_destroy(setup);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    const char *text = GAME "[sweep.train.gamma]\n[sweep.train.optimizer]\n";
+    int n = 0;
+
+    (void)state;
+    for (bool fired = true; fired; n++) {
+        struct setup *setup;
+        struct search s, back;
+        char *json = NULL;
+        struct error err = {0};
+        fault_arm(FAULT_MALLOC, n + 1);
+        enum status rc = load(text, &setup, &s, &err);
+        if (rc == ST_OK)
+            rc = search_to_json(&s, &json, &err);
+        if (rc == ST_OK && (rc = search_from_json(json, &back, &err)) == ST_OK)
+            search_free(&back);
+        fired = fault_disarm(FAULT_MALLOC);
+        assert_int_equal(fired, rc != ST_OK);
+        if (rc != ST_OK)
+            assert_non_null(strstr(err.text, "memory"));
+        search_free(&s);
+        setup_destroy(setup);
+        mem_free(json);
+    }
+    assert_true(n > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spaces_are_read),
+        cmocka_unit_test(wrong_spaces_name_the_line),
+        cmocka_unit_test(spaces_and_points_survive_json),
+        cmocka_unit_test(damaged_spaces_are_refused),
+        cmocka_unit_test(methods_match_gp),
+        cmocka_unit_test(dialect_leads_somewhere),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
