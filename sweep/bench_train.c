@@ -12,7 +12,7 @@
 #define SGEMM_SIZE 1024
 #define SGEMM_SECONDS 0.3
 
-/* Flops per second of linear_forward (SIZE, SIZE) x (SIZE, SIZE), the best of three: nothing else may run faster. */
+/* Flops per second of linear_forward (SIZE, SIZE) x (SIZE, SIZE), the best of three. */
 static enum status sgemm_rate(struct kern *kern, double *ret_rate, struct error *err)
 {
     const size_t n = SGEMM_SIZE, bytes = n * n * sizeof(float);

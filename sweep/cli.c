@@ -98,10 +98,6 @@ static enum status store_value(const struct cli *cli, const struct cli_opt *o, c
         if (!num_parse_i64(value, (int64_t *)o->ret) || *(int64_t *)o->ret < 0)
             return FAIL(err, ST_USAGE, "%s: --%s is '%s', a whole number from 0 is needed", cli->name, o->name, value);
         return ST_OK;
-    case CLI_F64:
-        if (!num_parse_f64(value, (double *)o->ret))
-            return FAIL(err, ST_USAGE, "%s: --%s is '%s', a number is needed", cli->name, o->name, value);
-        return ST_OK;
     case CLI_SECONDS:
         if (!parse_seconds(value, (double *)o->ret))
             return FAIL(err, ST_USAGE, "%s: --%s is '%s', a time is needed, like 90s, 30m or 2h", cli->name, o->name,
@@ -145,7 +141,7 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
     bool words_only = false;
 
     memset(ret_words, 0, sizeof *ret_words);
-    for (int i = 1; i < argc && !words_only; i++)
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(cli);
             ret_words->help = true;

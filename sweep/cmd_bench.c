@@ -129,7 +129,6 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
     struct kern *kern = NULL;
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = threads};
     char text[NUM_TEXT_MAX], low[NUM_TEXT_MAX], high[NUM_TEXT_MAX];
-    enum status rc;
 
     if (!o->json) {
         printf("%s: %s steps/s on %zu thread(s) (%s to %s over %lld repeats, %lld games)\n", o->setup->env->name,
@@ -150,8 +149,7 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
         cJSON_Delete(json);
         json = NULL;
     }
-    rc = cli_print_json(json, err);
-    return rc;
+    return cli_print_json(json, err);
 }
 
 static enum status bench_env(const struct bench *o, struct error *err)

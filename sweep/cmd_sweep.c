@@ -245,6 +245,8 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     s->has_config = words.n == 1;
     if (!s->has_config && argc != n_before)
         return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its config; leave the --section.key options out");
+    if (!s->has_config && s->seed >= 0)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
     if (s->has_config) {
         TRY(set_shorthands(s, err));
         TRY(setup_load(s->setup, words.v[0], err));

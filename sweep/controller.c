@@ -102,12 +102,13 @@ static bool limit_reached(const struct controller *c)
 static enum status hand_over(struct controller *c, size_t i, struct error *err)
 {
     struct trial *t = &c->view->trials[i];
-    cJSON *message = proto_message("run");
+    cJSON *message;
     bool ok;
 
     TRY(store_trial_start(c->store, t->id, c->worker.device, err));
     t->state = TRIAL_RUNNING;
     t->attempt++;
+    message = proto_message("run");
     ok = message != NULL && json_add_i64(message, "trial", t->number) && json_add_i64(message, "attempt", t->attempt) &&
          json_add_str(message, "config", t->config);
     if (!ok) {
@@ -164,6 +165,9 @@ static void read_result(struct controller *c, const cJSON *message, struct outco
     } else if (state == NULL || strcmp(state, "done") != 0) {
         r->state = TRIAL_FAILED;
         snprintf(o->reason, sizeof o->reason, "%s", reason != NULL ? reason : "the worker gave no reason");
+    } else if (!isfinite(r->cost_s)) {
+        r->state = TRIAL_FAILED;
+        snprintf(o->reason, sizeof o->reason, "the worker gave no cost");
     } else if (!isfinite(r->score)) {
         r->state = TRIAL_FAILED;
         if (episodes < 1)
@@ -271,6 +275,8 @@ static enum status record(struct controller *c, size_t i, const struct outcome *
     t->cost_s = r->cost_s;
     t->device_s = r->device_s;
     t->env_steps = r->env_steps;
+    mem_free(t->reason); /* of an earlier attempt */
+    t->reason = NULL;
     if (r->reason != NULL && (t->reason = mem_strdup(r->reason)) == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a trial's reason");
     return study_view_update(c->view, i, err);

@@ -29,13 +29,13 @@ command_fn cmd_reference; /* hidden: docs/options.md */
 
 /* ---- cli.c: options of one command ---- */
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_F64, CLI_SECONDS };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_SECONDS };
 
 struct cli_opt {
     const char *name; /* "store": --store */
     char letter; /* 'o': also -o; 0: none */
     enum cli_kind kind;
-    void *ret; /* bool *, const char **, int64_t *, double *, double * (seconds) */
+    void *ret; /* bool *, const char **, int64_t *, double * (seconds) */
     const char *arg; /* "FILE"; NULL for a flag */
     const char *help;
 };
@@ -145,7 +145,7 @@ struct run {
 enum status run_open_device(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
 enum status run_open(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
 void run_close(struct run *run);
-/* {"env": 12.3, ...} per cent of the phases' sum, and milliseconds. */
+/* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */
 cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 
 /* ---- term.c: a block of lines redrawn in place on a terminal ---- */
@@ -154,7 +154,6 @@ bool term_begin(void); /* false: stderr is no terminal that can; log lines then 
 void term_draw(const char *text); /* lines; cut to the terminal's width */
 void term_end(void); /* leaves the last block standing, shows the cursor */
 void term_emergency(void); /* async-signal-safe: shows the cursor */
-int term_width(void);
 /* "[####------]" of width cells. */
 const char *term_bar(double fraction, int width, char buf[80]);
 

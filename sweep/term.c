@@ -16,7 +16,7 @@
 static volatile bool active;
 static int lines_drawn;
 
-int term_width(void)
+static int term_width(void)
 {
     struct winsize ws;
 
@@ -115,10 +115,11 @@ void term_emergency(void)
 
 const char *term_bar(double fraction, int width, char buf[80])
 {
-    int full = (int)(fraction * width + 0.5);
+    int full;
 
     if (width > 76)
         width = 76;
+    full = (int)(fraction * width + 0.5);
     buf[0] = '[';
     for (int i = 0; i < width; i++)
         buf[1 + i] = i < full ? '#' : '-';

@@ -136,6 +136,7 @@ def test_worker_dies_with_its_controller(folder):
     equal([t["state"] for t in show(store, "a")["trials"]], ["running"])
     config = write(folder, "short.ini", TINY_SWEEP)
     fails("sweep", config, "--resume", "a", "--store", store, code=2, says="train.total_timesteps")
+    fails("sweep", "--resume", "a", "--store", store, "--seed", 7, code=2, says="keeps its seed")
 
 
 def test_budget_is_a_total_and_cuts_the_last_trial(folder):

@@ -122,6 +122,9 @@ static void command_lines(void **state)
     assert_string_equal(p.text, "f.db");
     assert_false(p.flag);
     assert_string_equal(p.words.v[0], "--json");
+    OK(parse(&p, ARGV("--", "--help"), err));
+    assert_false(p.words.help);
+    assert_string_equal(p.words.v[0], "--help");
     OK(parse(&p, ARGV("-"), err)); /* a lone dash is a word */
     FAILS(parse(&p, ARGV("--json"), err), ST_USAGE, "a thing is missing");
     FAILS(parse(&p, ARGV("a", "b", "c"), err), ST_USAGE, "'c'");
