@@ -60,11 +60,6 @@ enum status config_warn(struct config *config, struct error *err, const char *fm
 /* "; did you mean train.gamma?" or what else helps, for a key that no table knows. */
 void config_hint(const struct config *config, const char *key, char *buf, size_t size);
 
-/* Edits (insert, delete, replace, swap neighbours) that turn a into b. */
-size_t config_distance(const char *a, const char *b);
-/* Is a text so few edits away that it was probably meant? */
-bool config_is_near(const char *misspelt, size_t distance);
-
 /* Sweep sections, by config_resolve: finds all parameters, then fills and checks each. */
 enum status config_add_param(struct config *config, const char *canonical, const struct config_entry *entry,
                              struct error *err) MUST_USE;

@@ -7,6 +7,7 @@
 #include "base/config_priv.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/words.h"
 
 /* Is there an alias of that section ("vec" of "vec.total_agents")? */
 static bool has_alias_section(const struct config *config, const char *section)
@@ -30,11 +31,11 @@ void config_nearest(const struct config *config, const char *key, char *ret_key)
     snprintf(section, sizeof section, "%.*s", dot != NULL ? (int)(dot - key) : 0, key);
     for (size_t t = 0; t < config->n_tables; t++) {
         const struct opt_table *table = config->tables[t];
-        size_t apart = config_distance(section, table->section);
+        size_t apart = word_distance(section, table->section);
         for (size_t i = 0; i < table->n_defs; i++) {
-            size_t distance = config_distance(word, table->defs[i].key);
+            size_t distance = word_distance(word, table->defs[i].key);
             size_t score = 4 * distance + (apart < 3 ? apart : 3);
-            if (score < best && config_is_near(word, distance)) {
+            if (score < best && word_is_near(word, distance)) {
                 best = score;
                 snprintf(ret_key, CONFIG_KEY_MAX, "%s.%s", table->section, table->defs[i].key);
             }
@@ -97,8 +98,8 @@ static enum status resolve_section(struct config *config, const struct config_en
         return FAIL(err, ST_CONFIG, "%s: [%s] names no parameter; write [sweep.SECTION.KEY]", entry->origin,
                     entry->key);
     for (size_t t = 0; t < config->n_tables; t++) {
-        size_t distance = config_distance(entry->key, config->tables[t]->section);
-        if (distance < best && config_is_near(entry->key, distance)) {
+        size_t distance = word_distance(entry->key, config->tables[t]->section);
+        if (distance < best && word_is_near(entry->key, distance)) {
             best = distance;
             near = config->tables[t]->section;
         }

@@ -6,6 +6,7 @@
 
 #include "base/config_priv.h"
 #include "base/num.h"
+#include "base/words.h"
 
 #define FIELDS "distribution, min, max, mean, scale, values"
 
@@ -87,18 +88,10 @@ enum status config_add_param(struct config *config, const char *canonical, const
 
 enum status config_check_sweep_field(const char *field, const struct config_entry *entry, struct error *err)
 {
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
+    const char *near = word_nearest(field, field_names, N_FIELDS);
 
-    for (size_t i = 0; i < N_FIELDS; i++) {
-        size_t distance = config_distance(field, field_names[i]);
-        if (distance == 0)
-            return ST_OK;
-        if (distance < best && config_is_near(field, distance)) {
-            best = distance;
-            near = field_names[i];
-        }
-    }
+    if (near != NULL && strcmp(near, field) == 0)
+        return ST_OK;
     if (near != NULL)
         return FAIL(err, ST_CONFIG, "%s: unknown key %s; did you mean %s?", entry->origin, entry->key, near);
     return FAIL(err, ST_CONFIG, "%s: unknown key %s; a sweep section knows " FIELDS, entry->origin, entry->key);
@@ -128,12 +121,12 @@ static enum status find_scale(const struct config_sweep_param *p, const char *or
     if (p->distribution == NULL)
         return ST_OK;
     for (size_t i = 0; i < N_DISTRIBUTIONS; i++) {
-        size_t distance = config_distance(p->distribution, distributions[i].name);
+        size_t distance = word_distance(p->distribution, distributions[i].name);
         if (distance == 0) {
             *ret_scale = distributions[i].scale;
             return ST_OK;
         }
-        if (distance < best && config_is_near(p->distribution, distance)) {
+        if (distance < best && word_is_near(p->distribution, distance)) {
             best = distance;
             near = distributions[i].name;
         }

@@ -1,4 +1,4 @@
-/* config_value.c - texts of option values: parsing, ranges, our own spelling, and how near two words are. */
+/* config_value.c - texts of option values: parsing, ranges and our own spelling. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 
 #include "base/config_priv.h"
 #include "base/num.h"
+#include "base/words.h"
 
 #define SHOWN_MAX 80 /* bytes of a wrong value that a message repeats */
-#define WORD_MAX CONFIG_KEY_MAX
 
 const char *config_default(const struct opt_def *opt)
 {
@@ -97,8 +97,8 @@ static enum status fail_enum(const struct opt_def *opt, const char *key, const c
         char one[WORD_MAX];
         size_t distance;
         snprintf(one, sizeof one, "%.*s", (int)len, word);
-        distance = config_distance(given, one);
-        if (distance < best && config_is_near(given, distance)) {
+        distance = word_distance(given, one);
+        if (distance < best && word_is_near(given, distance)) {
             best = distance;
             memcpy(near, one, sizeof near);
         }
@@ -200,37 +200,4 @@ void config_value_text(const struct opt_def *opt, const char *value, char *buf)
         config_format_value(opt, number, buf, OPT_STR_MAX);
     else
         snprintf(buf, OPT_STR_MAX, "%s", value);
-}
-
-size_t config_distance(const char *a, const char *b)
-{
-    size_t rows[3][WORD_MAX + 1]; /* edits from the first i bytes of a to the first j of b, for i - 2, i - 1, i */
-    size_t *before = rows[0], *above = rows[1], *row = rows[2], *spare;
-    size_t n = strnlen(a, WORD_MAX), m = strnlen(b, WORD_MAX);
-
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        spare = before;
-        before = above;
-        above = row;
-        row = spare;
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
-            if (above[j] + 1 < best)
-                best = above[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-bool config_is_near(const char *misspelt, size_t distance)
-{
-    return distance <= (strlen(misspelt) + 2) / 3;
 }

@@ -126,21 +126,6 @@ enum status config_write_ini(const struct config *config, bool changed_only, boo
     return strbuf_status(out, "the ini file", err);
 }
 
-/* Words that a shell would not take as they are go into single quotes. */
-static void add_shell_word(struct strbuf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%=";
-
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        strbuf_add(out, word);
-        return;
-    }
-    strbuf_add(out, "'");
-    for (const char *at = word; *at != '\0'; at++)
-        strbuf_add(out, *at == '\'' ? "'\\''" : (char[2]){*at, '\0'});
-    strbuf_add(out, "'");
-}
-
 enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out, struct error *err)
 {
     char value[OPT_STR_MAX];
@@ -152,7 +137,7 @@ enum status config_write_args(const struct config *config, bool changed_only, st
             if (!take_value(config, table, &table->defs[i], changed_only, value))
                 continue;
             strbuf_addf(out, "%s--%s.%s=", first ? "" : " ", table->section, table->defs[i].key);
-            add_shell_word(out, value);
+            strbuf_add_shell(out, value);
             first = false;
         }
     }

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/words.h"
 
 #define EXACT_I64_MAX (INT64_C(1) << 53)
 
@@ -19,24 +20,6 @@ __attribute__((constructor)) static void use_our_allocator(void)
     cJSON_InitHooks(&hooks);
 }
 
-/* Bytes of the UTF-8 character at text (n bytes left), 0 when it is none. */
-static size_t utf8_length(const unsigned char *text, size_t n)
-{
-    unsigned char c = text[0];
-    size_t len = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : (c & 0xF0) == 0xE0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
-
-    if (len == 0 || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] > 0x9F)) /* overlong; surrogates */
-        return 0;
-    if ((c == 0xF0 && text[1] < 0x90) || (c == 0xF4 && text[1] > 0x8F)) /* overlong; beyond U+10FFFF */
-        return 0;
-    return len;
-}
-
 /* Depth, encoding and control characters, before cJSON recurses into the text. */
 static enum status scan(const char *text, size_t n, struct error *err)
 {
@@ -44,7 +27,7 @@ static enum status scan(const char *text, size_t n, struct error *err)
     size_t depth = 0;
 
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_length((const unsigned char *)text + i, n - i);
+        size_t len = utf8_length(text + i, n - i);
         char c = text[i];
         if (len == 0)
             return FAIL(err, ST_CORRUPT, "JSON: byte %zu is not UTF-8", i);
@@ -145,7 +128,7 @@ bool json_add_str(cJSON *object, const char *key, const char *value)
         return false;
     n = strlen(clean);
     for (size_t i = 0; i < n; i += len) {
-        len = utf8_length((const unsigned char *)clean + i, n - i);
+        len = utf8_length(clean + i, n - i);
         if (len == 0) {
             clean[i] = '?';
             len = 1;

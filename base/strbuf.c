@@ -96,6 +96,20 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
     sb->len += (size_t)n;
 }
 
+void strbuf_add_shell(struct strbuf *sb, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@%=";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        strbuf_add(sb, word);
+        return;
+    }
+    strbuf_add(sb, "'");
+    for (; *word != '\0'; word++)
+        strbuf_add(sb, *word == '\'' ? "'\\''" : (char[2]){*word, '\0'});
+    strbuf_add(sb, "'");
+}
+
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err)
 {
     if (sb->status == ST_LIMIT)

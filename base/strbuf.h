@@ -20,6 +20,7 @@ void strbuf_clear(struct strbuf *sb); /* keeps the memory */
 void strbuf_add(struct strbuf *sb, const char *text);
 void strbuf_add_n(struct strbuf *sb, const char *bytes, size_t n);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void strbuf_add_shell(struct strbuf *sb, const char *word); /* as one word of sh, in single quotes where needed */
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err) MUST_USE;
 char *strbuf_take(struct strbuf *sb); /* the text, now the caller's (mem_free); NULL if broken */
 

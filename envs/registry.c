@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/words.h"
+
 /* -- breakout -- */
 #include "envs/breakout.h"
 #define ENV_GAME breakout
@@ -101,35 +103,11 @@ const struct env_def *env_find(const char *name)
     return NULL;
 }
 
-#define NEAREST_MAX 64 /* longer names are compared by their beginning */
-
-/* Levenshtein distance: insertions, deletions and replacements from a to b. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t n = strnlen(b, NEAREST_MAX), row[NEAREST_MAX + 1];
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; i < NEAREST_MAX && a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            if (diagonal + 1 < best)
-                best = diagonal + 1;
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
 const char *env_nearest(const char *name)
 {
     size_t best = 0, best_distance = SIZE_MAX;
     for (size_t i = 0; i < COUNT(env_table); i++) {
-        size_t distance = edit_distance(name, env_table[i].name);
+        size_t distance = word_distance(name, env_table[i].name);
         if (distance < best_distance) {
             best = i;
             best_distance = distance;

@@ -3,12 +3,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/words.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NAME_NEAR_MAX 64 /* longer names are compared by their beginning */
 
 void study_free(struct study *study)
 {
@@ -98,33 +97,9 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     return ST_OK;
 }
 
-/* Edit distance of the first NAME_NEAR_MAX bytes. */
-static size_t name_distance(const char *a, const char *b)
-{
-    size_t row[NAME_NEAR_MAX + 1];
-    size_t na = strnlen(a, NAME_NEAR_MAX), nb = strnlen(b, NAME_NEAR_MAX);
-
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[nb];
-}
-
 static enum status study_missing(struct store *store, const char *name, struct error *err)
 {
-    char nearest[NAME_NEAR_MAX * 2] = "", names[512] = "";
+    char nearest[2 * WORD_MAX] = "", names[512] = "";
     size_t best = SIZE_MAX, n = 0, used = 0;
     int step;
     sqlite3_stmt *stmt;
@@ -137,7 +112,7 @@ static enum status study_missing(struct store *store, const char *name, struct e
         const char *found = (const char *)sqlite3_column_text(stmt, 0);
         if (found == NULL)
             continue;
-        size_t distance = name_distance(name, found);
+        size_t distance = word_distance(name, found);
         if (distance < best) {
             best = distance;
             snprintf(nearest, sizeof nearest, "%s", found);
@@ -150,7 +125,7 @@ static enum status study_missing(struct store *store, const char *name, struct e
     if (n == 0)
         return FAIL(err, ST_NOTFOUND, "%s has no study '%s', and no other; start one with 'trawl sweep'", store->path,
                     name);
-    if (best <= 1 + strlen(name) / 3)
+    if (word_is_near(name, best))
         return FAIL(err, ST_NOTFOUND, "%s has no study '%s'; did you mean '%s'? It has: %s%s", store->path, name,
                     nearest, names, n > 8 ? ", ..." : "");
     return FAIL(err, ST_NOTFOUND, "%s has no study '%s'; it has: %s%s", store->path, name, names, n > 8 ? ", ..." : "");

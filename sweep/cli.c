@@ -12,48 +12,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-
-#define WORD_MAX 64 /* longest word whose neighbours are searched */
-
-/* Edits (insert, delete, replace) between two short words. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t n = strlen(b), row[WORD_MAX + 1];
-
-    if (strlen(a) > WORD_MAX || n > WORD_MAX)
-        return WORD_MAX;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
-const char *cli_nearest(const char *word, const char *const *names, size_t n)
-{
-    const char *best = NULL;
-    size_t best_distance = strlen(word) / 2 + 1; /* farther than half the word is another word */
-
-    for (size_t i = 0; i < n; i++) {
-        size_t distance = edit_distance(word, names[i]);
-        if (distance < best_distance) {
-            best = names[i];
-            best_distance = distance;
-        }
-    }
-    return best;
-}
+#include "base/words.h"
 
 static void print_help(const struct cli *cli)
 {
@@ -76,7 +35,7 @@ static enum status no_such_option(const struct cli *cli, const char *name, struc
 
     for (size_t i = 0; i < n; i++)
         names[i] = cli->opts[i].name;
-    near = cli_nearest(name, names, n);
+    near = word_nearest(name, names, n);
     if (near != NULL)
         return FAIL(err, ST_USAGE, "%s: no option '--%s'; did you mean '--%s'? `trawl %s --help` lists all", cli->name,
                     name, near, cli->name);
@@ -232,27 +191,6 @@ const char *format_seconds(double s, char buf[32])
         snprintf(buf, 32, "%lldh %02lldm", whole / 3600, whole % 3600 / 60);
     else
         snprintf(buf, 32, "%lldd %02lldh", whole / 86400, whole % 86400 / 3600);
-    return buf;
-}
-
-const char *shell_word(const char *text, char *buf, size_t size)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:,@%";
-    size_t n = 0;
-
-    if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
-        snprintf(buf, size, "%s", text);
-        return buf;
-    }
-    buf[n++] = '\'';
-    for (; *text != '\0' && n + 6 < size; text++) {
-        if (*text == '\'')
-            n += (size_t)snprintf(buf + n, size - n, "'\\''");
-        else
-            buf[n++] = *text;
-    }
-    buf[n++] = '\'';
-    buf[n] = '\0';
     return buf;
 }
 

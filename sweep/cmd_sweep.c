@@ -189,7 +189,6 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
 static enum status run_study(struct sweep_cmd *s, struct error *err)
 {
     struct controller *c = &s->controller;
-    char store[512];
     enum status rc;
 
     c->setup = s->setup;
@@ -209,9 +208,14 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     } else {
         progress_print_summary(&s->view, s->store_path);
     }
-    if (rc == ST_INTERRUPTED)
-        return FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name,
-                    shell_word(s->store_path, store, sizeof store));
+    if (rc == ST_INTERRUPTED) {
+        struct strbuf store;
+        strbuf_init(&store, OUTPUT_MAX_BYTES);
+        strbuf_add_shell(&store, s->store_path);
+        (void)FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name,
+                   store.text);
+        strbuf_free(&store);
+    }
     return rc;
 }
 

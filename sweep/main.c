@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
+
 struct command {
     const char *name, *summary;
     command_fn *run;
@@ -53,7 +55,7 @@ static const struct command *find_command(const char *name, struct error *err)
     for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
         if (strcmp(hidden[i].name, name) == 0)
             return &hidden[i];
-    near = cli_nearest(name, names, N_COMMANDS);
+    near = word_nearest(name, names, N_COMMANDS);
     if (near != NULL)
         (void)FAIL(err, ST_USAGE, "no command '%s'; did you mean '%s'? `trawl --help` lists all", name, near);
     else

@@ -270,7 +270,8 @@ void print_front_table(const struct study_view *v)
 
 void progress_print_summary(const struct study_view *v, const char *store_path)
 {
-    char cost[32], store[512];
+    struct strbuf store;
+    char cost[32];
 
     printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training\n", v->study.name,
            (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
@@ -278,10 +279,12 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
            (long long)(study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING)),
            format_seconds(study_view_cost(v), cost));
     print_front_table(v);
-    shell_word(store_path, store, sizeof store);
-    printf("\nnext:\n  trawl report %s --store %s -o report.html\n", v->study.name, store);
-    printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name, store);
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, store_path);
+    printf("\nnext:\n  trawl report %s --store %s -o report.html\n", v->study.name, store.text);
+    printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name, store.text);
     if (v->study.trials_max > 0)
-        printf("  trawl sweep --resume %s --store %s --trials %lld\n", v->study.name, store,
+        printf("  trawl sweep --resume %s --store %s --trials %lld\n", v->study.name, store.text,
                (long long)(2 * v->study.trials_max));
+    strbuf_free(&store);
 }

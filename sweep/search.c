@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/words.h"
 
 static const struct {
     const char *name;
@@ -178,7 +179,7 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
     for (d = 0; d < N_DISTRIBUTIONS && strcmp(name, distributions[d].name) != 0; d++)
         ;
     if (d == N_DISTRIBUTIONS) {
-        near = cli_nearest(name, names, N_DISTRIBUTIONS);
+        near = word_nearest(name, names, N_DISTRIBUTIONS);
         return FAIL(
             err, ST_CONFIG,
             "%s: %s has distribution '%s'; did you mean '%s'? linear, log, logit, pow2, int and categorical are known",

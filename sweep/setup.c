@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/words.h"
 
 #define INI_MAX_BYTES (1u << 20)
 
@@ -171,7 +172,7 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
         return ST_OK;
     for (; n < train_n_metric_defs && n < 64; n++)
         names[n] = train_metric_defs[n].name;
-    near = cli_nearest(setup->sweep.metric, names, n);
+    near = word_nearest(setup->sweep.metric, names, n);
     return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
                 config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
                 near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");

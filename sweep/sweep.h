@@ -62,8 +62,6 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
-/* The nearest of n names, or NULL when none is near. */
-const char *cli_nearest(const char *word, const char *const *names, size_t n);
 /* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
 /* Prints the help of the options of a section (NULL: of all), behind a command's own help. */
@@ -72,8 +70,6 @@ enum status cli_print_options(const struct config *config, const char *section, 
 bool parse_seconds(const char *text, double *ret_s);
 /* "35 ms", "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
 const char *format_seconds(double s, char buf[32]);
-/* text as one word of a shell command, quoted when it must be; cut to fit buf (size >= 8). */
-const char *shell_word(const char *text, char *buf, size_t size);
 /* Is PATH's directory there and writable? Before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
 

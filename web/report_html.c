@@ -221,10 +221,10 @@ static void write_command(struct strbuf *out, const struct report *report, const
 
     strbuf_init(&line, 1 << 16);
     strbuf_add(&line, before);
-    text_shell(&line, report->study->name);
+    strbuf_add_shell(&line, report->study->name);
     if (report->store_path != NULL) {
         strbuf_add(&line, " --store ");
-        text_shell(&line, report->store_path);
+        strbuf_add_shell(&line, report->store_path);
     }
     strbuf_add(&line, after);
     text_escape(out, line.text);

@@ -41,7 +41,6 @@ const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX]); /* "12.3 s
 const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX]); /* "2026-01-31 18:05 UTC" */
 /* value to a fixed number of decimals. */
 const char *text_fixed(double value, int decimals, char buf[REPORT_TEXT_MAX]);
-void text_shell(struct strbuf *out, const char *word); /* quoted for sh where needed; not escaped */
 
 /* -- axes: report_axis.c -- */
 #define AXIS_MAX_TICKS 16

@@ -2,41 +2,29 @@
 #include "web/report_priv.h"
 
 #include "base/num.h"
+#include "base/words.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Length of the valid UTF-8 sequence at text (a character that XML allows), or 0. */
-static size_t utf8_length(const unsigned char *text)
+/* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE, U+FFFF). */
+static size_t xml_length(const char *text)
 {
-    size_t n = text[0] < 0x80   ? 1
-               : text[0] < 0xc2 ? 0
-               : text[0] < 0xe0 ? 2
-               : text[0] < 0xf0 ? 3
-               : text[0] < 0xf5 ? 4
-                                : 0;
+    size_t n = utf8_length(text, strnlen(text, 4));
 
     if (n == 1)
-        return (text[0] >= 0x20 && text[0] != 0x7f) || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    if (n == 3 && ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
-                   (text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe)))
-        return 0; /* overlong, surrogate, U+FFFE and U+FFFF */
-    if (n == 4 && ((text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90)))
-        return 0;
-    return n;
+        return ((unsigned char)text[0] >= 0x20 && text[0] != 0x7f) || text[0] == '\t' || text[0] == '\n' ? 1 : 0;
+    return n == 3 && (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0) ? 0 : n;
 }
 
 void text_escape(struct strbuf *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)(text != NULL ? text : "");
+    const char *at = text != NULL ? text : "";
 
     while (*at != '\0') {
-        size_t n = utf8_length(at);
+        size_t n = xml_length(at);
         const char *entity = *at == '&'    ? "&amp;"
                              : *at == '<'  ? "&lt;"
                              : *at == '>'  ? "&gt;"
@@ -48,7 +36,7 @@ void text_escape(struct strbuf *out, const char *text)
         else if (n == 0)
             strbuf_add(out, "\xef\xbf\xbd"); /* the replacement character */
         else
-            strbuf_add_n(out, (const char *)at, n);
+            strbuf_add_n(out, at, n);
         at += n > 0 ? n : 1;
     }
 }
@@ -127,22 +115,4 @@ const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX])
     snprintf(buf, REPORT_TEXT_MAX, "%04d-%02d-%02d %02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
              tm.tm_hour, tm.tm_min);
     return buf;
-}
-
-void text_shell(struct strbuf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
-
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        strbuf_add(out, word);
-        return;
-    }
-    strbuf_add(out, "'");
-    for (const char *c = word; *c != '\0'; c++) {
-        if (*c == '\'')
-            strbuf_add(out, "'\\''");
-        else
-            strbuf_add_n(out, c, 1);
-    }
-    strbuf_add(out, "'");
 }

@@ -71,6 +71,22 @@ static void a_taken_text_is_the_callers(void **state)
     strbuf_free(&sb);
 }
 
+static void shell_words_are_quoted_when_they_must_be(void **state)
+{
+    static const char *const cases[][2] = {
+        {"runs/a-1.db", "runs/a-1.db"}, {"my runs.db", "'my runs.db'"}, {"it's;rm", "'it'\\''s;rm'"}, {"", "''"}};
+    struct strbuf sb;
+
+    (void)state;
+    strbuf_init(&sb, 100);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        strbuf_clear(&sb);
+        strbuf_add_shell(&sb, cases[i][0]);
+        assert_string_equal(sb.text, cases[i][1]);
+    }
+    strbuf_free(&sb);
+}
+
 static void out_of_memory_breaks_it(void **state)
 {
     struct strbuf sb;
@@ -135,6 +151,7 @@ int main(void)
         cmocka_unit_test(grows_to_its_limit_and_no_further),
         cmocka_unit_test(stays_broken_after_a_failed_append),
         cmocka_unit_test(a_taken_text_is_the_callers),
+        cmocka_unit_test(shell_words_are_quoted_when_they_must_be),
         cmocka_unit_test(out_of_memory_breaks_it),
         cmocka_unit_test(the_first_error_wins_and_long_ones_are_cut),
         cmocka_unit_test(sizes_that_overflow_are_refused),

@@ -44,31 +44,6 @@ static void times_are_read_and_shown(void **state)
     assert_string_equal(format_seconds(INFINITY, buf), "?");
 }
 
-static void nearest_names(void **state)
-{
-    static const char *const names[] = {"train", "eval", "sweep", "show"};
-
-    (void)state;
-    assert_string_equal(cli_nearest("trian", names, 4), "train");
-    assert_string_equal(cli_nearest("shw", names, 4), "show");
-    assert_string_equal(cli_nearest("sweeps", names, 4), "sweep");
-    assert_null(cli_nearest("xyzzy", names, 4));
-    assert_null(cli_nearest("", names, 4));
-    assert_null(cli_nearest("a-very-long-word-that-is-longer-than-any-option-name-that-anybody-would-type", names, 4));
-}
-
-static void shell_words_are_quoted_when_they_must_be(void **state)
-{
-    char buf[64], small[8];
-
-    (void)state;
-    assert_string_equal(shell_word("runs/a-1.db", buf, sizeof buf), "runs/a-1.db");
-    assert_string_equal(shell_word("my runs.db", buf, sizeof buf), "'my runs.db'");
-    assert_string_equal(shell_word("it's;rm", buf, sizeof buf), "'it'\\''s;rm'");
-    assert_string_equal(shell_word("", buf, sizeof buf), "''");
-    assert_true(strlen(shell_word("a long path'''''''''''", small, sizeof small)) < sizeof small);
-}
-
 struct parsed {
     bool flag;
     const char *text;
@@ -226,8 +201,6 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_read_and_shown),
-        cmocka_unit_test(nearest_names),
-        cmocka_unit_test(shell_words_are_quoted_when_they_must_be),
         cmocka_unit_test(command_lines),
         cmocka_unit_test(messages_arrive_whole_and_in_order),
         cmocka_unit_test(strangers_are_refused),

@@ -1,0 +1,75 @@
+/* test_words.c - how near words are, and which bytes are UTF-8. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/words.h"
+
+static void distances(void **state)
+{
+    (void)state;
+    assert_int_equal(word_distance("", ""), 0);
+    assert_int_equal(word_distance("gamma", "gamma"), 0);
+    assert_int_equal(word_distance("", "abc"), 3);
+    assert_int_equal(word_distance("abc", ""), 3);
+    assert_int_equal(word_distance("gama", "gamma"), 1); /* insert */
+    assert_int_equal(word_distance("gammma", "gamma"), 1); /* delete */
+    assert_int_equal(word_distance("gemma", "gamma"), 1); /* replace */
+    assert_int_equal(word_distance("gmama", "gamma"), 1); /* swap */
+    assert_int_equal(word_distance("kitten", "sitting"), 3);
+}
+
+static void nearest_names(void **state)
+{
+    static const char *const names[] = {"train", "eval", "sweep", "show"};
+    char longest[4 * WORD_MAX];
+
+    (void)state;
+    assert_string_equal(word_nearest("trian", names, 4), "train");
+    assert_string_equal(word_nearest("shw", names, 4), "show");
+    assert_string_equal(word_nearest("sweeps", names, 4), "sweep");
+    assert_null(word_nearest("xyzzy", names, 4));
+    assert_null(word_nearest("", names, 4));
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_null(word_nearest(longest, names, 4)); /* a third of all of its bytes would be more than are compared */
+}
+
+static void utf8(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+    } cases[] = {
+        {"a", 1},
+        {"\xc3\xa4", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\x98\x80", 4},
+        {"\x80", 0}, /* a continuation alone */
+        {"\xc0\x80", 0}, /* overlong */
+        {"\xe0\x9f\xbf", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xed\xa0\x80", 0}, /* surrogate */
+        {"\xf4\x90\x80\x80", 0}, /* beyond U+10FFFF */
+        {"\xe2\x82", 0}, /* cut off */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(utf8_length(cases[i].text, strlen(cases[i].text)), cases[i].length);
+    assert_int_equal(utf8_length("\xe2\x82\xac", 2), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distances),
+        cmocka_unit_test(nearest_names),
+        cmocka_unit_test(utf8),
+    };
+    return cmocka_run_group_tests_name("words", tests, NULL, NULL);
+}
