@@ -196,28 +196,6 @@ done:
     return ST_OK;
 }
 
-enum status file_make_dirs(const char *path, struct error *err)
-{
-    char part[PATH_MAX];
-    struct stat st;
-    size_t len = strlen(path);
-
-    if (len == 0 || len >= sizeof part)
-        return FAIL(err, ST_IO, "%.64s: is no usable folder name", path);
-    memcpy(part, path, len + 1);
-    for (size_t i = 1; i <= len; i++) {
-        if (part[i] != '/' && part[i] != '\0')
-            continue;
-        part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return FAIL(err, ST_IO, "%s: the folder cannot be made: %s", part, strerror(errno));
-        part[i] = path[i];
-    }
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return FAIL(err, ST_IO, "%s: is not a folder; move that file away or choose another name", path);
-    return ST_OK;
-}
-
 bool file_exists(const char *path)
 {
     struct stat st;

@@ -15,7 +15,6 @@ enum status file_write_all(const char *path, const void *bytes, size_t n, struct
 /* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. */
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                           struct error *err) MUST_USE;
-enum status file_make_dirs(const char *path, struct error *err) MUST_USE; /* like mkdir -p */
 bool file_exists(const char *path);
 uint32_t file_crc32(uint32_t crc, const void *bytes, size_t n); /* zlib's; start from 0 */
 

@@ -1,4 +1,4 @@
-/* mem.h - the only caller of the allocator (with arena.h). Sizes are overflow-checked, every block is
+/* mem.h - the only caller of the allocator. Sizes are overflow-checked, every block is
  * 64-byte aligned (a cache line, and a full AVX-512 vector), zeroed, and freed by mem_free.
  * NULL means out of memory (or FAULT_MALLOC fired): the caller turns it into ST_NOMEM with a useful text. */
 #ifndef BASE_MEM_H

@@ -43,7 +43,7 @@ enum status error_prefix(struct error *err, const char *fmt, ...) PRINTF_LIKE(2,
 
 void error_clear(struct error *err);
 
-const char *status_name(enum status status); /* "config", "io", ...: stable, used in --json */
+const char *status_name(enum status status); /* "config", "io", ... */
 
 /* Exit code of the program for a status: 0 ok, 2 usage and config, 130 interrupted, 1 the rest. */
 int status_exit_code(enum status status);

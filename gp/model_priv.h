@@ -38,7 +38,6 @@ double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, co
 
 struct model {
     size_t dim, n, n_max, ld; /* ld >= n_max: rows of the square arrays and of x */
-    size_t n_fit; /* rows that fitting looks at; at most this many */
     struct cov cov;
     double *x; /* (dim, ld) */
     double *y; /* (ld) standardised */

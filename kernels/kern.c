@@ -1,6 +1,5 @@
 /* kern.c - opens a device and hands each public call to its backend.
- * Invariants: (1) a struct kern has a backend from open to close; (2) sizes are checked here, so a backend sees none that
- * overflow; (3) what a failed call returns through ret_x is NULL. */
+ * Invariants: (1) a struct kern has a backend from open to close; (2) what a failed call returns through ret_x is NULL. */
 #include "kernels/kern_priv.h"
 
 #include <stdio.h>

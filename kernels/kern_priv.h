@@ -1,7 +1,7 @@
 /* kern_priv.h - what a backend gives to kern.c (private to kernels/).
  *
  * A backend is one struct kern_device: the functions behind kern_open, kern_alloc, kern_env_create and so on, beside its
- * table of operations. kern.c checks arguments and picks the backend; it knows nothing of threads or streams.
+ * table of operations. kern.c picks the backend; it knows nothing of threads or streams.
  *   cpu/   cpu_device, always there
  *   cuda/  probe.cu answers `trawl doctor`; a cuda_device and cuda_ops take their place in kern_open beside cpu_device
  * A backend keeps its own data behind kern->impl. */

@@ -88,8 +88,8 @@ struct kern_ops {
 
     /* -- acting -- */
     /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
-     * mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent i draws head j from rng_split(*rng, i) at counter rng->counter + j; then
-     * rng->counter += n_heads. rng is device memory. */
+     * mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent i draws
+     * head j from rng_split(*rng, i) at counter rng->counter + j; then rng->counter += n_heads. rng is device memory. */
     void (*sample)(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                    const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 
@@ -106,7 +106,7 @@ struct kern_ops {
     void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
                       const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *ratio,
                       const struct kern_hyper *hyper, size_t T, size_t N);
-    /* mean_std (2): mean and standard deviation (n in the denominator) of x (n), each element i weighted by 1. */
+    /* mean_std (2): mean and standard deviation (n in the denominator) of x (n). */
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
 
     /* -- minibatches -- */
@@ -167,8 +167,7 @@ size_t kern_muon_scratch_floats(size_t rows, size_t cols);
 enum kern_kind { KERN_AUTO, KERN_CPU, KERN_CUDA };
 
 struct kern_settings {
-    enum kern_kind kind; /* KERN_AUTO: CUDA when a device answers, else CPU */
-    int cuda_index;
+    enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
 };
 
@@ -183,7 +182,7 @@ bool kern_cuda_available(char *ret_reason, size_t size);
 /* Tokens that a training pass should take through all layers at a time, so that activations stay in the device's cache;
  * 0: all of them. */
 size_t kern_block_tokens(const struct kern *kern);
-size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all */
+size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all; 0: not known */
 
 enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
                        struct error *err) MUST_USE; /* zeroed */

@@ -265,14 +265,6 @@ void store_close(struct store *store)
     mem_free(store);
 }
 
-void store_forget_in_child(struct store *store)
-{
-    if (store != NULL && store->lock_fd >= 0) {
-        close(store->lock_fd);
-        store->lock_fd = -1;
-    }
-}
-
 const char *store_path(const struct store *store)
 {
     return store->path;

@@ -25,9 +25,6 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 /* ST_IO if missing, ST_NOTFOUND if nothing was ever written to it. Sees what was committed when each call began. */
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
-/* In a child made by fork() without exec: drops the child's share of the lock, which would otherwise outlive the
- * parent, and touches nothing else. The child must not use the store in any other way, store_close included. */
-void store_forget_in_child(struct store *store);
 const char *store_path(const struct store *store);
 
 /* -- studies -- */

@@ -46,7 +46,7 @@ extern const char *const store_sql_text[SQL_COUNT];
 struct store {
     sqlite3 *db;
     char *path;
-    char *lock_path; /* writer only */
+    char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */

@@ -21,7 +21,6 @@ LONG_LINES = 400
 # (file or folder, function): why it may call the allocator itself
 ALLOCATOR_ALLOWED = {
     "base/mem.c": {"malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"},  # it is the one
-    "base/arena.c": {"malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"},
 }
 ALLOCATOR = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|getline|"
                        r"aligned_alloc|posix_memalign)\s*\(")
@@ -97,7 +96,7 @@ def rule_allocator(root):
         for number, line in enumerate(without_comments(read(root, path)).splitlines(), 1):
             for match in ALLOCATOR.finditer(line):
                 if match.group(1) not in allowed:
-                    found.append(f"{path}:{number}: {match.group(1)}: only base/mem.c and base/arena.c allocate; use mem_*")
+                    found.append(f"{path}:{number}: {match.group(1)}: only base/mem.c allocates; use mem_*")
     return found
 
 
@@ -157,7 +156,7 @@ def rule_links(root):
 RULES = {
     "no file over 800 lines": rule_length,
     "no locale": rule_locale,
-    "only base/mem.c and base/arena.c allocate": rule_allocator,
+    "only base/mem.c allocates": rule_allocator,
     "nothing marked unfinished": rule_unfinished,
     "no paths of one machine": rule_paths,
     "clean text": rule_text,

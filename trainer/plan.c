@@ -44,12 +44,13 @@ void plan_format_bytes(size_t bytes, char *buf, size_t size)
 
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err)
 {
+    size_t memory = kern_memory_bytes(kern);
     char need[48], has[48];
 
-    if (plan->total != SIZE_MAX && plan->total <= kern_memory_bytes(kern))
+    if (plan->total != SIZE_MAX && (memory == 0 || plan->total <= memory)) /* 0: not known, the allocator will tell */
         return ST_OK;
     plan_format_bytes(plan->total, need, sizeof need);
-    plan_format_bytes(kern_memory_bytes(kern), has, sizeof has);
+    plan_format_bytes(memory, has, sizeof has);
     return FAIL(err, ST_NOMEM, "this needs %s, the device has %s; lower %s", need, has, lower);
 }
 

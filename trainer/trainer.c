@@ -225,7 +225,6 @@ enum status trainer_iterate(struct trainer *t, struct error *err)
     TRY(update_run(t, err));
     TRY(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
     TRY(kern_env_take_log(t->kern, t->env, &log, err));
-    t->count.iterations++;
     stats_add(&t->count.stats, &stats);
     log_add(&t->count.log, &log);
     window_add(&t->window, t->count.env_steps, &log);

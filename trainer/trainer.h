@@ -131,7 +131,7 @@ enum status trainer_load(struct trainer *trainer, const char *path, struct error
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err) MUST_USE;
 
-/* Plays at least n_episodes episodes with the policy's weights on fresh games (seed apart from training), bounded by
+/* Plays at least `episodes` episodes with the policy's weights on fresh games (seed apart from training), bounded by
  * max_steps decisions per agent; greedy: argmax in place of sampling. Every agent's first episodes count equally, so
  * short ones are not favoured. */
 struct eval_settings {

@@ -125,10 +125,9 @@ struct minibatch {
 
 /* Numbers that a checkpoint keeps as they are. */
 struct trainer_counters {
-    int64_t env_steps, updates, iterations;
+    int64_t env_steps, updates;
     double wall_s;
     double minibatch_carry; /* in (-1/2, 1/2]: minibatches owed by replay_ratio */
-    uint64_t segments_used; /* draws of the shuffle stream */
     double phase_s[PHASE_COUNT];
     /* since the last report */
     int64_t report_env_steps, report_updates;

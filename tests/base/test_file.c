@@ -181,28 +181,6 @@ static void out_of_memory_is_an_error(void **state)
     assert_true(nth > 3);
 }
 
-static void makes_folders(void **state)
-{
-    char deep[sizeof path + 32];
-    struct error err = {0};
-
-    (void)state;
-    snprintf(deep, sizeof deep, "%s/a//b/c/", dir);
-    assert_int_equal(file_make_dirs(deep, NULL), ST_OK);
-    assert_int_equal(file_make_dirs(deep, NULL), ST_OK);
-    assert_true(file_exists(deep));
-    for (const char *const *part = (const char *const[]){"a/b/c", "a/b", "a", NULL}; *part != NULL; part++) {
-        snprintf(deep, sizeof deep, "%s/%s", dir, *part);
-        assert_int_equal(rmdir(deep), 0);
-    }
-    assert_int_equal(file_write_all(path, "x", 1, NULL), ST_OK);
-    assert_int_equal(file_make_dirs(path, &err), ST_IO); /* a file is in the way */
-    assert_non_null(strstr(err.text, path));
-    snprintf(deep, sizeof deep, "%s/below", path);
-    assert_int_equal(file_make_dirs(deep, NULL), ST_IO);
-    assert_int_equal(file_make_dirs("", NULL), ST_IO);
-}
-
 static void crc_is_the_standard_one(void **state)
 {
     (void)state;
@@ -222,7 +200,6 @@ int main(void)
         cmocka_unit_test(reads_up_to_the_limit),
         cmocka_unit_test(says_what_cannot_be_read),
         cmocka_unit_test(out_of_memory_is_an_error),
-        cmocka_unit_test(makes_folders),
         cmocka_unit_test(crc_is_the_standard_one),
     };
     return cmocka_run_group_tests_name("file", tests, make_dir, remove_dir);
