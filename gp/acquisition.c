@@ -13,7 +13,7 @@
 #define LN_SQRT_2PI 0.91893853320467274178
 #define TAIL -25.0 /* below it the asymptotic series are more exact than the differences */
 
-static double normal_log_pdf(double z)
+double normal_log_pdf(double z)
 {
     return -0.5 * z * z - LN_SQRT_2PI;
 }

@@ -95,6 +95,7 @@ enum status ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, siz
 void ehvi_free(struct ehvi *ehvi);
 /* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
 double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
+double normal_log_pdf(double z);
 double normal_log_cdf(double z);
 double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */
 

@@ -1,0 +1,38 @@
+/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c), and the best point
+ * by it (pareto_candidates.c). Private to gp/. f1 = ln cost and f2 = -score in the models' standardised units, both
+ * minimised. */
+#ifndef GP_PARETO_PRIV_H
+#define GP_PARETO_PRIV_H
+
+#include "gp/gp_priv.h"
+#include "gp/model_priv.h"
+#include "gp/observations_priv.h"
+
+struct candidate {
+    double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too dear */
+    double f1_mean, f1_sd; /* of ln cost, standardised */
+    double f2_mean, f2_sd; /* of the score, standardised, higher is better */
+    double u[SPACE_MAX_DIM]; /* snapped */
+    double x[SPACE_MAX_DIM];
+};
+
+struct pareto_search {
+    const struct space *space;
+    struct observations obs;
+    size_t n_front;
+    size_t *front; /* groups on the front, owned */
+    struct model score, cost; /* factored, with the pending points */
+    struct ehvi ehvi;
+    double cap; /* ln max_cost in the cost model's units; INFINITY: none */
+};
+
+/* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
+enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
+                               const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
+void pareto_search_free(struct pareto_search *search);
+
+/* The best point that was not tried, judged snapped. *ret_found is false when every candidate was tried before. */
+enum status pareto_best(struct pareto_search *search, const struct seen *seen, struct rng rng,
+                        struct candidate *ret_best, bool *ret_found, struct error *err) MUST_USE;
+
+#endif
