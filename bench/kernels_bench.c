@@ -102,7 +102,7 @@ static void train_heads(struct bench *b)
 static void train_loss(struct bench *b)
 {
     b->ops->ppo_loss(b->k, b->dpol, &b->stats, b->pol, b->actions, b->logp, b->adv, b->ret, b->value, NULL, b->mean_std,
-                     NULL, &b->heads, &b->hyper, b->T, b->B, 0, b->B);
+                     NULL, &b->heads, &b->hyper, b->T, b->B, b->B);
 }
 static void train_heads_back(struct bench *b)
 {

@@ -66,6 +66,16 @@ size_t kern_n_threads(const struct kern *kern)
     return kern->n_threads;
 }
 
+size_t kern_n_lanes(const struct kern *kern)
+{
+    return kern->device->n_lanes(kern);
+}
+
+void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+{
+    kern->device->each_lane(kern, fn, ctx);
+}
+
 size_t kern_block_tokens(const struct kern *kern)
 {
     return kern->block_tokens;

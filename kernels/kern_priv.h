@@ -32,6 +32,8 @@ struct kern_device {
     enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
     enum status (*download)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
     enum status (*sync)(struct kern *kern, struct error *err);
+    size_t (*n_lanes)(const struct kern *kern);
+    void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
 
     enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                               const void *settings, size_t n_envs, struct rng root, struct error *err);

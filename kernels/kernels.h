@@ -58,7 +58,7 @@ struct kern_stats {
     double grad_norm; /* sum over minibatches, before clipping */
     double last_kl; /* mean over the last minibatch */
     int32_t nonfinite; /* minibatches whose loss or gradient norm was NaN or Inf: their optimiser step was skipped */
-    int32_t stop; /* set by kl_check: later optimiser steps of this phase do nothing */
+    int32_t stop; /* set by minibatch_stats: the optimiser steps of this phase do nothing */
 };
 
 struct kern_ops {
@@ -126,16 +126,18 @@ struct kern_ops {
     /* ratio (M) = exp(new log-prob - old_logp) of out (M, O). */
     void (*ratio)(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                   const uint8_t *mask, const struct kern_heads *heads, size_t M);
-    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments are [from, from + B) of a
-     * minibatch of B_all, and the mean is over its T * B_all tokens; from == 0 begins a minibatch in *stats. adv, ret,
-     * old_value, old_logp (M); weight (B) or NULL; mean_std of the minibatch's adv (used when hyper->norm_adv). Adds to
-     * *stats. A loss that is not finite makes dout[0] NaN, so that grad_norm sees it. */
-    void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments belong to a minibatch of
+     * B_all, and the mean is over its T * B_all tokens. adv, ret, old_value, old_logp (M); weight (B) or NULL; mean_std of
+     * the minibatch's adv (used when hyper->norm_adv). Adds to *part, this lane's statistics of the minibatch. A loss that
+     * is not finite makes dout[0] NaN, so that grad_norm sees it. */
+    void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
                      const float *old_logp, const float *adv, const float *ret, const float *old_value,
                      const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                     const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all);
-    /* stats->stop = 1 when target_kl > 0 and last_kl > target_kl. */
-    void (*kl_check)(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
+                     const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
+    /* Ends a minibatch: adds its parts (n_parts), one of each lane, to *stats in order and clears them. stats->stop = 1
+     * when target_kl > 0 and the minibatch's last_kl > target_kl. */
+    void (*minibatch_stats)(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
+                            const struct kern_hyper *hyper);
 
     /* -- optimiser, over the flat parameter vector (n) -- */
     /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. */
@@ -154,6 +156,8 @@ struct kern_ops {
     /* -- plain -- */
     void (*zero)(struct kern *k, void *p, size_t bytes);
     void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
+    /* x (rows, n): row 0 becomes the sum of all rows, added in order. */
+    void (*sum_rows)(struct kern *k, float *x, size_t rows, size_t n);
     /* rows of src (N, row_bytes) with flag (N) u8 set, packed in order into dst; *n_packed (device, i64). */
     void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
                       size_t row_bytes, size_t N);
@@ -179,8 +183,14 @@ const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... 
 size_t kern_n_threads(const struct kern *kern);
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
-/* Tokens that a training pass should take through all layers at a time, so that activations stay in the device's cache;
- * 0: all of them. */
+/* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for each
+ * thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole pieces
+ * (segments of a minibatch, through all layers) meets once at the end, where single operations meet after each. */
+size_t kern_n_lanes(const struct kern *kern);
+typedef void kern_lane_fn(void *ctx, struct kern *lane, size_t i_lane);
+/* Runs fn in every lane at the same time, lane 0 in the caller's thread; returns when all are done. */
+void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx);
+/* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of them. */
 size_t kern_block_tokens(const struct kern *kern);
 size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all; 0: not known */
 

@@ -64,7 +64,8 @@ void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan
     plan_add(plan, &s->out, "step outputs", sizeof(float), n, p->n_out, 1);
 }
 
-void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block)
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
+                      size_t n_lanes)
 {
     plan_add(plan, &s->encoded, "encoder activations", sizeof(float), n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
@@ -76,15 +77,17 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
     }
     plan_add(plan, &s->out, "policy outputs", sizeof(float), n_tokens, p->n_out, 1);
     plan_add(plan, &s->dout, "policy output gradients", sizeof(float), n_tokens, p->n_out, 1);
-    plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_block, p->width, 1);
-    plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_block, p->width, 1);
+    plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
+    plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
     if (p->recurrent)
-        plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_block, 3 * p->width, 1);
+        plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_lanes, n_block, 3 * p->width);
+    s->n_block = n_block;
 }
 
-struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token)
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane)
 {
     struct policy_pass at = *s;
+    size_t back = lane * s->n_block * p->width;
 
     at.encoded += token * p->width;
     for (size_t l = 0; l < p->n_layers; l++) {
@@ -96,6 +99,10 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     }
     at.out += token * p->n_out;
     at.dout += token * p->n_out;
+    at.dx[0] += back;
+    at.dx[1] += back;
+    if (p->recurrent)
+        at.dgates += 3 * back;
     return at;
 }
 

@@ -77,7 +77,7 @@ static void trainer_plan(struct trainer *t)
     size_t n = t->policy.n_params, scratch = 1;
 
     plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
-    plan_add(plan, &t->grads, "gradients", sizeof(float), n, 1, 1);
+    plan_add(plan, &t->grads, "gradients", sizeof(float), t->n_lanes, n, 1);
     plan_add(plan, &t->moment1, "first moments", sizeof(float), n, 1, 1);
     if (t->set.optimizer == TRAIN_ADAM)
         plan_add(plan, &t->moment2, "second moments", sizeof(float), n, 1, 1);
@@ -92,6 +92,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, &t->opt_step, "optimiser step", sizeof(int64_t), 1, 1, 1);
     plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);
     plan_add(plan, &t->stats, "statistics", sizeof(struct kern_stats), 1, 1, 1);
+    plan_add(plan, &t->lane_stats, "statistics of lanes", sizeof(struct kern_stats), t->n_lanes, 1, 1);
     plan_add(plan, &t->rng_sample, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_segments, "random stream", sizeof(struct rng), 1, 1, 1);
@@ -99,7 +100,7 @@ static void trainer_plan(struct trainer *t)
     rollout_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
-    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block);
+    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_lanes);
 }
 
 /* Weights, streams and first observations. */
@@ -151,6 +152,7 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     t->n_agents = (size_t)train->total_agents;
     t->horizon = (size_t)train->horizon;
     t->n_segments = (size_t)(train->minibatch_size / train->horizon);
+    t->n_lanes = kern_n_lanes(kern);
     t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape.n_agents;
     t->root = rng_seed((uint64_t)train->seed);

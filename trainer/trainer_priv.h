@@ -66,17 +66,18 @@ struct policy_pass {
     float *core[POLICY_MAX_LAYERS]; /* (M, H) layer outputs */
     float *out; /* (M, O) */
     float *dout; /* (M, O) */
-    float *dx[2]; /* (block, H) */
-    float *dgates; /* (block, 3H) */
+    float *dx[2]; /* (lanes, n_block, H) */
+    float *dgates; /* (lanes, n_block, 3H) */
+    size_t n_block; /* tokens */
 };
 
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
-/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them. */
-void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
-                      size_t n_block);
-/* The pass from its token on; what only the way back needs is shared. */
-struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token);
+/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each lane at a time. */
+void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
+                      size_t n_lanes);
+/* The pass from its token on, with the lane's own part of what only the way back needs. */
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane);
 /* params (n_params) on the host. */
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
 /* out (n, O) of s from obs (n, D). h (L, h_rows, H): rows [0, n) of each layer advance in place, zeroed first where
@@ -89,6 +90,8 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
 /* grads (n_params) from s->dout, which is overwritten; add: adds to grads. */
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
                      const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add);
+
+struct trainer;
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
@@ -112,8 +115,15 @@ struct rollout {
     int64_t *n_packed;
 };
 
-/* A minibatch is kept in blocks of segments, each time-major: block [from, from + n) begins at token from * T (values, with
- * their T + 1 rows: from * (T + 1); h0: from * L). See update.c. */
+/* Segments [from, from + n) of a minibatch, taken through the network at once by one lane, whose segments end at `end`. */
+struct block {
+    size_t from, n, end;
+};
+struct block update_block_first(const struct trainer *t, size_t lane); /* n is 0 when the lane has none */
+struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 behind the last */
+
+/* A minibatch is kept in blocks, each time-major: a block begins at token from * T (values, with their T + 1 rows:
+ * from * (T + 1); h0: from * L). See update.c. */
 struct minibatch {
     int32_t *perm; /* (N) */
     int32_t *idx; /* (B), prioritised */
@@ -159,15 +169,17 @@ struct trainer {
     struct train_settings set;
     struct policy policy;
     size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
-    size_t n_block; /* segments of a block, at most B */
+    size_t n_lanes; /* P */
+    size_t n_block; /* segments of a block, at most those of a lane */
     struct plan plan;
     struct kern_env *env;
     /* device */
-    float *params, *grads, *moment1, *moment2; /* (n_params) */
+    float *params, *moment1, *moment2; /* (n_params) */
+    float *grads; /* (P, n_params): each lane's; the first row becomes their sum */
     float *muon_scratch, *norm;
     int64_t *opt_step;
     struct kern_hyper *hyper;
-    struct kern_stats *stats;
+    struct kern_stats *stats, *lane_stats; /* (1), (P) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
     struct minibatch mb;
@@ -192,15 +204,14 @@ void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark);
 void rollout_plan(struct trainer *t);
 enum status rollout_run(struct trainer *t, struct error *err) MUST_USE;
 void update_plan(struct trainer *t);
-/* Segments of a block: enough for the device's cache and for all of its threads. */
+/* Segments of a block: as many as fit a lane's cache. */
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
 /* The updates of one rollout. */
 enum status update_run(struct trainer *t, struct error *err) MUST_USE;
-/* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered, run forward, its loss and gradient. */
-void update_gather(struct trainer *t, const int32_t *idx);
-void update_forward(struct trainer *t);
-void update_loss(struct trainer *t, const float *weight);
-void update_backward(struct trainer *t);
+/* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered and run forward; its loss, gradient and
+ * statistics. */
+void update_forward(struct trainer *t, const int32_t *idx, uint64_t *mark);
+void update_backward(struct trainer *t, const float *weight);
 /* Advantages of the whole rollout with ratio 1, into roll.adv and roll.ret. */
 void update_advantage(struct trainer *t);
 /* Names the first tensor that is not finite; always returns ST_NUMERIC. */

@@ -1,12 +1,14 @@
 /* update.c - the updates of one rollout: pick segments, gather, forward, advantage, loss, backward, optimiser.
- * A minibatch goes through gather, network and loss in blocks of segments that fit the device's cache; the gradients of
- * the blocks add up, in order. Each block is time-major on its own.
+ * The segments of a minibatch are shared out to the device's lanes, and a lane takes its own in blocks that fit its cache:
+ * first all gather and go forward, then, once the advantages' mean is known, all compute loss and gradient. The
+ * gradients of blocks add up in order, then those of lanes.
  * Invariants: (1) without vtrace advantages come from the whole rollout once, with it from the current ratios of each
  * minibatch; (2) shuffled segments are taken without repetition until all were used, then shuffled anew; (3) a
  * minibatch that is not finite or passes target_kl changes no weight. */
 #include "trainer/trainer_priv.h"
 
 #include "base/clock.h"
+#include "base/pool.h"
 
 void update_plan(struct trainer *t)
 {
@@ -44,35 +46,40 @@ void update_advantage(struct trainer *t)
                       t->horizon, t->n_agents);
 }
 
+/* ---- lanes and blocks ---- */
+
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B)
 {
-    size_t tokens = kern_block_tokens(kern), n_threads = kern_n_threads(kern), n = (tokens + T - 1) / T;
+    size_t tokens = kern_block_tokens(kern), n_lanes = kern_n_lanes(kern);
+    size_t of_lane = (B + n_lanes - 1) / n_lanes, n = (tokens + T - 1) / T;
 
-    if (tokens == 0)
-        return B;
-    n = n < n_threads ? n_threads : n;
-    return n < B ? n : B;
+    return tokens == 0 || n > of_lane ? of_lane : n;
 }
 
-/* Segments [from, from + n) of the minibatch; n is 0 behind the last. */
-struct block {
-    size_t from, n;
-};
-
-static struct block block_at(const struct trainer *t, size_t from)
+struct block update_block_first(const struct trainer *t, size_t lane)
 {
-    size_t left = t->n_segments - from;
-    return (struct block){.from = from, .n = left < t->n_block ? left : t->n_block};
+    struct block none = {0};
+
+    pool_part(t->n_segments, 1, lane, t->n_lanes, &none.from, &none.end);
+    return update_block_next(t, none);
 }
 
-#define EACH_BLOCK(t, b) for (struct block b = block_at((t), 0); (b).n > 0; (b) = block_at((t), (b).from + (b).n))
+struct block update_block_next(const struct trainer *t, struct block b)
+{
+    size_t from = b.from + b.n, left = b.end - from;
+    return (struct block){.from = from, .n = left < t->n_block ? left : t->n_block, .end = b.end};
+}
 
-static void gather_block(struct trainer *t, const int32_t *idx, struct block b)
+#define EACH_BLOCK(t, lane, b)                                                                                         \
+    for (struct block b = update_block_first((t), (lane)); (b).n > 0; (b) = update_block_next((t), (b)))
+
+/* ---- forward ---- */
+
+static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, struct block b)
 {
     const struct kern_ops *ops = t->ops;
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
-    struct kern *k = t->kern;
     size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
     size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, H = t->policy.width;
 
@@ -103,69 +110,97 @@ static const float *block_h0(const struct trainer *t, struct block b)
     return t->policy.recurrent ? t->mb.h0 + b.from * t->policy.n_layers * t->policy.width : NULL;
 }
 
-void update_gather(struct trainer *t, const int32_t *idx)
+/* Advantages of the block from its current ratios. */
+static void vtrace_block(struct trainer *t, struct kern *k, const float *out, struct block b)
 {
-    EACH_BLOCK(t, b)
-    gather_block(t, idx, b);
+    struct minibatch *m = &t->mb;
+    size_t T = t->horizon, at = b.from * T;
+
+    t->ops->ratio(k, m->ratio + at, out, m->actions + at * (size_t)t->shape.n_heads, m->logp + at,
+                  m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits, &t->policy.heads, T * b.n);
+    t->ops->advantage(k, m->adv + at, m->ret + at, m->rewards + at, m->values + at + b.from, m->boot + at,
+                      m->terms + at, m->truncs + at, m->ratio + at, t->hyper, T, b.n);
 }
 
-void update_forward(struct trainer *t)
+struct pass_job {
+    struct trainer *t;
+    const int32_t *idx; /* (B) */
+    const float *weight; /* (B) or NULL */
+    uint64_t *mark; /* lane 0 keeps the profile */
+};
+
+static void phase_of_lane(const struct pass_job *job, size_t lane, enum train_phase phase)
 {
+    if (lane == 0)
+        trainer_phase(job->t, phase, job->mark);
+}
+
+static void forward_lane(void *ctx, struct kern *k, size_t lane)
+{
+    const struct pass_job *job = (const struct pass_job *)ctx;
+    struct trainer *t = job->t;
     const struct policy *p = &t->policy;
 
-    EACH_BLOCK(t, b)
+    EACH_BLOCK(t, lane, b)
     {
         size_t at = b.from * t->horizon;
-        struct policy_pass pass = policy_pass_at(p, &t->pass, at);
-        policy_forward(p, t->kern, &pass, t->params, t->mb.obs + at * p->obs_size, block_h0(t, b), t->mb.reset + at,
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
+        gather_block(t, k, job->idx, b);
+        phase_of_lane(job, lane, PHASE_COPY);
+        policy_forward(p, k, &pass, t->params, t->mb.obs + at * p->obs_size, block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
+        phase_of_lane(job, lane, PHASE_LOSS);
+        if (t->set.vtrace)
+            vtrace_block(t, k, pass.out, b);
+        phase_of_lane(job, lane, PHASE_ADVANTAGE);
     }
 }
 
-static void update_vtrace(struct trainer *t)
+void update_forward(struct trainer *t, const int32_t *idx, uint64_t *mark)
 {
-    struct minibatch *m = &t->mb;
-    size_t T = t->horizon;
+    struct pass_job job = {.t = t, .idx = idx, .mark = mark};
+    kern_each_lane(t->kern, forward_lane, &job);
+}
 
-    t->ops->ratio(t->kern, m->ratio, t->pass.out, m->actions, m->logp, m->mask, &t->policy.heads, T * t->n_segments);
-    EACH_BLOCK(t, b)
+/* ---- loss and gradient ---- */
+
+static void backward_lane(void *ctx, struct kern *k, size_t lane)
+{
+    const struct pass_job *job = (const struct pass_job *)ctx;
+    struct trainer *t = job->t;
+    const struct policy *p = &t->policy;
+    struct minibatch *m = &t->mb;
+    float *grads = t->grads + lane * p->n_params;
+    size_t T = t->horizon, n_done = 0;
+
+    EACH_BLOCK(t, lane, b)
     {
         size_t at = b.from * T;
-        t->ops->advantage(t->kern, m->adv + at, m->ret + at, m->rewards + at, m->values + at + b.from, m->boot + at,
-                          m->terms + at, m->truncs + at, m->ratio + at, t->hyper, T, b.n);
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
+        t->ops->ppo_loss(k, pass.dout, t->lane_stats + lane, pass.out, m->actions + at * (size_t)t->shape.n_heads,
+                         m->logp + at, m->adv + at, m->ret + at, m->values + at + b.from,
+                         job->weight == NULL ? NULL : job->weight + b.from, m->mean_std,
+                         m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads, t->hyper, T, b.n,
+                         t->n_segments);
+        policy_backward(p, k, &pass, t->params, grads, m->obs + at * p->obs_size, block_h0(t, b), m->reset + at, T, b.n,
+                        n_done > 0);
+        n_done += b.n;
     }
+    if (n_done == 0) /* more lanes than segments */
+        t->ops->zero(k, grads, p->n_params * sizeof *grads);
 }
 
-void update_loss(struct trainer *t, const float *weight)
+void update_backward(struct trainer *t, const float *weight)
 {
-    struct minibatch *m = &t->mb;
-    size_t T = t->horizon, O = t->policy.n_out, n_heads = (size_t)t->shape.n_heads;
+    const struct kern_ops *ops = t->ops;
+    struct pass_job job = {.t = t, .weight = weight};
 
     if (t->set.norm_adv)
-        t->ops->mean_std(t->kern, m->mean_std, m->adv, T * t->n_segments);
-    EACH_BLOCK(t, b)
-    {
-        size_t at = b.from * T;
-        t->ops->ppo_loss(t->kern, t->pass.dout + at * O, t->stats, t->pass.out + at * O, m->actions + at * n_heads,
-                         m->logp + at, m->adv + at, m->ret + at, m->values + at + b.from,
-                         weight == NULL ? NULL : weight + b.from, m->mean_std,
-                         m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits, &t->policy.heads, t->hyper, T, b.n,
-                         b.from, t->n_segments);
-    }
-}
-
-void update_backward(struct trainer *t)
-{
-    const struct policy *p = &t->policy;
-
-    EACH_BLOCK(t, b)
-    {
-        size_t at = b.from * t->horizon;
-        struct policy_pass pass = policy_pass_at(p, &t->pass, at);
-        policy_backward(p, t->kern, &pass, t->params, t->grads, t->mb.obs + at * p->obs_size, block_h0(t, b),
-                        t->mb.reset + at, t->horizon, b.n, b.from > 0);
-    }
-    t->ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
+        ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, t->horizon * t->n_segments);
+    kern_each_lane(t->kern, backward_lane, &job);
+    ops->sum_rows(t->kern, t->grads, t->n_lanes, t->policy.n_params);
+    ops->minibatch_stats(t->kern, t->stats, t->lane_stats, t->n_lanes, t->hyper);
+    ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
 }
 
 static void update_optimise(struct trainer *t)
@@ -219,34 +254,19 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, const float **r
 static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, uint64_t *mark,
                                     bool *ret_stop, struct error *err)
 {
-    bool watch_kl = t->set.target_kl > 0.0;
     struct kern_stats now;
 
-    update_gather(t, idx);
-    trainer_phase(t, PHASE_COPY, mark);
-    update_forward(t);
-    trainer_phase(t, PHASE_LOSS, mark);
-    if (t->set.vtrace) {
-        update_vtrace(t);
-        trainer_phase(t, PHASE_ADVANTAGE, mark);
-    }
-    update_loss(t, weight);
-    if (watch_kl) {
-        t->ops->kl_check(t->kern, t->stats, t->hyper);
-        TRY(kern_download(t->kern, &now, t->stats, sizeof now, err));
-        *ret_stop = now.stop != 0;
-        if (*ret_stop)
-            return ST_OK;
-    }
-    update_backward(t);
+    update_forward(t, idx, mark);
+    update_backward(t, weight);
     trainer_phase(t, PHASE_LOSS, mark);
     update_optimise(t);
-    t->count.updates++;
     trainer_phase(t, PHASE_OPTIMISER, mark);
-    if (kern_kind(t->kern) == KERN_CPU) { /* reading is free there: stop where it happened, for a better message */
+    /* Reading is free on the CPU, and a failure is then named where it happened. */
+    if (t->set.target_kl > 0.0 || kern_kind(t->kern) == KERN_CPU) {
         TRY(kern_download(t->kern, &now, t->stats, sizeof now, err));
-        *ret_stop = now.nonfinite > 0;
+        *ret_stop = now.nonfinite > 0 || now.stop != 0;
     }
+    t->count.updates += *ret_stop ? 0 : 1;
     return ST_OK;
 }
 

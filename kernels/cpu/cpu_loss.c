@@ -146,10 +146,10 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
         partials[p] = sums[p];
 }
 
-void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all)
+                  const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all)
 {
     size_t M = T * B;
     bool norm = hyper->norm_adv != 0;
@@ -179,28 +179,42 @@ void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const f
     value = cpu_partial_sum(k, P_VALUE);
     entropy = cpu_partial_sum(k, P_ENTROPY);
     kl = cpu_partial_sum(k, P_KL);
-    stats->n_tokens += (double)M;
-    if (from == 0) {
-        stats->n_minibatches += 1.0;
-        stats->last_kl = 0.0;
-    }
-    stats->policy_loss += policy;
-    stats->value_loss += value;
-    stats->entropy += entropy;
-    stats->approx_kl += kl;
-    stats->clip_fraction += cpu_partial_sum(k, P_CLIPPED);
-    stats->ret_sum += cpu_partial_sum(k, P_RET);
-    stats->ret_sq += cpu_partial_sum(k, P_RET_SQ);
-    stats->err_sum += cpu_partial_sum(k, P_ERR);
-    stats->err_sq += cpu_partial_sum(k, P_ERR_SQ);
-    stats->last_kl += kl / ((double)T * (double)B_all);
+    part->n_tokens += (double)M;
+    part->policy_loss += policy;
+    part->value_loss += value;
+    part->entropy += entropy;
+    part->approx_kl += kl;
+    part->clip_fraction += cpu_partial_sum(k, P_CLIPPED);
+    part->ret_sum += cpu_partial_sum(k, P_RET);
+    part->ret_sq += cpu_partial_sum(k, P_RET_SQ);
+    part->err_sum += cpu_partial_sum(k, P_ERR);
+    part->err_sq += cpu_partial_sum(k, P_ERR_SQ);
+    part->last_kl += kl / ((double)T * (double)B_all);
     if (!isfinite((float)(policy / (double)M)) || !isfinite((float)(value / (double)M)) || !isfinite(entropy))
         dout[0] = NAN;
 }
 
-void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper)
+void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
+                         const struct kern_hyper *hyper)
 {
     (void)k;
+    stats->n_minibatches += 1.0;
+    stats->last_kl = 0.0;
+    for (size_t i = 0; i < n_parts; i++) {
+        const struct kern_stats *p = &parts[i];
+        stats->n_tokens += p->n_tokens;
+        stats->policy_loss += p->policy_loss;
+        stats->value_loss += p->value_loss;
+        stats->entropy += p->entropy;
+        stats->approx_kl += p->approx_kl;
+        stats->clip_fraction += p->clip_fraction;
+        stats->ret_sum += p->ret_sum;
+        stats->ret_sq += p->ret_sq;
+        stats->err_sum += p->err_sum;
+        stats->err_sq += p->err_sq;
+        stats->last_kl += p->last_kl;
+        parts[i] = (struct kern_stats){0};
+    }
     if (hyper->target_kl > 0.0f && stats->last_kl > (double)hyper->target_kl)
         stats->stop = 1;
 }

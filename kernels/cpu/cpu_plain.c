@@ -1,9 +1,11 @@
-/* cpu_plain.c - moving bytes: zero, copy, gather of minibatch rows, packing and unpacking of flagged rows. */
+/* cpu_plain.c - moving numbers: zero, copy, sums of rows, gather of minibatch rows, packing and unpacking of flagged
+ * rows. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <string.h>
 
 #define TIME_GRAIN 1
+#define FLOAT_GRAIN 1024
 
 void cpu_zero(struct kern *k, void *p, size_t bytes)
 {
@@ -15,6 +17,28 @@ void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes)
 {
     (void)k;
     memcpy(dst, src, bytes);
+}
+
+struct sum_rows {
+    float *x;
+    size_t rows, n;
+};
+
+static void sum_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct sum_rows *s = (const struct sum_rows *)ctx;
+
+    (void)worker;
+    for (size_t r = 1; r < s->rows; r++)
+#pragma omp simd
+        for (size_t i = from; i < to; i++)
+            s->x[i] += s->x[r * s->n + i];
+}
+
+void cpu_sum_rows(struct kern *k, float *x, size_t rows, size_t n)
+{
+    struct sum_rows s = {.x = x, .rows = rows, .n = n};
+    cpu_run(k, n, FLOAT_GRAIN, sum_part, &s);
 }
 
 struct gather {

@@ -14,8 +14,14 @@
 #define CPU_PARTIALS 16 /* f64 sums of one worker: two cache lines, so that workers do not share one */
 
 struct cpu {
-    struct pool *pool;
-    double *partials; /* (n_threads, CPU_PARTIALS), owned */
+    struct pool *pool; /* owned; NULL in a lane, which is one thread */
+    double *partials; /* (n_threads, CPU_PARTIALS), owned; a lane borrows its row */
+    struct cpu_lane *lanes; /* (n_threads), owned; NULL in a lane */
+};
+
+struct cpu_lane {
+    struct kern kern; /* its impl is the cpu below */
+    struct cpu cpu;
 };
 
 static inline struct cpu *cpu_of(const struct kern *k)
@@ -114,11 +120,12 @@ void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, 
                 size_t B);
 void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                const uint8_t *mask, const struct kern_heads *heads, size_t M);
-void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *stats, const float *out, const int32_t *actions,
+void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B, size_t from, size_t B_all);
-void cpu_kl_check(struct kern *k, struct kern_stats *stats, const struct kern_hyper *hyper);
+                  const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
+void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
+                         const struct kern_hyper *hyper);
 void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
 void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
               const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
@@ -129,6 +136,7 @@ void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const f
 void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
 void cpu_zero(struct kern *k, void *p, size_t bytes);
 void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes);
+void cpu_sum_rows(struct kern *k, float *x, size_t rows, size_t n);
 void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
                    size_t N);
 void cpu_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);

@@ -142,7 +142,7 @@ static void batch_free(struct batch *b)
 static void run_loss(struct kern *k, const struct batch *b, float *dout, struct kern_stats *stats)
 {
     kern_ops(k)->ppo_loss(k, dout, stats, b->out, b->actions, b->old_logp, b->adv, b->ret, b->old_value, b->weight,
-                          b->mean_std, b->mask, &b->heads, &b->hyper, b->T, b->B, 0, b->B);
+                          b->mean_std, b->mask, &b->heads, &b->hyper, b->T, b->B, b->B);
 }
 
 static void check_loss(struct kern *k, struct batch *b)
@@ -186,7 +186,7 @@ static void check_loss(struct kern *k, struct batch *b)
     run_loss(k, b, again, &twice);
     run_loss(k, b, again, &twice);
     assert_memory_equal(&stats, &twice, sizeof stats); /* adds, and the same bytes each time */
-    assert_true(stats.n_minibatches == 2.0);
+    assert_true(stats.n_tokens == 2.0 * (double)b->M);
 
     kern_ops(k)->ratio(k, ratio, b->out, b->actions, b->old_logp, b->mask, &b->heads, b->M);
     for (size_t m = 0; m < b->M; m++) {
@@ -222,17 +222,19 @@ static void parts_add_up(void **state)
     struct kern *k = test_kern(2);
     struct batch b = batch_make(1, sizes, 1, B, true, true, true, 0.3f);
     float *whole = NEW(float, B *b.O), *parts = NEW(float, B *b.O);
-    struct kern_stats one = {0}, two = {.last_kl = 5.0};
+    struct kern_stats one = {0}, two = {.last_kl = 5.0}, part[3] = {{0}};
     double *want;
 
     (void)state;
     run_loss(k, &b, whole, &one);
     for (size_t from = 0; from < B; from += CUT) {
         size_t n = B - from < CUT ? B - from : CUT;
-        kern_ops(k)->ppo_loss(k, parts + from * b.O, &two, b.out + from * b.O, b.actions + from, b.old_logp + from,
-                              b.adv + from, b.ret + from, b.old_value + from, b.weight + from, b.mean_std,
-                              b.mask + from * b.A, &b.heads, &b.hyper, 1, n, from, B);
+        kern_ops(k)->ppo_loss(k, parts + from * b.O, &part[from / CUT], b.out + from * b.O, b.actions + from,
+                              b.old_logp + from, b.adv + from, b.ret + from, b.old_value + from, b.weight + from,
+                              b.mean_std, b.mask + from * b.A, &b.heads, &b.hyper, 1, n, B);
     }
+    kern_ops(k)->minibatch_stats(k, &two, part, 3, &b.hyper);
+    assert_true(part[1].n_tokens == 0.0 && part[2].last_kl == 0.0); /* ready for the next */
     want = test_f64(whole, B * b.O);
     check_close("dout", parts, want, B * b.O, 1e-7);
     check_number("minibatches", two.n_minibatches, 1.0, 0.0);
@@ -273,7 +275,7 @@ static void every_clip_branch(void **state)
         float mean_std[2] = {5.0f, 5.0f}; /* not used: norm_adv is off */
         int32_t action = 1;
         kern_ops(k)->ppo_loss(k, dout, &stats, out, &action, &old_logp, &rows[i].adv, &rows[i].ret, &rows[i].old, NULL,
-                              mean_std, NULL, &heads, &hyper, 1, 1, 0, 1);
+                              mean_std, NULL, &heads, &hyper, 1, 1, 1);
         check_number("policy", stats.policy_loss, rows[i].policy, 1e-6);
         check_number("dlogit taken", (double)dout[1], 0.5 * rows[i].slope_logp, 1e-6);
         check_number("dlogit other", (double)dout[0], -0.5 * rows[i].slope_logp, 1e-6);
@@ -312,17 +314,47 @@ static void loss_that_is_not_finite_reaches_the_norm(void **state)
 static void target_kl_stops(void **state)
 {
     struct kern *k = test_kern(1);
-    struct kern_hyper hyper = {.target_kl = 0.0f};
-    struct kern_stats stats = {.last_kl = 0.5};
+    static const float target[] = {0.0f, 0.6f, 0.4f};
+    struct kern_stats stats = {0};
     (void)state;
-    kern_ops(k)->kl_check(k, &stats, &hyper);
-    assert_int_equal(stats.stop, 0);
-    hyper.target_kl = 0.6f;
-    kern_ops(k)->kl_check(k, &stats, &hyper);
-    assert_int_equal(stats.stop, 0);
-    hyper.target_kl = 0.4f;
-    kern_ops(k)->kl_check(k, &stats, &hyper);
-    assert_int_equal(stats.stop, 1);
+    for (int i = 0; i < 3; i++) { /* off, not reached, passed by the two lanes together */
+        struct kern_hyper hyper = {.target_kl = target[i]};
+        struct kern_stats parts[2] = {{.last_kl = 0.3}, {.last_kl = 0.2}};
+        kern_ops(k)->minibatch_stats(k, &stats, parts, 2, &hyper);
+        assert_int_equal(stats.stop, i == 2);
+        assert_float_equal(stats.last_kl, 0.5, 1e-12);
+    }
+    kern_close(k);
+}
+
+static void *lane_seen[8];
+
+static void note_lane(void *ctx, struct kern *lane, size_t i)
+{
+    (void)ctx;
+    assert_int_equal(kern_n_threads(lane), 1);
+    lane_seen[i] = lane;
+}
+
+/* Every lane runs once, each is its own, and rows of lanes add up in order. */
+static void lanes_run_once_each(void **state)
+{
+    float x[3][5] = {{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}, {0.5f, 0.5f, 0.5f, 0.5f, 0.5f}};
+    (void)state;
+    for (size_t n = 1; n <= 3; n++) {
+        struct kern *k = test_kern(n);
+        memset(lane_seen, 0, sizeof lane_seen);
+        assert_int_equal(kern_n_lanes(k), n);
+        kern_each_lane(k, note_lane, NULL);
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j <= i; j++)
+                assert_true(lane_seen[i] != NULL && (i == j || lane_seen[i] != lane_seen[j]));
+        kern_close(k);
+    }
+    struct kern *k = test_kern(2);
+    kern_ops(k)->sum_rows(k, x[0], 3, 5);
+    for (int i = 0; i < 5; i++)
+        assert_float_equal(x[0][i], 11.0 * (i + 1) + 0.5, 0.0);
     kern_close(k);
 }
 
@@ -441,6 +473,7 @@ int main(void)
         cmocka_unit_test(every_clip_branch),
         cmocka_unit_test(loss_that_is_not_finite_reaches_the_norm),
         cmocka_unit_test(target_kl_stops),
+        cmocka_unit_test(lanes_run_once_each),
         cmocka_unit_test(sampling_follows_the_softmax),
         cmocka_unit_test(greedy_takes_the_best_allowed),
         cmocka_unit_test(step_post_clamps_and_joins_flags),

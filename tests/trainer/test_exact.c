@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
 /* ---- a game made for this: even instances are truncated after 3 steps, odd ones end after 5; two heads, a mask ---- */
 
 struct clock_settings {
@@ -244,7 +246,8 @@ static void test_rollout_reference(void **unused)
 static void check_ratio_one(struct setup *s, size_t n_block)
 {
     struct trainer *t = setup_trainer(s);
-    size_t T = t->horizon, B = t->n_segments, n_resets = 0;
+    size_t T = t->horizon, B = t->n_segments, n_resets = 0, n_seen;
+    uint64_t mark = clock_mono_ns();
     int32_t idx[64];
 
     if (n_block < t->n_block)
@@ -255,17 +258,25 @@ static void check_ratio_one(struct setup *s, size_t n_block)
     for (size_t first = 0; first + B <= t->n_agents; first += B) {
         for (size_t i = 0; i < B; i++)
             idx[i] = (int32_t)(first + i);
-        update_gather(t, idx);
-        update_forward(t);
+        update_forward(t, idx, &mark);
         t->ops->ratio(t->kern, t->mb.ratio, t->pass.out, t->mb.actions, t->mb.logp, t->mb.mask, &t->policy.heads,
                       T * B);
         for (size_t i = 0; i < T * B; i++) {
             assert_float_equal(t->mb.ratio[i], 1.0, 2e-5);
-            if (t->n_block == B) /* else values, (T + 1, n) of each block, are elsewhere */
-                assert_float_equal(t->pass.out[i * t->policy.n_out + t->policy.n_logits], t->mb.values[i],
-                                   2e-5 * (1.0 + fabs((double)t->mb.values[i])));
             n_resets += t->mb.reset[i];
         }
+        n_seen = 0;
+        for (size_t lane = 0; lane < t->n_lanes; lane++)
+            for (struct block b = update_block_first(t, lane); b.n > 0; b = update_block_next(t, b)) {
+                assert_int_equal(b.from, n_seen); /* blocks tile the minibatch */
+                n_seen += b.n;
+                for (size_t i = 0; i < T * b.n; i++) {
+                    double value = (double)t->mb.values[b.from * (T + 1) + i];
+                    assert_float_equal(t->pass.out[(b.from * T + i) * t->policy.n_out + t->policy.n_logits], value,
+                                       2e-5 * (1.0 + fabs(value)));
+                }
+            }
+        assert_int_equal(n_seen, B);
     }
     assert_true(n_resets > t->n_agents / 2); /* else the test shows nothing */
     trainer_destroy(t);
@@ -293,19 +304,20 @@ static void test_training_equals_rollout(void **unused)
     setup_close(&s);
 }
 
-/* The loss of the gathered minibatch with weights params + eps * dir. */
-static double loss_at(struct trainer *t, const float *params, const float *dir, double eps)
+/* The loss of the minibatch idx with weights params + eps * dir; leaves its gradient in t->grads. */
+static double loss_at(struct trainer *t, const int32_t *idx, const float *params, const float *dir, double eps)
 {
     size_t n = trainer_n_params(t);
     float *moved = calloc(n, sizeof *moved);
+    uint64_t mark = clock_mono_ns();
     struct kern_stats stats;
 
     for (size_t i = 0; i < n; i++)
         moved[i] = params[i] + (float)eps * dir[i];
     OK(kern_upload(t->kern, t->params, moved, n * sizeof *moved, err));
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
-    update_forward(t);
-    update_loss(t, NULL);
+    update_forward(t, idx, &mark);
+    update_backward(t, NULL);
     OK(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
     free(moved);
     return (stats.policy_loss + t->set.vf_coef * stats.value_loss - t->set.ent_coef * stats.entropy) / stats.n_tokens;
@@ -314,11 +326,11 @@ static double loss_at(struct trainer *t, const float *params, const float *dir, 
 static void test_gradient(void **unused)
 {
     (void)unused;
-    for (int i_case = 0; i_case < 6; i_case++) { /* each core in one block and in two */
+    for (int i_case = 0; i_case < 12; i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes */
         int core = i_case % 3;
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};
-        setup_open(&s, &clock_def, 1);
+        setup_open(&s, &clock_def, i_case < 6 ? 1 : i_case < 9 ? 2 : 5);
         s.policy.core = core;
         s.policy.hidden_size = 7;
         s.policy.activation = KERN_ACT_TANH;
@@ -328,17 +340,15 @@ static void test_gradient(void **unused)
         s.train.ent_coef = 0.05;
         struct trainer *t = setup_trainer(&s);
         size_t n = trainer_n_params(t);
-        t->n_block = i_case < 3 ? t->n_segments : 3;
+        t->n_block = i_case / 3 == 1 ? 3 : t->n_block;
         float *grads = calloc(n, sizeof *grads), *dir = calloc(n, sizeof *dir), *params;
         shake_params(t, 0.5);
         OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
         OK(rollout_run(t, err));
         update_advantage(t);
-        update_gather(t, idx);
         shake_params(t, 0.3); /* the new policy differs from the one that played */
         params = params_copy(t);
-        loss_at(t, params, dir, 0.0);
-        update_backward(t);
+        loss_at(t, idx, params, dir, 0.0);
         OK(kern_download(t->kern, grads, t->grads, n * sizeof *grads, err));
         for (size_t k = 0; k < t->policy.n_tensors; k++) { /* along the gradient of each tensor alone */
             const struct policy_tensor *tensor = &t->policy.tensors[k];
@@ -351,7 +361,7 @@ static void test_gradient(void **unused)
             assert_true(norm > 1e-3);
             for (size_t i = from; i < to; i++)
                 dir[i] = grads[i] / (float)norm;
-            slope = (loss_at(t, params, dir, eps) - loss_at(t, params, dir, -eps)) / (2.0 * eps);
+            slope = (loss_at(t, idx, params, dir, eps) - loss_at(t, idx, params, dir, -eps)) / (2.0 * eps);
             if (fabs(slope - norm) > 0.01 * norm + 2e-4)
                 fail_msg("core %d, %s: slope %g along the gradient, its norm is %g", core, tensor->name, slope, norm);
         }
