@@ -81,13 +81,16 @@ enum status config_parse_value(const struct opt_def *opt, const char *value, dou
 /* Text that parses back to that number for that option ("true", "muon", "0.0031", "20000000"). */
 void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
 
-/* One [sweep.SECTION.KEY] section; filled by config_resolve. Text fields are NULL where the file is silent. */
+/* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform", "int_uniform",
+ * "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit", "categorical". */
 struct config_sweep_param {
     char key[CONFIG_KEY_MAX]; /* "train.learning_rate" (aliases followed) */
     const struct opt_def *opt; /* its option, never NULL */
-    const char *distribution; /* "uniform", "int_uniform", "uniform_pow2", "log_normal", "logit_normal", or ours:
-                                * "linear", "log", "logit", "pow2", "int", "categorical" */
-    const char *min, *max, *mean, *values, *scale;
+    enum opt_scale scale; /* by its distribution, else the option's; never OPT_FIXED; OPT_CATEGORICAL: no range */
+    bool is_int; /* range: of whole numbers */
+    double min, max; /* range: inside the option's, min < max */
+    const char *values; /* categorical: "a, b", each checked; NULL: all that a bool or enum has */
+    const char *mean; /* where to start: range: a number inside it; categorical: not checked. NULL where silent */
     const char *origin; /* "pong.ini:31" of the section */
 };
 size_t config_n_sweep_params(const struct config *config);

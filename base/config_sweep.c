@@ -13,18 +13,23 @@
 static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
 #define N_FIELDS (sizeof field_names / sizeof field_names[0])
 
-/* Where a field came from; beside its text in config_sweep_param. */
-struct field_origin {
-    const char *min, *max, *distribution, *mean, *scale, *values;
+/* Of one section: each field's text, or each field's origin; NULL where nobody set it. (The texts of mean and values
+ * are the parameter's own.) */
+struct sweep_fields {
+    const char *distribution, *min, *max, *mean, *scale, *values;
 };
 
 static const struct {
     const char *name;
     enum opt_scale scale;
+    bool is_int;
 } distributions[] = {
-    {"uniform", OPT_LINEAR},     {"linear", OPT_LINEAR}, {"int_uniform", OPT_LINEAR},      {"int", OPT_LINEAR},
-    {"uniform_pow2", OPT_POW2},  {"pow2", OPT_POW2},     {"log_normal", OPT_LOG},          {"log", OPT_LOG},
-    {"logit_normal", OPT_LOGIT}, {"logit", OPT_LOGIT},   {"categorical", OPT_CATEGORICAL},
+    {"uniform", OPT_LINEAR, false},          {"linear", OPT_LINEAR, false},
+    {"int_uniform", OPT_LINEAR, true},       {"int", OPT_LINEAR, true},
+    {"uniform_pow2", OPT_POW2, false},       {"pow2", OPT_POW2, false},
+    {"log_normal", OPT_LOG, false},          {"log", OPT_LOG, false},
+    {"logit_normal", OPT_LOGIT, false},      {"logit", OPT_LOGIT, false},
+    {"categorical", OPT_CATEGORICAL, false},
 };
 #define N_DISTRIBUTIONS (sizeof distributions / sizeof distributions[0])
 
@@ -109,35 +114,32 @@ static const char *take_field(const struct config *config, const char *param_key
     return entry != NULL ? entry->value : NULL;
 }
 
-/* The scale the parameter is walked by: its own word, or the option's. */
-static enum status find_scale(const struct config_sweep_param *p, const char *origin, enum opt_scale *ret_scale,
-                              struct error *err)
+/* How the parameter is walked: by its own word, or as the option is. */
+static enum status find_scale(struct config_sweep_param *p, const char *word, const char *origin, struct error *err)
 {
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
+    const char *names[N_DISTRIBUTIONS], *near;
+    bool has_words = p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM;
 
-    *ret_scale =
-        p->values != NULL || p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM ? OPT_CATEGORICAL : p->opt->scale;
-    if (p->distribution == NULL)
+    p->scale = p->values != NULL || has_words ? OPT_CATEGORICAL : p->opt->scale;
+    p->is_int = p->opt->type == OPT_INT;
+    if (word == NULL)
         return ST_OK;
     for (size_t i = 0; i < N_DISTRIBUTIONS; i++) {
-        size_t distance = word_distance(p->distribution, distributions[i].name);
-        if (distance == 0) {
-            *ret_scale = distributions[i].scale;
+        names[i] = distributions[i].name;
+        if (strcmp(word, names[i]) == 0) {
+            p->scale = distributions[i].scale;
+            p->is_int = p->is_int || distributions[i].is_int;
             return ST_OK;
         }
-        if (distance < best && word_is_near(p->distribution, distance)) {
-            best = distance;
-            near = distributions[i].name;
-        }
     }
+    near = word_nearest(word, names, N_DISTRIBUTIONS);
     if (near != NULL)
-        return FAIL(err, ST_CONFIG, "%s: unknown distribution \"%.40s\" of %s; did you mean %s?", origin,
-                    p->distribution, p->key, near);
+        return FAIL(err, ST_CONFIG, "%s: unknown distribution \"%.40s\" of %s; did you mean %s?", origin, word, p->key,
+                    near);
     return FAIL(err, ST_CONFIG,
                 "%s: unknown distribution \"%.40s\" of %s; known are uniform, int_uniform, uniform_pow2, log_normal, "
                 "logit_normal, linear, int, pow2, log, logit, categorical",
-                origin, p->distribution, p->key);
+                origin, word, p->key);
 }
 
 static enum status check_values(const struct config_sweep_param *p, const char *origin, struct error *err)
@@ -162,11 +164,11 @@ static enum status check_values(const struct config_sweep_param *p, const char *
     }
 }
 
-static enum status check_choices(const struct config_sweep_param *p, const struct field_origin *from, struct error *err)
+static enum status check_choices(const struct config_sweep_param *p, const struct sweep_fields *from, struct error *err)
 {
-    if (p->min != NULL || p->max != NULL)
+    if (from->min != NULL || from->max != NULL)
         return FAIL(err, ST_CONFIG, "%s: %s is categorical and has no min and max; write values = a, b, c",
-                    p->min != NULL ? from->min : from->max, p->key);
+                    from->min != NULL ? from->min : from->max, p->key);
     if (p->values != NULL)
         return check_values(p, from->values, err);
     if (p->opt->type != OPT_BOOL && p->opt->type != OPT_ENUM)
@@ -188,37 +190,44 @@ static enum status take_bound(const struct config_sweep_param *p, const char *fi
     return config_parse_value(p->opt, text, ret_bound, err);
 }
 
-static enum status check_range(const struct config_sweep_param *p, enum opt_scale scale,
-                               const struct field_origin *from, struct error *err)
+static enum status no_range(const struct config_sweep_param *p, struct error *err)
+{
+    return FAIL(err, ST_CONFIG, "%s: %s has no usual range to sweep; write distribution, min and max", p->origin,
+                p->key);
+}
+
+static enum status take_range(struct config_sweep_param *p, const struct sweep_fields *text,
+                              const struct sweep_fields *from, struct error *err)
 {
     const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
-    double min, max, mean, step;
+    double mean, step;
 
     if (p->values != NULL)
         return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
-    TRY(take_bound(p, "min", p->min, from->min, p->opt->sweep_min, &min, err));
-    TRY(take_bound(p, "max", p->max, from->max, p->opt->sweep_max, &max, err));
-    num_format_f64(min, lo);
-    num_format_f64(max, hi);
-    if (!(min < max))
+    if ((text->min == NULL || text->max == NULL) && !(p->opt->sweep_min < p->opt->sweep_max))
+        return no_range(p, err);
+    TRY(take_bound(p, "min", text->min, from->min, p->opt->sweep_min, &p->min, err));
+    TRY(take_bound(p, "max", text->max, from->max, p->opt->sweep_max, &p->max, err));
+    num_format_f64(p->min, lo);
+    num_format_f64(p->max, hi);
+    if (!(p->min < p->max))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s has min %s and max %s; min must be below max", min_at, p->key, lo,
                     hi);
-    if ((scale == OPT_LOG || scale == OPT_POW2) && !(min > 0.0))
+    if ((p->scale == OPT_LOG || p->scale == OPT_POW2) && !(p->min > 0.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a %s range needs > 0; try %s", min_at, p->key, lo,
-                    scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
-    if (scale == OPT_LOGIT && !(min > 0.0))
+                    p->scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
+    if (p->scale == OPT_LOGIT && !(p->min > 0.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
-    if (scale == OPT_LOGIT && !(max < 1.0))
+    if (p->scale == OPT_LOGIT && !(p->max < 1.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.max is %s, a logit range needs < 1; try 0.9999", max_at, p->key, hi);
-    if (p->mean != NULL) {
-        if (!num_parse_f64(p->mean, &mean) || mean < min || mean > max)
-            return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean,
-                        p->key, p->mean, lo, hi);
-    }
-    if (p->scale != NULL && strcmp(p->scale, "auto") != 0 && (!num_parse_f64(p->scale, &step) || !(step > 0.0)))
+    if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min || mean > p->max))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean, p->key,
+                    p->mean, lo, hi);
+    if (text->scale != NULL && strcmp(text->scale, "auto") != 0 &&
+        (!num_parse_f64(text->scale, &step) || !(step > 0.0)))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto or a number above 0 is needed", from->scale,
-                    p->key, p->scale);
+                    p->key, text->scale);
     return ST_OK;
 }
 
@@ -226,24 +235,22 @@ enum status config_fill_params(struct config *config, struct error *err)
 {
     for (size_t i = 0; i < config->n_params; i++) {
         struct config_sweep_param *p = &config->params[i];
-        struct field_origin from;
-        enum opt_scale scale;
+        struct sweep_fields text, from;
 
-        p->distribution = take_field(config, p->key, "distribution", &from.distribution);
-        p->min = take_field(config, p->key, "min", &from.min);
-        p->max = take_field(config, p->key, "max", &from.max);
+        text.distribution = take_field(config, p->key, "distribution", &from.distribution);
+        text.min = take_field(config, p->key, "min", &from.min);
+        text.max = take_field(config, p->key, "max", &from.max);
+        text.scale = take_field(config, p->key, "scale", &from.scale);
         p->mean = take_field(config, p->key, "mean", &from.mean);
-        p->scale = take_field(config, p->key, "scale", &from.scale);
         p->values = take_field(config, p->key, "values", &from.values);
-        TRY(find_scale(p, from.distribution, &scale, err));
-        if (scale != OPT_CATEGORICAL &&
+        TRY(find_scale(p, text.distribution, from.distribution, err));
+        if (p->scale != OPT_CATEGORICAL &&
             (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM || p->opt->type == OPT_STR))
             return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
                         from.distribution != NULL ? from.distribution : p->origin, p->key);
-        if (scale == OPT_FIXED)
-            return FAIL(err, ST_CONFIG, "%s: %s has no usual range to sweep; write distribution, min and max",
-                        p->origin, p->key);
-        TRY(scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : check_range(p, scale, &from, err));
+        if (p->scale == OPT_FIXED)
+            return no_range(p, err);
+        TRY(p->scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : take_range(p, &text, &from, err));
     }
     return ST_OK;
 }

@@ -1,6 +1,6 @@
-/* pareto_candidates.c - the point of the largest expected hypervolume improvement: candidates (Sobol, and steps from front
- * points; finite spaces whole), the best few of them uphill by gradient, snapped, then the other values of small discrete
- * parameters.
+/* pareto_candidates.c - the point of the largest expected hypervolume improvement: candidates (Sobol, and steps from
+ * front points; finite spaces whole), the best few of them uphill by gradient, snapped, then the other values of small
+ * discrete parameters.
  * Invariants: (1) only snapped points are judged; (2) a point that was tried is never the result. */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c), and the best point
- * by it (pareto_candidates.c). Private to gp/. f1 = ln cost and f2 = -score in the models' standardised units, both
- * minimised. */
+/* pareto_priv.h - one proposal of the model-based method, in two steps: what is known (pareto_search.c), and the best
+ * point by it (pareto_candidates.c). Private to gp/. f1 = ln cost and f2 = -score in the models' standardised units,
+ * both minimised. */
 #ifndef GP_PARETO_PRIV_H
 #define GP_PARETO_PRIV_H
 

@@ -1,5 +1,5 @@
-/* pareto_search.c - what a proposal of the model-based method knows: the history grouped, its front, a Gaussian process for
- * the score and one for ln cost, pending points at what the models expect there, and the improvement over front and
+/* pareto_search.c - what a proposal of the model-based method knows: the history grouped, its front, a Gaussian process
+ * for the score and one for ln cost, pending points at what the models expect there, and the improvement over front and
  * reference. */
 #include <math.h>
 #include <string.h>

@@ -132,23 +132,23 @@ static void sweep_sections_become_parameters(void **state)
     p = config_sweep_param(config, 0);
     assert_string_equal(p->key, "train.learning_rate");
     assert_ptr_equal(p->opt, config_find_opt(config, "train.learning_rate"));
-    assert_string_equal(p->distribution, "log_normal");
-    assert_string_equal(p->min, "0.00001");
-    assert_string_equal(p->max, "0.1");
+    assert_int_equal(p->scale, OPT_LOG);
+    assert_true(!p->is_int && p->min == 0.00001 && p->max == 0.1);
     assert_string_equal(p->mean, "0.01");
-    assert_string_equal(p->scale, "auto");
     assert_null(p->values);
     assert_string_equal(p->origin, "x.ini:24");
     p = config_sweep_param(config, 1);
     assert_string_equal(p->key, "train.total_agents"); /* through the alias */
-    assert_string_equal(p->distribution, "uniform_pow2");
-    assert_null(p->min);
+    assert_int_equal(p->scale, OPT_POW2);
+    assert_true(p->is_int && p->min == p->opt->sweep_min && p->max == p->opt->sweep_max);
     p = config_sweep_param(config, 2);
     assert_string_equal(p->key, "train.optimizer");
+    assert_int_equal(p->scale, OPT_CATEGORICAL);
     assert_string_equal(p->values, "adam, muon");
     p = config_sweep_param(config, 3);
     assert_string_equal(p->key, "train.gamma"); /* an empty section sweeps the option's own range */
-    assert_null(p->distribution);
+    assert_int_equal(p->scale, p->opt->scale);
+    assert_true(p->min == p->opt->sweep_min && p->max == p->opt->sweep_max);
     config_destroy(config);
 }
 
@@ -162,8 +162,7 @@ static void the_command_line_changes_a_sweep_section(void **state)
     (void)state;
     assert_int_equal(config_n_sweep_params(config), 2);
     p = config_sweep_param(config, 0);
-    assert_string_equal(p->min, "0.9");
-    assert_string_equal(p->max, "0.95");
+    assert_true(p->min == 0.9 && p->max == 0.95);
     p = config_sweep_param(config, 1);
     assert_string_equal(p->key, "train.horizon");
     assert_string_equal(p->origin, "command line");

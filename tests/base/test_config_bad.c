@@ -133,6 +133,8 @@ static void sweep_sections_are_checked(void **state)
     assert_bad("[sweep.train.gamma]\nscale = wide\n", "x.ini:2: sweep.train.gamma.scale is wide, auto or a number...");
     assert_bad("[sweep.train.seed]\n",
                "x.ini:1: train.seed has no usual range to sweep; write distribution, min and max");
+    assert_bad("[sweep.train.seed]\ndistribution = log\nmin = 1\n",
+               "x.ini:1: train.seed has no usual range to sweep; write distribution, min and max");
     assert_bad("[sweep.train.optimizer]\nvalues = adam, moun\n",
                "x.ini:2: sweep.train.optimizer.values is \"moun\", allowed is one of adam, muon; did you mean muon?");
     assert_bad("[sweep.train.optimizer]\nmin = adam\n", "x.ini:2: train.optimizer is categorical and has no min...");
