@@ -80,6 +80,7 @@ enum status config_parse_value(const struct opt_def *opt, const char *value, dou
                                struct error *err) MUST_USE;
 /* Text that parses back to that number for that option ("true", "muon", "0.0031", "20000000"). */
 void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
+const char *config_type_word(const struct opt_def *opt); /* "bool", "int", "float", "text", "choice" */
 
 /* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform", "int_uniform",
  * "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit", "categorical". */

@@ -213,7 +213,7 @@ static void add_range(struct strbuf *out, const struct opt_def *opt)
     }
 }
 
-static const char *type_word(const struct opt_def *opt)
+const char *config_type_word(const struct opt_def *opt)
 {
     static const char *const words[] = {"bool", "int", "float", "text", "choice"};
     return words[opt->type];
@@ -263,7 +263,7 @@ enum status config_write_reference(const struct config *config, struct strbuf *o
         for (size_t i = 0; i < table->n_defs; i++) {
             const struct opt_def *opt = &table->defs[i];
             const char *def = config_default(opt);
-            strbuf_addf(out, "| `%s.%s` | %s | ", table->section, opt->key, type_word(opt));
+            strbuf_addf(out, "| `%s.%s` | %s | ", table->section, opt->key, config_type_word(opt));
             strbuf_addf(out, "%s%s%s | ", def[0] != 0 ? "`" : "", def, def[0] != 0 ? "`" : "");
             add_range(out, opt);
             strbuf_addf(out, " | %s | ", opt->unit != NULL ? opt->unit : "");

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/fault.h"
 
@@ -64,10 +63,4 @@ char *mem_strdup(const char *text)
 void mem_free(void *block)
 {
     free(block);
-}
-
-size_t mem_total_bytes(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
 }

@@ -17,7 +17,4 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* 
 char *mem_strdup(const char *text) MUST_USE;
 void mem_free(void *block); /* NULL is fine */
 
-/* Physical memory of the machine in bytes (0 if unknown): for "this does not fit" before allocating. */
-size_t mem_total_bytes(void);
-
 #endif

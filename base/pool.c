@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 #define POOL_THREADS_MAX 1024
@@ -137,17 +138,6 @@ static void publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void
         futex_wake(&pool->ticket, INT_MAX);
 }
 
-static size_t cores_allowed(void)
-{
-    cpu_set_t set;
-    long online;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (size_t)CPU_COUNT(&set);
-    online = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than a cpu_set_t holds */
-    return online > 0 ? (size_t)online : 1;
-}
-
 /* Signals belong to the program's own threads: helpers start with all of them blocked. */
 static enum status start_helpers(struct pool *pool, struct error *err)
 {
@@ -175,7 +165,7 @@ static enum status start_helpers(struct pool *pool, struct error *err)
 
 enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *err)
 {
-    size_t cores = cores_allowed();
+    size_t cores = machine_cores();
     struct pool *pool;
     enum status rc;
 

@@ -157,14 +157,8 @@ void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)
 {
     struct env_log sum = {0};
-    for (size_t i = 0; i < batch->n_envs; i++) {
-        const struct env_log *log = &batch->logs[i];
-        sum.episodes += log->episodes;
-        sum.score += log->score;
-        sum.perf += log->perf;
-        sum.ep_return += log->ep_return;
-        sum.ep_length += log->ep_length;
-    }
+    for (size_t i = 0; i < batch->n_envs; i++)
+        env_log_sum(&sum, &batch->logs[i]);
     memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
     *ret_log = sum;
 }

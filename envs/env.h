@@ -56,6 +56,15 @@ struct env_log {
     double ep_length; /* agent decisions */
 };
 
+ENV_FN void env_log_sum(struct env_log *sum, const struct env_log *log) /* sum += log */
+{
+    sum->episodes += log->episodes;
+    sum->score += log->score;
+    sum->perf += log->perf;
+    sum->ep_return += log->ep_return;
+    sum->ep_length += log->ep_length;
+}
+
 /* Filled by NAME_step for each agent: arrays of n_agents. */
 struct env_step {
     float *rewards;

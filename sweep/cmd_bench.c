@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/pool.h"
@@ -41,7 +42,7 @@ bool bench_add_machine(cJSON *json, const char *device)
 {
     return json_add_str(json, "device", device) && json_add_str(json, "commit", program_commit) &&
            json_add_str(json, "version", program_version) &&
-           json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes());
+           json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes());
 }
 
 /* ---- a game alone ---- */

@@ -4,7 +4,6 @@
 
 #include <cblas.h>
 #include <gsl/gsl_version.h>
-#include <sched.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/mem.h"
+#include "base/machine.h"
 #include "kernels/kernels.h"
 
 struct finding {
@@ -37,32 +36,6 @@ static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const cha
     vsnprintf(f->rows[f->n].text, sizeof f->rows[f->n].text, fmt, args);
     va_end(args);
     f->n++;
-}
-
-/* Cores that this process may use. */
-static int cpu_cores(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-/* The value after "key : " in /proc/cpuinfo. */
-static void cpu_info(const char *key, char *ret_text, size_t size)
-{
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[8192];
-
-    snprintf(ret_text, size, "unknown");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, key, strlen(key)) != 0 || colon == NULL)
-            continue;
-        snprintf(ret_text, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (file != NULL)
-        fclose(file);
 }
 
 static void look_at_build(struct findings *f)
@@ -94,10 +67,10 @@ static void look_at_machine(struct findings *f)
 {
     char text[256], reason[256];
 
-    cpu_info("model name", text, sizeof text);
+    machine_cpu_name(text, sizeof text);
     add(f, "cpu", "%s", text);
-    add(f, "cores", "%d usable of %ld", cpu_cores(), sysconf(_SC_NPROCESSORS_ONLN));
-    add(f, "memory", "%.1f GiB", (double)mem_total_bytes() / (1024.0 * 1024 * 1024));
+    add(f, "cores", "%zu usable of %ld", machine_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+    add(f, "memory", "%.1f GiB", (double)machine_memory_bytes() / (1024.0 * 1024 * 1024));
     if (kern_cuda_available(reason, sizeof reason))
         add(f, "cuda", "available: %s", reason);
     else
@@ -118,8 +91,8 @@ static void look_at_store(struct findings *f, const char *path)
 static enum status print_json(const struct findings *f, struct error *err)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_i64(json, "usable_cores", cpu_cores()) &&
-              json_add_i64(json, "memory_bytes", (int64_t)mem_total_bytes()) &&
+    bool ok = json != NULL && json_add_i64(json, "usable_cores", (int64_t)machine_cores()) &&
+              json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes()) &&
               json_add_bool(json, "store_ok", f->store_ok);
 
     for (size_t i = 0; ok && i < f->n; i++)

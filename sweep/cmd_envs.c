@@ -22,16 +22,10 @@ static enum status default_shape(const struct env_def *env, struct env_shape *re
     return rc;
 }
 
-static const char *type_name(enum opt_type type)
-{
-    static const char *const names[] = {"bool", "int", "float", "text", "choice"};
-    return names[type];
-}
-
 static cJSON *option_json(const struct opt_def *o)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "key", o->key) && json_add_str(json, "type", type_name(o->type)) &&
+    bool ok = json != NULL && json_add_str(json, "key", o->key) && json_add_str(json, "type", config_type_word(o)) &&
               json_add_str(json, "default", o->def) && json_add_str(json, "unit", o->unit) &&
               json_add_str(json, "help", o->help);
 

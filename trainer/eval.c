@@ -107,7 +107,7 @@ static enum status eval_step(struct eval_run *e, bool greedy, size_t *ret_open, 
             continue; /* done: this game stands still */
         t->ops->env_step(t->kern, e->games[i], &io);
         TRY(kern_env_take_log(t->kern, e->games[i], &log, err));
-        log_add(&e->logs[i], &log);
+        env_log_sum(&e->logs[i], &log);
         *ret_open += e->logs[i].episodes < e->quota;
     }
     t->ops->step_post(t->kern, e->rewards, e->reset, e->terms, e->truncs, t->hyper, e->n);
@@ -120,7 +120,7 @@ static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
     double mean = 0.0, square = 0.0, n = 0.0;
 
     for (size_t i = 0; i < e->n_games; i++) {
-        log_add(&sum, &e->logs[i]);
+        env_log_sum(&sum, &e->logs[i]);
         if (e->logs[i].episodes > 0.0) {
             double perf = e->logs[i].perf / e->logs[i].episodes;
             mean += perf;

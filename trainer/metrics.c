@@ -67,15 +67,6 @@ double train_metric_value(const struct train_metrics *metrics, size_t i)
     return value;
 }
 
-void log_add(struct env_log *sum, const struct env_log *log)
-{
-    sum->episodes += log->episodes;
-    sum->score += log->score;
-    sum->perf += log->perf;
-    sum->ep_return += log->ep_return;
-    sum->ep_length += log->ep_length;
-}
-
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats)
 {
     sum->n_tokens += stats->n_tokens;
@@ -101,7 +92,7 @@ void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
         if (w->n == WINDOW_MAX) {
             for (size_t i = 0; i < WINDOW_MAX / 2; i++) {
                 struct window_bucket merged = w->buckets[2 * i + 1];
-                log_add(&merged.log, &w->buckets[2 * i].log);
+                env_log_sum(&merged.log, &w->buckets[2 * i].log);
                 w->buckets[i] = merged;
             }
             w->n = WINDOW_MAX / 2;
@@ -113,7 +104,7 @@ void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
     }
     last = &w->buckets[w->n - 1];
     last->env_steps = env_steps;
-    log_add(&last->log, log);
+    env_log_sum(&last->log, log);
     w->in_last++;
 }
 
@@ -123,7 +114,7 @@ void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_l
     *ret_log = (struct env_log){0};
     for (int64_t i = w->n - 1; i >= 0; i--) {
         int64_t from = i > 0 ? w->buckets[i - 1].env_steps : 0;
-        log_add(ret_log, &w->buckets[i].log);
+        env_log_sum(ret_log, &w->buckets[i].log);
         if (env_steps - from >= env_steps / 10 && ret_log->episodes > 0.0)
             break;
     }

@@ -228,7 +228,7 @@ enum status trainer_iterate(struct trainer *t, struct error *err)
     TRY(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
     TRY(kern_env_take_log(t->kern, t->env, &log, err));
     stats_add(&t->count.stats, &stats);
-    log_add(&t->count.log, &log);
+    env_log_sum(&t->count.log, &log);
     window_add(&t->window, t->count.env_steps, &log);
     trainer_tick(t);
     if (stats.nonfinite > 0) {

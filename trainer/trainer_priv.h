@@ -157,7 +157,6 @@ struct window {
 };
 void window_add(struct window *w, int64_t env_steps, const struct env_log *log);
 void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log);
-void log_add(struct env_log *sum, const struct env_log *log);
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
 
 struct trainer {

@@ -331,7 +331,6 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
         svg_text(out, left - 52.0 + 10.0, 28.0, "headline", label);
     }
     /* x ticks stand below the lane */
-    struct axis frame_y = chart.y;
     for (size_t i = 0; i < chart.x.n_ticks; i++) {
         double at = axis_at(&chart.x, chart.x.ticks[i]);
         svg_line(out, at, top, at, bottom + 4.0, "grid");
@@ -339,7 +338,7 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     }
     struct axis no_ticks = chart.x;
     no_ticks.n_ticks = 0;
-    svg_frame(out, &no_ticks, &frame_y, false);
+    svg_frame(out, &no_ticks, &chart.y, false);
     if (chart.has_lane)
         svg_line(out, chart.x.from, bottom, chart.x.to, bottom, "axis");
     if (view->n_front > 0)

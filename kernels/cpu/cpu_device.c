@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
 
 /* Of one lane. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
@@ -19,26 +20,6 @@ struct cpu_env {
 static struct env_batch *batch_of(const struct kern_env *env)
 {
     return ((const struct cpu_env *)env)->batch;
-}
-
-/* The model name of /proc/cpuinfo, "CPU" when it cannot be read. */
-static void cpu_model_name(char *ret_name, size_t size)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[512];
-
-    snprintf(ret_name, size, "CPU");
-    if (f == NULL)
-        return;
-    while (fgets(line, sizeof line, f) != NULL) {
-        char *colon = strchr(line, ':');
-        if (colon == NULL || strncmp(line, "model name", 10) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(ret_name, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
-        break;
-    }
-    fclose(f);
 }
 
 static enum status cpu_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
@@ -60,10 +41,10 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
         goto fail_partials;
     }
     openblas_set_num_threads(1); /* the pool's workers call it, each for its own part */
-    cpu_model_name(model, sizeof model);
+    machine_cpu_name(model, sizeof model);
     snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,
              kern->n_threads == 1 ? "" : "s", cpu_blas_core());
-    kern->memory_bytes = mem_total_bytes();
+    kern->memory_bytes = machine_memory_bytes();
     kern->block_tokens = CPU_BLOCK_TOKENS;
     kern->impl = cpu;
     for (size_t w = 0; w < kern->n_threads; w++) {
