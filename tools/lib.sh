@@ -28,6 +28,7 @@ pc:cmocka|libcmocka-dev|unit tests
 cmd:sqlite3|sqlite3|checks stores from outside
 cmd:clang|clang|the second compiler
 cmd:clang-format|clang-format|format check
+path:/usr/share/i18n/locales/de_DE|locales|a locale with decimal commas
 '
 
 say()
@@ -56,6 +57,7 @@ need_met()
 {
     case $1 in
     cc:*) cc_works ;;
+    path:*) [ -e "${1#path:}" ] ;;
     cmd:*) command -v "${1#cmd:}" >/dev/null 2>&1 ;;
     pc:*)
         if command -v pkg-config >/dev/null 2>&1; then
