@@ -18,7 +18,7 @@ enum status config_create(struct config **ret_config, struct error *err)
 void config_clear_warnings(struct config *config)
 {
     for (size_t i = 0; i < config->n_warnings; i++)
-        mem_free(config->warnings[i]);
+        mem_free(config->warnings[i].text);
     config->n_warnings = 0;
 }
 

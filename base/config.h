@@ -25,7 +25,7 @@ struct strbuf;
 
 enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 
-/* A foreign name of a key. to == NULL: accepted and ignored, with one warning in the log (kept in config_warnings). */
+/* A foreign name of a key. to == NULL: accepted and ignored, with a warning. */
 struct config_alias {
     const char *from; /* "vec.total_agents" */
     const char *to; /* "train.total_agents" */
@@ -117,5 +117,7 @@ enum status config_write_reference(const struct config *config, struct strbuf *o
 /* Aliased or ignored entries, one line each, for the caller to log. */
 size_t config_n_warnings(const struct config *config);
 const char *config_warning(const struct config *config, size_t i);
+/* What warning i is about, when that has no effect: "train.compile" or "[sweep.vec.backend]"; NULL: an alias was read. */
+const char *config_ignored(const struct config *config, size_t i);
 
 #endif

@@ -16,6 +16,11 @@ struct config_entry {
     enum config_layer layer;
 };
 
+struct config_warning {
+    char *text; /* owned */
+    char ignored[CONFIG_KEY_MAX + 2]; /* "key" or "[section]"; "" when it was read under another name */
+};
+
 struct config {
     const struct opt_table **tables; /* (n_tables) borrowed */
     size_t n_tables, cap_tables;
@@ -25,7 +30,7 @@ struct config {
     size_t n_entries, cap_entries;
     struct config_sweep_param *params; /* (n_params) texts point into entries */
     size_t n_params, cap_params;
-    char **warnings; /* (n_warnings) owned */
+    struct config_warning *warnings; /* (n_warnings) owned */
     size_t n_warnings, cap_warnings;
     bool resolved; /* every entry was checked since the last change */
 };
@@ -55,7 +60,6 @@ bool config_split_sweep(const char *key, bool has_field, char *ret_param, const 
 const struct config_entry *config_winner(const struct config *config, const char *canonical);
 
 bool config_has_section(const struct config *config, const char *section); /* by a table */
-enum status config_warn(struct config *config, struct error *err, const char *fmt, ...) MUST_USE PRINTF_LIKE(3, 4);
 
 /* "; did you mean train.gamma?" or what else helps, for a key that no table knows. */
 void config_hint(const struct config *config, const char *key, char *buf, size_t size);

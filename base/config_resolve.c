@@ -54,8 +54,12 @@ void config_hint(const struct config *config, const char *key, char *buf, size_t
         snprintf(buf, size, "; --help lists the known keys");
 }
 
-enum status config_warn(struct config *config, struct error *err, const char *fmt, ...)
+static enum status add_warning(struct config *config, struct error *err, const char *ignored, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+
+static enum status add_warning(struct config *config, struct error *err, const char *ignored, const char *fmt, ...)
 {
+    struct config_warning *warning;
     char text[512];
     va_list args;
 
@@ -64,11 +68,22 @@ enum status config_warn(struct config *config, struct error *err, const char *fm
     va_end(args);
     if (!config_grow(&config->warnings, config->n_warnings, &config->cap_warnings, sizeof *config->warnings))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
-    config->warnings[config->n_warnings] = mem_strdup(text);
-    if (config->warnings[config->n_warnings] == NULL)
+    warning = &config->warnings[config->n_warnings];
+    snprintf(warning->ignored, sizeof warning->ignored, "%s", ignored);
+    warning->text = mem_strdup(text);
+    if (warning->text == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     config->n_warnings++;
     return ST_OK;
+}
+
+/* An entry that has no effect: a key, or a whole section. */
+static enum status warn_ignored(struct config *config, const struct config_entry *entry, struct error *err)
+{
+    char name[CONFIG_KEY_MAX + 2];
+
+    snprintf(name, sizeof name, entry->value == NULL ? "[%s]" : "%s", entry->key);
+    return add_warning(config, err, name, "%s: %s has no effect here and is ignored", entry->origin, name);
 }
 
 size_t config_n_warnings(const struct config *config)
@@ -78,7 +93,12 @@ size_t config_n_warnings(const struct config *config)
 
 const char *config_warning(const struct config *config, size_t i)
 {
-    return config->warnings[i];
+    return config->warnings[i].text;
+}
+
+const char *config_ignored(const struct config *config, size_t i)
+{
+    return config->warnings[i].ignored[0] != '\0' ? config->warnings[i].ignored : NULL;
 }
 
 static enum status resolve_section(struct config *config, const struct config_entry *entry, struct error *err)
@@ -89,7 +109,7 @@ static enum status resolve_section(struct config *config, const struct config_en
 
     if (config_split_sweep(entry->key, false, param, NULL)) {
         if (!config_follow_alias(config, param, followed))
-            return config_warn(config, err, "%s: [%s] has no effect here and is ignored", entry->origin, entry->key);
+            return warn_ignored(config, entry, err);
         return config_add_param(config, followed, entry, err);
     }
     if (config_has_section(config, entry->key) || has_alias_section(config, entry->key))
@@ -138,7 +158,7 @@ static enum status resolve_value(struct config *config, size_t at, struct error 
     const char *field;
 
     if (!config_canonical(config, entry->key, canonical))
-        return config_warn(config, err, "%s: %s has no effect here and is ignored", entry->origin, entry->key);
+        return warn_ignored(config, entry, err);
     TRY(check_twice(config, at, canonical, err));
     if (config_split_sweep(canonical, true, param, &field)) {
         TRY(config_add_param(config, param, entry, err));
@@ -150,7 +170,7 @@ static enum status resolve_value(struct config *config, size_t at, struct error 
         return FAIL(err, ST_CONFIG, "%s: unknown key %s%s", entry->origin, entry->key, hint);
     }
     if (strcmp(canonical, entry->key) != 0)
-        TRY(config_warn(config, err, "%s: %s is read as %s", entry->origin, entry->key, canonical));
+        TRY(add_warning(config, err, "", "%s: %s is read as %s", entry->origin, entry->key, canonical));
     return config_check_value(opt, entry->key, entry->value, entry->origin, err);
 }
 

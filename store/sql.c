@@ -185,14 +185,6 @@ void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)
         sqlite3_bind_null(stmt, at);
 }
 
-void store_bind_time(sqlite3_stmt *stmt, int at, int64_t ms)
-{
-    if (ms != 0)
-        sqlite3_bind_int64(stmt, at, ms);
-    else
-        sqlite3_bind_null(stmt, at);
-}
-
 enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text)
 {
     const char *text = (const char *)sqlite3_column_text(stmt, at);

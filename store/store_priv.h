@@ -1,7 +1,6 @@
 /* store_priv.h - what the files of store/ share: the connection, its cached statements, SQLite's failures as statuses.
  *
- * Binding and reading go through small helpers so that NULL text, NaN (kept as NULL) and "not yet" times (0, kept as
- * NULL) mean the same everywhere. */
+ * Binding and reading go through small helpers so that NULL text and NaN (kept as NULL) mean the same everywhere. */
 #ifndef STORE_PRIV_H
 #define STORE_PRIV_H
 
@@ -69,7 +68,6 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
 
 void store_bind_text(sqlite3_stmt *stmt, int at,
                      const char *text); /* borrowed until the statement's reset; NULL: NULL */
-void store_bind_time(sqlite3_stmt *stmt, int at, int64_t ms); /* 0: NULL */
 enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text); /* owned copy; NULL: NULL */
 double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
 

@@ -196,26 +196,20 @@ static enum status finish(struct setup *setup, struct error *err)
 /* One line for all ignored keys: a config of the foreign family has dozens. Renamed keys lose nothing: debug. */
 static void log_warnings(const struct config *config)
 {
-    static const char mark[] = " has no effect here";
-    char names[1024];
+    char names[1024] = "";
     size_t used = 0, n = 0;
 
-    names[0] = '\0';
     for (size_t i = 0; i < config_n_warnings(config); i++) {
-        const char *text = config_warning(config, i), *end = strstr(text, mark), *start = end;
-        if (end == NULL) {
-            log_debug("%s", text);
+        const char *name = config_ignored(config, i);
+        if (name == NULL) {
+            log_debug("%s", config_warning(config, i));
             continue;
         }
-        while (start > text && start[-1] != ' ')
-            start--;
-        if (strncmp(start, "sweep.", 6) == 0) /* the fields of an ignored [sweep.X.Y] section */
-            if (strchr(start + 6, '.') != NULL && strchr(start + 6, '.') < end)
-                continue;
+        if (strncmp(name, "sweep.", 6) == 0 && strchr(name + 6, '.') != NULL)
+            continue; /* a field of an ignored [sweep.X.Y] section */
         n++;
-        if (used + (size_t)(end - start) + 3 < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s", used > 0 ? ", " : "",
-                                     (int)(end - start), start);
+        if (used + strlen(name) + 3 < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
     }
     if (n > 0)
         log_warn("%zu key(s) have no effect here and are ignored: %s", n, names);

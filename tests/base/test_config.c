@@ -105,7 +105,9 @@ static void a_semicolon_without_a_blank_is_no_comment(void **state)
 static void aliases_and_ignored_keys_are_told(void **state)
 {
     struct config *config = family_config();
+    const char *ignored[64];
     char all[4096] = "";
+    size_t n_ignored = 0;
 
     (void)state;
     for (size_t i = 0; i < config_n_warnings(config); i++) {
@@ -116,6 +118,15 @@ static void aliases_and_ignored_keys_are_told(void **state)
     assert_non_null(strstr(all, "x.ini:8: vec.total_agents is read as train.total_agents\n"));
     assert_non_null(strstr(all, "x.ini:17: train.bptt_horizon is read as train.horizon\n"));
     assert_non_null(strstr(all, "x.ini:32: [sweep.vec.backend] has no effect here and is ignored\n"));
+    for (size_t i = 0; i < config_n_warnings(config); i++)
+        if (config_ignored(config, i) != NULL)
+            ignored[n_ignored++] = config_ignored(config, i);
+        else
+            assert_non_null(strstr(config_warning(config, i), "is read as"));
+    assert_true(n_ignored >= 2);
+    assert_string_equal(ignored[0], "base.package");
+    assert_string_equal(ignored[n_ignored - 2], "[sweep.vec.backend]");
+    assert_string_equal(ignored[n_ignored - 1], "sweep.vec.backend.distribution");
     assert_string_equal(config_peek(config, "vec.total_agents"), "8192");
     assert_string_equal(config_peek(config, "train.total-agents"), "8192");
     assert_string_equal(config_origin(config, "train.total_agents"), "x.ini:8");
