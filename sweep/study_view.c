@@ -120,18 +120,18 @@ void study_view_free(struct study_view *view)
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err)
 {
     size_t dim = view->search.space.dim;
-    double *point = mem_array(dim, sizeof *point);
+    double *point;
 
-    if (point != NULL && view->n == view->cap) {
+    if (view->n == view->cap) {
         size_t cap = view->cap < 32 ? 64 : 2 * view->cap;
         struct trial *trials = mem_grow(view->trials, view->n, cap, sizeof *trials);
-        if (trials == NULL || (view->trials = trials, grow(view, cap, err) != ST_OK)) {
-            mem_free(point);
-            point = NULL;
-        } else {
-            view->cap = cap;
-        }
+        if (trials == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", cap);
+        view->trials = trials;
+        TRY(grow(view, cap, err));
+        view->cap = cap;
     }
+    point = mem_array(dim, sizeof *point);
     if (point == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", view->n + 1);
     memcpy(point, x, dim * sizeof *point);
