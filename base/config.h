@@ -91,7 +91,7 @@ struct config_sweep_param {
     bool is_int; /* range: of whole numbers */
     double min, max; /* range: inside the option's, min < max */
     const char *values; /* categorical: "a, b", each checked; NULL: all that a bool or enum has */
-    const char *mean; /* where to start: range: a number inside it; categorical: not checked. NULL where silent */
+    const char *mean; /* where to start: range: a number in it, up to rounding; categorical: not checked; or NULL */
     const char *origin; /* "pong.ini:31" of the section */
 };
 size_t config_n_sweep_params(const struct config *config);

@@ -13,6 +13,9 @@
 static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
 #define N_FIELDS (sizeof field_names / sizeof field_names[0])
 
+/* A mean may lie this share of the range outside it: files of the family hold 0.5999999999999999 with min 0.6. */
+#define MEAN_SLACK 1e-9
+
 /* Of one section: each field's text, or each field's origin; NULL where nobody set it. (The texts of mean and values
  * are the parameter's own.) */
 struct sweep_fields {
@@ -201,7 +204,7 @@ static enum status take_range(struct config_sweep_param *p, const struct sweep_f
 {
     const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
-    double mean, step;
+    double mean, slack, step;
 
     if (p->values != NULL)
         return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
@@ -221,13 +224,14 @@ static enum status take_range(struct config_sweep_param *p, const struct sweep_f
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
     if (p->scale == OPT_LOGIT && !(p->max < 1.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.max is %s, a logit range needs < 1; try 0.9999", max_at, p->key, hi);
-    if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min || mean > p->max))
+    slack = MEAN_SLACK * (p->max - p->min);
+    if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min - slack || mean > p->max + slack))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean, p->key,
                     p->mean, lo, hi);
-    if (text->scale != NULL && strcmp(text->scale, "auto") != 0 &&
+    if (text->scale != NULL && strcmp(text->scale, "auto") != 0 && strcmp(text->scale, "time") != 0 &&
         (!num_parse_f64(text->scale, &step) || !(step > 0.0)))
-        return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto or a number above 0 is needed", from->scale,
-                    p->key, text->scale);
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto, time or a number above 0 is needed",
+                    from->scale, p->key, text->scale);
     return ST_OK;
 }
 

@@ -138,6 +138,18 @@ static enum status check_text(const char *key, const char *value, const char *or
     return ST_OK;
 }
 
+/* Beyond 2^53 a double is too coarse to compare whole numbers by. */
+static bool in_range(const struct opt_def *opt, const char *value, double number)
+{
+    int64_t whole;
+
+    if (!(number >= opt->min && number <= opt->max))
+        return false;
+    if (opt->type != OPT_INT || !num_parse_i64(value, &whole))
+        return true;
+    return !(opt->max < 0x1p63 && whole > (int64_t)opt->max) && !(opt->min >= -0x1p63 && whole < (int64_t)opt->min);
+}
+
 enum status config_check_value(const struct opt_def *opt, const char *key, const char *value, const char *origin,
                                struct error *err)
 {
@@ -148,7 +160,7 @@ enum status config_check_value(const struct opt_def *opt, const char *key, const
         return check_text(key, value, origin, err);
     if (!parse_number(opt, value, &number))
         return fail_parse(opt, key, value, origin, err);
-    if (opt->type == OPT_BOOL || opt->type == OPT_ENUM || (number >= opt->min && number <= opt->max))
+    if (opt->type == OPT_BOOL || opt->type == OPT_ENUM || in_range(opt, value, number))
         return ST_OK;
     num_format_f64(opt->min, lo);
     num_format_f64(opt->max, hi);

@@ -27,12 +27,14 @@ static void print_help(const struct cli *cli)
     printf("  %-24s %s\n\nexamples:\n%s\n", "-h, --help", "this text", cli->examples);
 }
 
-static enum status no_such_option(const struct cli *cli, const char *name, struct error *err)
+static enum status no_such_option(const struct cli *cli, const char *name, bool is_long, struct error *err)
 {
     const char *names[32];
     const char *near;
     size_t n = cli->n_opts < 32 ? cli->n_opts : 32;
 
+    if (!is_long)
+        return FAIL(err, ST_USAGE, "%s: no option '-%s'; `trawl %s --help` lists all", cli->name, name, cli->name);
     for (size_t i = 0; i < n; i++)
         names[i] = cli->opts[i].name;
     near = word_nearest(name, names, n);
@@ -92,7 +94,7 @@ static enum status take_option(const struct cli *cli, int argc, char **argv, int
         }
         return store_value(cli, o, value, err);
     }
-    return no_such_option(cli, name, err);
+    return no_such_option(cli, name, is_long, err);
 }
 
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words, struct error *err)
@@ -107,7 +109,10 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
             return ST_OK;
         }
     for (int i = 1; i < argc; i++) {
-        if (!words_only && strcmp(argv[i], "--") == 0) {
+        if (argv[i][0] == '\0') {
+            return FAIL(err, ST_USAGE, "%s: an empty word stands among the arguments; usage: %s", cli->name,
+                        cli->synopsis);
+        } else if (!words_only && strcmp(argv[i], "--") == 0) {
             words_only = true;
         } else if (!words_only && argv[i][0] == '-' && argv[i][1] != '\0') {
             TRY(take_option(cli, argc, argv, &i, err));

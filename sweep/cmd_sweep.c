@@ -23,9 +23,11 @@ struct sweep_cmd {
 
 static enum status check_name(const char *name, struct error *err)
 {
-    if (strlen(name) > 100 ||
+    if (strlen(name) > 100 || name[0] == '-' || name[0] == '.' ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
-        return FAIL(err, ST_USAGE, "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name",
+        return FAIL(err, ST_USAGE,
+                    "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, "
+                    "beginning with a letter, digit or '_'",
                     name);
     return ST_OK;
 }
@@ -49,14 +51,32 @@ static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
     return ST_OK;
 }
 
-static void read_limits(const struct setup *setup, struct controller_limits *ret_limits)
+/* No limit at all means 100 trials, as the option's help says. */
+static void set_limits(int64_t trials, double budget_s, struct controller_limits *ret_limits)
 {
-    ret_limits->trials = setup->sweep.trials;
-    ret_limits->budget_s = 0;
-    if (strcmp(setup->sweep.budget, "0") != 0)
-        (void)parse_seconds(setup->sweep.budget, &ret_limits->budget_s);
-    if (ret_limits->trials == 0 && ret_limits->budget_s == 0)
-        ret_limits->trials = 100; /* the option's documented meaning */
+    ret_limits->trials = trials == 0 && budget_s == 0 ? 100 : trials;
+    ret_limits->budget_s = budget_s;
+}
+
+static double budget_seconds(const char *text)
+{
+    double s;
+    return parse_seconds(text, &s) ? s : 0;
+}
+
+/* New limits of an old study: what the command line says by either name; a file's are those it began with. */
+static void take_new_limits(struct sweep_cmd *s)
+{
+    const struct config *config = s->setup->config;
+
+    if (!s->has_config)
+        return;
+    if (s->trials < 0 && strcmp(config_origin(config, "sweep.trials"), "command line") == 0)
+        s->trials = s->setup->sweep.trials;
+    if (s->budget == NULL && strcmp(config_origin(config, "sweep.budget"), "command line") == 0) {
+        s->budget = s->setup->sweep.budget;
+        s->budget_s = budget_seconds(s->budget);
+    }
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
@@ -70,7 +90,7 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     enum status rc = search_from_setup(s->setup, &search, err);
     struct controller_limits limits;
 
-    read_limits(s->setup, &limits);
+    set_limits(s->setup->sweep.trials, budget_seconds(s->setup->sweep.budget), &limits);
     study.trials_max = limits.trials;
     study.budget_s = limits.budget_s;
     study.method = (char *)config_peek(s->setup->config, "sweep.method");
@@ -154,6 +174,7 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
     struct controller *c = &s->controller;
+    struct controller_limits limits;
     struct setup *stored = NULL;
     int64_t n = 0;
     enum status rc;
@@ -167,12 +188,12 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
         rc = load_stored(&s->view.study, &stored, err);
     if (rc == ST_OK && s->has_config)
         rc = check_same(s, stored, err);
-    if (rc == ST_OK && s->trials < 0)
-        s->trials = s->view.study.trials_max;
-    if (rc == ST_OK && s->budget == NULL)
-        s->budget_s = s->view.study.budget_s;
-    if (rc == ST_OK)
-        rc = store_study_set_limits(c->store, s->view.study.id, s->trials, s->budget_s, err);
+    if (rc == ST_OK) {
+        take_new_limits(s);
+        set_limits(s->trials < 0 ? s->view.study.trials_max : s->trials,
+                   s->budget == NULL ? s->view.study.budget_s : s->budget_s, &limits);
+        rc = store_study_set_limits(c->store, s->view.study.id, limits.trials, limits.budget_s, err);
+    }
     if (rc == ST_OK)
         rc = store_trials_recover(c->store, s->view.study.id, true, &n, err);
     if (rc == ST_OK) { /* read again what recovery changed */
@@ -184,6 +205,20 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     setup_destroy(s->setup);
     s->setup = stored;
     return rc;
+}
+
+/* A study of failures alone is no success, and says why. */
+static enum status check_any_done(const struct study_view *v, struct error *err)
+{
+    size_t i = v->n;
+
+    if (study_view_count(v, TRIAL_DONE) > 0 || study_view_count(v, TRIAL_FAILED) == 0)
+        return ST_OK;
+    while (v->trials[i - 1].state != TRIAL_FAILED)
+        i--;
+    return FAIL(err, ST_LIMIT, "no trial of %s is done, %lld failed, the last because: %s", v->study.name,
+                (long long)study_view_count(v, TRIAL_FAILED),
+                v->trials[i - 1].reason != NULL ? v->trials[i - 1].reason : "it gave no reason");
 }
 
 static enum status run_study(struct sweep_cmd *s, struct error *err)
@@ -208,6 +243,8 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     } else {
         progress_print_summary(&s->view, s->store_path);
     }
+    if (rc == ST_OK)
+        rc = check_any_done(&s->view, err);
     if (rc == ST_INTERRUPTED) {
         struct strbuf store;
         strbuf_init(&store, OUTPUT_MAX_BYTES);
@@ -232,6 +269,11 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
                     s->budget);
     if (s->name != NULL)
         TRY(check_name(s->name, err));
+    if (s->trials > SWEEP_TRIALS_MAX)
+        return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are possible", (long long)s->trials,
+                    SWEEP_TRIALS_MAX);
+    if (s->resume != NULL && words->n == 0 && s->seed >= 0)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
     return check_writable(s->store_path, err);
 }
 

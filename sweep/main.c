@@ -2,9 +2,12 @@
 #include "sweep/sweep.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/words.h"
 
@@ -69,6 +72,11 @@ static enum status dispatch(int argc, char **argv, struct error *err)
 
     if (argc < 2)
         return FAIL(err, ST_USAGE, "no command given; `trawl --help` lists them");
+    if (strcmp(argv[1], "help") == 0 && argc > 2) { /* help COMMAND is COMMAND --help */
+        char *help[] = {argv[2], "--help", NULL};
+        command = find_command(argv[2], err);
+        return command == NULL ? ST_USAGE : command->run(2, help, err);
+    }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_help();
         return ST_OK;
@@ -81,19 +89,47 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     return command == NULL ? ST_USAGE : command->run(argc - 1, argv + 1, err);
 }
 
+/* A standard stream that the caller closed becomes one that cannot be written, lest a store or a checkpoint get its
+ * number and messages land inside. */
+static void hold_standard_streams(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Has the reader of stdout gone, as in `trawl ls | head -1`? That needs no words. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+static enum status flush_output(enum status rc, struct error *err)
+{
+    bool failed_before = ferror(stdout) != 0;
+    const char *why = fflush(stdout) != 0 ? strerror(errno) : "a write failed"; /* errno tells of the last call alone */
+
+    if (rc != ST_OK || (!failed_before && !ferror(stdout)))
+        return rc;
+    if (reader_is_gone())
+        return ST_IO;
+    return FAIL(err, ST_IO, "stdout: %s; the output is not complete", why);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
     enum status rc;
 
+    hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
-    rc = dispatch(argc, argv, &err);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (rc == ST_OK && errno != EPIPE)
-            rc = FAIL(&err, ST_IO, "stdout: %s; the output is not complete", strerror(errno));
-        else if (rc == ST_OK)
-            rc = ST_IO;
-    }
+    rc = flush_output(dispatch(argc, argv, &err), &err);
     if (rc != ST_OK && err.text[0] != '\0')
         fprintf(stderr, "trawl: %s\n", err.text);
     return status_exit_code(rc);

@@ -282,7 +282,9 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
     strbuf_init(&store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, store_path);
     printf("\nnext:\n  trawl report %s --store %s -o report.html\n", v->study.name, store.text);
-    printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name, store.text);
+    if (study_view_best(v) < v->n)
+        printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name,
+               store.text);
     if (v->study.trials_max > 0)
         printf("  trawl sweep --resume %s --store %s --trials %lld\n", v->study.name, store.text,
                (long long)(2 * v->study.trials_max));

@@ -51,6 +51,22 @@ static size_t find_choice(const struct search *s, size_t i, const char *text)
     return k;
 }
 
+/* "64" and "6.4e1" are one value: listed twice, trials would repeat and be counted as two points. */
+static enum status check_no_repeat(const struct search *s, size_t i, size_t k, const struct config_sweep_param *c,
+                                   struct error *err)
+{
+    double value, other;
+
+    TRY(config_parse_value(c->opt, s->choices[i][k], &value, err));
+    for (size_t j = 0; j < k; j++) {
+        TRY(config_parse_value(c->opt, s->choices[i][j], &other, err));
+        if (value == other)
+            return FAIL(err, ST_CONFIG, "%s: %s lists %s twice (as '%s'); drop one", c->origin, c->key,
+                        s->choices[i][k], s->choices[i][j]);
+    }
+    return ST_OK;
+}
+
 static enum status add_categorical(struct search *s, size_t i, const struct config_sweep_param *c, const char *start,
                                    struct error *err)
 {
@@ -64,6 +80,8 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
     if (p->n_choices < 2)
         return FAIL(err, ST_CONFIG, "%s: %s has %zu value(s) to choose from, at least 2 are needed", c->origin, c->key,
                     p->n_choices);
+    for (k = 1; k < p->n_choices; k++)
+        TRY(check_no_repeat(s, i, k, c, err));
     k = find_choice(s, i, c->mean != NULL ? c->mean : start);
     if (k == p->n_choices && c->mean != NULL)
         return FAIL(err, ST_CONFIG, "%s: %s starts at '%s', which is none of its values (%s)", c->origin, c->key,
@@ -84,7 +102,10 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     p->is_int = c->is_int;
     p->min = c->min;
     p->max = c->max;
-    p->has_init = num_parse_f64(c->mean != NULL ? c->mean : start, &p->init) && p->init >= p->min && p->init <= p->max;
+    p->has_init = num_parse_f64(c->mean != NULL ? c->mean : start, &p->init);
+    if (c->mean != NULL) /* base lets its rounding pass */
+        p->init = fmax(p->min, fmin(p->max, p->init));
+    p->has_init = p->has_init && p->init >= p->min && p->init <= p->max;
     if (!p->has_init)
         p->init = 0;
 }
@@ -94,7 +115,11 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
 {
     const char *start = config_peek(setup->config, c->key);
     size_t i = s->space.dim;
+    struct error at = {0};
 
+    if (strncmp(c->key, "sweep.", 6) == 0 || strcmp(c->key, "train.seed") == 0)
+        return FAIL(err, ST_CONFIG, "%s: %s cannot be searched: %s; drop the section", c->origin, c->key,
+                    c->key[0] == 's' ? "it steers the sweep itself" : "each trial has a seed of its own");
     if (i == SPACE_MAX_DIM)
         return FAIL(err, ST_CONFIG, "%s: more than %d parameters to search; drop some", c->origin, SPACE_MAX_DIM);
     if (c->opt->type == OPT_STR)
@@ -106,6 +131,8 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
     if (c->scale == OPT_CATEGORICAL)
         return add_categorical(s, i, c, start, err);
     add_range(s, i, c, start);
+    if (space_check(&s->space, &at) != ST_OK)
+        return FAIL(err, ST_CONFIG, "%s: %s", c->origin, at.text);
     return ST_OK;
 }
 

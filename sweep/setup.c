@@ -35,7 +35,7 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(struct sweep_settings, metric, "perf", "Names the logged number that is a trial's score."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
                  "Says whether a higher or a lower score is better."),
-    OPT_ROW_INT(struct sweep_settings, trials, "0", 0, 1e6, OPT_FIXED, 0, 0, "trials",
+    OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",
                 "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
     OPT_ROW_STR(struct sweep_settings, budget, "0",
                 "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
@@ -162,7 +162,8 @@ static bool is_metric(const char *name)
 static enum status check_sweep(const struct setup *setup, struct error *err)
 {
     const char *names[64], *near;
-    size_t n = 0;
+    char list[600] = "";
+    size_t n = 0, used = 0;
     double s;
 
     if (strcmp(setup->sweep.budget, "0") != 0 && !parse_seconds(setup->sweep.budget, &s))
@@ -170,12 +171,15 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
                     config_origin(setup->config, "sweep.budget"), setup->sweep.budget);
     if (is_metric(setup->sweep.metric))
         return ST_OK;
-    for (; n < train_n_metric_defs && n < 64; n++)
+    for (; n < train_n_metric_defs && n < 64; n++) {
         names[n] = train_metric_defs[n].name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", names[n]);
+    }
     near = word_nearest(setup->sweep.metric, names, n);
     return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
                 config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
-                near ? "did you mean '" : "try 'perf' or 'score", near ? near : "", "'");
+                near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
 }
 
 static enum status finish(struct setup *setup, struct error *err)

@@ -80,6 +80,8 @@ bool signals_stop(void); /* has one come? */
 
 /* ---- setup.c: the resolved config of a run ---- */
 
+#define SWEEP_TRIALS_MAX 1000000
+
 struct sweep_settings {
     int method; /* enum suggest_method */
     char metric[OPT_STR_MAX];

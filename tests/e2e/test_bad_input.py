@@ -66,6 +66,7 @@ def test_value_out_of_range(folder):
     fails("train", "squared", "--policy.hidden_size", "-4", code=2, says="policy.hidden_size")
     fails("train", "squared", "--train.learning_rate", "nan", code=2, says="train.learning_rate")
     fails("train", "squared", "--train.learning_rate", "1e999", code=2, says="train.learning_rate")
+    fails("train", "squared", "--train.seed", 2**53 + 1, code=2, says=["train.seed", str(2**53)])
 
 
 def test_values_that_are_no_numbers(folder):
@@ -97,6 +98,10 @@ def test_search_ranges(folder):
     sweep_fails(folder, "[sweep.train.gamma]\nmin = 0.9\nmax = 1.5\n", says=["train.gamma", "1.5"])
     sweep_fails(folder, "[sweep.train.gama]\n", says=["train.gama", "train.gamma"])
     sweep_fails(folder, "[sweep.train.optimizer]\nvalues = adam, sgd\n", says=["train.optimizer", "sgd"])
+    sweep_fails(folder, "[sweep.train.gamma]\nvalues = 0.9, 0.99, 9e-1\n", says=["train.gamma", "twice"])
+    sweep_fails(folder, "[sweep.train.minibatch_size]\ndistribution = pow2\nmin = 65\nmax = 127\n", says="power of two")
+    sweep_fails(folder, "[sweep.train.seed]\ndistribution = int\nmin = 0\nmax = 5\n", says=["train.seed", "of its own"])
+    sweep_fails(folder, "[sweep.sweep.n_init]\ndistribution = int\nmin = 1\nmax = 3\n", says=["sweep.n_init", "sweep itself"])
     sweep_fails(folder, "[sweep.env.name]\nvalues = pong, squared\n", says="env.name")
 
 
@@ -113,6 +118,7 @@ def test_sweep_options(folder):
         fails("sweep", config, "--store", folder / "s.db", "--name", "a", code=2, says=["b.ini:"] + says)
 
     bad("metric = pref", ["pref", "perf"])
+    bad("metric = approx_kl", ["approx_kl", "train/approx_kl", "score"])
     bad("budget = soon", ["soon", "2h"])
     bad("method = annealing", ["annealing", "pareto"])
     bad("trails = 4", ["trails", "trials"])
@@ -120,6 +126,8 @@ def test_sweep_options(folder):
     config = write(folder, "sweep.ini", TINY_SWEEP)
     fails("sweep", config, "--store", folder / "s.db", code=2, says="--name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a b/c", code=2, says="a b/c")
+    for name in ("-a", ".", "\u00e9", "<b>", "x" * 101):
+        fails("sweep", config, "--store", folder / "s.db", "--name=" + name, code=2, says="--name")
     fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--resume", "a", code=2, says="not both")
     fails("sweep", "--store", folder / "s.db", "--name", "a", code=2, says="config")
 
@@ -316,7 +324,8 @@ def test_trials_that_cannot_train_fail_with_the_reason(folder):
 
 def test_no_episode_is_a_failed_trial(folder):
     config = write(folder, "c.ini", TINY.replace("squared\nn = 1", "memory\nlength = 1000") + "[sweep.train.gamma]\n")
-    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q")
+    fails("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 1, "-q", code=1,
+          says=["no trial of a is done", "episode"])
     trial = show(folder / "s.db", "a")["trials"][0]
     equal(trial["state"], "failed")
     assert "episode" in trial["reason"], trial
@@ -342,6 +351,30 @@ def test_numbers_in_a_comma_decimal_locale(folder):
     out, _ = run("export", "a", "--store", folder / "s.db", "--pick", "trial=1", env=env)
     assert "gamma = 0." in out, out
     equal(out, run("export", "a", "--store", folder / "s.db", "--pick", "trial=1")[0])
+
+
+def test_standard_streams_that_are_full_or_closed(folder):
+    store = tiny_store(folder)
+    script = '"$0" "$@" %s'
+
+    def shell(redirect, *args):
+        return subprocess.run(["sh", "-c", script % redirect, tap.TRAWL, *map(str, args)], text=True, capture_output=True, cwd=folder)
+
+    for args in (["ls", "--store", store], ["report", "a", "--store", store], ["show", "a", "--store", store, "--json"]):
+        done = shell(">/dev/full", *args)
+        equal(done.returncode, 1)
+        assert "stdout" in done.stderr and "descriptor" not in done.stderr, done.stderr
+        done = shell(">&-", *args)
+        equal(done.returncode, 1)
+        assert "stdout" in done.stderr, done.stderr
+    done = shell("2>err | head -c 1", "report", "a", "--store", store)
+    equal((folder / "err").read_text(), "")
+    # with no stream at all, files get numbers 0 to 2 and must stay free of messages
+    shell("<&- >&- 2>&-", "sweep", folder / "sweep.ini", "--store", store, "--name", "b", "--trials", 2)
+    shell("<&- >&- 2>&-", "train", folder / "sweep.ini", "-o", folder / "x.ckpt")
+    equal(len(show(store, "b")["trials"]), 2)
+    run("eval", folder / "x.ckpt", "-n", 4)
+    equal((folder / "s.db").read_bytes()[:15], b"SQLite format 3")
 
 
 def test_worker_is_not_for_people(folder):

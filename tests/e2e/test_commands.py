@@ -145,6 +145,8 @@ def test_minimize_turns_the_front_round(folder):
     best = min(t["score"] for t in study["trials"])
     equal(study["study"]["best_score"], best)
     assert [t for t in study["trials"] if t["score"] == best and t["on_front"]]
+    worst = max(t["score"] for t in study["trials"])
+    assert study["study"]["reference"]["score"] >= worst  # in the metric's own sign
 
 
 def test_choices_are_searched_by_their_words(folder):
@@ -286,6 +288,18 @@ min = 0.5
 max = 0.99
 mean = 0.9
 scale = auto
+[sweep.train.gae_lambda]
+distribution = logit_normal
+min = 0.6
+mean = 0.5999999999999999
+max = 0.995
+scale = auto
+[sweep.train.total_timesteps]
+distribution = log_normal
+min = 2e3
+max = 8e3
+mean = 4096
+scale = time
 [sweep.vec.num_buffers]
 distribution = uniform
 min = 1
@@ -296,7 +310,7 @@ scale = auto
     assert "train.compile" in err and "ignored" in err
     study = show(folder / "s.db", "a")
     equal((study["study"]["metric"], study["study"]["method"], study["study"]["trials_max"]), ("score", "pareto", 2))
-    equal(study["trials"][0]["params"], {"train.beta1": 0.9})
+    equal(study["trials"][0]["params"], {"train.beta1": 0.9, "train.gae_lambda": 0.6, "train.total_timesteps": 4096})
     equal([t["state"] for t in study["trials"]], ["done", "done"])
 
 

@@ -155,5 +155,18 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)
 
 
+def test_new_limits_on_resume(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q")
+    run("sweep", config, "--resume", "a", "--store", store, "--sweep.trials", 3, "-q")  # either name of the option
+    equal(len(show(store, "a")["trials"]), 3)
+    run("sweep", "--resume", "a", "--store", store, "--trials", 1, "-q")  # a total that has been passed
+    equal(len(show(store, "a")["trials"]), 3)
+    run("sweep", "--resume", "a", "--store", store, "--trials", 0, "--budget", 0, "-q")  # no limit at all is the default
+    equal(len(show(store, "a")["trials"]), 100)
+    fails("sweep", "--resume", "a", "--store", store, "--seed", 9, code=2, says="seed")
+    fails("sweep", "--resume", "a", "--store", store, "--trials", 10**6 + 1, code=2, says="--trials")
+
+
 if __name__ == "__main__":
     tap.main(sys.modules[__name__])
