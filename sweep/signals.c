@@ -1,4 +1,5 @@
-/* signals.c - SIGINT, SIGTERM and SIGHUP ask for a clean stop; the second one ends the program at once. */
+/* signals.c - SIGINT, SIGTERM and SIGHUP ask for a clean stop; the second one ends the program at once.
+ * A SIGHUP that the caller ignores stays ignored: a sweep under nohup outlives its terminal. */
 #include "sweep/sweep.h"
 
 #include <signal.h>
@@ -19,10 +20,12 @@ void signals_catch(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll and read return at once */
+    struct sigaction before;
 
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaction(numbers[i], &action, NULL);
+        if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &before) != 0 || before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }
 
 bool signals_stop(void)

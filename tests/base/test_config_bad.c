@@ -130,7 +130,8 @@ static void sweep_sections_are_checked(void **state)
                "x.ini:2: sweep.train.gamma has min 0.95 and max 0.9; min must be below max");
     assert_bad("[sweep.train.gamma]\nmin = low\n", "x.ini:2: sweep.train.gamma.min is \"low\", a number is needed");
     assert_bad("[sweep.train.gamma]\nmean = 0.1\n", "x.ini:2: sweep.train.gamma.mean is 0.1, a number from 0.8 to ...");
-    assert_bad("[sweep.train.gamma]\nscale = wide\n", "x.ini:2: sweep.train.gamma.scale is wide, auto or a number...");
+    assert_bad("[sweep.train.gamma]\nscale = wide\n",
+               "x.ini:2: sweep.train.gamma.scale is wide, auto, time or a number...");
     assert_bad("[sweep.train.seed]\n",
                "x.ini:1: train.seed has no usual range to sweep; write distribution, min and max");
     assert_bad("[sweep.train.seed]\ndistribution = log\nmin = 1\n",

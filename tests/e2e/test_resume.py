@@ -155,6 +155,17 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)
 
 
+def test_nohup_outlives_its_terminal(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP.replace("4096", "200k")), folder / "s.db"
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(lambda: running(store, "a"), process)
+    process.send_signal(signal.SIGHUP)
+    finish(process)
+    equal(process.returncode, 0)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 3)
+
+
 def test_new_limits_on_resume(folder):
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
     run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q")

@@ -110,7 +110,7 @@ static void command_lines(void **state)
     FAILS(parse(&p, ARGV("a", "--store", ""), err), ST_USAGE, "empty");
     FAILS(parse(&p, ARGV("a", "--trials", "many"), err), ST_USAGE, "'many'");
     FAILS(parse(&p, ARGV("a", "--trials", "-1"), err), ST_USAGE, "'-1'");
-    FAILS(parse(&p, ARGV("a", "-q"), err), ST_USAGE, "'--q'");
+    FAILS(parse(&p, ARGV("a", "-q"), err), ST_USAGE, "'-q'");
 }
 
 /* ---- messages ---- */
