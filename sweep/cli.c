@@ -150,7 +150,8 @@ enum status cli_print_options(const struct config *config, const char *section, 
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the help text", err);
     if (rc == ST_OK)
-        printf("\noptions of the config, as --section.key value or in a file under [section]:\n%s", sb.text);
+        printf("\noptions of the config, as --section.key value or in a file under [section] (a-b is a_b):\n%s",
+               sb.text);
     strbuf_free(&sb);
     return rc;
 }

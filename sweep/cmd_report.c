@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "base/num.h"
 
 static const char *const format_names[] = {
     [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json"};
@@ -32,7 +31,6 @@ static enum status write_report(const struct study_view *view, const char *store
 {
     struct report report;
     struct strbuf out;
-    char size[NUM_TEXT_MAX];
     enum status rc;
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
@@ -45,7 +43,7 @@ static enum status write_report(const struct study_view *view, const char *store
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote %s (%s bytes)\n", path, num_format_short((double)out.len, size));
+        fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
     strbuf_free(&out);
     return rc;
 }

@@ -229,6 +229,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     c->setup = s->setup;
     c->view = &s->view;
     c->progress = &s->progress;
+    c->current = -1;
     c->limits.trials = s->view.study.trials_max;
     c->limits.budget_s = s->view.study.budget_s;
     TRY(search_bind(&s->view.search, s->setup, err));

@@ -82,6 +82,18 @@ static void print_result(const struct train_cmd *t)
         printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, t->checkpoint);
 }
 
+/* A resumed run that has nothing left to do. */
+static void tell_finished(const struct train_cmd *t)
+{
+    struct train_metrics metrics;
+    char steps[NUM_TEXT_MAX];
+
+    trainer_get_metrics(t->run.trainer, &metrics);
+    if (metrics.env_steps >= t->setup->train.total_timesteps)
+        log_info("%s is at its end of %s steps; a larger --train.total_timesteps goes on", t->resume,
+                 num_format_short((double)t->setup->train.total_timesteps, steps));
+}
+
 static enum status run_training(struct train_cmd *t, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
@@ -89,8 +101,10 @@ static enum status run_training(struct train_cmd *t, struct error *err)
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
     TRY(run_open(&t->run, t->setup, err));
-    if (t->resume != NULL)
+    if (t->resume != NULL) {
         TRY(trainer_load(t->run.trainer, t->resume, err));
+        tell_finished(t);
+    }
     signals_catch();
     if (!t->quiet)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);

@@ -99,6 +99,18 @@ static bool limit_reached(const struct controller *c)
     return !queued && c->limits.trials > 0 && (int64_t)c->view->n >= c->limits.trials;
 }
 
+/* A resumed study that has nothing left to do. */
+static void tell_limit(const struct controller *c)
+{
+    char spent[32], budget[32];
+
+    if (c->limits.budget_s > 0 && study_view_cost(c->view) >= c->limits.budget_s)
+        log_info("the study's budget is spent, %s of %s; a larger --budget goes on",
+                 format_seconds(study_view_cost(c->view), spent), format_seconds(c->limits.budget_s, budget));
+    else
+        log_info("the study has its %lld trials; a larger --trials goes on", (long long)c->limits.trials);
+}
+
 static enum status hand_over(struct controller *c, size_t i, struct error *err)
 {
     struct trial *t = &c->view->trials[i];
@@ -324,7 +336,8 @@ enum status controller_run(struct controller *c, struct error *err)
                                         .max_cost = s->max_cost};
     enum status rc = suggester_create(&c->suggester, &c->view->search.space, &settings, err);
 
-    c->current = -1;
+    if (rc == ST_OK && limit_reached(c))
+        tell_limit(c);
     while (rc == ST_OK && !signals_stop() && !limit_reached(c)) {
         rc = run_one(c, err);
         if (rc == ST_LIMIT && c->current < 0 && isfinite(space_size(&c->view->search.space)) &&

@@ -2,10 +2,12 @@
  * summary at the end. */
 #include "sweep/control.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/num.h"
@@ -240,32 +242,63 @@ static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t 
     return n;
 }
 
+static const char *column_name(const struct study_view *v, size_t k)
+{
+    const char *dot = strrchr(v->search.space.params[k].key, '.');
+
+    return dot != NULL ? dot + 1 : v->search.space.params[k].key;
+}
+
+/* End of the parameters from `from` on whose columns fill at most width, one at least. */
+static size_t columns_that_fit(const struct study_view *v, size_t from, int width)
+{
+    size_t end = from;
+
+    while (end < v->search.space.dim && (end == from || (int)strlen(column_name(v, end)) < width)) {
+        width -= (int)strlen(column_name(v, end)) + 1;
+        end++;
+    }
+    return end;
+}
+
+/* The front's trials with parameters [from, end); cost and score stand in the first block. */
+static void print_front_block(const struct study_view *v, const size_t *rows, size_t n, size_t from, size_t end)
+{
+    printf("%6s ", "trial");
+    if (from == 0)
+        printf("%10s %10s ", "cost", v->study.metric);
+    for (size_t k = from; k < end; k++)
+        printf(" %s", column_name(v, k));
+    printf("\n");
+    for (size_t r = 0; r < n; r++) {
+        const struct trial *t = &v->trials[rows[r]];
+        char cost[32], value[64];
+        printf("%6lld ", (long long)t->number);
+        if (from == 0)
+            printf("%10s %10.4g ", format_seconds(t->cost_s, cost), t->score);
+        for (size_t k = from; k < end; k++) {
+            search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
+            printf(" %*s", (int)strlen(column_name(v, k)), value);
+        }
+        printf("\n");
+    }
+}
+
 void print_front_table(const struct study_view *v)
 {
-    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = front_size(v);
+    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = front_size(v), from = 0;
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : INT_MAX;
 
     if (n == 0) {
         printf("no trial is done yet, so there is no front\n");
         return;
     }
     printf("front of cost and %s%s:\n", v->study.metric, n < all ? " (its dearest part)" : "");
-    printf("%6s %10s %10s  ", "trial", "cost", v->study.metric);
-    for (size_t k = 0; k < v->search.space.dim; k++) {
-        const char *dot = strrchr(v->search.space.params[k].key, '.');
-        printf(" %s", dot != NULL ? dot + 1 : v->search.space.params[k].key);
-    }
-    printf("\n");
-    for (size_t r = 0; r < n; r++) {
-        const struct trial *t = &v->trials[rows[r]];
-        char cost[32], value[64];
-        printf("%6lld %10s %10.4g  ", (long long)t->number, format_seconds(t->cost_s, cost), t->score);
-        for (size_t k = 0; k < v->search.space.dim; k++) {
-            const char *dot = strrchr(v->search.space.params[k].key, '.');
-            search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
-            printf(" %*s", (int)strlen(dot != NULL ? dot + 1 : v->search.space.params[k].key), value);
-        }
-        printf("\n");
-    }
+    do {
+        size_t end = columns_that_fit(v, from, width - (from == 0 ? 31 : 9));
+        print_front_block(v, rows, n, from, end);
+        from = end;
+    } while (from < v->search.space.dim);
 }
 
 void progress_print_summary(const struct study_view *v, const char *store_path)
@@ -285,8 +318,11 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
     if (study_view_best(v) < v->n)
         printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", v->study.name,
                store.text);
+    printf("  trawl sweep --resume %s --store %s", v->study.name, store.text);
     if (v->study.trials_max > 0)
-        printf("  trawl sweep --resume %s --store %s --trials %lld\n", v->study.name, store.text,
-               (long long)(2 * v->study.trials_max));
+        printf(" --trials %lld", (long long)(2 * v->study.trials_max));
+    if (v->study.budget_s > 0)
+        printf(" --budget %.0fs", ceil(2 * v->study.budget_s));
+    printf("\n");
     strbuf_free(&store);
 }

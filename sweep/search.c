@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -97,6 +98,7 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     static const enum space_scale scales[] = {
         [OPT_LINEAR] = SPACE_LINEAR, [OPT_LOG] = SPACE_LOG, [OPT_LOGIT] = SPACE_LOGIT, [OPT_POW2] = SPACE_POW2};
     struct space_param *p = &s->space.params[i];
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
 
     p->scale = scales[c->scale];
     p->is_int = c->is_int;
@@ -106,8 +108,13 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     if (c->mean != NULL) /* base lets its rounding pass */
         p->init = fmax(p->min, fmin(p->max, p->init));
     p->has_init = p->has_init && p->init >= p->min && p->init <= p->max;
-    if (!p->has_init)
+    if (!p->has_init) {
+        search_show(s, i, p->min, lo, sizeof lo);
+        search_show(s, i, p->max, hi, sizeof hi);
+        log_warn("%s: %s = %s lies outside the range searched, %s to %s; give min and max to search around it",
+                 c->origin, p->key, start, lo, hi);
         p->init = 0;
+    }
 }
 
 static enum status add_param(struct search *s, const struct setup *setup, const struct config_sweep_param *c,

@@ -16,11 +16,11 @@
 static volatile bool active;
 static int lines_drawn;
 
-static int term_width(void)
+int term_width(int fd)
 {
     struct winsize ws;
 
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20)
+    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20)
         return ws.ws_col;
     return 80;
 }
@@ -72,7 +72,7 @@ void term_draw(const char *text)
 {
     char out[DRAW_MAX];
     size_t used = 0;
-    int width = term_width() - 1, lines = 0;
+    int width = term_width(STDERR_FILENO) - 1, lines = 0;
 
     if (!active)
         return;

@@ -39,6 +39,22 @@ def test_interrupted_training_saves_and_goes_on(folder):
         ckpt.unlink()
 
 
+def test_finished_training_says_what_goes_on(folder):
+    ckpt = folder / "t.ckpt"
+    run("train", write(folder, "t.ini", TINY), "-q", "-o", ckpt)
+    _, err = run("train", "--resume", ckpt, "-q")
+    assert "a larger --train.total_timesteps goes on" in err, err
+    _, err = run("train", "--resume", ckpt, "-q", "--train.total_timesteps", "20k")
+    equal(err, "")
+
+
+def test_time_left_of_a_budget_is_told(folder):
+    config = write(folder, "s.ini", TINY_SWEEP)
+    _, err = run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 2, "--budget", "1h")
+    lines = [line for line in err.splitlines() if " done " in line]
+    assert len(lines) == 2 and "left ?" not in err, err
+
+
 def test_interrupted_training_without_checkpoint_says_so(folder):
     process = start("train", write(folder, "t.ini", TINY), "--train.total_timesteps", "1G", "--train.log_interval_s", 0.05)
     while "steps" not in process.stderr.readline():
@@ -76,7 +92,8 @@ def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
     for key in ("number", "params", "seed", "score", "state", "env_steps", "origin"):
         equal([t[key] for t in parts], [t[key] for t in whole])
     equal(len(parts), 6)  # a total, not six more
-    run("sweep", "--resume", "a", "--store", store, "-q")
+    _, err = run("sweep", "--resume", "a", "--store", store, "-q")
+    assert "has its 6 trials; a larger --trials goes on" in err, err
     equal(len(show(store, "a")["trials"]), 6)
     run("sweep", "--resume", "a", "--store", store, "-q", "--trials", 8)
     equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 8)
@@ -149,7 +166,9 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     equal([t["state"] for t in trials], ["stopped"])
     assert "budget" in trials[0]["reason"] and 1 < trials[0]["cost_s"] < 10, trials
     assert not trials[0]["on_front"]
-    run("sweep", "--resume", "a", "--store", store, "-q")
+    out, err = run("sweep", "--resume", "a", "--store", store, "-q")
+    assert "budget is spent" in err and "--budget 4s" in out, (out, err)
+    assert "trawl export" not in out, out  # there is no best yet
     equal(len(show(store, "a")["trials"]), 1)
     run("sweep", "--resume", "a", "--store", store, "-q", "--budget", "3s")
     equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)

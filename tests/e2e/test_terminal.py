@@ -98,6 +98,18 @@ def test_sweep_view(folder):
     equal(text.count("hypervolume"), 1)
 
 
+def test_front_of_many_parameters_is_folded(folder):
+    more = "".join(f"\n[sweep.train.{key}]\n" for key in ("ent_coef", "clip_coef", "gae_lambda", "max_grad_norm"))
+    config, store = write(folder, "s.ini", TINY_SWEEP + more), folder / "s.db"
+    plain, _ = tap.run("sweep", config, "--store", store, "--name", "a", "--trials", 3, "-q")
+    heads = [line.split() for line in plain.splitlines() if line.startswith(" trial")]
+    equal(len(heads), 1)  # a pipe has no width
+    rows, _, _ = on_terminal("show", "a", "--store", store, "--front", interrupt_s=60)
+    folded = [row.split() for row in rows if row.startswith(" trial")]
+    assert len(folded) > 1 and all(len(row) < COLUMNS for row in rows if row.startswith(" ")), rows
+    equal(folded[0] + sum((head[1:] for head in folded[1:]), []), heads[0])
+
+
 def test_dumb_terminal_gets_plain_lines(folder):
     config = write(folder, "t.ini", TINY)
     _, written, code = on_terminal("train", config, interrupt_s=60, term="dumb")
