@@ -11,8 +11,9 @@
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
  *   NAME_observe(settings, state, agent, obs)          obs (obs_size) f32
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
- * and registers itself in envs/registry.c (host: its option table and one line) and in kernels/cuda. Actions outside
- * their head's range must do no harm (they count as some legal choice).
+ * and is registered in envs/registry.c (option rows, inclusion of env_loop.h, a line of the table) and by name in
+ * envs/meson.build; docs/envs.md walks through a whole one. Actions outside their head's range must do no harm (they
+ * count as some legal choice). Before NAME_step the loop clears ended, truncated, score and perf; rewards it does not.
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
  * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
