@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "kernels/kernels.h"
 
@@ -81,9 +82,15 @@ static void look_at_store(struct findings *f, const char *path)
 {
     struct error err = {0};
 
+    struct store *store = NULL;
+    bool there = file_exists(path);
+
     f->store_ok = check_writable(path, &err) == ST_OK;
+    if (f->store_ok && there)
+        f->store_ok = store_open_reader(&store, path, &err) == ST_OK && store_check(store, &err) == ST_OK;
+    store_close(store);
     if (f->store_ok)
-        add(f, "store", "%s can be written", path);
+        add(f, "store", "%s %scan be written", path, there ? "is whole and " : "");
     else
         add(f, "store", "%s", err.text);
 }
@@ -117,9 +124,9 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "doctor",
         .synopsis = "trawl doctor [--store FILE] [--json]",
-        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store's "
-                 "folder can\n"
-                 "be written. Exit code 1 when a sweep could not run here.",
+        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store "
+                 "is\n"
+                 "whole and can be written. Exit code 1 when a sweep could not run here.",
         .examples = "  trawl doctor\n"
                     "  trawl doctor --store /data/studies.db --json",
         .opts = opts,

@@ -45,6 +45,7 @@ static bool parse_after(const char *text, const char *prefix, double *ret_value)
 static enum status pick(const struct study_view *v, const char *rule, size_t *ret_i, struct error *err)
 {
     double value;
+    int64_t number;
     bool maximize = v->study.maximize;
 
     *ret_i = v->n;
@@ -56,13 +57,13 @@ static enum status pick(const struct study_view *v, const char *rule, size_t *re
         *ret_i = pick_among(v, value, -INFINITY, false);
     } else if (parse_after(rule, maximize ? "score>=" : "score<=", &value)) {
         *ret_i = pick_among(v, INFINITY, maximize ? value : -value, true);
-    } else if (parse_after(rule, "trial=", &value)) {
+    } else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number)) {
         for (size_t i = 0; i < v->n; i++)
-            if ((double)v->trials[i].number == value)
+            if (v->trials[i].number == number)
                 *ret_i = i;
         if (*ret_i == v->n)
-            return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %g, its trials are 0 to %zu",
-                        v->study.name, value, v->n > 0 ? v->n - 1 : 0);
+            return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %lld, its trials are 0 to %zu",
+                        v->study.name, (long long)number, v->n > 0 ? v->n - 1 : 0);
     } else {
         return FAIL(err, ST_USAGE,
                     "export: --pick '%s' is not known; use best, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,

@@ -51,7 +51,7 @@ static enum status trial_config(struct controller *c, const double *x, int64_t s
     return rc;
 }
 
-static enum status propose(struct controller *c, size_t *ret_i, struct error *err)
+static enum status propose(struct controller *c, size_t *ret_i, bool *ret_used_up, struct error *err)
 {
     struct suggestion s;
     struct trial trial = {.study_id = c->view->study.id,
@@ -60,10 +60,14 @@ static enum status propose(struct controller *c, size_t *ret_i, struct error *er
                           .perf = NAN,
                           .cost_s = NAN,
                           .device_s = NAN};
-    enum status rc = suggester_next(c->suggester, &c->view->history, trial.number, &s, err);
+    struct error none = {0};
+    enum status rc = suggester_next(c->suggester, &c->view->history, trial.number, &s, &none);
 
+    *ret_used_up = rc == ST_LIMIT;
+    if (*ret_used_up)
+        return ST_OK;
     if (rc != ST_OK)
-        return rc;
+        return FAIL(err, rc, "%s", none.text);
     trial.seed = trial_seed(c->view->study.seed, trial.number);
     rc = search_params_json(&c->view->search, s.x, &trial.params, err);
     if (rc == ST_OK)
@@ -79,15 +83,16 @@ static enum status propose(struct controller *c, size_t *ret_i, struct error *er
     return rc;
 }
 
-/* A queued trial of an earlier session first, else a new one. */
-static enum status next_trial(struct controller *c, size_t *ret_i, struct error *err)
+/* A queued trial of an earlier session first, else a new one, unless the space is used up. */
+static enum status next_trial(struct controller *c, size_t *ret_i, bool *ret_used_up, struct error *err)
 {
+    *ret_used_up = false;
     for (size_t i = 0; i < c->view->n; i++)
         if (c->view->trials[i].state == TRIAL_QUEUED) {
             *ret_i = i;
             return ST_OK;
         }
-    return propose(c, ret_i, err);
+    return propose(c, ret_i, ret_used_up, err);
 }
 
 static bool limit_reached(const struct controller *c)
@@ -241,12 +246,18 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
     while (!ended && !o->died) {
         cJSON *message = NULL;
         double now_s;
-        enum status rc = proto_receive(&c->worker.proto, TICK_MS, &message, err);
+        struct error wrong = {0};
+        enum status rc = proto_receive(&c->worker.proto, TICK_MS, &message, &wrong);
         if (rc == ST_OK && message != NULL)
-            rc = on_message(c, &c->view->trials[i], message, &ended, o, err);
+            rc = on_message(c, &c->view->trials[i], message, &ended, o, &wrong);
         cJSON_Delete(message);
-        if (rc != ST_OK)
-            return rc;
+        if (rc == ST_CORRUPT || rc == ST_LIMIT) { /* what it says makes no sense: a new worker, the sweep goes on */
+            log_warn("%s; the worker is replaced, continuing", wrong.text);
+            kill(c->worker.pid, SIGKILL);
+            c->worker.proto.closed = true;
+        } else if (rc != ST_OK) {
+            return FAIL(err, rc, "%s", wrong.text);
+        }
         now_s = clock_mono_s();
         if (!ended && c->worker.proto.closed)
             on_death(c, o, start_s);
@@ -294,12 +305,15 @@ static enum status record(struct controller *c, size_t i, const struct outcome *
     return study_view_update(c->view, i, err);
 }
 
-static enum status run_one(struct controller *c, struct error *err)
+/* *ret_used_up: every point of a finite space has been tried. */
+static enum status run_one(struct controller *c, bool *ret_used_up, struct error *err)
 {
     struct outcome o = {0};
     size_t i;
 
-    TRY(next_trial(c, &i, err));
+    TRY(next_trial(c, &i, ret_used_up, err));
+    if (*ret_used_up)
+        return ST_OK;
     if (c->worker.pid == 0)
         TRY(worker_start(&c->worker, c->view->trials[i].config, err));
     c->current = (int64_t)i;
@@ -334,20 +348,15 @@ enum status controller_run(struct controller *c, struct error *err)
                                         .seed = (uint64_t)s->seed,
                                         .n_init = (size_t)s->n_init,
                                         .max_cost = s->max_cost};
+    bool used_up = false;
     enum status rc = suggester_create(&c->suggester, &c->view->search.space, &settings, err);
 
     if (rc == ST_OK && limit_reached(c))
         tell_limit(c);
-    while (rc == ST_OK && !signals_stop() && !limit_reached(c)) {
-        rc = run_one(c, err);
-        if (rc == ST_LIMIT && c->current < 0 && isfinite(space_size(&c->view->search.space)) &&
-            (double)c->view->n >= space_size(&c->view->search.space)) {
-            log_info("every point of the search space has been tried, the study ends");
-            error_clear(err);
-            rc = ST_OK;
-            break;
-        }
-    }
+    while (rc == ST_OK && !used_up && !signals_stop() && !limit_reached(c))
+        rc = run_one(c, &used_up, err);
+    if (used_up)
+        log_info("every point of the search space has been tried, the study ends");
     worker_stop(&c->worker);
     suggester_destroy(c->suggester);
     c->suggester = NULL;

@@ -186,6 +186,8 @@ def test_export_picks(folder):
     best = max(t["score"] for t in trials)
     equal(picked("score>=%r" % best), min((t for t in trials if t["score"] == best), key=lambda t: t["cost_s"])["number"])
     equal(picked("trial=2"), 2)
+    fails("export", "a", "--store", store, "--pick", "trial=2s", code=2, says="trial=2s")
+    fails("export", "a", "--store", store, "--pick", "trial=99", code=1, says="no trial 99")
     assert trials[picked("knee")]["on_front"]
     fails("export", "a", "--store", store, "--pick", "cost<=1e-9", code=1, says="no finished trial")
     fails("export", "a", "--store", store, "--pick", "trial=99", code=1, says="0 to 5")
@@ -233,6 +235,8 @@ def test_envs_and_doctor(folder):
     data = json.loads(run("doctor", "--json", "--store", folder / "s.db")[0])
     assert data["usable_cores"] >= 1 and data["store_ok"] and "cuda" in data
     fails("doctor", "--store", folder / "no" / "s.db", code=1, says="cannot write")
+    (folder / "text.db").write_text("this is no store\n" * 100)
+    fails("doctor", "--store", folder / "text.db", code=1, says="text.db")
 
 
 def test_bench(folder):

@@ -1,0 +1,33 @@
+/* fuzz_json.c - any bytes as JSON: refused with a message, or printed to something that parses to the same text.
+ * Built and run like fuzz_config.c. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    cJSON *json = NULL, *again = NULL;
+    struct error err = {0};
+
+    if (json_parse((const char *)bytes, n, &json, &err) != ST_OK) {
+        if (err.text[0] == '\0')
+            abort();
+        return 0;
+    }
+    char *text = json_print(json, false), *text_again = NULL;
+    if (text == NULL || json_parse(text, strlen(text), &again, NULL) != ST_OK)
+        abort();
+    text_again = json_print(again, false);
+    if (strcmp(text, text_again) != 0)
+        abort();
+    mem_free(text);
+    mem_free(text_again);
+    cJSON_Delete(json);
+    cJSON_Delete(again);
+    return 0;
+}
