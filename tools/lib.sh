@@ -102,12 +102,12 @@ setup_packages()
         printf '%s' "$missing_text" >&2
         if [ "$(id -u)" -ne 0 ]; then
             command -v sudo >/dev/null 2>&1 ||
-                die "not root and no sudo here; as root run: apt-get install --no-install-recommends ${missing_packages[*]}"
+                die "not root and no sudo here; as root run: apt-get update && apt-get install --no-install-recommends ${missing_packages[*]}"
             as_root=(sudo)
             if [ "${CI:-}" = true ] || [ ! -t 0 ]; then
                 as_root=(sudo -n)
                 sudo -n true 2>/dev/null ||
-                    die "sudo would ask for a password and nobody can answer; run: sudo apt-get install --no-install-recommends ${missing_packages[*]}"
+                    die "sudo would ask for a password and nobody can answer; run: sudo apt-get update && sudo apt-get install --no-install-recommends ${missing_packages[*]}"
             fi
         fi
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
