@@ -203,7 +203,8 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
         {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write (stdout)"},
-        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "ini, args (a command line) or json (for other programs) (ini)"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
+         "ini, args (a command line) or json (for other programs) (ini)"},
     };
     const struct cli cli = {
         .name = "export",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static cJSON *row_json(const struct study *s, const struct study_counts *counts)
 {
@@ -111,10 +112,24 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     return rc;
 }
 
+/* On a terminal (width > 0) a piece that does not fit goes on below, right of trial and state. */
+static void print_piece(const char *piece, int width, int *column)
+{
+    int n = (int)strlen(piece) + 2;
+
+    if (width > 0 && *column + n > width) {
+        printf("\n%14s", "");
+        *column = 14;
+    }
+    printf("  %s", piece);
+    *column += n;
+}
+
 static void print_trial(const struct study_view *v, size_t i)
 {
     const struct trial *t = &v->trials[i];
-    char cost[32], score[32] = "-", value[64];
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0, column = 47;
+    char cost[32], score[32] = "-", value[64], piece[CONFIG_KEY_MAX + 80];
 
     if (isfinite(t->score))
         snprintf(score, sizeof score, "%.4g", t->score);
@@ -124,9 +139,12 @@ static void print_trial(const struct study_view *v, size_t i)
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
         search_show(&v->search, k, v->x[i][k], value, sizeof value);
-        printf("  %s %s", dot != NULL ? dot + 1 : v->search.space.params[k].key, value);
+        snprintf(piece, sizeof piece, "%s %s", dot != NULL ? dot + 1 : v->search.space.params[k].key, value);
+        print_piece(piece, width, &column);
     }
-    printf("%s%s\n", t->reason != NULL ? "  " : "", t->reason != NULL ? t->reason : "");
+    if (t->reason != NULL)
+        print_piece(t->reason, width, &column);
+    printf("\n");
 }
 
 static void print_study(const struct study_view *v)
