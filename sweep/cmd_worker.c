@@ -161,6 +161,8 @@ static enum status train(struct worker_main *w, const cJSON *message, struct tra
     if (rc == ST_OK)
         rc = run_open(&w->run, setup, err);
     if (rc == ST_OK)
+        rc = proto_send(&w->proto, answer(w, "training"), err);
+    if (rc == ST_OK)
         rc = trainer_run(w->run.trainer, &callbacks, ret_result, err);
     trainer_destroy(w->run.trainer); /* its memory is not needed while waiting */
     w->run.trainer = NULL;

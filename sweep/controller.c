@@ -24,6 +24,7 @@ struct outcome {
     char reason[ERROR_TEXT_MAX];
     bool requeue; /* stopped by the user: it runs again on resume */
     bool died;
+    double start_s; /* when training began; before that, when the trial was handed over */
 };
 
 static int64_t trial_seed(int64_t study_seed, int64_t number)
@@ -214,6 +215,8 @@ static enum status on_message(struct controller *c, const struct trial *t, const
     }
     if (strcmp(type, "metrics") == 0)
         return store_metrics(c, t, message, err);
+    if (strcmp(type, "training") == 0)
+        o->start_s = clock_mono_s(); /* only training counts as cost, so a budget is cut by its clock */
     if (strcmp(type, "result") == 0) {
         read_result(c, message, o);
         *ret_ended = true;
@@ -221,7 +224,7 @@ static enum status on_message(struct controller *c, const struct trial *t, const
     return ST_OK;
 }
 
-static void on_death(struct controller *c, struct outcome *o, double start_s)
+static void on_death(struct controller *c, struct outcome *o)
 {
     char how[200];
 
@@ -232,7 +235,7 @@ static void on_death(struct controller *c, struct outcome *o, double start_s)
                                       .score = NAN,
                                       .perf = NAN,
                                       .device_s = NAN,
-                                      .cost_s = clock_mono_s() - start_s,
+                                      .cost_s = clock_mono_s() - o->start_s,
                                       .env_steps = c->progress->env_steps,
                                       .reason = o->reason};
 }
@@ -240,9 +243,10 @@ static void on_death(struct controller *c, struct outcome *o, double start_s)
 /* Waits for the end of the trial in flight, whatever that is. */
 static enum status wait_trial(struct controller *c, size_t i, struct outcome *o, struct error *err)
 {
-    double start_s = clock_mono_s(), before_s = study_view_cost(c->view), asked_s = 0;
+    double before_s = study_view_cost(c->view), asked_s = 0;
     bool ended = false;
 
+    o->start_s = clock_mono_s();
     while (!ended && !o->died) {
         cJSON *message = NULL;
         double now_s;
@@ -260,9 +264,9 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
         }
         now_s = clock_mono_s();
         if (!ended && c->worker.proto.closed)
-            on_death(c, o, start_s);
+            on_death(c, o);
         else if (asked_s == 0 &&
-                 (signals_stop() || (c->limits.budget_s > 0 && before_s + now_s - start_s >= c->limits.budget_s))) {
+                 (signals_stop() || (c->limits.budget_s > 0 && before_s + now_s - o->start_s >= c->limits.budget_s))) {
             struct error gone = {0};
             asked_s = now_s;
             if (proto_send(&c->worker.proto, proto_message("stop"), &gone) != ST_OK)
