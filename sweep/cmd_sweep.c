@@ -331,7 +331,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
                  "  mean = 0.99\n\n"
                  "Ctrl-C ends cleanly; --resume goes on, also after a crash.",
         .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
-                    "  trawl sweep --resume first --store my.db --budget 2h",
+                    "  trawl sweep --resume first --store my.db --trials 48",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 0,

@@ -321,8 +321,12 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
     printf("  trawl sweep --resume %s --store %s", v->study.name, store.text);
     if (v->study.trials_max > 0)
         printf(" --trials %lld", (long long)(2 * v->study.trials_max));
-    if (v->study.budget_s > 0)
-        printf(" --budget %.0fs", ceil(2 * v->study.budget_s));
+    if (v->study.budget_s > 0) {
+        double twice_s = ceil(2 * v->study.budget_s), unit_s = fmod(twice_s, 3600) == 0 ? 3600
+                                                               : fmod(twice_s, 60) == 0 ? 60
+                                                                                        : 1;
+        printf(" --budget %.0f%c", twice_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
+    }
     printf("\n");
     strbuf_free(&store);
 }
