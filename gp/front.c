@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "gp/gp_priv.h"
 
-#define REF_TRIALS 10 /* finished trials that fix the reference */
 #define REF_MARGIN 0.1 /* of their range, added on the bad side */
 
 struct front_point {
@@ -63,7 +62,7 @@ void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_r
 {
     double cost_lo = INFINITY, cost_hi = -INFINITY, score_lo = INFINITY, score_hi = -INFINITY;
     size_t n = 0;
-    for (size_t i = 0; i < history->n && n < REF_TRIALS; i++) {
+    for (size_t i = 0; i < history->n && n < PARETO_REF_TRIALS; i++) {
         const struct gp_trial *t = &history->trials[i];
         if (t->state != GP_TRIAL_DONE || !isfinite(t->score) || !(t->cost > 0.0) || !isfinite(t->cost))
             continue;

@@ -65,7 +65,9 @@ enum status pareto_front(const struct gp_history *history, bool *ret_on_front, s
 struct pareto_ref {
     double cost, score; /* the worst corner: highest cost, lowest score */
 };
-/* Fixed reference of a study: the worst cost and score of its first 10 finished trials and a tenth of their range more. */
+#define PARETO_REF_TRIALS 10
+/* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their range
+ * more. It moves until there are so many, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside; NaN when out of memory. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);

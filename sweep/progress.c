@@ -43,6 +43,15 @@ static size_t front_size(const struct study_view *v)
     return n;
 }
 
+/* "-" while the reference still moves: numbers that fall would only puzzle. */
+static const char *hypervolume_text(const struct study_view *v, char text[32])
+{
+    if (study_view_count(v, TRIAL_DONE) < PARETO_REF_TRIALS)
+        return "-";
+    snprintf(text, 32, "%.4g", pareto_hypervolume(&v->history, &v->ref));
+    return text;
+}
+
 static int64_t ended(const struct study_view *v)
 {
     return (int64_t)v->n - study_view_count(v, TRIAL_QUEUED) - study_view_count(v, TRIAL_RUNNING);
@@ -157,7 +166,7 @@ static void put_current(struct text *t, const struct progress *p, const struct c
 
 void progress_tick(struct progress *p, const struct controller *c)
 {
-    char buf[BLOCK_MAX], bar[80], left[32];
+    char buf[BLOCK_MAX], bar[80], left[32], hv[32];
     struct text t = {.buf = buf, .size = sizeof buf};
     const struct study_view *v = c->view;
     size_t best = study_view_best(v);
@@ -170,9 +179,9 @@ void progress_tick(struct progress *p, const struct controller *c)
     put(&t, "sweep %s: %s %s of %s by %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
         v->study.metric, c->setup->env->name, v->study.method);
     put(&t, "%s %3.0f %%   left %s\n", term_bar(f, 30, bar), 100 * f, time_left(p, c, left));
-    put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %.4g",
+    put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %s",
         (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
-        (long long)study_view_count(v, TRIAL_STOPPED), front_size(v), pareto_hypervolume(&v->history, &v->ref));
+        (long long)study_view_count(v, TRIAL_STOPPED), front_size(v), hypervolume_text(v, hv));
     if (best < v->n)
         put(&t, "  best %.4g (trial %lld)", v->trials[best].score, (long long)v->trials[best].number);
     put(&t, "\n");
@@ -192,7 +201,7 @@ void progress_trial_start(struct progress *p, const struct controller *c)
 void progress_trial_end(struct progress *p, const struct controller *c, const struct trial *trial)
 {
     const struct study_view *v = c->view;
-    char cost[32], left[32];
+    char cost[32], left[32], hv[32];
 
     if (p->quiet)
         return;
@@ -205,9 +214,8 @@ void progress_trial_end(struct progress *p, const struct controller *c, const st
         fprintf(stderr, "/%lld", (long long)c->limits.trials);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial->state == TRIAL_DONE)
-        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %.4g  left %s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), front_size(v), pareto_hypervolume(&v->history, &v->ref),
-                time_left(p, c, left));
+        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s  left %s\n", v->study.metric, trial->score,
+                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv), time_left(p, c, left));
     else
         fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "it runs again on resume");
 }
