@@ -5,12 +5,15 @@
 #include <cblas.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/machine.h"
 #include "base/mem.h"
 
 /* Of one lane. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
 #define CPU_BLOCK_TOKENS 1024
+#define BLAS_WORK_BYTES ((size_t)160 << 20) /* 128 MB and what the allocator adds */
 
 struct cpu_env {
     struct kern_env base; /* first: see kern_priv.h */
@@ -20,6 +23,26 @@ struct cpu_env {
 static struct env_batch *batch_of(const struct kern_env *env)
 {
     return ((const struct cpu_env *)env)->batch;
+}
+
+/* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space
+ * forbids it: so ask for as much before it does. */
+static enum status check_address_space(size_t n_threads, struct error *err)
+{
+    struct rlimit limit;
+    size_t need = n_threads * BLAS_WORK_BYTES;
+    void *area;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return ST_OK;
+    area = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (area == MAP_FAILED)
+        return FAIL(err, ST_NOMEM,
+                    "OpenBLAS needs %zu MB of address space for %zu threads and the limit is %zu MB in all; raise it "
+                    "(ulimit -v) or lower train.threads",
+                    need >> 20, n_threads, (size_t)(limit.rlim_cur >> 20));
+    munmap(area, need);
+    return ST_OK;
 }
 
 static enum status cpu_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
@@ -40,6 +63,9 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
         rc = FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
         goto fail_partials;
     }
+    rc = check_address_space(kern->n_threads, err);
+    if (rc != ST_OK)
+        goto fail_partials;
     openblas_set_num_threads(1); /* the pool's workers call it, each for its own part */
     machine_cpu_name(model, sizeof model);
     snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,

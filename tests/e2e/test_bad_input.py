@@ -3,6 +3,7 @@ written half."""
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import sqlite3
@@ -375,6 +376,17 @@ def test_standard_streams_that_are_full_or_closed(folder):
     equal(len(show(store, "b")["trials"]), 2)
     run("eval", folder / "x.ckpt", "-n", 4)
     equal((folder / "s.db").read_bytes()[:15], b"SQLite format 3")
+
+
+def test_little_address_space_is_said_and_no_hang(folder):
+    # OpenBLAS tries for ever to map its work area; one thread of its own, so that it gets through its start
+    config = write(folder, "t.ini", TINY)
+    limit = 300 << 20
+    done = subprocess.run([tap.TRAWL, "train", str(config), "--train.threads", "3"], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, OPENBLAS_NUM_THREADS="1"),
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    equal(done.returncode, 1)
+    assert "address space" in done.stderr and "ulimit -v" in done.stderr, done.stderr
 
 
 def test_worker_is_not_for_people(folder):
