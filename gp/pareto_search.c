@@ -11,7 +11,7 @@
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
 #define FIT_EVALS 24 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
-#define FIT_EVALS_MORE 8 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
+#define FIT_EVALS_MORE 5 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
 #define FIT_ROWS 256
 #define REF_MARGIN 0.1 /* of the range of costs seen, beyond the dearest */
 #define FOCUS_EVERY 2 /* every so many trial numbers, only scores above the mean are worth something */

@@ -3,6 +3,7 @@
  * one more row.
  * Invariants: (1) a suggestion is a function of (space, settings, history, number); work memory carries nothing over;
  * (2) it is a point that a trial can have and that no trial of the history has. */
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -128,6 +129,8 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
                              const struct suggest_settings *settings, struct error *err)
 {
     enum status rc;
+    openblas_set_num_threads(
+        1); /* the models must not take the cores that trials train on, nor depend on their number */
     *ret_suggester = NULL;
     TRY(space_check(space, err));
     if ((size_t)settings->method >= sizeof methods / sizeof *methods)
