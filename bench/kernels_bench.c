@@ -13,6 +13,9 @@
 
 enum { OBS = 118, H = 128, A = 4, O = A + 1 };
 enum { RUNS = 15 };
+static const struct kern_tensor matrices[] = {
+    {0, H, OBS, true}, {H * OBS, 3 * H, H, true}, {H * (OBS + 3 * H), O, H, true}};
+#define N_MATRICES (sizeof matrices / sizeof matrices[0])
 
 struct bench {
     struct kern *k;
@@ -81,7 +84,8 @@ static void train_advantage(struct bench *b)
 }
 static void train_gather(struct bench *b) /* observations only: nearly all of the bytes */
 {
-    b->ops->gather(b->k, b->dgates, b->obs, b->idx, OBS * sizeof(float), b->T, b->B, b->B);
+    struct kern_gather item = {b->dgates, b->obs, OBS * sizeof(float), b->T};
+    b->ops->gather(b->k, &item, 1, b->idx, b->B, b->B);
 }
 static void train_encoder(struct bench *b)
 {
@@ -131,9 +135,7 @@ static void train_adam(struct bench *b)
 static void train_muon(struct bench *b)
 {
     b->ops->grad_norm(b->k, &b->norm, &b->stats, b->grad, H * (OBS + 3 * H + O));
-    b->ops->muon_matrix(b->k, b->w_enc, b->m, b->grad, &b->norm, b->scratch, &b->stats, &b->hyper, H, OBS);
-    b->ops->muon_matrix(b->k, b->w_gates, b->m, b->grad, &b->norm, b->scratch, &b->stats, &b->hyper, 3 * H, H);
-    b->ops->muon_matrix(b->k, b->w_pol, b->m, b->grad, &b->norm, b->scratch, &b->stats, &b->hyper, O, H);
+    b->ops->muon(b->k, b->w_enc, b->m, b->grad, &b->norm, b->scratch, &b->stats, &b->hyper, matrices, N_MATRICES);
 }
 
 struct row {
@@ -213,7 +215,8 @@ static void fill(struct bench *b)
     b->denc = numbers(b, M * H, 1.0f), b->h0 = numbers(b, b->N * H, 1.0f);
     b->w_enc = numbers(b, n_params, 0.3f), b->w_gates = numbers(b, 3 * H * H, 0.3f), b->w_pol = numbers(b, O * H, 0.1f);
     b->bias = numbers(b, H, 0.1f), b->grad = numbers(b, n_params, 0.1f), b->m = numbers(b, n_params, 0.0f);
-    b->v = numbers(b, n_params, 0.0f), b->scratch = numbers(b, kern_muon_scratch_floats(3 * H, H), 0.0f);
+    b->v = numbers(b, n_params, 0.0f);
+    b->scratch = get(b, kern_muon_scratch_bytes(matrices, N_MATRICES), 1);
     b->logp = numbers(b, M + b->B, 1.0f), b->value = numbers(b, M + b->B, 1.0f), b->adv = numbers(b, M, 1.0f);
     b->ret = numbers(b, M, 1.0f), b->mean_std = numbers(b, 2, 1.0f);
     b->actions = get(b, M, sizeof *b->actions), b->idx = get(b, b->B, sizeof *b->idx);

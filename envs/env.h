@@ -45,6 +45,7 @@ struct env_shape {
     int n_heads; /* multi-discrete components, 1..ENV_MAX_HEADS */
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
     bool has_mask; /* the game limits choices per step */
+    bool may_truncate; /* some step may set truncated; false spares the values behind truncations */
 };
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent

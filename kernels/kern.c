@@ -6,30 +6,40 @@
 
 #include "base/mem.h"
 
-static enum status kern_no_cuda(struct error *err)
+/* The backend of a kind; the reason why there is none in err. */
+static enum status kern_find_device(enum kern_kind kind, const struct kern_device **ret_device, struct error *err)
 {
     char reason[512];
 
-    if (kern_cuda_available(reason, sizeof reason))
-        return FAIL(err, ST_DEVICE,
-                    "this build can see the GPU (%s) but has no CUDA operations; use train.device = cpu", reason);
-    return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`",
-                reason);
+    *ret_device = &cpu_device;
+    if (kind == KERN_CPU)
+        return ST_OK;
+    if (!kern_cuda_available(reason, sizeof reason)) {
+        if (kind == KERN_AUTO)
+            return ST_OK;
+        return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`",
+                    reason);
+    }
+#ifdef TRAWL_HAVE_CUDA
+    *ret_device = &cuda_device;
+#endif
+    return ST_OK;
 }
 
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err)
 {
+    const struct kern_device *device;
     struct kern *kern;
     enum status rc;
 
     *ret_kern = NULL;
-    if (settings->kind == KERN_CUDA)
-        return kern_no_cuda(err);
+    TRY(kern_find_device(settings->kind, &device, err));
     kern = mem_alloc(sizeof *kern);
     if (kern == NULL)
         return FAIL(err, ST_NOMEM, "opening the device: out of memory");
-    kern->device = &cpu_device;
-    rc = kern->device->open(kern, settings, err);
+    kern->device = device;
+    kern->ops = device->ops[KERN_F32];
+    rc = device->open(kern, settings, err);
     if (rc != ST_OK) {
         mem_free(kern);
         return rc;
@@ -48,7 +58,16 @@ void kern_close(struct kern *kern)
 
 const struct kern_ops *kern_ops(const struct kern *kern)
 {
-    return kern->device->ops;
+    return kern->ops;
+}
+
+enum status kern_precision_set(struct kern *kern, enum kern_precision precision, struct error *err)
+{
+    if (kern->device->ops[precision] == NULL)
+        return FAIL(err, ST_CONFIG, "train.precision is bf16, but %s computes in f32 only; use auto or f32",
+                    kern->name);
+    kern->ops = kern->device->ops[precision];
+    return ST_OK;
 }
 
 enum kern_kind kern_kind(const struct kern *kern)
@@ -129,6 +148,33 @@ enum status kern_sync(struct kern *kern, struct error *err)
     return kern->device->sync(kern, err);
 }
 
+bool kern_can_record(const struct kern *kern)
+{
+    return kern->device->record_begin != NULL;
+}
+
+enum status kern_record_begin(struct kern *kern, struct error *err)
+{
+    return kern->device->record_begin(kern, err);
+}
+
+enum status kern_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err)
+{
+    *ret_graph = NULL;
+    return kern->device->record_end(kern, ret_graph, err);
+}
+
+enum status kern_replay(struct kern *kern, struct kern_graph *graph, struct error *err)
+{
+    return kern->device->replay(kern, graph, err);
+}
+
+void kern_graph_destroy(struct kern *kern, struct kern_graph *graph)
+{
+    if (graph != NULL)
+        kern->device->graph_destroy(kern, graph);
+}
+
 enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                             const void *settings, size_t n_envs, struct rng root, struct error *err)
 {
@@ -162,8 +208,15 @@ enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *b
     return env->device->env_load(kern, env, bytes, err);
 }
 
-size_t kern_muon_scratch_floats(size_t rows, size_t cols)
+size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors)
 {
-    size_t side = rows < cols ? rows : cols;
-    return 2 * rows * cols + 2 * side * side; /* X and the next X, X X^T and its polynomial */
+    size_t most = 1;
+
+    for (size_t i = 0; i < n_tensors; i++) {
+        size_t rows = tensors[i].rows, cols = tensors[i].cols, side = rows < cols ? rows : cols;
+        size_t need = 2 * rows * cols + 2 * side * side; /* X and the next X, X X^T and its polynomial */
+        if (tensors[i].is_matrix && need > most)
+            most = need;
+    }
+    return most * sizeof(float);
 }

@@ -3,7 +3,7 @@
  * A backend is one struct kern_device: the functions behind kern_open, kern_alloc, kern_env_create and so on, beside its
  * table of operations. kern.c picks the backend; it knows nothing of threads or streams.
  *   cpu/   cpu_device, always there
- *   cuda/  probe.cu answers `trawl doctor`; a cuda_device and cuda_ops take their place in kern_open beside cpu_device
+ *   cuda/  cuda_device, in builds with the CUDA toolkit; probe.cu answers `trawl doctor`
  * A backend keeps its own data behind kern->impl. */
 #ifndef KERNELS_KERN_PRIV_H
 #define KERNELS_KERN_PRIV_H
@@ -14,6 +14,7 @@
 
 struct kern {
     const struct kern_device *device;
+    const struct kern_ops *ops; /* of the precision in force */
     void *impl; /* struct cpu for cpu_device; owned by the backend from open to close */
     size_t n_threads;
     size_t memory_bytes;
@@ -23,7 +24,7 @@ struct kern {
 
 struct kern_device {
     enum kern_kind kind;
-    const struct kern_ops *ops;
+    const struct kern_ops *ops[KERN_BF16 + 1]; /* by enum kern_precision; NULL: none */
     /* Fills kern->impl, name, n_threads, memory_bytes; on failure leaves nothing behind. */
     enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
     void (*close)(struct kern *kern);
@@ -34,6 +35,11 @@ struct kern_device {
     enum status (*sync)(struct kern *kern, struct error *err);
     size_t (*n_lanes)(const struct kern *kern);
     void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
+    /* Recording; all NULL where the device cannot. */
+    enum status (*record_begin)(struct kern *kern, struct error *err);
+    enum status (*record_end)(struct kern *kern, struct kern_graph **ret_graph, struct error *err);
+    enum status (*replay)(struct kern *kern, struct kern_graph *graph, struct error *err);
+    void (*graph_destroy)(struct kern *kern, struct kern_graph *graph);
 
     enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                               const void *settings, size_t n_envs, struct rng root, struct error *err);
@@ -54,6 +60,7 @@ extern const struct kern_device cpu_device;
 #ifdef TRAWL_HAVE_CUDA
 /* cuda/probe.cu: true when a device answers; text is its description, or the reason why none does. */
 bool cuda_probe(char *ret_text, size_t size);
+extern const struct kern_device cuda_device; /* cuda/cuda_device.cu */
 #endif
 
 #endif

@@ -2,7 +2,9 @@
  *
  * The PPO algorithm is written once, in trainer/, over this table; kernels/cpu is reference, fallback and test oracle,
  * kernels/cuda the fast one. Rules for every operation:
- *   - pointers are device memory (kern_alloc), row-major, f32 unless the name says otherwise; sizes are rows/columns;
+ *   - pointers are device memory (kern_alloc), row-major; sizes are rows/columns;
+ *   - void pointers marked "act" are numbers of the activation type, ops->act_size bytes each: f32, or bf16 after
+ *     kern_precision_set(KERN_BF16); whatever else is f32 unless its type says otherwise. Sums are f32 or better;
  *   - it never allocates and never waits for the device (so a rollout or an epoch can be captured as a graph);
  *   - it cannot fail on the CPU; on a device a launch failure is sticky and is reported by kern_sync;
  *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;
@@ -30,6 +32,63 @@ struct kern_heads {
     int n_heads;
     int sizes[ENV_MAX_HEADS];
     int n_logits; /* A */
+};
+
+/* A matrix or vector (cols 1) within the flat parameter vector. */
+struct kern_tensor {
+    size_t offset, rows, cols;
+    bool is_matrix;
+};
+
+#define KERN_MAX_GATHER 24
+/* One tensor that a minibatch takes: dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
+struct kern_gather {
+    void *dst;
+    const void *src;
+    size_t row_bytes, T;
+};
+
+/* One step's tensors, agent-major; A = n_envs * n_agents. What struct env_io is to a game on the host. */
+struct kern_env_io {
+    const int32_t *actions; /* (A, n_heads) */
+    float *rewards; /* (A) unclipped */
+    uint8_t *terms, *truncs; /* (A) 0/1 */
+    void *obs; /* (A, obs_size) act; of the new episode where one ended */
+    void *final_obs; /* (A, obs_size) act, only where truncs is 1; or NULL */
+    uint8_t *mask; /* (A, sum of head_sizes), or NULL if !has_mask */
+};
+
+/* Shape of a policy network (docs/ppo.md) and where its tensors lie in the flat parameter vector: for operations that
+ * run the whole network. encoder (H, D) + (H) -> n_layers core layers -> heads (O, H) + (O). */
+#define KERN_MAX_LAYERS 16
+#define KERN_MAX_TENSORS (2 * KERN_MAX_LAYERS + 8)
+enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU };
+struct kern_net {
+    enum kern_core core;
+    enum kern_act act;
+    size_t obs_size, width, n_layers; /* D, H, L */
+    struct kern_heads heads;
+    size_t encoder_w, encoder_b, core_w[KERN_MAX_LAYERS], core_b[KERN_MAX_LAYERS], heads_w, heads_b; /* offsets */
+};
+
+/* A whole rollout of T steps of N agents; slot T of obs, mask, reset is what comes before the next decision, and slot 0
+ * was already moved there. Tensors as in trainer/rollout.c. */
+struct kern_rollout {
+    const struct kern_net *net;
+    const void *weights; /* (n_params) act */
+    const float *params; /* (n_params) f32, for the heads */
+    struct kern_env *env;
+    const struct kern_hyper *hyper;
+    struct rng *rng; /* as sample, one draw of n_heads for each step */
+    size_t T, N;
+    void *obs; /* (T + 1, N, D) act */
+    uint8_t *mask; /* (T + 1, N, A) or NULL */
+    uint8_t *reset; /* (T + 1, N) */
+    int32_t *actions; /* (T, N, n_heads) */
+    float *logp, *rewards, *boot; /* (T, N); rewards clipped by hyper->reward_clip */
+    float *values; /* (T + 1, N) */
+    uint8_t *terms, *truncs; /* (T, N) */
+    float *h; /* (L, N, H) carried */
 };
 
 /* Hyper-parameters in device memory; symbols of docs/ppo.md. */
@@ -62,29 +121,39 @@ struct kern_stats {
 };
 
 struct kern_ops {
-    const char *name; /* "cpu", "cuda" */
+    const char *name; /* "cpu", "cuda f32", "cuda bf16" */
+    size_t act_size; /* bytes of an activation: 4 or 2 */
 
-    /* -- linear: y (M, N) = act(x (M, K) w (N, K)^T + b (N) or NULL) -- */
-    void (*linear_forward)(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
+    /* w (n) act = params (n). Not called when act is f32: the parameters themselves are then the weights. */
+    void (*weights_cast)(struct kern *k, void *w, const float *params, size_t n);
+
+    /* -- linear: y (M, N) act = act(x (M, K) act  w (N, K)^T act + b (N) act or NULL) -- */
+    void (*linear_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
                            size_t K, enum kern_act act);
-    /* dy (M, N) is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) = column
-     * sums (NULL: none), dx (M, K) = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw and db. y is
-     * linear_forward's output, not looked at without an activation. */
-    void (*linear_backward)(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                            const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
+    /* dy (M, N) act is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) = column
+     * sums (NULL: none), both f32, and dx (M, K) act = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw and db.
+     * y is linear_forward's output, not looked at without an activation. */
+    void (*linear_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                            const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
+    /* The policy's last layer, few columns and f32 throughout: out (M, O) = x (M, H) act  w (O, H)^T + b (O). */
+    void (*heads_forward)(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
+                          size_t H);
+    /* dx (M, H) act = dout w, dw (O, H) = dout^T x, db (O) = column sums; add_dw as above. */
+    void (*heads_backward)(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
+                           const float *w, size_t M, size_t O, size_t H, bool add_dw);
 
     /* -- MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward -- */
-    /* One step of N agents. h (N, H) is carried in place, zeroed first where reset (N) u8 is 1. out (N, H). */
-    void (*mingru_step)(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
+    /* One step of N agents. h (N, H) f32 is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act. */
+    void (*mingru_step)(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
                         size_t N, size_t H);
-    /* out, h (T, B, H) from gates (T, B, 3H), x (T, B, H), h0 (B, H): state before the first step, reset (T, B). */
-    void (*mingru_forward)(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
+    /* out, h (T, B, H) act from gates (T, B, 3H), x (T, B, H) act, h0 (B, H) f32: state before the first step, reset
+     * (T, B). The state itself is f32; h keeps it for the way back. */
+    void (*mingru_forward)(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
                            const uint8_t *reset, size_t T, size_t B, size_t H);
-    /* From dout (T, B, H): dgates (T, B, 3H), and dx (T, B, H) of the highway path (linear_backward then adds W's part).
+    /* From dout (T, B, H) act: dgates (T, B, 3H), dx (T, B, H) act of the highway path (linear_backward then adds W's part).
      * No gradient flows into h0. dx may alias dout. */
-    void (*mingru_backward)(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
-                            const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T,
-                            size_t B, size_t H);
+    void (*mingru_backward)(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
+                            const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
 
     /* -- acting -- */
     /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
@@ -94,12 +163,17 @@ struct kern_ops {
                    const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 
     /* -- games -- */
-    void (*env_reset)(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask);
-    void (*env_step)(struct kern *k, struct kern_env *env, const struct env_io *io);
-    void (*env_observe)(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask);
+    /* obs act, mask as in struct kern_env_io. */
+    void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
+    void (*env_step)(struct kern *k, struct kern_env *env, const struct kern_env_io *io);
+    void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
     /* rewards (N) clamped by hyper->reward_clip in place; reset (N) = terms | truncs. */
     void (*step_post)(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
                       const struct kern_hyper *hyper, size_t N);
+
+    /* The same as linear_forward, mingru_step, heads_forward, sample, env_step and step_post in turn T times, and the
+     * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL: never. */
+    bool (*rollout)(struct kern *k, const struct kern_rollout *r);
 
     /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
      * observation where truncs is 1; ratio (T, N) or NULL for ones (which rho_clip and c_clip still clip) -- */
@@ -118,8 +192,8 @@ struct kern_ops {
     void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                           const struct kern_hyper *hyper, size_t N, size_t B);
     void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
-    /* dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
-    void (*gather)(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
+    /* Every item's rows idx (B) of N. At most KERN_MAX_GATHER items. */
+    void (*gather)(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
                    size_t B);
 
     /* -- loss -- */
@@ -146,11 +220,11 @@ struct kern_ops {
      * once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm + 1e-6)). */
     void (*adam)(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
                  const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-    /* One matrix (rows, cols): momentum, five Newton-Schulz steps, scaled update. scratch: muon_scratch_floats. */
-    void (*muon_matrix)(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
-                        const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols);
-    void (*muon_vector)(struct kern *k, float *w, float *m, const float *g, const float *norm,
-                        const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n);
+    /* Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum. tensors lie in host memory, at most
+     * KERN_MAX_TENSORS. scratch: kern_muon_scratch_bytes. */
+    void (*muon)(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
+                 const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
+                 size_t n_tensors);
     void (*optimiser_tick)(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
 
     /* -- plain -- */
@@ -165,19 +239,23 @@ struct kern_ops {
     void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 };
 
-size_t kern_muon_scratch_floats(size_t rows, size_t cols);
+size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
 
 /* -- devices -- */
 enum kern_kind { KERN_AUTO, KERN_CPU, KERN_CUDA };
+enum kern_precision { KERN_F32, KERN_BF16 };
 
 struct kern_settings {
     enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
+    int ordinal; /* CUDA: which device, as the runtime counts them */
 };
 
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
 void kern_close(struct kern *kern); /* NULL is fine */
-const struct kern_ops *kern_ops(const struct kern *kern);
+const struct kern_ops *kern_ops(const struct kern *kern); /* of the precision in force */
+/* F32 after kern_open. ST_CONFIG when the device has no such operations. Not between record_begin and record_end. */
+enum status kern_precision_set(struct kern *kern, enum kern_precision precision, struct error *err) MUST_USE;
 enum kern_kind kern_kind(const struct kern *kern);
 const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... (2 threads)" */
 size_t kern_n_threads(const struct kern *kern);
@@ -203,6 +281,17 @@ enum status kern_download(struct kern *kern, void *dst, const void *src, size_t 
                           struct error *err) MUST_USE; /* waits */
 enum status kern_sync(struct kern *kern,
                       struct error *err) MUST_USE; /* waits; reports what failed since the last one */
+
+/* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with the
+ * same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only where
+ * kern_can_record: a CPU runs operations directly. Run the same operations once before recording them, so that libraries
+ * have loaded what they need. */
+struct kern_graph;
+bool kern_can_record(const struct kern *kern);
+enum status kern_record_begin(struct kern *kern, struct error *err) MUST_USE;
+enum status kern_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err) MUST_USE;
+enum status kern_replay(struct kern *kern, struct kern_graph *graph, struct error *err) MUST_USE; /* returns early */
+void kern_graph_destroy(struct kern *kern, struct kern_graph *graph); /* NULL is fine */
 
 enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                             const void *settings, size_t n_envs, struct rng root, struct error *err) MUST_USE;

@@ -93,7 +93,7 @@ static enum status eval_step(struct eval_run *e, bool greedy, size_t *ret_open, 
     for (size_t i = 0; i < e->n_games; i++) {
         size_t at = i * n_agents;
         struct env_log log;
-        struct env_io io = {
+        struct kern_env_io io = {
             .actions = e->actions + at * (size_t)t->shape.n_heads,
             .rewards = e->rewards + at,
             .terms = e->terms + at,

@@ -55,7 +55,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     TRY(numeric_report(t, "observation", t->mb.obs, M * p->obs_size, err));
     TRY(numeric_report(t, "reward", t->roll.rewards, t->horizon * t->n_agents, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
-        snprintf(name, sizeof name, "weight tensor %s", p->tensors[i].name);
+        snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
         TRY(numeric_report(t, name, t->params + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
     }
     TRY(numeric_report(t, "output of encoder", s->encoded, M * H, err));
@@ -67,7 +67,7 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
     TRY(numeric_report(t, "advantage", t->mb.adv, M, err));
     TRY(numeric_report(t, "return", t->mb.ret, M, err));
     for (size_t i = p->n_tensors; i-- > 0;) { /* the way back starts at the heads */
-        snprintf(name, sizeof name, "gradient of %s", p->tensors[i].name);
+        snprintf(name, sizeof name, "gradient of %s", p->names[i]);
         TRY(numeric_report(t, name, t->grads + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
     }
     return FAIL(err, ST_NUMERIC,

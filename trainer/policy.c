@@ -15,9 +15,9 @@
 static void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols,
                               bool is_matrix)
 {
-    struct policy_tensor *tensor = &p->tensors[p->n_tensors++];
+    struct kern_tensor *tensor = &p->tensors[p->n_tensors];
 
-    snprintf(tensor->name, sizeof tensor->name, "%s.%s", layer, kind);
+    snprintf(p->names[p->n_tensors++], TENSOR_NAME_MAX, "%s.%s", layer, kind);
     tensor->offset = p->n_params;
     tensor->rows = rows;
     tensor->cols = cols;
@@ -158,16 +158,17 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
 
     memset(params, 0, p->n_params * sizeof *params);
     for (size_t i = 0; i < p->n_tensors; i++) {
-        const struct policy_tensor *tensor = &p->tensors[i];
+        const struct kern_tensor *tensor = &p->tensors[i];
+        const char *name = p->names[i];
         struct rng own = rng_split(rng, i);
         float *w = params + tensor->offset;
 
         if (!tensor->is_matrix)
             continue;
-        if (strncmp(tensor->name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
+        if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
             TRY(policy_fill_orthogonal(w, p->n_logits, tensor->cols, 0.01, &own, err));
             TRY(policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own, err));
-        } else if (strncmp(tensor->name, "core", 4) == 0 && p->recurrent) { /* the three gates one by one */
+        } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the three gates one by one */
             for (size_t g = 0; g < 3; g++)
                 TRY(policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own, err));
         } else {
@@ -208,8 +209,8 @@ void policy_forward_step(const struct policy *p, struct kern *k, struct policy_s
                                 H, act);
         }
     }
-    ops->linear_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2),
-                        policy_w(p, params, p->n_tensors - 1), n, p->n_out, H, KERN_ACT_NONE);
+    ops->heads_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2),
+                       policy_w(p, params, p->n_tensors - 1), n, p->n_out, H);
 }
 
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
@@ -231,21 +232,21 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
         }
         x = s->core[l];
     }
-    ops->linear_forward(k, s->out, x, policy_w(p, params, p->n_tensors - 2), policy_w(p, params, p->n_tensors - 1), M,
-                        p->n_out, H, KERN_ACT_NONE);
+    ops->heads_forward(k, s->out, x, policy_w(p, params, p->n_tensors - 2), policy_w(p, params, p->n_tensors - 1), M,
+                       p->n_out, H);
 }
 
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
                      const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
     const struct kern_ops *ops = kern_ops(k);
-    const struct policy_tensor *tensors = p->tensors;
+    const struct kern_tensor *tensors = p->tensors;
     enum kern_act act = (enum kern_act)p->set.activation;
     size_t H = p->width, M = T * B, cur = 0, n = p->n_tensors;
     const float *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
 
-    ops->linear_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, s->out, x,
-                         policy_w(p, params, n - 2), M, p->n_out, H, KERN_ACT_NONE, false, add);
+    ops->heads_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, x,
+                        policy_w(p, params, n - 2), M, p->n_out, H, add);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         size_t i = policy_core_tensor(p, l);
         float *dy = s->dx[cur], *dx = s->dx[cur ^ 1];

@@ -94,7 +94,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
     for (size_t s = 0; s < T; s++) {
         size_t at = s * N;
         uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
-        struct env_io io = {
+        struct kern_env_io io = {
             .actions = r->actions + at * heads,
             .rewards = r->rewards + at,
             .terms = r->terms + at,
@@ -111,7 +111,8 @@ enum status rollout_run(struct trainer *t, struct error *err)
         t->ops->env_step(k, t->env, &io);
         t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
         trainer_phase(t, PHASE_ENV, &mark);
-        TRY(rollout_bootstrap(t, s, err));
+        if (t->shape.may_truncate)
+            TRY(rollout_bootstrap(t, s, err));
         trainer_phase(t, PHASE_FORWARD, &mark);
     }
     if (t->policy.recurrent)

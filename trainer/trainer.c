@@ -74,20 +74,16 @@ static enum status check_train(const struct train_settings *s, const struct kern
 static void trainer_plan(struct trainer *t)
 {
     struct plan *plan = &t->plan;
-    size_t n = t->policy.n_params, scratch = 1;
+    size_t n = t->policy.n_params;
 
     plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
     plan_add(plan, &t->grads, "gradients", sizeof(float), t->n_lanes, n, 1);
     plan_add(plan, &t->moment1, "first moments", sizeof(float), n, 1, 1);
     if (t->set.optimizer == TRAIN_ADAM)
         plan_add(plan, &t->moment2, "second moments", sizeof(float), n, 1, 1);
-    for (size_t i = 0; i < t->policy.n_tensors; i++) {
-        const struct policy_tensor *tensor = &t->policy.tensors[i];
-        size_t need = tensor->is_matrix ? kern_muon_scratch_floats(tensor->rows, tensor->cols) : 0;
-        scratch = need > scratch ? need : scratch;
-    }
     if (t->set.optimizer == TRAIN_MUON)
-        plan_add(plan, &t->muon_scratch, "optimiser scratch", sizeof(float), scratch, 1, 1);
+        plan_add(plan, &t->muon_scratch, "optimiser scratch", 1,
+                 kern_muon_scratch_bytes(t->policy.tensors, t->policy.n_tensors), 1, 1);
     plan_add(plan, &t->norm, "gradient norm", sizeof(float), 1, 1, 1);
     plan_add(plan, &t->opt_step, "optimiser step", sizeof(int64_t), 1, 1, 1);
     plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);

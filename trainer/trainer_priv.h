@@ -11,7 +11,7 @@
 
 #define PLAN_MAX_ITEMS 96
 #define TENSOR_NAME_MAX 32
-#define POLICY_MAX_LAYERS 16
+#define POLICY_MAX_LAYERS KERN_MAX_LAYERS
 #define WINDOW_MAX 512 /* buckets of the result window */
 
 /* ---- plan.c: every device tensor is planned first, then checked against the device's memory, then allocated ---- */
@@ -34,20 +34,14 @@ void plan_free(struct plan *plan, struct kern *kern);
 void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for messages */
 
 /* ---- policy.c ---- */
-struct policy_tensor {
-    char name[TENSOR_NAME_MAX]; /* "core.0.weight" */
-    size_t offset; /* in the flat vector */
-    size_t rows, cols; /* cols 1: a vector */
-    bool is_matrix;
-};
-
 struct policy {
     struct policy_settings set;
     struct kern_heads heads;
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_logits, n_out; /* A, O */
     bool recurrent;
-    struct policy_tensor tensors[2 * POLICY_MAX_LAYERS + 4];
+    struct kern_tensor tensors[KERN_MAX_TENSORS];
+    char names[KERN_MAX_TENSORS][TENSOR_NAME_MAX]; /* "core.0.weight" */
     size_t n_tensors, n_params;
 };
 
@@ -175,7 +169,8 @@ struct trainer {
     /* device */
     float *params, *moment1, *moment2; /* (n_params) */
     float *grads; /* (P, n_params): each lane's; the first row becomes their sum */
-    float *muon_scratch, *norm;
+    float *norm;
+    void *muon_scratch;
     int64_t *opt_step;
     struct kern_hyper *hyper;
     struct kern_stats *stats, *lane_stats; /* (1), (P) */

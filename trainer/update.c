@@ -77,31 +77,32 @@ struct block update_block_next(const struct trainer *t, struct block b)
 
 static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, struct block b)
 {
-    const struct kern_ops *ops = t->ops;
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
     size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
     size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, H = t->policy.width;
+    struct kern_gather items[KERN_MAX_GATHER];
+    size_t n = 0;
 
-    idx += b.from;
-    ops->gather(k, m->obs + at * D, r->obs, idx, D * f, T, N, b.n);
-    ops->gather(k, m->reset + at, r->reset, idx, 1, T, N, b.n);
-    ops->gather(k, m->actions + at * n_heads, r->actions, idx, n_heads * sizeof(int32_t), T, N, b.n);
-    ops->gather(k, m->logp + at, r->logp, idx, f, T, N, b.n);
-    ops->gather(k, m->values + at + b.from, r->values, idx, f, T + 1, N, b.n);
+    items[n++] = (struct kern_gather){m->obs + at * D, r->obs, D * f, T};
+    items[n++] = (struct kern_gather){m->reset + at, r->reset, 1, T};
+    items[n++] = (struct kern_gather){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
+    items[n++] = (struct kern_gather){m->logp + at, r->logp, f, T};
+    items[n++] = (struct kern_gather){m->values + at + b.from, r->values, f, T + 1};
     if (r->mask != NULL)
-        ops->gather(k, m->mask + at * A, r->mask, idx, A, T, N, b.n);
+        items[n++] = (struct kern_gather){m->mask + at * A, r->mask, A, T};
     if (t->policy.recurrent)
-        ops->gather(k, m->h0 + b.from * L * H, r->h0, idx, H * f, L, N, b.n);
+        items[n++] = (struct kern_gather){m->h0 + b.from * L * H, r->h0, H * f, L};
     if (t->set.vtrace) {
-        ops->gather(k, m->rewards + at, r->rewards, idx, f, T, N, b.n);
-        ops->gather(k, m->boot + at, r->boot, idx, f, T, N, b.n);
-        ops->gather(k, m->terms + at, r->terms, idx, 1, T, N, b.n);
-        ops->gather(k, m->truncs + at, r->truncs, idx, 1, T, N, b.n);
+        items[n++] = (struct kern_gather){m->rewards + at, r->rewards, f, T};
+        items[n++] = (struct kern_gather){m->boot + at, r->boot, f, T};
+        items[n++] = (struct kern_gather){m->terms + at, r->terms, 1, T};
+        items[n++] = (struct kern_gather){m->truncs + at, r->truncs, 1, T};
     } else {
-        ops->gather(k, m->adv + at, r->adv, idx, f, T, N, b.n);
-        ops->gather(k, m->ret + at, r->ret, idx, f, T, N, b.n);
+        items[n++] = (struct kern_gather){m->adv + at, r->adv, f, T};
+        items[n++] = (struct kern_gather){m->ret + at, r->ret, f, T};
     }
+    t->ops->gather(k, items, n, idx + b.from, N, b.n);
 }
 
 /* (L, n, H) of the block; without a recurrent core there is none. */
@@ -212,16 +213,8 @@ static void update_optimise(struct trainer *t)
         ops->adam(k, t->params, t->moment1, t->moment2, t->grads, t->norm, t->stats, t->opt_step, t->hyper,
                   t->policy.n_params);
     } else {
-        for (size_t i = 0; i < t->policy.n_tensors; i++) {
-            const struct policy_tensor *tensor = &t->policy.tensors[i];
-            float *w = t->params + tensor->offset, *m = t->moment1 + tensor->offset;
-            const float *g = t->grads + tensor->offset;
-
-            if (tensor->is_matrix)
-                ops->muon_matrix(k, w, m, g, t->norm, t->muon_scratch, t->stats, t->hyper, tensor->rows, tensor->cols);
-            else
-                ops->muon_vector(k, w, m, g, t->norm, t->stats, t->hyper, tensor->rows);
-        }
+        ops->muon(k, t->params, t->moment1, t->grads, t->norm, t->muon_scratch, t->stats, t->hyper, t->policy.tensors,
+                  t->policy.n_tensors);
     }
     ops->optimiser_tick(k, t->opt_step, t->norm, t->stats);
 }

@@ -205,25 +205,35 @@ static enum status cpu_env_load(struct kern *kern, struct kern_env *env, const v
     return ST_OK;
 }
 
-static void cpu_env_reset(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask)
+static void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
 {
     env_batch_reset(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
-static void cpu_env_step(struct kern *k, struct kern_env *env, const struct env_io *io)
+static void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io *io)
 {
-    env_batch_step(batch_of(env), cpu_of(k)->pool, io);
+    struct env_io host = {.actions = io->actions,
+                          .rewards = io->rewards,
+                          .terms = io->terms,
+                          .truncs = io->truncs,
+                          .obs = io->obs,
+                          .final_obs = io->final_obs,
+                          .mask = io->mask};
+    env_batch_step(batch_of(env), cpu_of(k)->pool, &host);
 }
 
-static void cpu_env_observe(struct kern *k, struct kern_env *env, float *obs, uint8_t *mask)
+static void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
 {
     env_batch_observe(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
 static const struct kern_ops cpu_ops = {
     .name = "cpu",
+    .act_size = sizeof(float),
     .linear_forward = cpu_linear_forward,
     .linear_backward = cpu_linear_backward,
+    .heads_forward = cpu_heads_forward,
+    .heads_backward = cpu_heads_backward,
     .mingru_step = cpu_mingru_step,
     .mingru_forward = cpu_mingru_forward,
     .mingru_backward = cpu_mingru_backward,
@@ -244,8 +254,7 @@ static const struct kern_ops cpu_ops = {
     .minibatch_stats = cpu_minibatch_stats,
     .grad_norm = cpu_grad_norm,
     .adam = cpu_adam,
-    .muon_matrix = cpu_muon_matrix,
-    .muon_vector = cpu_muon_vector,
+    .muon = cpu_muon,
     .optimiser_tick = cpu_optimiser_tick,
     .zero = cpu_zero,
     .copy = cpu_copy,
@@ -256,7 +265,7 @@ static const struct kern_ops cpu_ops = {
 
 const struct kern_device cpu_device = {
     .kind = KERN_CPU,
-    .ops = &cpu_ops,
+    .ops = {[KERN_F32] = &cpu_ops},
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

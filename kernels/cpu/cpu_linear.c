@@ -63,7 +63,7 @@ static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_linear_forward(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
+void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
                         size_t K, enum kern_act act)
 {
     struct linear l = {.y = y, .x = x, .w = w, .b = b, .N = N, .K = K, .act = act};
@@ -121,8 +121,8 @@ static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
             l->db[j] += dy[i * l->N + j];
 }
 
-void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
+void cpu_linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                         const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
 {
     struct linear l = {.y_done = y,
                        .dx = dx,
@@ -143,4 +143,17 @@ void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float 
         cpu_run(k, l.n_chunk, TOKEN_GRAIN, backward_tokens, &l);
         cpu_run(k, N, ROW_GRAIN, backward_rows, &l);
     }
+}
+
+void cpu_heads_forward(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
+                       size_t H)
+{
+    cpu_linear_forward(k, out, x, w, b, M, O, H, KERN_ACT_NONE);
+}
+
+void cpu_heads_backward(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
+                        const float *w, size_t M, size_t O, size_t H, bool add_dw)
+{
+    /* without an activation dy is only read */
+    cpu_linear_backward(k, dx, dw, db, (void *)(uintptr_t)dout, NULL, x, w, M, O, H, KERN_ACT_NONE, false, add_dw);
 }

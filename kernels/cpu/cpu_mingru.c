@@ -46,7 +46,7 @@ static void step_part(void *ctx, size_t worker, size_t from, size_t to)
         step_row(m->out + i * H, m->h + i * H, m->gates + i * 3 * H, m->x + i * H, m->h + i * H, m->reset[i] != 0, H);
 }
 
-void cpu_mingru_step(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
+void cpu_mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
                      size_t N, size_t H)
 {
     struct mingru m = {.out = out, .h = h, .gates = gates, .x = x, .reset = reset, .H = H};
@@ -69,7 +69,7 @@ static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_mingru_forward(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
+void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
                         const uint8_t *reset, size_t T, size_t B, size_t H)
 {
     struct mingru m = {.out = out, .h = h, .gates = gates, .x = x, .h0 = h0, .reset = reset, .T = T, .B = B, .H = H};
@@ -131,9 +131,8 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
-                         const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B,
-                         size_t H)
+void cpu_mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
+                         const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H)
 {
     struct mingru m = {.dx = dx,
                        .dgates = dgates,

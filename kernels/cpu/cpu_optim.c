@@ -172,19 +172,14 @@ static void muon_apply(float *w, const float *x, float scale, const struct kern_
         w[i] = w[i] * keep - rate * x[i];
 }
 
-void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
-                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols)
+static void muon_matrix(struct kern *k, float *w, float *m, const float *g, float clip, float *scratch,
+                        const struct kern_hyper *hyper, size_t rows, size_t cols)
 {
     size_t n = rows * cols, side = rows < cols ? rows : cols;
     float *x = scratch, *next = x + n, *s = next + n, *poly = s + side * side;
-    unsigned mode = cpu_flush_begin();
-    double length;
-    float inv;
+    double length = muon_momentum(x, m, g, clip, hyper->beta1, n);
+    float inv = length > 0.0 ? (float)(1.0 / length) : 0.0f;
 
-    if (step_is_off(norm, stats))
-        goto done;
-    length = muon_momentum(x, m, g, clip_scale(norm, hyper), hyper->beta1, n);
-    inv = length > 0.0 ? (float)(1.0 / length) : 0.0f;
     for (size_t i = 0; i < n; i++)
         x[i] *= inv;
     for (int i = 0; i < MUON_STEPS; i++) {
@@ -194,26 +189,33 @@ void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const f
         next = swap;
     }
     muon_apply(w, x, rows > cols ? sqrtf((float)rows / (float)cols) : 1.0f, hyper, n);
-done:
-    cpu_flush_end(mode);
 }
 
-void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
-                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n)
+static void muon_vector(float *w, float *m, const float *g, float clip, const struct kern_hyper *hyper, size_t n)
 {
-    float scale, mu = hyper->beta1, keep = 1.0f - hyper->lr * hyper->weight_decay;
-    unsigned mode = cpu_flush_begin();
+    float mu = hyper->beta1, keep = 1.0f - hyper->lr * hyper->weight_decay;
 
-    (void)k;
-    if (step_is_off(norm, stats))
-        goto done;
-    scale = clip_scale(norm, hyper);
     for (size_t i = 0; i < n; i++) {
-        float gi = g[i] * scale;
+        float gi = g[i] * clip;
         m[i] = mu * m[i] + gi;
         w[i] = w[i] * keep - hyper->lr * (gi + mu * m[i]);
     }
-done:
+}
+
+void cpu_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
+              const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
+              size_t n_tensors)
+{
+    unsigned mode = cpu_flush_begin();
+
+    for (size_t i = 0; i < n_tensors && !step_is_off(norm, stats); i++) {
+        const struct kern_tensor *t = &tensors[i];
+        if (t->is_matrix)
+            muon_matrix(k, w + t->offset, m + t->offset, g + t->offset, clip_scale(norm, hyper), scratch, hyper,
+                        t->rows, t->cols);
+        else
+            muon_vector(w + t->offset, m + t->offset, g + t->offset, clip_scale(norm, hyper), hyper, t->rows);
+    }
     cpu_flush_end(mode);
 }
 

@@ -70,12 +70,17 @@ static void gather_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
-                size_t B)
+void cpu_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N, size_t B)
 {
-    struct gather g = {
-        .dst = (char *)dst, .src = (const char *)src, .idx = idx, .row_bytes = row_bytes, .N = N, .B = B};
-    cpu_run(k, T, TIME_GRAIN, gather_part, &g);
+    for (size_t i = 0; i < n_items; i++) {
+        struct gather g = {.dst = (char *)items[i].dst,
+                           .src = (const char *)items[i].src,
+                           .idx = idx,
+                           .row_bytes = items[i].row_bytes,
+                           .N = N,
+                           .B = B};
+        cpu_run(k, items[i].T, TIME_GRAIN, gather_part, &g);
+    }
 }
 
 void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,

@@ -91,17 +91,20 @@ void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, con
               size_t ldb, float beta, float *c, size_t ldc);
 
 /* Operations, one prototype for each row of struct kern_ops. */
-void cpu_linear_forward(struct kern *k, float *y, const float *x, const float *w, const float *b, size_t M, size_t N,
+void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
                         size_t K, enum kern_act act);
-void cpu_linear_backward(struct kern *k, float *dx, float *dw, float *db, float *dy, const float *y, const float *x,
-                         const float *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
-void cpu_mingru_step(struct kern *k, float *out, float *h, const float *gates, const float *x, const uint8_t *reset,
+void cpu_linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                         const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
+void cpu_heads_forward(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
+                       size_t H);
+void cpu_heads_backward(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
+                        const float *w, size_t M, size_t O, size_t H, bool add_dw);
+void cpu_mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
                      size_t N, size_t H);
-void cpu_mingru_forward(struct kern *k, float *out, float *h, const float *gates, const float *x, const float *h0,
+void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
                         const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_mingru_backward(struct kern *k, float *dx, float *dgates, const float *dout, const float *h,
-                         const float *gates, const float *x, const float *h0, const uint8_t *reset, size_t T, size_t B,
-                         size_t H);
+void cpu_mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
+                         const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
 void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                 const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
@@ -116,7 +119,7 @@ void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const 
 void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                        const struct kern_hyper *hyper, size_t N, size_t B);
 void cpu_rng_advance(struct kern *k, struct rng *rng, uint64_t n);
-void cpu_gather(struct kern *k, void *dst, const void *src, const int32_t *idx, size_t row_bytes, size_t T, size_t N,
+void cpu_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
                 size_t B);
 void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
                const uint8_t *mask, const struct kern_heads *heads, size_t M);
@@ -129,10 +132,9 @@ void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_s
 void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
 void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
               const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-void cpu_muon_matrix(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
-                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t rows, size_t cols);
-void cpu_muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
-                     const struct kern_stats *stats, const struct kern_hyper *hyper, size_t n);
+void cpu_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
+              const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
+              size_t n_tensors);
 void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
 void cpu_zero(struct kern *k, void *p, size_t bytes);
 void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes);

@@ -268,7 +268,8 @@ static void gather_takes_columns(void **state)
             struct kern *k = test_kern(test_threads[t]);
             size_t w = widths[i];
             uint8_t *src = test_flags(&rng, T * N * w, 0.5f), *dst = NEW(uint8_t, T * B * w);
-            kern_ops(k)->gather(k, dst, src, idx, w, T, N, B);
+            struct kern_gather item = {dst, src, w, T};
+            kern_ops(k)->gather(k, &item, 1, idx, N, B);
             for (size_t at = 0; at < T; at++)
                 for (size_t b = 0; b < B; b++)
                     assert_memory_equal(dst + (at * B + b) * w, src + (at * N + (size_t)idx[b]) * w, w);

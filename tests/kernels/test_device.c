@@ -92,12 +92,12 @@ static void games_step_save_and_load(void **state)
         uint8_t *terms = NEW(uint8_t, N), *truncs = NEW(uint8_t, N);
         int32_t *actions = NEW(int32_t, N);
         char *saved;
-        struct env_io io = {.actions = actions,
-                            .rewards = rewards,
-                            .terms = terms,
-                            .truncs = truncs,
-                            .obs = obs,
-                            .final_obs = final_obs};
+        struct kern_env_io io = {.actions = actions,
+                                 .rewards = rewards,
+                                 .terms = terms,
+                                 .truncs = truncs,
+                                 .obs = obs,
+                                 .final_obs = final_obs};
 
         assert_int_equal(kern_env_create(k, &env, def, settings, N, rng_seed(3), &err), ST_OK);
         kern_ops(k)->env_reset(k, env, obs, NULL);

@@ -112,6 +112,26 @@ static void orthogonalise(double *x, size_t rows, size_t cols)
     mem_free(xt), mem_free(s), mem_free(sx), mem_free(ssx);
 }
 
+static size_t muon_scratch_floats(size_t rows, size_t cols)
+{
+    struct kern_tensor tensor = {.rows = rows, .cols = cols, .is_matrix = true};
+    return (kern_muon_scratch_bytes(&tensor, 1) + sizeof(float) - 1) / sizeof(float);
+}
+
+static void muon_matrix(struct kern *k, float *w, float *m, const float *g, const float *norm, float *scratch,
+                        const struct kern_stats *stats, const struct kern_hyper *h, size_t rows, size_t cols)
+{
+    struct kern_tensor tensor = {.rows = rows, .cols = cols, .is_matrix = true};
+    kern_ops(k)->muon(k, w, m, g, norm, scratch, stats, h, &tensor, 1);
+}
+
+static void muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
+                        const struct kern_stats *stats, const struct kern_hyper *h, size_t n)
+{
+    struct kern_tensor tensor = {.rows = n, .cols = 1};
+    kern_ops(k)->muon(k, w, m, g, norm, NULL, stats, h, &tensor, 1);
+}
+
 static void muon_matrix_is_as_published(void **state)
 {
     static const size_t shapes[][2] = {{40, 40}, {90, 31}, {31, 90}, {1, 17}, {17, 1}, {5, 128}};
@@ -123,12 +143,12 @@ static void muon_matrix_is_as_published(void **state)
             struct kern *k = test_kern(test_threads[t]);
             struct kern_hyper h = {.lr = 0.05f, .beta1 = 0.8f, .weight_decay = 0.02f, .max_grad_norm = 1.0f};
             float *w = test_normal(&rng, n, 1.0f), *m = NEW(float, n);
-            float *scratch = NEW(float, kern_muon_scratch_floats(rows, cols)), norm = 3.0f;
+            float *scratch = NEW(float, muon_scratch_floats(rows, cols)), norm = 3.0f;
             double *w64 = test_f64(w, n), *m64 = NEW(double, n), *u = NEW(double, n);
             double scale = 1.0 / (3.0 + 1e-6), gain = sqrt(fmax(1.0, (double)rows / (double)cols));
             for (int step = 0; step < 2; step++) {
                 float *g = test_normal(&rng, n, 1.0f);
-                kern_ops(k)->muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, rows, cols);
+                muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, rows, cols);
                 for (size_t j = 0; j < n; j++) {
                     m64[j] = 0.8 * m64[j] + (double)g[j] * scale;
                     u[j] = (double)g[j] * scale + 0.8 * m64[j];
@@ -156,12 +176,11 @@ static void muon_update_is_near_orthogonal(void **state)
         struct kern *k = test_kern(2);
         struct kern_hyper h = {.lr = 1.0f, .beta1 = 0.9f};
         float *w = NEW(float, n), *m = NEW(float, n), *g = test_normal(&rng, n, 1e-3f), norm = 1.0f;
-        float *scratch = NEW(float, kern_muon_scratch_floats(rows, cols)), *sv = NEW(float, side),
-              *rest = NEW(float, side);
+        float *scratch = NEW(float, muon_scratch_floats(rows, cols)), *sv = NEW(float, side), *rest = NEW(float, side);
         double gain = sqrt(fmax(1.0, (double)rows / (double)cols));
         size_t near = 0;
 
-        kern_ops(k)->muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, rows, cols);
+        muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, rows, cols);
         assert_int_equal(LAPACKE_sgesvd(LAPACK_ROW_MAJOR, 'N', 'N', (lapack_int)rows, (lapack_int)cols, w,
                                         (lapack_int)cols, sv, NULL, 1, NULL, 1, rest),
                          0);
@@ -181,9 +200,9 @@ static void muon_of_no_gradient_is_no_update(void **state)
     struct kern *k = test_kern(1);
     struct kern_hyper h = {.lr = 1.0f, .beta1 = 0.9f};
     float w[6] = {1, 2, 3, 4, 5, 6}, m[6] = {0}, g[6] = {0}, norm = 0.0f,
-          *scratch = NEW(float, kern_muon_scratch_floats(2, 3));
+          *scratch = NEW(float, muon_scratch_floats(2, 3));
     (void)state;
-    kern_ops(k)->muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, 2, 3);
+    muon_matrix(k, w, m, g, &norm, scratch, &no_stop, &h, 2, 3);
     for (int i = 0; i < 6; i++)
         assert_true(w[i] == (float)(i + 1));
     mem_free(scratch);
@@ -200,7 +219,7 @@ static void muon_vector_takes_u(void **state)
           norm = 9.0f;
     double *w64 = test_f64(w, N), *m64 = test_f64(m, N);
     (void)state;
-    kern_ops(k)->muon_vector(k, w, m, g, &norm, &no_stop, &h, N);
+    muon_vector(k, w, m, g, &norm, &no_stop, &h, N);
     for (size_t i = 0; i < N; i++) {
         m64[i] = 0.7 * m64[i] + (double)g[i];
         w64[i] = w64[i] * (1.0 - 0.1 * 0.5) - 0.1 * ((double)g[i] + 0.7 * m64[i]);
@@ -222,12 +241,12 @@ static void skipped_steps_touch_nothing(void **state)
         struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.9f, .eps = 1e-8f, .weight_decay = 0.1f};
         struct kern_stats stats = {.stop = v};
         float *w = test_normal(&rng, N, 1.0f), *m = test_normal(&rng, N, 1.0f), *vv = test_normal(&rng, N, 1.0f);
-        float *g = test_normal(&rng, N, 1.0f), *scratch = NEW(float, kern_muon_scratch_floats(ROWS, COLS));
+        float *g = test_normal(&rng, N, 1.0f), *scratch = NEW(float, muon_scratch_floats(ROWS, COLS));
         float *w0 = test_copy(w, N), *m0 = test_copy(m, N), *v0 = test_copy(vv, N), norm = v == 0 ? NAN : 1.0f;
         int64_t step = 3;
         kern_ops(k)->adam(k, w, m, vv, g, &norm, &stats, &step, &h, N);
-        kern_ops(k)->muon_matrix(k, w, m, g, &norm, scratch, &stats, &h, ROWS, COLS);
-        kern_ops(k)->muon_vector(k, w, m, g, &norm, &stats, &h, N);
+        muon_matrix(k, w, m, g, &norm, scratch, &stats, &h, ROWS, COLS);
+        muon_vector(k, w, m, g, &norm, &stats, &h, N);
         kern_ops(k)->optimiser_tick(k, &step, &norm, &stats);
         assert_memory_equal(w, w0, N * sizeof *w);
         assert_memory_equal(m, m0, N * sizeof *m);
@@ -251,10 +270,10 @@ static void same_bytes_twice(void **state)
             struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.9f, .max_grad_norm = 1.0f};
             struct kern_stats stats = {0};
             float *m = NEW(float, N), *g = test_normal(&rng, N, 1.0f), norm;
-            float *scratch = NEW(float, kern_muon_scratch_floats(ROWS, COLS));
+            float *scratch = NEW(float, muon_scratch_floats(ROWS, COLS));
             got[run] = test_normal(&rng, N, 1.0f);
             kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
-            kern_ops(k)->muon_matrix(k, got[run], m, g, &norm, scratch, &stats, &h, ROWS, COLS);
+            muon_matrix(k, got[run], m, g, &norm, scratch, &stats, &h, ROWS, COLS);
             mem_free(m), mem_free(g), mem_free(scratch);
             kern_close(k);
         }

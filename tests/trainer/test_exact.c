@@ -21,7 +21,8 @@ static enum status clock_shape(const void *settings, struct env_shape *shape, st
 {
     (void)settings;
     (void)err;
-    *shape = (struct env_shape){.obs_size = 2, .n_agents = 1, .n_heads = 2, .head_sizes = {3, 2}, .has_mask = true};
+    *shape = (struct env_shape){
+        .obs_size = 2, .n_agents = 1, .n_heads = 2, .head_sizes = {3, 2}, .has_mask = true, .may_truncate = true};
     return ST_OK;
 }
 
@@ -351,7 +352,7 @@ static void test_gradient(void **unused)
         loss_at(t, idx, params, dir, 0.0);
         OK(kern_download(t->kern, grads, t->grads, n * sizeof *grads, err));
         for (size_t k = 0; k < t->policy.n_tensors; k++) { /* along the gradient of each tensor alone */
-            const struct policy_tensor *tensor = &t->policy.tensors[k];
+            const struct kern_tensor *tensor = &t->policy.tensors[k];
             size_t from = tensor->offset, to = from + tensor->rows * tensor->cols;
             double norm = 0.0, slope, eps = 4e-3;
             memset(dir, 0, n * sizeof *dir);
@@ -363,7 +364,8 @@ static void test_gradient(void **unused)
                 dir[i] = grads[i] / (float)norm;
             slope = (loss_at(t, idx, params, dir, eps) - loss_at(t, idx, params, dir, -eps)) / (2.0 * eps);
             if (fabs(slope - norm) > 0.01 * norm + 2e-4)
-                fail_msg("core %d, %s: slope %g along the gradient, its norm is %g", core, tensor->name, slope, norm);
+                fail_msg("core %d, %s: slope %g along the gradient, its norm is %g", core, t->policy.names[k], slope,
+                         norm);
         }
         free(grads);
         free(dir);

@@ -1,0 +1,256 @@
+/* cuda_device.cu - the CUDA backend: one stream on one device, its memory, transfers, recorded graphs, and the tables of
+ * operations in f32 and bf16.
+ * Invariants: (1) everything a launcher needs (handles, workspace, partial sums) exists from open to close; (2) memory
+ * comes from the device's pool, which keeps what is freed, so that a trial after a trial allocates nothing from the
+ * driver; (3) after a failure every later call reports it: the context is lost and the process has to end. */
+#include "kernels/cuda/cuda_priv.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+extern "C" void cuda_fail(struct kern *k, const char *what, const char *why)
+{
+    struct cuda *cuda = cuda_of(k);
+
+    if (cuda->failed[0] == '\0')
+        snprintf(cuda->failed, sizeof cuda->failed, "%s: %s", what, why);
+}
+
+static enum status cuda_report(struct kern *kern, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    if (cuda->failed[0] == '\0')
+        return ST_OK;
+    return FAIL(err, ST_DEVICE, "%s failed in %s; this process cannot use the GPU any more", kern->name, cuda->failed);
+}
+
+/* ---- open and close ---- */
+
+static enum status cuda_open_failed(struct error *err, int ordinal, const char *what, const char *why)
+{
+    return FAIL(err, ST_DEVICE, "opening CUDA device %d: %s: %s; see `trawl doctor`, or use train.device = cpu",
+                ordinal, what, why);
+}
+
+static void cuda_close(struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    if (cuda->lt != NULL)
+        cublasLtDestroy(cuda->lt);
+    if (cuda->blas != NULL)
+        cublasDestroy(cuda->blas);
+    if (cuda->partials != NULL)
+        cudaFree(cuda->partials);
+    if (cuda->workspace != NULL)
+        cudaFree(cuda->workspace);
+    if (cuda->stream != NULL)
+        cudaStreamDestroy(cuda->stream);
+    mem_free(cuda);
+}
+
+static enum status cuda_open_blas(struct cuda *cuda, struct error *err)
+{
+    cublasStatus_t code = cublasCreate(&cuda->blas);
+
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasLtCreate(&cuda->lt);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetStream(cuda->blas, cuda->stream);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetWorkspace(cuda->blas, cuda->workspace, CUDA_WORKSPACE_BYTES);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetMathMode(cuda->blas, CUBLAS_PEDANTIC_MATH); /* f32 is f32: no TF32 */
+    if (code != CUBLAS_STATUS_SUCCESS)
+        return cuda_open_failed(err, cuda->ordinal, "cuBLAS", cublasGetStatusString(code));
+    return ST_OK;
+}
+
+static enum status cuda_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
+{
+    struct cuda *cuda = (struct cuda *)mem_alloc(sizeof *cuda);
+    uint64_t keep = UINT64_MAX;
+    struct cudaDeviceProp prop;
+    cudaError_t code;
+    enum status rc;
+
+    if (cuda == NULL)
+        return FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
+    kern->impl = cuda;
+    cuda->ordinal = settings->ordinal;
+    code = cudaSetDevice(cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaGetDeviceProperties(&prop, cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->workspace, CUDA_WORKSPACE_BYTES);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->partials, CUDA_PARTIALS_BYTES);
+    rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
+                             : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
+    if (rc != ST_OK) {
+        cuda_close(kern);
+        return rc;
+    }
+    cuda->n_sm = prop.multiProcessorCount;
+    kern->n_threads = 1;
+    kern->memory_bytes = prop.totalGlobalMem;
+    kern->block_tokens = 0;
+    snprintf(kern->name, sizeof kern->name, "%s", prop.name);
+    return ST_OK;
+}
+
+/* ---- memory and transfers ---- */
+
+static void *cuda_alloc(struct kern *kern, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(kern);
+    void *mem = NULL;
+
+    bytes = bytes > 0 ? bytes : 1;
+    if (cudaMallocFromPoolAsync(&mem, bytes, cuda->pool, cuda->stream) != cudaSuccess) {
+        cudaGetLastError(); /* not sticky: too large is for the caller to report */
+        return NULL;
+    }
+    cuda_check(kern, cudaMemsetAsync(mem, 0, bytes, cuda->stream), "zeroing memory");
+    return mem;
+}
+
+static void cuda_free(struct kern *kern, void *mem)
+{
+    cuda_check(kern, cudaFreeAsync(mem, cuda_of(kern)->stream), "freeing memory");
+}
+
+static enum status cuda_sync(struct kern *kern, struct error *err)
+{
+    cuda_check(kern, cudaStreamSynchronize(cuda_of(kern)->stream), "waiting for the device");
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    if (bytes > 0)
+        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cuda_of(kern)->stream), "upload");
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    if (bytes > 0)
+        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, cuda_of(kern)->stream), "download");
+    return cuda_sync(kern, err);
+}
+
+static size_t cuda_n_lanes(const struct kern *kern)
+{
+    (void)kern;
+    return 1;
+}
+
+static void cuda_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+{
+    fn(ctx, kern, 0);
+}
+
+/* ---- recorded graphs ---- */
+
+struct kern_graph {
+    cudaGraphExec_t exec;
+};
+
+static enum status cuda_record_begin(struct kern *kern, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    cuda_check(kern, cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal), "recording");
+    cuda->recording = true;
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+    struct kern_graph *graph = (struct kern_graph *)mem_alloc(sizeof *graph);
+    cudaGraph_t nodes = NULL;
+
+    cuda->recording = false;
+    cuda_check(kern, cudaStreamEndCapture(cuda->stream, &nodes), "the end of recording");
+    if (graph == NULL) {
+        cudaGraphDestroy(nodes);
+        return FAIL(err, ST_NOMEM, "recording a graph: out of memory");
+    }
+    if (nodes != NULL)
+        cuda_check(kern, cudaGraphInstantiate(&graph->exec, nodes, 0), "making a graph");
+    if (nodes != NULL)
+        cudaGraphDestroy(nodes);
+    if (cuda_report(kern, err) != ST_OK) {
+        mem_free(graph);
+        return ST_DEVICE;
+    }
+    *ret_graph = graph;
+    return ST_OK;
+}
+
+static enum status cuda_replay(struct kern *kern, struct kern_graph *graph, struct error *err)
+{
+    cuda_check(kern, cudaGraphLaunch(graph->exec, cuda_of(kern)->stream), "launching a graph");
+    return cuda_report(kern, err);
+}
+
+static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
+{
+    cuda_check(kern, cudaGraphExecDestroy(graph->exec), "destroying a graph");
+    mem_free(graph);
+}
+
+/* ---- tables ---- */
+
+#define CUDA_TABLE(T, SIZE)                                                                                            \
+    {                                                                                                                  \
+        .name = "cuda " #T, .act_size = SIZE, .weights_cast = cuda_weights_cast_##T,                                   \
+        .linear_forward = cuda_linear_forward_##T, .linear_backward = cuda_linear_backward_##T,                        \
+        .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
+        .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
+        .mingru_backward = cuda_mingru_backward_##T, .sample = cuda_sample, .env_reset = cuda_env_reset_##T,           \
+        .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T, .step_post = cuda_step_post,               \
+        .rollout = cuda_rollout_##T, .advantage = cuda_advantage, .mean_std = cuda_mean_std,                           \
+        .segments_shuffle = cuda_segments_shuffle, .segments_priority = cuda_segments_priority,                        \
+        .segments_pick = cuda_segments_pick, .rng_advance = cuda_rng_advance, .gather = cuda_gather,                   \
+        .ratio = cuda_ratio, .ppo_loss = cuda_ppo_loss, .minibatch_stats = cuda_minibatch_stats,                       \
+        .grad_norm = cuda_grad_norm, .adam = cuda_adam, .muon = cuda_muon, .optimiser_tick = cuda_optimiser_tick,      \
+        .zero = cuda_zero, .copy = cuda_copy, .sum_rows = cuda_sum_rows, .pack_rows = cuda_pack_rows,                  \
+        .unpack_rows = cuda_unpack_rows,                                                                               \
+    }
+static const struct kern_ops cuda_ops_f32 = CUDA_TABLE(f32, 4);
+static const struct kern_ops cuda_ops_bf16 = CUDA_TABLE(bf16, 2);
+
+extern "C" const struct kern_device cuda_device = {
+    .kind = KERN_CUDA,
+    .ops = {&cuda_ops_f32, &cuda_ops_bf16},
+    .open = cuda_open,
+    .close = cuda_close,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .sync = cuda_sync,
+    .n_lanes = cuda_n_lanes,
+    .each_lane = cuda_each_lane,
+    .record_begin = cuda_record_begin,
+    .record_end = cuda_record_end,
+    .replay = cuda_replay,
+    .graph_destroy = cuda_graph_destroy,
+    .env_create = cuda_env_create,
+    .env_destroy = cuda_env_destroy,
+    .env_take_log = cuda_env_take_log,
+    .env_state_bytes = cuda_env_state_bytes,
+    .env_save = cuda_env_save,
+    .env_load = cuda_env_load,
+};
