@@ -1,0 +1,336 @@
+/* bench_sweep.c - `trawl bench sweep`: how fast a method's front comes near the best known one, on problems of which the
+ * truth is known; `trawl bench front`: the dense search behind the word "known".
+ * Invariant: a problem whose data are not there is skipped with a warning, never silently. */
+#include "sweep/bench_sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/words.h"
+
+#define MAX_TRIALS 20000
+#define MAX_NAMES 64
+#define DATA_HERE "bench/sweep/data" /* what the repository itself holds */
+
+/* ---- problems by name ---- */
+
+enum status problem_find(const char *file, const char *const *dirs, size_t n_dirs, char *ret_path, size_t max,
+                         struct error *err)
+{
+    for (size_t i = 0; i < n_dirs; i++) {
+        int n = snprintf(ret_path, max, "%s/%s", dirs[i], file);
+        if (n > 0 && (size_t)n < max && file_exists(ret_path))
+            return ST_OK;
+    }
+    return FAIL(err, ST_NOTFOUND, "%s is neither in --data nor in %s; bench/sweep/README.md says how it is made", file,
+                DATA_HERE);
+}
+
+enum status problem_open(struct problem *problem, const char *name, const char *data_dir, struct error *err)
+{
+    const char *dirs[] = {DATA_HERE, data_dir}, *names[MAX_NAMES], *near;
+    size_t n = 0;
+
+    *problem = (struct problem){0};
+    for (const struct problem_entry *e = problem_entries; e->name != NULL; e++) {
+        if (strcmp(e->name, name) != 0) {
+            names[n++] = e->name;
+            continue;
+        }
+        snprintf(problem->name, sizeof problem->name, "%s", name);
+        problem->ops = e->ops;
+        return e->ops->open(problem, dirs, data_dir != NULL ? 2 : 1, err);
+    }
+    near = word_nearest(name, names, n);
+    return FAIL(err, ST_USAGE, "bench: no problem '%s'%s%s; `trawl bench sweep --help` lists all", name,
+                near != NULL ? "; nearest: " : "", near != NULL ? near : "");
+}
+
+void problem_close(struct problem *problem)
+{
+    if (problem->ops != NULL && problem->ops->close != NULL)
+        problem->ops->close(problem);
+    *problem = (struct problem){0};
+}
+
+/* ---- lists ---- */
+
+struct names {
+    char text[1024];
+    const char *v[MAX_NAMES];
+    size_t n;
+};
+
+/* "a,b,c"; "all" stands for every problem. */
+static enum status split_names(const char *list, struct names *ret, struct error *err)
+{
+    char *rest = NULL;
+
+    ret->n = 0;
+    if (strcmp(list, "all") == 0) {
+        for (const struct problem_entry *e = problem_entries; e->name != NULL; e++)
+            ret->v[ret->n++] = e->name;
+        return ST_OK;
+    }
+    if (strlen(list) >= sizeof ret->text)
+        return FAIL(err, ST_USAGE, "bench: '%s' is too long a list", list);
+    strcpy(ret->text, list);
+    for (char *word = strtok_r(ret->text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        if (ret->n == MAX_NAMES)
+            return FAIL(err, ST_USAGE, "bench: more than %d names in one list", MAX_NAMES);
+        ret->v[ret->n++] = word;
+    }
+    return ST_OK;
+}
+
+static enum status find_method(const char *name, enum suggest_method *ret, struct error *err)
+{
+    const char *at = suggest_method_names();
+
+    for (int i = 0; *at != '\0'; i++) {
+        size_t n = strcspn(at, "|");
+        if (strlen(name) == n && strncmp(at, name, n) == 0) {
+            *ret = (enum suggest_method)i;
+            return ST_OK;
+        }
+        at += n + (at[n] == '|');
+    }
+    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s", name, suggest_method_names());
+}
+
+/* ---- sweep ---- */
+
+struct sweep_bench {
+    const char *problems, *methods, *data, *fronts;
+    int64_t trials, parallel, seeds, first_seed;
+    bool json;
+};
+
+/* Sums over the seeds of what a line of the table shows. */
+struct tally {
+    double regret[4], at_cost, p95_ms;
+    size_t n[4], n_studies;
+};
+static const size_t checkpoints[4] = {30, 60, 100, 150};
+#define COST_UNITS 20.0 /* the spent cost at which methods are compared, in reference costs */
+
+static double item(const cJSON *json, const char *key, size_t i)
+{
+    return cJSON_GetNumberValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, key), (int)i));
+}
+
+static void tally_add(struct tally *t, const cJSON *study)
+{
+    size_t n = (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(study, "regret")), i = 0;
+    double p95 = 0.0;
+
+    for (size_t k = 0; k < 4; k++)
+        if (n >= checkpoints[k]) {
+            t->regret[k] += item(study, "regret", checkpoints[k] - 1);
+            t->n[k]++;
+        }
+    while (i + 1 < n && item(study, "spent", i + 1) <= COST_UNITS)
+        i++;
+    t->at_cost += n > 0 ? item(study, "regret", i) : 1.0;
+    (void)json_get_f64(study, "latency_p95_ms", &p95);
+    t->p95_ms += p95;
+    t->n_studies++;
+}
+
+static void tally_print(const struct tally *t, const char *problem, const char *method)
+{
+    printf("%-22s %-9s", problem, method);
+    for (size_t k = 0; k < 4; k++)
+        if (t->n[k] > 0)
+            printf(" %6.3f", t->regret[k] / (double)t->n[k]);
+        else
+            printf("      -");
+    printf("   %6.3f   %8.2f\n", t->at_cost / (double)t->n_studies, t->p95_ms / (double)t->n_studies);
+    fflush(stdout);
+}
+
+static enum status play_one(const struct sweep_bench *b, const struct problem *problem, const struct known *known,
+                            const char *method, int64_t seed, struct tally *tally, struct error *err)
+{
+    struct play study;
+    enum suggest_method id;
+
+    TRY(find_method(method, &id, err));
+    TRY(play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel, err));
+    enum status rc = play_run(&study, id, err);
+    if (rc == ST_OK) {
+        cJSON *json = play_measure(&study, known);
+        if (json == NULL)
+            rc = FAIL(err, ST_NOMEM, "no memory for the measures");
+        else if (b->json)
+            rc = cli_print_json(json, err);
+        else {
+            tally_add(tally, json);
+            cJSON_Delete(json);
+        }
+        fflush(stdout);
+    }
+    play_free(&study);
+    return rc;
+}
+
+static enum status play_problem(const struct sweep_bench *b, const char *name, const struct names *methods,
+                                struct error *err)
+{
+    struct problem problem;
+    struct known known;
+    enum status rc = problem_open(&problem, name, b->data, err);
+
+    if (rc == ST_NOTFOUND && err != NULL) {
+        log_warn("%s skipped: %s", name, err->text);
+        error_clear(err);
+        return ST_OK;
+    }
+    if (rc == ST_OK)
+        rc = known_load(&known, b->fronts, name, err);
+    for (size_t m = 0; rc == ST_OK && m < methods->n; m++) {
+        struct tally tally = {0};
+        for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++) {
+            rc = play_one(b, &problem, &known, methods->v[m], seed, &tally, err);
+            if (rc == ST_OK && signals_stop())
+                rc = FAIL(err, ST_INTERRUPTED, "stopped; finished studies were printed");
+        }
+        if (rc == ST_OK && !b->json)
+            tally_print(&tally, name, methods->v[m]);
+    }
+    problem_close(&problem);
+    return rc;
+}
+
+static enum status sweep_run(const struct sweep_bench *b, struct error *err)
+{
+    struct names problems, methods;
+    enum suggest_method id;
+
+    if (b->trials < 1 || b->trials > MAX_TRIALS)
+        return FAIL(err, ST_USAGE, "bench: --trials is %lld, 1 to %d are possible", (long long)b->trials, MAX_TRIALS);
+    if (b->parallel < 1 || b->parallel > 1024)
+        return FAIL(err, ST_USAGE, "bench: --parallel is %lld, 1 to 1024 are possible", (long long)b->parallel);
+    TRY(split_names(b->problems, &problems, err));
+    TRY(split_names(b->methods, &methods, err));
+    for (size_t m = 0; m < methods.n; m++)
+        TRY(find_method(methods.v[m], &id, err));
+    signals_catch();
+    if (!b->json)
+        printf("%-22s %-9s %6s %6s %6s %6s   %6s   %8s\n%-22s %-9s %27s   %6s   %8s\n", "problem", "method", "30", "60",
+               "100", "150", "cost20", "p95 ms", "", "", "regret after so many trials", "", "latency");
+    for (size_t i = 0; i < problems.n; i++)
+        TRY(play_problem(b, problems.v[i], &methods, err));
+    return ST_OK;
+}
+
+static size_t list_problems(char *ret, size_t max)
+{
+    size_t n = 0;
+
+    for (const struct problem_entry *e = problem_entries; e->name != NULL && n < max; e++)
+        n += (size_t)snprintf(ret + n, max - n, "\n  %-26s %s", e->name, e->about);
+    return n;
+}
+
+enum status bench_sweep(int argc, char **argv, struct error *err)
+{
+    struct sweep_bench b = {.problems = "all",
+                            .methods = "pareto",
+                            .fronts = "bench/sweep/fronts.json",
+                            .trials = 150,
+                            .parallel = 1,
+                            .seeds = 20};
+    struct cli_words words;
+    char about[8192];
+    const struct cli_opt opts[] = {
+        {"problem", 0, CLI_TEXT, &b.problems, "P,...", "problems below, or all (all)"},
+        {"method", 0, CLI_TEXT, &b.methods, "M,...", "methods of sweep.method (pareto)"},
+        {"trials", 0, CLI_INT, &b.trials, "N", "trials of a study (150)"},
+        {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
+        {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
+        {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
+        {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
+        {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
+        {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},
+    };
+    int n =
+        snprintf(about, sizeof about,
+                 "Plays studies on problems of which the truth is known. Regret is 1 - hypervolume / best known, of "
+                 "the true\n(ln cost, score) of the trials so far; a method sees noisy results only. With --json "
+                 "each study gives regret,\nspent (cumulative cost / reference cost) and reached (0: median of "
+                 "random designs, 1: best known score)\nafter every trial, in the order of ending.\n\nproblems:");
+    (void)list_problems(about + n, sizeof about - (size_t)n);
+    const struct cli cli = {
+        .name = "bench sweep",
+        .synopsis = "trawl bench sweep [options]",
+        .about = about,
+        .examples = "  trawl bench sweep --problem rl-toy --method pareto,sobol --trials 60 --seeds 5\n"
+                    "  trawl bench sweep --problem all --data DIR --json > studies.jsonl",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    return words.help ? ST_OK : sweep_run(&b, err);
+}
+
+/* ---- front ---- */
+
+static enum status front_run(const char *list, const char *data, size_t n_points, struct error *err)
+{
+    struct names problems;
+    struct problem problem;
+    cJSON *all = cJSON_CreateObject();
+    enum status rc = split_names(list, &problems, err);
+
+    for (size_t i = 0; rc == ST_OK && i < problems.n; i++) {
+        rc = problem_open(&problem, problems.v[i], data, err);
+        if (rc == ST_NOTFOUND && err != NULL) {
+            log_warn("%s skipped: %s", problems.v[i], err->text);
+            error_clear(err);
+            rc = ST_OK;
+            continue;
+        }
+        if (rc == ST_OK && !json_add(all, problems.v[i], known_search(&problem, n_points)))
+            rc = FAIL(err, ST_NOMEM, "no memory for the search");
+        problem_close(&problem);
+    }
+    if (rc == ST_OK)
+        return cli_print_json(all, err);
+    cJSON_Delete(all);
+    return rc;
+}
+
+enum status bench_front(int argc, char **argv, struct error *err)
+{
+    const char *problems = "all", *data = NULL;
+    int64_t points = 200000;
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"problem", 0, CLI_TEXT, &problems, "P,...", "problems of `trawl bench sweep`, or all (all)"},
+        {"data", 0, CLI_TEXT, &data, "DIR", "where data from outside the repository lie"},
+        {"points", 0, CLI_INT, &points, "N", "random points, and as many improved ones (200000)"},
+    };
+    const struct cli cli = {
+        .name = "bench front",
+        .synopsis = "trawl bench front [options]",
+        .about = "Searches problems densely on their true values and prints the reference, the best score and the best "
+                 "front\nfound, as the JSON that `trawl bench sweep --fronts` reads.",
+        .examples = "  trawl bench front --data DIR > fronts.json",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (points < 1 || points > 100000000)
+        return FAIL(err, ST_USAGE, "bench: --points is %lld, 1 to 100000000 are possible", (long long)points);
+    return front_run(problems, data, (size_t)points, err);
+}

@@ -1,0 +1,185 @@
+/* bench_sweep_analytic.c - problems that are formulas, so that they need no data, and the list of all problems.
+ *   branin-currin  2 parameters; score = -Branin, cost = exp(Currin / 3): the two trade off over the square
+ *   hartmann-steps 7 parameters; score = Hartmann-6 damped by too few steps; cost = steps times a size factor
+ *   rl-toy         6 parameters like a training run's: score rises with steps times an efficiency that is a bump in
+ *                  each parameter, cost = steps * size^0.7 / batch^0.3, noise falls towards the best score, and high
+ *                  learning rates diverge
+ * Invariant: truth is the mean of draw over the trials that do not fail. */
+#include "sweep/bench_sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TAU 6.283185307179586
+
+const struct problem_entry problem_entries[] = {
+    {"branin-currin", "2 parameters, formula", &problem_analytic_ops},
+    {"hartmann-steps", "7 parameters, formula", &problem_analytic_ops},
+    {"rl-toy", "6 parameters, formula, diverges at high learning rates", &problem_analytic_ops},
+    {"lcbench-167168", "8 parameters, surrogate", &problem_lcbench_ops},
+    {"lcbench-189906", "8 parameters, surrogate", &problem_lcbench_ops},
+    {"lcbench-3945", "8 parameters, surrogate", &problem_lcbench_ops},
+    {"lcbench-189354", "8 parameters, surrogate", &problem_lcbench_ops},
+    {NULL, NULL, NULL},
+};
+
+double rng_normal(struct rng *rng)
+{
+    double a = 1.0 - rng_f64(rng), b = rng_f64(rng); /* a > 0 */
+    return sqrt(-2.0 * log(a)) * cos(TAU * b);
+}
+
+static void add_param(struct space *space, const char *key, enum space_scale scale, bool is_int, double min, double max)
+{
+    struct space_param *p = &space->params[space->dim++];
+
+    snprintf(p->key, sizeof p->key, "%s", key);
+    p->scale = scale;
+    p->is_int = is_int;
+    p->min = min;
+    p->max = max;
+}
+
+/* What a formula gives at a point. */
+struct moments {
+    double score, sd, cost, p_fail;
+};
+
+/* ---- Branin and Currin (both to be minimised in their usual form) ---- */
+
+static void branin_currin_space(struct space *space)
+{
+    add_param(space, "x.a", SPACE_LINEAR, false, 0.0, 1.0);
+    add_param(space, "x.b", SPACE_LINEAR, false, 0.0, 1.0);
+}
+
+static void branin_currin(const double *x, struct moments *ret)
+{
+    double a = 15.0 * x[0] - 5.0, b = 15.0 * x[1], t = b - 5.1 / (TAU / 2 * TAU * 2) * a * a + 10.0 / TAU * a - 6.0;
+    double branin = t * t + 10.0 * (1.0 - 1.0 / (4.0 * TAU)) * cos(a) + 10.0;
+    double factor = x[1] > 1e-9 ? 1.0 - exp(-0.5 / x[1]) : 1.0;
+    double currin = factor * (2300 * x[0] * x[0] * x[0] + 1900 * x[0] * x[0] + 2092 * x[0] + 60) /
+                    (100 * x[0] * x[0] * x[0] + 500 * x[0] * x[0] + 4 * x[0] + 20);
+    *ret = (struct moments){.score = -branin, .sd = 2.0, .cost = exp(currin / 3.0)};
+}
+
+/* ---- Hartmann-6 with steps ---- */
+
+static void hartmann_space(struct space *space)
+{
+    static const char *const names[] = {"x.a", "x.b", "x.c", "x.d", "x.e", "x.f"};
+
+    for (int i = 0; i < 6; i++)
+        add_param(space, names[i], SPACE_LINEAR, false, 0.0, 1.0);
+    add_param(space, "train.steps", SPACE_LOG, false, 1e4, 1e7);
+}
+
+static void hartmann_steps(const double *x, struct moments *ret)
+{
+    static const double weight[4] = {1.0, 1.2, 3.0, 3.2};
+    static const double a[4][6] = {
+        {10, 3, 17, 3.5, 1.7, 8}, {0.05, 10, 17, 0.1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8}, {17, 8, 0.05, 10, 0.1, 14}};
+    static const double p[4][6] = {{0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886},
+                                   {0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991},
+                                   {0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650},
+                                   {0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381}};
+    double h = 0.0, steps = x[6];
+
+    for (int i = 0; i < 4; i++) {
+        double d = 0.0;
+        for (int j = 0; j < 6; j++)
+            d += a[i][j] * (x[j] - p[i][j]) * (x[j] - p[i][j]);
+        h += weight[i] * exp(-d);
+    }
+    ret->score = h * (1.0 - exp(-pow(steps / 8e5, 0.6)));
+    ret->sd = 0.05;
+    ret->cost = 1e-4 * steps * exp(x[0] - 0.5 * x[3]);
+    ret->p_fail = 0.0;
+}
+
+/* ---- a toy of a training run ---- */
+
+static void rl_toy_space(struct space *space)
+{
+    add_param(space, "train.steps", SPACE_LOG, false, 1e5, 1e8);
+    add_param(space, "train.learning_rate", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(space, "train.gamma", SPACE_LOGIT, false, 0.8, 0.9999);
+    add_param(space, "train.ent_coef", SPACE_LOG, false, 1e-5, 1e-1);
+    add_param(space, "train.minibatch", SPACE_POW2, true, 1024, 65536);
+    add_param(space, "policy.hidden", SPACE_POW2, true, 32, 1024);
+}
+
+static double bump(double at, double best, double width)
+{
+    double z = (at - best) / width;
+    return exp(-0.5 * z * z);
+}
+
+static void rl_toy(const double *x, struct moments *ret)
+{
+    double lr = log10(x[1]), horizon = -log10(1.0 - x[2]), ent = log10(x[3]), batch = log2(x[4]), size = log2(x[5]);
+    double best_lr = -2.6 + 0.12 * (batch - 13.0) - 0.1 * (size - 7.0); /* larger batches bear higher rates */
+    double eff = bump(lr, best_lr, 0.55) * bump(horizon, 2.1, 0.7) * bump(ent, -2.8, 0.9) * bump(batch, 13.0, 2.0);
+    double limit = 100.0 * (1.0 - 0.35 * exp(-0.45 * (size - 5.0))); /* small networks saturate lower */
+    double reached = 1.0 - exp(-pow(x[0] * eff / 6e6, 0.7));
+
+    ret->score = limit * reached - 4.0 * (1.0 - bump(ent, -2.8, 1.5));
+    ret->sd = 0.5 + 0.06 * (100.0 - ret->score);
+    ret->cost = 2e-7 * x[0] * pow(x[5], 0.7) / pow(x[4] / 1024.0, 0.3);
+    ret->p_fail = 1.0 / (1.0 + exp(-(lr + 1.4) / 0.15));
+}
+
+/* ---- the family ---- */
+
+struct formula {
+    const char *name;
+    void (*space)(struct space *space);
+    void (*at)(const double *x, struct moments *ret);
+};
+
+static const struct formula formulas[] = {
+    {"branin-currin", branin_currin_space, branin_currin},
+    {"hartmann-steps", hartmann_space, hartmann_steps},
+    {"rl-toy", rl_toy_space, rl_toy},
+};
+
+static enum status analytic_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
+{
+    (void)dirs, (void)n_dirs;
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++) {
+        if (strcmp(formulas[i].name, problem->name) != 0)
+            continue;
+        problem->data = (void *)&formulas[i];
+        formulas[i].space(&problem->space);
+        return ST_OK;
+    }
+    return FAIL(err, ST_INTERNAL, "no formula is called '%s'", problem->name);
+}
+
+static void analytic_truth(const struct problem *problem, size_t n, const double *x, struct outcome *ret)
+{
+    const struct formula *formula = problem->data;
+
+    for (size_t i = 0; i < n; i++) {
+        struct moments m;
+        formula->at(x + i * problem->space.dim, &m);
+        ret[i] = (struct outcome){.score = m.score, .cost = m.cost};
+    }
+}
+
+static void analytic_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)
+{
+    const struct formula *formula = problem->data;
+    struct moments m;
+
+    formula->at(x, &m);
+    ret->failed = rng_f64(rng) < m.p_fail;
+    double noise = rng_normal(rng);
+    ret->score = ret->failed ? (double)NAN : m.score + m.sd * noise;
+    ret->cost = m.cost * exp(0.05 * rng_normal(rng));
+    if (ret->failed)
+        ret->cost *= 0.3; /* divergence shows early */
+}
+
+const struct problem_ops problem_analytic_ops = {analytic_open, NULL, analytic_truth, analytic_draw};

@@ -1,0 +1,250 @@
+/* bench_sweep_study.c - one study on a problem, in virtual time, and its measures.
+ * A trial lasts as long as its cost; with K in parallel, the next proposal is asked for when the first of the K ends,
+ * and sees the others as pending. Measures are taken on true values, in the order in which trials ended.
+ * Invariants: (1) a method sees drawn outcomes of ended trials only; (2) the outcome of trial k is drawn from the
+ * stream (seed, k), so that methods of one seed are paired; (3) no wall clock enters anything but the latencies. */
+#include "sweep/bench_sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define UNSEEN 20 /* draws that judge the recommended point */
+
+enum { STREAM_DRAW = 1, STREAM_UNSEEN };
+
+enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
+                      size_t max_trials, size_t parallel, struct error *err)
+{
+    size_t dim = problem->space.dim;
+
+    *study = (struct play){
+        .problem = problem, .method = method, .seed = seed, .max_trials = max_trials, .parallel = parallel};
+    study->trials = mem_array(max_trials, sizeof *study->trials);
+    study->order = mem_array(max_trials, sizeof *study->order);
+    study->x = mem_array2(max_trials, dim, sizeof *study->x);
+    study->latency_s = mem_array(max_trials, sizeof *study->latency_s);
+    if (study->trials == NULL || study->order == NULL || study->x == NULL || study->latency_s == NULL) {
+        play_free(study);
+        return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", max_trials);
+    }
+    return ST_OK;
+}
+
+void play_free(struct play *study)
+{
+    mem_free(study->trials);
+    mem_free(study->order);
+    mem_free(study->x);
+    mem_free(study->latency_s);
+    *study = (struct play){0};
+}
+
+void play_start(struct play *study, const double *x, double now)
+{
+    size_t number = study->n_started++, dim = study->problem->space.dim;
+    struct play_trial *t = &study->trials[number];
+    struct rng rng = rng_split(rng_split(rng_seed(study->seed), STREAM_DRAW), number);
+
+    t->x = study->x + number * dim;
+    memcpy(t->x, x, dim * sizeof *x);
+    study->problem->ops->draw(study->problem, x, &rng, &t->seen);
+    t->finish = now + t->seen.cost;
+}
+
+/* The trial that ends first among those under way; of equals the lower number. */
+static size_t first_to_end(const struct play *study, const struct gp_trial *trials)
+{
+    size_t first = SIZE_MAX;
+
+    for (size_t i = 0; i < study->n_started; i++)
+        if (trials[i].state == GP_TRIAL_PENDING &&
+            (first == SIZE_MAX || study->trials[i].finish < study->trials[first].finish))
+            first = i;
+    return first;
+}
+
+static void end_trial(struct play *study, size_t number, struct gp_trial *trial)
+{
+    const struct outcome *seen = &study->trials[number].seen;
+
+    study->order[study->n_done++] = number;
+    trial->state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE;
+    trial->score = seen->score;
+    trial->cost = seen->cost;
+}
+
+enum status play_run(struct play *study, enum suggest_method method, struct error *err)
+{
+    struct suggest_settings settings = {.method = method, .seed = study->seed};
+    struct suggester *suggester = NULL;
+    struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
+    struct gp_history history = {.trials = trials};
+    struct suggestion suggestion;
+    enum status rc = ST_OK;
+    double now = 0.0;
+
+    if (trials == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", study->max_trials);
+    rc = suggester_create(&suggester, &study->problem->space, &settings, err);
+    while (rc == ST_OK && study->n_done < study->max_trials) {
+        while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
+            double start = clock_mono_s();
+            history.n = study->n_started;
+            rc = suggester_next(suggester, &history, (int64_t)study->n_started, &suggestion, err);
+            if (rc != ST_OK)
+                goto done;
+            study->latency_s[study->n_latency++] = clock_mono_s() - start;
+            play_start(study, suggestion.x, now);
+            trials[history.n] = (struct gp_trial){.x = study->trials[history.n].x, .state = GP_TRIAL_PENDING};
+        }
+        size_t number = first_to_end(study, trials);
+        now = study->trials[number].finish;
+        end_trial(study, number, &trials[number]);
+    }
+done:
+    suggester_destroy(suggester);
+    mem_free(trials);
+    return rc;
+}
+
+/* ---- measures ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(double *values, size_t n, double q) /* sorts */
+{
+    if (n == 0)
+        return (double)NAN;
+    qsort(values, n, sizeof *values, by_value);
+    size_t at = (size_t)(q * (double)n);
+    return values[at < n ? at : n - 1];
+}
+
+static double round5(double v)
+{
+    return rint(v * 1e5) / 1e5;
+}
+
+/* Where a score lies between the median of random designs (0) and the best known (1). */
+static double reached(const struct known *known, double score)
+{
+    return (score - known->ref_score) / (known->best_score - known->ref_score);
+}
+
+static bool same_point(const struct play *study, size_t a, size_t b)
+{
+    return memcmp(study->trials[a].x, study->trials[b].x, study->problem->space.dim * sizeof(double)) == 0;
+}
+
+/* The point that a user would take: highest mean of the scores seen at one point. n_done if every trial failed. */
+static size_t recommended(const struct play *study)
+{
+    size_t best = study->n_done;
+    double best_mean = -(double)INFINITY;
+
+    for (size_t i = 0; i < study->n_done; i++) {
+        double sum = 0.0;
+        size_t n = 0;
+        if (study->trials[i].seen.failed)
+            continue;
+        for (size_t j = 0; j < study->n_done; j++)
+            if (!study->trials[j].seen.failed && same_point(study, i, j)) {
+                sum += study->trials[j].seen.score;
+                n++;
+            }
+        if (sum / (double)n > best_mean) {
+            best_mean = sum / (double)n;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static double mean_of_unseen(const struct play *study, size_t number)
+{
+    struct rng rng = rng_split(rng_seed(study->seed), STREAM_UNSEEN);
+    double sum = 0.0;
+    size_t n = 0;
+
+    for (uint64_t i = 0; i < UNSEEN; i++) {
+        struct rng r = rng_split(rng, i);
+        struct outcome o;
+        study->problem->ops->draw(study->problem, study->trials[number].x, &r, &o);
+        if (!o.failed) {
+            sum += o.score;
+            n++;
+        }
+    }
+    return n > 0 ? sum / (double)n : (double)NAN;
+}
+
+static bool add_recommended(cJSON *json, const struct play *study, const struct known *known, double best_seen)
+{
+    size_t number = recommended(study);
+    double mean = number < study->n_done ? mean_of_unseen(study, number) : (double)NAN;
+
+    return json_add_f64(json, "recommended_regret", round5(1.0 - reached(known, mean))) &&
+           json_add_f64(json, "recommended_gap", round5(reached(known, best_seen) - reached(known, mean)));
+}
+
+static bool add_number(cJSON *array, double value)
+{
+    return cJSON_AddItemToArray(array, cJSON_CreateNumber(round5(value)));
+}
+
+/* Regret, spent cost (in units of the reference cost) and reached score after each ended trial. */
+static bool add_course(cJSON *json, struct play *study, const struct known *known, struct outcome *points,
+                       double *ret_best)
+{
+    cJSON *regret = cJSON_AddArrayToObject(json, "regret"), *spent = cJSON_AddArrayToObject(json, "spent"),
+          *score = cJSON_AddArrayToObject(json, "reached");
+    double sum = 0.0;
+    size_t n = 0, n_failed = 0;
+    bool ok = regret != NULL && spent != NULL && score != NULL;
+
+    *ret_best = -(double)INFINITY;
+    for (size_t i = 0; ok && i < study->n_done; i++) {
+        struct play_trial *t = &study->trials[study->order[i]];
+        study->problem->ops->truth(study->problem, 1, t->x, &t->truth);
+        sum += t->seen.cost;
+        n_failed += t->seen.failed;
+        if (!t->seen.failed) {
+            points[n++] = t->truth;
+            *ret_best = fmax(*ret_best, t->truth.score);
+        }
+        ok = add_number(regret, 1.0 - known_hypervolume(points, n, known) / known->hypervolume) &&
+             add_number(spent, sum / known->ref_cost) &&
+             cJSON_AddItemToArray(score, t->seen.failed ? cJSON_CreateNull()
+                                                        : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
+    }
+    return ok && json_add_i64(json, "failed", (int64_t)n_failed);
+}
+
+cJSON *play_measure(struct play *study, const struct known *known)
+{
+    cJSON *json = cJSON_CreateObject();
+    struct outcome *points = mem_array(study->n_done, sizeof *points);
+    double best = 0.0;
+    bool ok = json != NULL && points != NULL && json_add_str(json, "problem", study->problem->name) &&
+              json_add_str(json, "method", study->method) && json_add_i64(json, "seed", (int64_t)study->seed) &&
+              json_add_i64(json, "trials", (int64_t)study->n_done) &&
+              json_add_i64(json, "parallel", (int64_t)study->parallel) &&
+              json_add_f64(json, "latency_p50_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.5)) &&
+              json_add_f64(json, "latency_p95_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.95)) &&
+              add_course(json, study, known, points, &best) && add_recommended(json, study, known, best);
+
+    mem_free(points);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
