@@ -9,14 +9,13 @@
 #include "sweep/bench_sweep.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/num.h"
 
 #define MAX_WORDS (SPACE_MAX_DIM + 2)
 #define MAX_TRIALS 20000
+#define MAX_LINE 8192
 
 struct evaluator {
     struct problem problem;
@@ -163,17 +162,15 @@ static enum status answer(struct evaluator *e, char *line, struct error *err)
 
 static enum status evaluate_run(struct evaluator *e, const char *problem, const char *data, struct error *err)
 {
-    char *line = NULL;
-    size_t cap = 0;
+    char line[MAX_LINE];
     enum status rc = problem_open(&e->problem, problem, data, err);
 
-    while (rc == ST_OK && getline(&line, &cap, stdin) >= 0) {
+    while (rc == ST_OK && fgets(line, sizeof line, stdin) != NULL) {
         rc = answer(e, line, err);
         if (rc != ST_OK && err != NULL)
             printf("error %s\n", err->text);
         fflush(stdout);
     }
-    free(line); /* of getline */
     if (e->has_study)
         play_free(&e->study);
     problem_close(&e->problem);
