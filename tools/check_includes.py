@@ -40,7 +40,7 @@ ALSO = [
     ("kernels/cuda", r"envs/[a-z0-9_]+\.h$"),  # the games become kernels there: docs/decisions/0001
 ]
 
-# library header pattern: folders that may include it
+# library header pattern: folders, or files, that may include it
 LIBRARIES = [
     (r"sqlite3\.h$", ["store"]),
     (r"curl/", ["web"]),
@@ -69,7 +69,7 @@ def sources(root):
 
 
 def inside(path, folder):
-    return path.startswith(folder + "/")
+    return path == folder or path.startswith(folder + "/")
 
 
 def check_project_include(root, path, header):
