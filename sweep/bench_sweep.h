@@ -41,7 +41,7 @@ struct problem_entry {
     const struct problem_ops *ops;
 };
 extern const struct problem_entry problem_entries[];
-extern const struct problem_ops problem_analytic_ops, problem_lcbench_ops;
+extern const struct problem_ops problem_analytic_ops, problem_lcbench_ops, problem_table_ops;
 
 /* data_dir may be NULL. */
 enum status problem_open(struct problem *problem, const char *name, const char *data_dir, struct error *err) MUST_USE;

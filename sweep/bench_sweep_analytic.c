@@ -21,6 +21,14 @@ const struct problem_entry problem_entries[] = {
     {"lcbench-189906", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-3945", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-189354", "8 parameters, surrogate", &problem_lcbench_ops},
+    {"arl-cc-cartpole-ppo", "10 parameters, recorded runs", &problem_table_ops},
+    {"arl-cc-cartpole-dqn", "13 parameters, recorded runs", &problem_table_ops},
+    {"arl-box2d-lunar-lander-dqn", "13 parameters, recorded runs", &problem_table_ops},
+    {"arl-cc-pendulum-sac", "12 parameters, recorded runs", &problem_table_ops},
+    {"arl-brax-halfcheetah-sac", "12 parameters, recorded runs", &problem_table_ops},
+    {"arl-minigrid-door-key-ppo", "10 parameters, recorded runs", &problem_table_ops},
+    {"arl-minigrid-four-rooms-ppo", "10 parameters, recorded runs", &problem_table_ops},
+    {"arl-cc-mountain-car-ppo", "10 parameters, recorded runs", &problem_table_ops},
     {NULL, NULL, NULL},
 };
 

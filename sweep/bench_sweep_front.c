@@ -76,14 +76,14 @@ static void evaluate_batch(struct search_state *s)
         batch[i].at = s->out[i];
 }
 
-/* The front of members[0, n) to their beginning. */
+/* The front of members[0, n) to their beginning; every second member when it grows too long, the best score always. */
 static void keep_front(struct search_state *s, size_t n)
 {
     double best = -(double)INFINITY;
 
     qsort(s->members, n, sizeof *s->members, by_cost);
     s->n_front = 0;
-    for (size_t i = 0; i < n && s->n_front < KEEP_MAX; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!(s->members[i].at.score > best))
             continue;
         best = s->members[i].at.score;
@@ -91,6 +91,12 @@ static void keep_front(struct search_state *s, size_t n)
             s->members[s->n_front] = s->members[i];
         s->n_front++;
     }
+    if (s->n_front <= KEEP_MAX)
+        return;
+    size_t kept = 0, last = s->n_front - 1;
+    for (size_t i = last % 2; i <= last; i += 2)
+        s->members[kept++] = s->members[i];
+    s->n_front = kept;
 }
 
 static void random_batch(struct search_state *s)
