@@ -42,6 +42,8 @@ static void cuda_close(struct kern *kern)
         cublasLtDestroy(cuda->lt);
     if (cuda->blas != NULL)
         cublasDestroy(cuda->blas);
+    if (cuda->tickets != NULL)
+        cudaFree(cuda->tickets);
     if (cuda->partials != NULL)
         cudaFree(cuda->partials);
     if (cuda->workspace != NULL)
@@ -93,6 +95,10 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         code = cudaMalloc(&cuda->workspace, CUDA_WORKSPACE_BYTES);
     if (code == cudaSuccess)
         code = cudaMalloc(&cuda->partials, CUDA_PARTIALS_BYTES);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->tickets, CUDA_TICKETS * sizeof *cuda->tickets);
+    if (code == cudaSuccess)
+        code = cudaMemset(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets);
     rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
                              : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
     if (rc != ST_OK) {

@@ -21,6 +21,7 @@ extern "C" {
 
 #define CUDA_WORKSPACE_BYTES ((size_t)32 << 20) /* of cuBLAS; what NVIDIA advises for Hopper */
 #define CUDA_PARTIALS_BYTES ((size_t)1 << 20) /* partial sums of one reduction at a time, in stream order */
+#define CUDA_TICKETS 16
 
 struct cuda {
     int ordinal, n_sm;
@@ -30,6 +31,9 @@ struct cuda {
     cublasLtHandle_t lt;
     void *workspace; /* (CUDA_WORKSPACE_BYTES) device */
     void *partials; /* (CUDA_PARTIALS_BYTES) device */
+    /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one finishes
+     * the operation (atomicInc to gridDim - 1 brings it back to 0). */
+    unsigned *tickets;
     bool recording;
     char failed[256]; /* the first failure: what failed and why; empty: none */
 };
