@@ -42,6 +42,7 @@ static void cuda_close(struct kern *kern)
         cublasLtDestroy(cuda->lt);
     if (cuda->blas != NULL)
         cublasDestroy(cuda->blas);
+    cuda_matmuls_destroy(cuda->matmuls);
     if (cuda->tickets != NULL)
         cudaFree(cuda->tickets);
     if (cuda->partials != NULL)
@@ -101,6 +102,11 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         code = cudaMemset(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets);
     rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
                              : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
+    if (rc == ST_OK) {
+        cuda->matmuls = cuda_matmuls_create();
+        if (cuda->matmuls == NULL)
+            rc = FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
+    }
     if (rc != ST_OK) {
         cuda_close(kern);
         return rc;

@@ -34,6 +34,7 @@ struct cuda {
     /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one finishes
      * the operation (atomicInc to gridDim - 1 brings it back to 0). */
     unsigned *tickets;
+    struct cuda_matmuls *matmuls; /* cuda_matmul.cu: cuBLASLt's choice for each shape seen so far */
     bool recording;
     char failed[256]; /* the first failure: what failed and why; empty: none */
 };
@@ -65,6 +66,10 @@ static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const ch
     if (code != CUBLAS_STATUS_SUCCESS)
         cuda_fail(k, what, cublasGetStatusString(code));
 }
+
+/* cuBLASLt's choices: cuda_matmul.cu, used through cuda_matmul.h */
+struct cuda_matmuls *cuda_matmuls_create(void);
+void cuda_matmuls_destroy(struct cuda_matmuls *m);
 
 /* ---- operations: those with activations once for each type, the others once ---- */
 #define CUDA_OP __attribute__((weak)) /* until every operation has its file */
