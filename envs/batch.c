@@ -91,6 +91,11 @@ void env_batch_destroy(struct env_batch *batch)
     mem_free(batch);
 }
 
+void env_batch_set_root(struct env_batch *batch, struct rng root)
+{
+    batch->root = root;
+}
+
 const struct env_shape *env_batch_shape(const struct env_batch *batch)
 {
     return &batch->shape;
@@ -161,6 +166,18 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)
         env_log_sum(&sum, &batch->logs[i]);
     memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
     *ret_log = sum;
+}
+
+int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, double quota)
+{
+    int64_t n_open = 0;
+    for (size_t i = 0; i < batch->n_envs; i++) {
+        if (kept[i].episodes < quota)
+            env_log_sum(&kept[i], &batch->logs[i]);
+        n_open += kept[i].episodes < quota;
+    }
+    memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
+    return n_open;
 }
 
 /* -- whole state -- */

@@ -44,6 +44,7 @@ struct env_batch;
 enum status env_batch_create(struct env_batch **ret_batch, const struct env_def *def, const void *settings,
                              size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void env_batch_destroy(struct env_batch *batch);
+void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the next reset */
 
 const struct env_shape *env_batch_shape(const struct env_batch *batch);
 size_t env_batch_agents(const struct env_batch *batch); /* n_envs * n_agents */
@@ -54,6 +55,9 @@ void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env
 
 /* Sum over instances in index order, then cleared. */
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
+/* Each instance's log is added to its kept (n_envs), unless that holds quota episodes, and cleared. Returns how many
+ * instances' kept hold fewer than quota. */
+int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, double quota);
 
 /* Whole state as bytes (states and logs), for bit-exact resume; observe again after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);

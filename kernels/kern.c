@@ -148,6 +148,34 @@ enum status kern_sync(struct kern *kern, struct error *err)
     return kern->device->sync(kern, err);
 }
 
+bool kern_is_lost(const struct kern *kern)
+{
+    return kern->device->is_lost != NULL && kern->device->is_lost(kern);
+}
+
+enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
+{
+    *ret_slot = NULL;
+    return kern->device->slot_create(kern, ret_slot, bytes, err);
+}
+
+void kern_slot_destroy(struct kern *kern, struct kern_slot *slot)
+{
+    if (slot != NULL)
+        kern->device->slot_destroy(kern, slot);
+}
+
+enum status kern_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
+{
+    return kern->device->slot_take(kern, slot, src, err);
+}
+
+enum status kern_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
+{
+    *ret_bytes = NULL;
+    return kern->device->slot_wait(kern, slot, ret_bytes, err);
+}
+
 bool kern_can_record(const struct kern *kern)
 {
     return kern->device->record_begin != NULL;
@@ -186,6 +214,11 @@ void kern_env_destroy(struct kern *kern, struct kern_env *env)
 {
     if (env != NULL)
         env->device->env_destroy(kern, env);
+}
+
+enum status kern_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err)
+{
+    return env->device->env_restart(kern, env, root, err);
 }
 
 enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err)

@@ -33,6 +33,11 @@ struct kern_device {
     enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
     enum status (*download)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
     enum status (*sync)(struct kern *kern, struct error *err);
+    bool (*is_lost)(const struct kern *kern); /* NULL: never */
+    enum status (*slot_create)(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err);
+    void (*slot_destroy)(struct kern *kern, struct kern_slot *slot);
+    enum status (*slot_take)(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err);
+    enum status (*slot_wait)(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err);
     size_t (*n_lanes)(const struct kern *kern);
     void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
     /* Recording; all NULL where the device cannot. */
@@ -44,6 +49,7 @@ struct kern_device {
     enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                               const void *settings, size_t n_envs, struct rng root, struct error *err);
     void (*env_destroy)(struct kern *kern, struct kern_env *env);
+    enum status (*env_restart)(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
     enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
     size_t (*env_state_bytes)(const struct kern_env *env);
     enum status (*env_save)(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);

@@ -167,6 +167,11 @@ struct kern_ops {
     void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
     void (*env_step)(struct kern *k, struct kern_env *env, const struct kern_env_io *io);
     void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
+    /* *log (device memory) = sum of the games' logs in index order, which are then cleared. */
+    void (*env_log_take)(struct kern *k, struct kern_env *env, struct env_log *log);
+    /* Each game's log is added to its kept (n_envs, device memory), unless that holds quota episodes, and then cleared;
+     * *n_open (device memory): games whose kept holds fewer than quota afterwards. */
+    void (*env_log_keep)(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open, double quota);
     /* rewards (N) clamped by hyper->reward_clip in place; reset (N) = terms | truncs. */
     void (*step_post)(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
                       const struct kern_hyper *hyper, size_t N);
@@ -209,12 +214,13 @@ struct kern_ops {
                      const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
                      const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
     /* Ends a minibatch: adds its parts (n_parts), one of each lane, to *stats in order and clears them. stats->stop = 1
-     * when target_kl > 0 and the minibatch's last_kl > target_kl. */
+     * when target_kl > 0 and the minibatch's last_kl > target_kl; once it is set, parts are cleared and not added. */
     void (*minibatch_stats)(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
                             const struct kern_hyper *hyper);
 
     /* -- optimiser, over the flat parameter vector (n) -- */
-    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. */
+    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. stats is left alone once
+     * stats->stop is set. */
     void (*grad_norm)(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
     /* Both skip when norm is NaN or stats->stop. step (1) i64: number of updates made so far, advanced by optimiser_tick
      * once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm + 1e-6)). */
@@ -237,6 +243,8 @@ struct kern_ops {
                       size_t row_bytes, size_t N);
     /* The way back: the flagged rows of dst (N, row_bytes) are taken in order from src; the others keep their bytes. */
     void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+    /* *ns (device memory) = a clock's time when all operations before have finished; only differences mean something. */
+    void (*mark)(struct kern *k, uint64_t *ns);
 };
 
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
@@ -249,6 +257,7 @@ struct kern_settings {
     enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
     int ordinal; /* CUDA: which device, as the runtime counts them */
+    double patience_s; /* a GPU that finishes nothing for so long is taken for hung; 0: 120 s */
 };
 
 enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
@@ -275,12 +284,27 @@ size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all
 enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
                        struct error *err) MUST_USE; /* zeroed */
 void kern_free(struct kern *kern, void *mem);
-enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes,
-                        struct error *err) MUST_USE; /* ordered; may return early */
+/* Ordered. May return early, then src has to stay until the next kern_sync; up to KERN_SMALL_UPLOAD bytes it need not. */
+#define KERN_SMALL_UPLOAD 1024
+enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err) MUST_USE;
 enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes,
                           struct error *err) MUST_USE; /* waits */
 enum status kern_sync(struct kern *kern,
                       struct error *err) MUST_USE; /* waits; reports what failed since the last one */
+
+/* Has a failure made the device useless to this process? Then every call fails; the process has to end, at best by _exit. */
+bool kern_is_lost(const struct kern *kern);
+
+/* A slot keeps a copy of device memory as it was at a point in the order of operations, without anybody waiting there. */
+struct kern_slot;
+enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err) MUST_USE;
+void kern_slot_destroy(struct kern *kern, struct kern_slot *slot); /* NULL is fine */
+enum status
+kern_slot_take(struct kern *kern, struct kern_slot *slot, const void *src,
+               struct error *err) MUST_USE; /* the slot's size; returns early; what it held is overwritten */
+/* *ret_bytes: what the last kern_slot_take copied, aligned to 16 bytes, valid until the next; waits for it. */
+enum status kern_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes,
+                           struct error *err) MUST_USE;
 
 /* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with the
  * same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only where
@@ -296,6 +320,8 @@ void kern_graph_destroy(struct kern *kern, struct kern_graph *graph); /* NULL is
 enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                             const void *settings, size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void kern_env_destroy(struct kern *kern, struct kern_env *env);
+/* As just created with this root, but for its state: kern_ops->env_reset has to follow. Recorded steps stay valid. */
+enum status kern_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err) MUST_USE;
 enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log,
                               struct error *err) MUST_USE;
 size_t kern_env_state_bytes(const struct kern_env *env);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "base/mem.h"
 
@@ -127,6 +128,39 @@ static enum status cpu_sync(struct kern *kern, struct error *err)
     return ST_OK; /* every operation has finished when it returns */
 }
 
+struct kern_slot {
+    size_t bytes;
+    _Alignas(16) char mem[];
+};
+
+static enum status cpu_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
+{
+    (void)kern;
+    *ret_slot = mem_alloc(sizeof(struct kern_slot) + bytes);
+    if (*ret_slot == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
+    (*ret_slot)->bytes = bytes;
+    return ST_OK;
+}
+
+static void cpu_slot_destroy(struct kern *kern, struct kern_slot *slot)
+{
+    (void)kern;
+    mem_free(slot);
+}
+
+static enum status cpu_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
+{
+    return cpu_transfer(kern, slot->mem, src, slot->bytes, err);
+}
+
+static enum status cpu_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
+{
+    (void)kern, (void)err;
+    *ret_bytes = slot->mem;
+    return ST_OK;
+}
+
 static size_t cpu_n_lanes(const struct kern *kern)
 {
     return kern->n_threads;
@@ -179,6 +213,13 @@ static void cpu_env_destroy(struct kern *kern, struct kern_env *env)
     mem_free(env);
 }
 
+static enum status cpu_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err)
+{
+    (void)kern, (void)err;
+    env_batch_set_root(batch_of(env), root);
+    return ST_OK;
+}
+
 static enum status cpu_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err)
 {
     (void)kern, (void)err;
@@ -227,6 +268,24 @@ static void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uin
     env_batch_observe(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
+static void cpu_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log)
+{
+    (void)k;
+    env_batch_take_log(batch_of(env), log);
+}
+
+static void cpu_env_log_keep(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open, double quota)
+{
+    (void)k;
+    *n_open = env_batch_keep_logs(batch_of(env), kept, quota);
+}
+
+static void cpu_mark(struct kern *k, uint64_t *ns)
+{
+    (void)k;
+    *ns = clock_mono_ns();
+}
+
 static const struct kern_ops cpu_ops = {
     .name = "cpu",
     .act_size = sizeof(float),
@@ -241,6 +300,8 @@ static const struct kern_ops cpu_ops = {
     .env_reset = cpu_env_reset,
     .env_step = cpu_env_step,
     .env_observe = cpu_env_observe,
+    .env_log_take = cpu_env_log_take,
+    .env_log_keep = cpu_env_log_keep,
     .step_post = cpu_step_post,
     .advantage = cpu_advantage,
     .mean_std = cpu_mean_std,
@@ -261,6 +322,7 @@ static const struct kern_ops cpu_ops = {
     .sum_rows = cpu_sum_rows,
     .pack_rows = cpu_pack_rows,
     .unpack_rows = cpu_unpack_rows,
+    .mark = cpu_mark,
 };
 
 const struct kern_device cpu_device = {
@@ -273,10 +335,15 @@ const struct kern_device cpu_device = {
     .upload = cpu_transfer,
     .download = cpu_transfer,
     .sync = cpu_sync,
+    .slot_create = cpu_slot_create,
+    .slot_destroy = cpu_slot_destroy,
+    .slot_take = cpu_slot_take,
+    .slot_wait = cpu_slot_wait,
     .n_lanes = cpu_n_lanes,
     .each_lane = cpu_each_lane,
     .env_create = cpu_env_create,
     .env_destroy = cpu_env_destroy,
+    .env_restart = cpu_env_restart,
     .env_take_log = cpu_env_take_log,
     .env_state_bytes = cpu_env_state_bytes,
     .env_save = cpu_env_save,

@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/cpu/heads.h"
 
@@ -198,6 +199,10 @@ void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_s
                          const struct kern_hyper *hyper)
 {
     (void)k;
+    if (stats->stop) {
+        memset(parts, 0, n_parts * sizeof *parts);
+        return;
+    }
     stats->n_minibatches += 1.0;
     stats->last_kl = 0.0;
     for (size_t i = 0; i < n_parts; i++) {

@@ -53,13 +53,13 @@ void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const 
 
     cpu_run(k, n, FLOAT_GRAIN, norm_part, &job);
     value = sqrt(cpu_partial_sum(k, 0));
-    if (!isfinite((float)value)) {
-        *norm = NAN;
-        stats->nonfinite++;
+    *norm = isfinite((float)value) ? (float)value : NAN;
+    if (stats->stop)
         return;
-    }
-    *norm = (float)value;
-    stats->grad_norm += value;
+    if (isnan(*norm))
+        stats->nonfinite++;
+    else
+        stats->grad_norm += value;
 }
 
 struct adam_job {

@@ -8,6 +8,19 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "base/clock.h"
+#ifdef __cplusplus
+}
+#endif
+
+#define CUDA_PATIENCE_S 120.0
+#define WAIT_SPIN_S 200e-6 /* a wait that ends sooner burns the core; one that lasts gives it away between looks */
+#define WAIT_NAP_US 20
 
 extern "C" void cuda_fail(struct kern *k, const char *what, const char *why)
 {
@@ -38,6 +51,10 @@ static void cuda_close(struct kern *kern)
 {
     struct cuda *cuda = cuda_of(kern);
 
+    if (cuda->failed[0] != '\0') { /* a hung device would keep us here for ever; the process has to end anyway */
+        mem_free(cuda);
+        return;
+    }
     if (cuda->lt != NULL)
         cublasLtDestroy(cuda->lt);
     if (cuda->blas != NULL)
@@ -112,6 +129,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         return rc;
     }
     cuda->n_sm = prop.multiProcessorCount;
+    cuda->patience_s = settings->patience_s > 0.0 ? settings->patience_s : CUDA_PATIENCE_S;
     kern->n_threads = 1;
     kern->memory_bytes = prop.totalGlobalMem;
     kern->block_tokens = 0;
@@ -137,19 +155,69 @@ static void *cuda_alloc(struct kern *kern, size_t bytes)
 
 static void cuda_free(struct kern *kern, void *mem)
 {
+    if (cuda_of(kern)->failed[0] != '\0')
+        return;
     cuda_check(kern, cudaFreeAsync(mem, cuda_of(kern)->stream), "freeing memory");
+}
+
+/* Waits for the event, else (NULL) for everything. Looks in place of a blind wait, so that a kernel that never ends is
+ * noticed. */
+static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
+{
+    struct cuda *cuda = cuda_of(kern);
+    double start_s = clock_mono_s(), passed_s;
+    char why[96];
+
+    while (cuda->failed[0] == '\0') {
+        cudaError_t code = event != NULL ? cudaEventQuery(event) : cudaStreamQuery(cuda->stream);
+        if (code != cudaErrorNotReady) {
+            cuda_check(kern, code, what);
+            return;
+        }
+        passed_s = clock_mono_s() - start_s;
+        if (passed_s > cuda->patience_s) {
+            snprintf(why, sizeof why, "nothing has finished for %.0f s; a kernel hangs", passed_s);
+            cuda_fail(kern, what, why);
+        }
+        if (passed_s > WAIT_SPIN_S)
+            usleep(WAIT_NAP_US);
+    }
+}
+
+static bool cuda_is_lost(const struct kern *kern)
+{
+    return cuda_of(kern)->failed[0] != '\0';
 }
 
 static enum status cuda_sync(struct kern *kern, struct error *err)
 {
-    cuda_check(kern, cudaStreamSynchronize(cuda_of(kern)->stream), "waiting for the device");
+    cuda_wait(kern, NULL, "waiting for the device");
     return cuda_report(kern, err);
+}
+
+/* Travels as a kernel's argument. */
+struct small_bytes {
+    unsigned char b[KERN_SMALL_UPLOAD];
+};
+
+__global__ static void small_upload_k(unsigned char *dst, const __grid_constant__ struct small_bytes bytes, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        dst[i] = bytes.b[i];
 }
 
 static enum status cuda_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
 {
-    if (bytes > 0)
-        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cuda_of(kern)->stream), "upload");
+    cudaStream_t stream = cuda_of(kern)->stream;
+    struct small_bytes small;
+
+    if (bytes > KERN_SMALL_UPLOAD) {
+        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream), "upload");
+    } else if (bytes > 0) {
+        memcpy(small.b, src, bytes);
+        small_upload_k<<<1, 128, 0, stream>>>((unsigned char *)dst, small, (int)bytes);
+        cuda_launched(kern, "upload");
+    }
     return cuda_report(kern, err);
 }
 
@@ -158,6 +226,72 @@ static enum status cuda_download(struct kern *kern, void *dst, const void *src, 
     if (bytes > 0)
         cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, cuda_of(kern)->stream), "download");
     return cuda_sync(kern, err);
+}
+
+/* ---- read-backs ---- */
+
+struct kern_slot {
+    size_t bytes;
+    void *mem; /* (bytes) pinned */
+    cudaEvent_t taken;
+};
+
+static void cuda_slot_destroy(struct kern *kern, struct kern_slot *slot)
+{
+    if (cuda_of(kern)->failed[0] == '\0') {
+        if (slot->taken != NULL)
+            cuda_check(kern, cudaEventDestroy(slot->taken), "destroying an event");
+        if (slot->mem != NULL)
+            cuda_check(kern, cudaFreeHost(slot->mem), "freeing pinned memory");
+    }
+    mem_free(slot);
+}
+
+static enum status cuda_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
+{
+    struct kern_slot *slot = (struct kern_slot *)mem_alloc(sizeof *slot);
+
+    if (slot == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
+    slot->bytes = bytes;
+    if (cudaMallocHost(&slot->mem, bytes > 0 ? bytes : 1) != cudaSuccess ||
+        cudaEventCreateWithFlags(&slot->taken, cudaEventDisableTiming) != cudaSuccess) {
+        cudaGetLastError();
+        cuda_slot_destroy(kern, slot);
+        return FAIL(err, ST_NOMEM, "no pinned host memory for %zu bytes; see ulimit -l", bytes);
+    }
+    *ret_slot = slot;
+    return ST_OK;
+}
+
+static enum status cuda_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
+{
+    cudaStream_t stream = cuda_of(kern)->stream;
+
+    cuda_check(kern, cudaMemcpyAsync(slot->mem, src, slot->bytes, cudaMemcpyDeviceToHost, stream), "read-back");
+    cuda_check(kern, cudaEventRecord(slot->taken, stream), "read-back");
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
+{
+    cuda_wait(kern, slot->taken, "waiting for a read-back");
+    *ret_bytes = slot->mem;
+    return cuda_report(kern, err);
+}
+
+__global__ static void mark_k(uint64_t *ns)
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    *ns = now;
+}
+
+static void cuda_mark(struct kern *k, uint64_t *ns)
+{
+    mark_k<<<1, 1, 0, cuda_of(k)->stream>>>(ns);
+    cuda_launched(k, "mark");
 }
 
 static size_t cuda_n_lanes(const struct kern *kern)
@@ -231,14 +365,14 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
         .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
         .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
         .mingru_backward = cuda_mingru_backward_##T, .sample = cuda_sample, .env_reset = cuda_env_reset_##T,           \
-        .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T, .step_post = cuda_step_post,               \
-        .rollout = cuda_rollout_##T, .advantage = cuda_advantage, .mean_std = cuda_mean_std,                           \
-        .segments_shuffle = cuda_segments_shuffle, .segments_priority = cuda_segments_priority,                        \
-        .segments_pick = cuda_segments_pick, .rng_advance = cuda_rng_advance, .gather = cuda_gather,                   \
-        .ratio = cuda_ratio, .ppo_loss = cuda_ppo_loss, .minibatch_stats = cuda_minibatch_stats,                       \
-        .grad_norm = cuda_grad_norm, .adam = cuda_adam, .muon = cuda_muon, .optimiser_tick = cuda_optimiser_tick,      \
-        .zero = cuda_zero, .copy = cuda_copy, .sum_rows = cuda_sum_rows, .pack_rows = cuda_pack_rows,                  \
-        .unpack_rows = cuda_unpack_rows,                                                                               \
+        .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T, .env_log_take = cuda_env_log_take,         \
+        .env_log_keep = cuda_env_log_keep, .step_post = cuda_step_post, .rollout = cuda_rollout_##T,                   \
+        .advantage = cuda_advantage, .mean_std = cuda_mean_std, .segments_shuffle = cuda_segments_shuffle,             \
+        .segments_priority = cuda_segments_priority, .segments_pick = cuda_segments_pick,                              \
+        .rng_advance = cuda_rng_advance, .gather = cuda_gather, .ratio = cuda_ratio, .ppo_loss = cuda_ppo_loss,        \
+        .minibatch_stats = cuda_minibatch_stats, .grad_norm = cuda_grad_norm, .adam = cuda_adam, .muon = cuda_muon,    \
+        .optimiser_tick = cuda_optimiser_tick, .zero = cuda_zero, .copy = cuda_copy, .sum_rows = cuda_sum_rows,        \
+        .pack_rows = cuda_pack_rows, .unpack_rows = cuda_unpack_rows, .mark = cuda_mark,                               \
     }
 static const struct kern_ops cuda_ops_f32 = CUDA_TABLE(f32, 4);
 static const struct kern_ops cuda_ops_bf16 = CUDA_TABLE(bf16, 2);
@@ -253,6 +387,11 @@ extern "C" const struct kern_device cuda_device = {
     .upload = cuda_upload,
     .download = cuda_download,
     .sync = cuda_sync,
+    .is_lost = cuda_is_lost,
+    .slot_create = cuda_slot_create,
+    .slot_destroy = cuda_slot_destroy,
+    .slot_take = cuda_slot_take,
+    .slot_wait = cuda_slot_wait,
     .n_lanes = cuda_n_lanes,
     .each_lane = cuda_each_lane,
     .record_begin = cuda_record_begin,
@@ -261,6 +400,7 @@ extern "C" const struct kern_device cuda_device = {
     .graph_destroy = cuda_graph_destroy,
     .env_create = cuda_env_create,
     .env_destroy = cuda_env_destroy,
+    .env_restart = cuda_env_restart,
     .env_take_log = cuda_env_take_log,
     .env_state_bytes = cuda_env_state_bytes,
     .env_save = cuda_env_save,

@@ -36,6 +36,7 @@ struct cuda {
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* cuda_matmul.cu: cuBLASLt's choice for each shape seen so far */
     bool recording;
+    double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
 };
 
@@ -134,12 +135,16 @@ CUDA_OP void cuda_copy(struct kern *k, void *dst, const void *src, size_t bytes)
 CUDA_OP void cuda_sum_rows(struct kern *k, float *x, size_t rows, size_t n);
 CUDA_OP void cuda_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
                             size_t row_bytes, size_t N);
+CUDA_OP void cuda_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log);
+CUDA_OP void cuda_env_log_keep(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open,
+                               double quota);
 CUDA_OP void cuda_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes,
                               size_t N);
 
 /* ---- games: cuda_env.cu; the rest of struct kern_device ---- */
 CUDA_OP enum status cuda_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                                     const void *settings, size_t n_envs, struct rng root, struct error *err);
+CUDA_OP enum status cuda_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
 CUDA_OP void cuda_env_destroy(struct kern *kern, struct kern_env *env);
 CUDA_OP enum status cuda_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log,
                                       struct error *err);
