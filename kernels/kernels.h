@@ -61,8 +61,8 @@ struct kern_env_io {
 /* Shape of a policy network (docs/ppo.md) and where its tensors lie in the flat parameter vector: for operations that
  * run the whole network. encoder (H, D) + (H) -> n_layers core layers -> heads (O, H) + (O). */
 #define KERN_MAX_LAYERS 16
-#define KERN_MAX_TENSORS (2 * KERN_MAX_LAYERS + 8)
-enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU };
+#define KERN_MAX_TENSORS (3 * KERN_MAX_LAYERS + 16)
+enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU, KERN_CORE_LSTM };
 struct kern_net {
     enum kern_core core;
     enum kern_act act;
@@ -154,6 +154,23 @@ struct kern_ops {
      * No gradient flows into h0. dx may alias dout. */
     void (*mingru_backward)(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
                             const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+
+    /* -- LSTM layer (docs/ppo.md): gates = [i, f, g, o] (.., 4H) = x W_ih^T + b, computed by linear_forward; w_hh (4H, H)
+     * act. state (.., 2H) f32 is a row [h, c] for each agent -- */
+    /* One step of N agents: state is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act = h. gates
+     * (N, 4H) act is overwritten. */
+    void (*lstm_step)(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
+                      size_t N, size_t H);
+    /* out (T, B, H) act from gates (T, B, 4H) act, reset (T, B). state (B, 2H) is that before the first step and becomes
+     * that after the last. Kept for the way back: h_prev, c_prev (T, B, H) act, state before each step, 0 where reset; in
+     * gates, the four behind their sigmoid or tanh. */
+    void (*lstm_forward)(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
+                         const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
+    /* From dout (T, B, H) act: gates (T, B, 4H) become their gradient before sigmoid and tanh (linear_backward then gives
+     * what x and W_ih, with h_prev also W_hh get). dstate (B, 2H) f32 becomes the gradient of the state before the first
+     * step; the state after the last has none of its own. */
+    void (*lstm_backward)(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
+                          const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
 
     /* -- acting -- */
     /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).

@@ -105,6 +105,12 @@ void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, c
                         const uint8_t *reset, size_t T, size_t B, size_t H);
 void cpu_mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
                          const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
+void cpu_lstm_step(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
+                   size_t N, size_t H);
+void cpu_lstm_forward(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
+                      const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
+void cpu_lstm_backward(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
+                       const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
 void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                 const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,

@@ -364,7 +364,9 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
         .linear_forward = cuda_linear_forward_##T, .linear_backward = cuda_linear_backward_##T,                        \
         .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
         .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
-        .mingru_backward = cuda_mingru_backward_##T, .sample = cuda_sample, .env_reset = cuda_env_reset_##T,           \
+        .mingru_backward = cuda_mingru_backward_##T, .lstm_step = cuda_lstm_step_##T,                                  \
+        .lstm_forward = cuda_lstm_forward_##T, .lstm_backward = cuda_lstm_backward_##T,                                \
+        .sample = cuda_sample, .env_reset = cuda_env_reset_##T,                                                        \
         .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T, .env_log_take = cuda_env_log_take,         \
         .env_log_keep = cuda_env_log_keep, .step_post = cuda_step_post, .rollout = cuda_rollout_##T,                   \
         .advantage = cuda_advantage, .mean_std = cuda_mean_std, .segments_shuffle = cuda_segments_shuffle,             \

@@ -92,6 +92,14 @@ void cuda_matmuls_destroy(struct cuda_matmuls *m);
     CUDA_OP void cuda_mingru_backward_##T(struct kern *k, void *dx, void *dgates, const void *dout, const void *h,     \
                                           const void *gates, const void *x, const float *h0, const uint8_t *reset,     \
                                           size_t T, size_t B, size_t H);                                               \
+    CUDA_OP void cuda_lstm_step_##T(struct kern *k, void *out, float *state, void *gates, const void *w_hh,            \
+                                    const uint8_t *reset, size_t N, size_t H);                                         \
+    CUDA_OP void cuda_lstm_forward_##T(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates,             \
+                                       float *state, const void *w_hh, const uint8_t *reset, size_t T, size_t B,       \
+                                       size_t H);                                                                      \
+    CUDA_OP void cuda_lstm_backward_##T(struct kern *k, void *gates, float *dstate, const void *dout,                  \
+                                        const void *c_prev, const void *w_hh, const uint8_t *reset, size_t T,          \
+                                        size_t B, size_t H);                                                           \
     CUDA_OP void cuda_env_reset_##T(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);                   \
     CUDA_OP void cuda_env_step_##T(struct kern *k, struct kern_env *env, const struct kern_env_io *io);                \
     CUDA_OP void cuda_env_observe_##T(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);                 \
