@@ -77,7 +77,8 @@ static void ckpt_list_trainer(struct ckpt_list *list, struct trainer *t, struct 
     ckpt_list_add(list, "env", CKPT_ENV, NULL, kern_env_state_bytes(t->env));
     ckpt_list_add(list, "reset", CKPT_DEVICE, t->roll.reset + last, N);
     if (t->policy.recurrent)
-        ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+        ckpt_list_add(list, "state", CKPT_DEVICE, t->roll.h,
+                      t->policy.n_layers * N * t->policy.state_size * sizeof(float));
 }
 
 static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)

@@ -32,7 +32,7 @@ static void eval_plan(struct eval_run *e)
 
     plan_add(plan, &e->obs, "evaluation observations", sizeof(float), n, t->policy.obs_size, 1);
     plan_add(plan, &e->final_obs, "evaluation last observations", sizeof(float), n, t->policy.obs_size, 1);
-    plan_add(plan, &e->h, "evaluation states", sizeof(float), L, n, t->policy.width);
+    plan_add(plan, &e->h, "evaluation states", sizeof(float), L, n, t->policy.state_size);
     plan_add(plan, &e->rewards, "evaluation rewards", sizeof(float), n, 1, 1);
     plan_add(plan, &e->logp, "evaluation log-probabilities", sizeof(float), n, 1, 1);
     plan_add(plan, &e->value, "evaluation values", sizeof(float), n, 1, 1);

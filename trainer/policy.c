@@ -1,5 +1,5 @@
 /* policy.c - the network as a flat vector with named tensors, its initial values, one step and whole sequences.
- * encoder (D -> H, activation) -> L core layers (mlp or MinGRU, H -> H) -> one linear of A + 1 outputs.
+ * encoder (D -> H, activation) -> L core layers (mlp, MinGRU or LSTM, H -> H) -> one linear of A + 1 outputs.
  * Invariant: tensors lie in the flat vector in order and without gaps; forward over T steps gives the same numbers
  * as T single steps up to rounding of sums. */
 #include "trainer/trainer_priv.h"
@@ -25,6 +25,27 @@ static void policy_add_tensor(struct policy *p, const char *layer, const char *k
     p->n_params += rows * cols;
 }
 
+/* One core layer: weight and what the kind has beside it, in the order that policy_core_tensor counts. */
+static void policy_add_core(struct policy *p, const char *layer)
+{
+    size_t H = p->width;
+
+    switch (p->set.core) {
+    case POLICY_CORE_LSTM:
+        policy_add_tensor(p, layer, "weight_ih", 4 * H, H, true);
+        policy_add_tensor(p, layer, "weight_hh", 4 * H, H, true);
+        policy_add_tensor(p, layer, "bias", 4 * H, 1, false);
+        break;
+    case POLICY_CORE_MINGRU:
+        policy_add_tensor(p, layer, "weight", 3 * H, H, true);
+        break;
+    default:
+        policy_add_tensor(p, layer, "weight", H, H, true);
+        policy_add_tensor(p, layer, "bias", H, 1, false);
+        break;
+    }
+}
+
 void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape)
 {
     char layer[8];
@@ -34,7 +55,9 @@ void policy_init(struct policy *p, const struct policy_settings *set, const stru
     p->obs_size = (size_t)shape->obs_size;
     p->width = (size_t)set->hidden_size;
     p->n_layers = set->core == POLICY_CORE_NONE ? 0 : (size_t)set->num_layers;
-    p->recurrent = set->core == POLICY_CORE_MINGRU && p->n_layers > 0;
+    p->n_gates = set->core == POLICY_CORE_MINGRU ? 3 : set->core == POLICY_CORE_LSTM ? 4 : 0;
+    p->state_size = set->core == POLICY_CORE_MINGRU ? p->width : set->core == POLICY_CORE_LSTM ? 2 * p->width : 0;
+    p->recurrent = p->state_size > 0 && p->n_layers > 0;
     p->heads.n_heads = shape->n_heads;
     for (int i = 0; i < shape->n_heads; i++) {
         p->heads.sizes[i] = shape->head_sizes[i];
@@ -47,9 +70,7 @@ void policy_init(struct policy *p, const struct policy_settings *set, const stru
     policy_add_tensor(p, "encoder", "bias", p->width, 1, false);
     for (size_t l = 0; l < p->n_layers; l++) {
         snprintf(layer, sizeof layer, "core.%u", (unsigned)l % POLICY_MAX_LAYERS);
-        policy_add_tensor(p, layer, "weight", p->recurrent ? 3 * p->width : p->width, p->width, true);
-        if (!p->recurrent)
-            policy_add_tensor(p, layer, "bias", p->width, 1, false);
+        policy_add_core(p, layer);
     }
     policy_add_tensor(p, "heads", "weight", p->n_out, p->width, true);
     policy_add_tensor(p, "heads", "bias", p->n_out, 1, false);
@@ -60,18 +81,22 @@ void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan
     plan_add(plan, &s->x[0], "step activations", sizeof(float), n, p->width, 1);
     plan_add(plan, &s->x[1], "step activations", sizeof(float), n, p->width, 1);
     if (p->recurrent)
-        plan_add(plan, &s->gates, "step gates", sizeof(float), n, 3 * p->width, 1);
+        plan_add(plan, &s->gates, "step gates", sizeof(float), n, p->n_gates * p->width, 1);
     plan_add(plan, &s->out, "step outputs", sizeof(float), n, p->n_out, 1);
 }
 
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
                       size_t n_lanes)
 {
+    bool lstm = p->set.core == POLICY_CORE_LSTM;
+
     plan_add(plan, &s->encoded, "encoder activations", sizeof(float), n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
-            plan_add(plan, &s->gates[l], "core gates", sizeof(float), n_tokens, 3 * p->width, 1);
+            plan_add(plan, &s->gates[l], "core gates", sizeof(float), n_tokens, p->n_gates * p->width, 1);
             plan_add(plan, &s->state[l], "core states", sizeof(float), n_tokens, p->width, 1);
+            if (lstm)
+                plan_add(plan, &s->cell[l], "core states", sizeof(float), n_tokens, p->width, 1);
         }
         plan_add(plan, &s->core[l], "core activations", sizeof(float), n_tokens, p->width, 1);
     }
@@ -79,7 +104,9 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
     plan_add(plan, &s->dout, "policy output gradients", sizeof(float), n_tokens, p->n_out, 1);
     plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
     plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
-    if (p->recurrent)
+    if (p->recurrent && lstm)
+        plan_add(plan, &s->dstate, "state gradients", sizeof(float), n_lanes, n_block, p->state_size);
+    else if (p->recurrent)
         plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_lanes, n_block, 3 * p->width);
     s->n_block = n_block;
 }
@@ -92,8 +119,10 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     at.encoded += token * p->width;
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
-            at.gates[l] += token * 3 * p->width;
+            at.gates[l] += token * p->n_gates * p->width;
             at.state[l] += token * p->width;
+            if (at.cell[l] != NULL)
+                at.cell[l] += token * p->width;
         }
         at.core[l] += token * p->width;
     }
@@ -101,8 +130,10 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     at.dout += token * p->n_out;
     at.dx[0] += back;
     at.dx[1] += back;
-    if (p->recurrent)
+    if (at.dgates != NULL)
         at.dgates += 3 * back;
+    if (at.dstate != NULL)
+        at.dstate += lane * s->n_block * p->state_size;
     return at;
 }
 
@@ -163,13 +194,16 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
         struct rng own = rng_split(rng, i);
         float *w = params + tensor->offset;
 
-        if (!tensor->is_matrix)
+        if (!tensor->is_matrix) {
+            for (size_t j = 0; p->set.core == POLICY_CORE_LSTM && strncmp(name, "core", 4) == 0 && j < p->width; j++)
+                w[p->width + j] = 1.0f; /* forget gates begin open: c keeps 0.73 of itself at each step, not half */
             continue;
+        }
         if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
             TRY(policy_fill_orthogonal(w, p->n_logits, tensor->cols, 0.01, &own, err));
             TRY(policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own, err));
-        } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the three gates one by one */
-            for (size_t g = 0; g < 3; g++)
+        } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the gates one by one */
+            for (size_t g = 0; g < p->n_gates; g++)
                 TRY(policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own, err));
         } else {
             TRY(policy_fill_orthogonal(w, tensor->rows, tensor->cols, relu_gain, &own, err));
@@ -180,7 +214,7 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
 
 /* ---- forward and backward ---- */
 
-/* Tensor i's values; the order of policy_init: encoder weight, bias, core weights (and biases), heads weight, bias. */
+/* Tensor i's values; the order of policy_init: encoder weight, bias, core layers (policy_add_core), heads weight, bias. */
 static const float *policy_w(const struct policy *p, const float *params, size_t i)
 {
     return params + p->tensors[i].offset;
@@ -188,52 +222,116 @@ static const float *policy_w(const struct policy *p, const float *params, size_t
 
 static size_t policy_core_tensor(const struct policy *p, size_t l)
 {
-    return 2 + l * (p->recurrent ? 1 : 2);
+    return 2 + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
+}
+
+/* y (n, H) of core layer l from x (n, H); h (n, S) its state. */
+static void policy_core_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
+                             size_t l, float *y, const float *x, float *h, const uint8_t *reset, size_t n)
+{
+    const struct kern_ops *ops = kern_ops(k);
+    size_t H = p->width, i = policy_core_tensor(p, l);
+    const float *w = policy_w(p, params, i);
+
+    switch (p->set.core) {
+    case POLICY_CORE_LSTM:
+        ops->linear_forward(k, s->gates, x, w, policy_w(p, params, i + 2), n, 4 * H, H, KERN_ACT_NONE);
+        ops->lstm_step(k, y, h, s->gates, policy_w(p, params, i + 1), reset, n, H);
+        break;
+    case POLICY_CORE_MINGRU:
+        ops->linear_forward(k, s->gates, x, w, NULL, n, 3 * H, H, KERN_ACT_NONE);
+        ops->mingru_step(k, y, h, s->gates, x, reset, n, H);
+        break;
+    default:
+        ops->linear_forward(k, y, x, w, policy_w(p, params, i + 1), n, H, H, (enum kern_act)p->set.activation);
+        break;
+    }
 }
 
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
                          const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n)
 {
     const struct kern_ops *ops = kern_ops(k);
-    enum kern_act act = (enum kern_act)p->set.activation;
     size_t H = p->width, cur = 0;
 
-    ops->linear_forward(k, s->x[0], obs, policy_w(p, params, 0), policy_w(p, params, 1), n, H, p->obs_size, act);
-    for (size_t l = 0; l < p->n_layers; l++, cur ^= 1) {
-        size_t i = policy_core_tensor(p, l);
-        if (p->recurrent) {
-            ops->linear_forward(k, s->gates, s->x[cur], policy_w(p, params, i), NULL, n, 3 * H, H, KERN_ACT_NONE);
-            ops->mingru_step(k, s->x[cur ^ 1], h + l * h_rows * H, s->gates, s->x[cur], reset, n, H);
-        } else {
-            ops->linear_forward(k, s->x[cur ^ 1], s->x[cur], policy_w(p, params, i), policy_w(p, params, i + 1), n, H,
-                                H, act);
-        }
-    }
+    ops->linear_forward(k, s->x[0], obs, policy_w(p, params, 0), policy_w(p, params, 1), n, H, p->obs_size,
+                        (enum kern_act)p->set.activation);
+    for (size_t l = 0; l < p->n_layers; l++, cur ^= 1)
+        policy_core_step(p, k, s, params, l, s->x[cur ^ 1], s->x[cur],
+                         p->recurrent ? h + l * h_rows * p->state_size : NULL, reset, n);
     ops->heads_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2),
                        policy_w(p, params, p->n_tensors - 1), n, p->n_out, H);
 }
 
-void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                    const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B)
+/* Core layer l over a sequence, from x (T, B, H) into s->core[l]; h0 (B, S). */
+static void policy_core_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
+                                size_t l, const float *x, float *h0, const uint8_t *reset, size_t T, size_t B)
 {
     const struct kern_ops *ops = kern_ops(k);
-    enum kern_act act = (enum kern_act)p->set.activation;
+    size_t H = p->width, M = T * B, i = policy_core_tensor(p, l);
+    const float *w = policy_w(p, params, i);
+
+    switch (p->set.core) {
+    case POLICY_CORE_LSTM:
+        ops->linear_forward(k, s->gates[l], x, w, policy_w(p, params, i + 2), M, 4 * H, H, KERN_ACT_NONE);
+        ops->lstm_forward(k, s->core[l], s->state[l], s->cell[l], s->gates[l], h0, policy_w(p, params, i + 1), reset, T,
+                          B, H);
+        break;
+    case POLICY_CORE_MINGRU:
+        ops->linear_forward(k, s->gates[l], x, w, NULL, M, 3 * H, H, KERN_ACT_NONE);
+        ops->mingru_forward(k, s->core[l], s->state[l], s->gates[l], x, h0, reset, T, B, H);
+        break;
+    default:
+        ops->linear_forward(k, s->core[l], x, w, policy_w(p, params, i + 1), M, H, H, (enum kern_act)p->set.activation);
+        break;
+    }
+}
+
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
+                    const float *obs, float *h0, const uint8_t *reset, size_t T, size_t B)
+{
+    const struct kern_ops *ops = kern_ops(k);
     size_t H = p->width, M = T * B;
     const float *x = s->encoded;
 
-    ops->linear_forward(k, s->encoded, obs, policy_w(p, params, 0), policy_w(p, params, 1), M, H, p->obs_size, act);
+    ops->linear_forward(k, s->encoded, obs, policy_w(p, params, 0), policy_w(p, params, 1), M, H, p->obs_size,
+                        (enum kern_act)p->set.activation);
     for (size_t l = 0; l < p->n_layers; l++) {
-        size_t i = policy_core_tensor(p, l);
-        if (p->recurrent) {
-            ops->linear_forward(k, s->gates[l], x, policy_w(p, params, i), NULL, M, 3 * H, H, KERN_ACT_NONE);
-            ops->mingru_forward(k, s->core[l], s->state[l], s->gates[l], x, h0 + l * B * H, reset, T, B, H);
-        } else {
-            ops->linear_forward(k, s->core[l], x, policy_w(p, params, i), policy_w(p, params, i + 1), M, H, H, act);
-        }
+        policy_core_forward(p, k, s, params, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
         x = s->core[l];
     }
     ops->heads_forward(k, s->out, x, policy_w(p, params, p->n_tensors - 2), policy_w(p, params, p->n_tensors - 1), M,
                        p->n_out, H);
+}
+
+/* Core layer l on the way back: dx (T, B, H) and its gradients from dy, which is overwritten, and its input x. */
+static void policy_core_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
+                                 float *grads, size_t l, float *dx, float *dy, const float *x, const float *h0,
+                                 const uint8_t *reset, size_t T, size_t B, bool add)
+{
+    const struct kern_ops *ops = kern_ops(k);
+    const struct kern_tensor *tensor = &p->tensors[policy_core_tensor(p, l)];
+    size_t H = p->width, M = T * B;
+    const float *w = params + tensor->offset;
+    float *dw = grads + tensor->offset;
+
+    switch (p->set.core) {
+    case POLICY_CORE_LSTM:
+        ops->lstm_backward(k, s->gates[l], s->dstate, dy, s->cell[l], params + tensor[1].offset, reset, T, B, H);
+        ops->linear_backward(k, NULL, grads + tensor[1].offset, NULL, s->gates[l], NULL, s->state[l],
+                             params + tensor[1].offset, M, 4 * H, H, KERN_ACT_NONE, false, add);
+        ops->linear_backward(k, dx, dw, grads + tensor[2].offset, s->gates[l], NULL, x, w, M, 4 * H, H, KERN_ACT_NONE,
+                             false, add);
+        break;
+    case POLICY_CORE_MINGRU:
+        ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0, reset, T, B, H);
+        ops->linear_backward(k, dx, dw, NULL, s->dgates, NULL, x, w, M, 3 * H, H, KERN_ACT_NONE, true, add);
+        break;
+    default:
+        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, w, M, H, H,
+                             (enum kern_act)p->set.activation, false, add);
+        break;
+    }
 }
 
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
@@ -241,26 +339,16 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
 {
     const struct kern_ops *ops = kern_ops(k);
     const struct kern_tensor *tensors = p->tensors;
-    enum kern_act act = (enum kern_act)p->set.activation;
     size_t H = p->width, M = T * B, cur = 0, n = p->n_tensors;
     const float *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
 
     ops->heads_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, x,
                         policy_w(p, params, n - 2), M, p->n_out, H, add);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
-        size_t i = policy_core_tensor(p, l);
-        float *dy = s->dx[cur], *dx = s->dx[cur ^ 1];
-
         x = l > 0 ? s->core[l - 1] : s->encoded;
-        if (p->recurrent) {
-            ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0 + l * B * H, reset, T, B, H);
-            ops->linear_backward(k, dx, grads + tensors[i].offset, NULL, s->dgates, s->gates[l], x,
-                                 policy_w(p, params, i), M, 3 * H, H, KERN_ACT_NONE, true, add);
-        } else {
-            ops->linear_backward(k, dx, grads + tensors[i].offset, grads + tensors[i + 1].offset, dy, s->core[l], x,
-                                 policy_w(p, params, i), M, H, H, act, false, add);
-        }
+        policy_core_backward(p, k, s, params, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
+                             p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B, add);
     }
     ops->linear_backward(k, NULL, grads + tensors[0].offset, grads + tensors[1].offset, s->dx[cur], s->encoded, obs,
-                         policy_w(p, params, 0), M, H, p->obs_size, act, false, add);
+                         policy_w(p, params, 0), M, H, p->obs_size, (enum kern_act)p->set.activation, false, add);
 }

@@ -10,7 +10,7 @@ void rollout_plan(struct trainer *t)
 {
     struct rollout *r = &t->roll;
     struct plan *plan = &t->plan;
-    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, H = t->policy.width;
+    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, S = t->policy.state_size;
     size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads;
 
     plan_add(plan, &r->obs, "rollout observations", sizeof(float), T + 1, N, D);
@@ -27,9 +27,9 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->adv, "rollout advantages", sizeof(float), T, N, 1);
     plan_add(plan, &r->ret, "rollout returns", sizeof(float), T, N, 1);
     plan_add(plan, &r->prob, "segment priorities", sizeof(float), N, 1, 1);
-    plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, H);
-    plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, H);
-    plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, H);
+    plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, S);
+    plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, S);
+    plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, S);
     plan_add(plan, &r->final_obs, "last observations", sizeof(float), N, D, 1);
     plan_add(plan, &r->pack_obs, "packed observations", sizeof(float), N, D, 1);
     plan_add(plan, &r->tmp_value, "bootstrap values", sizeof(float), N, 1, 1);
@@ -53,7 +53,7 @@ static void rollout_value(struct trainer *t, float *value, const float *obs, con
 static enum status rollout_bootstrap(struct trainer *t, size_t step, struct error *err)
 {
     struct rollout *r = &t->roll;
-    size_t N = t->n_agents, H = t->policy.width;
+    size_t N = t->n_agents, S = t->policy.state_size;
     const uint8_t *truncs = r->truncs + step * N;
     int64_t n = 0;
 
@@ -62,7 +62,7 @@ static enum status rollout_bootstrap(struct trainer *t, size_t step, struct erro
     if (n == 0)
         return ST_OK;
     for (size_t l = 0; t->policy.recurrent && l < t->policy.n_layers; l++)
-        t->ops->pack_rows(t->kern, r->h_tmp + l * N * H, r->n_packed, r->h + l * N * H, truncs, H * sizeof(float), N);
+        t->ops->pack_rows(t->kern, r->h_tmp + l * N * S, r->n_packed, r->h + l * N * S, truncs, S * sizeof(float), N);
     rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, (size_t)n);
     t->ops->unpack_rows(t->kern, r->boot + step * N, r->tmp_value, truncs, sizeof(float), N);
     return ST_OK;
@@ -78,7 +78,7 @@ static void rollout_begin(struct trainer *t)
     if (r->mask != NULL)
         t->ops->copy(t->kern, r->mask, r->mask + T * N * A, N * A);
     if (t->policy.recurrent)
-        t->ops->copy(t->kern, r->h0, r->h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+        t->ops->copy(t->kern, r->h0, r->h, t->policy.n_layers * N * t->policy.state_size * sizeof(float));
 }
 
 enum status rollout_run(struct trainer *t, struct error *err)
@@ -116,7 +116,7 @@ enum status rollout_run(struct trainer *t, struct error *err)
         trainer_phase(t, PHASE_FORWARD, &mark);
     }
     if (t->policy.recurrent)
-        t->ops->copy(k, r->h_tmp, r->h, t->policy.n_layers * N * t->policy.width * sizeof(float));
+        t->ops->copy(k, r->h_tmp, r->h, t->policy.n_layers * N * t->policy.state_size * sizeof(float));
     rollout_value(t, r->values + T * N, r->obs + T * N * D, r->reset + T * N, N);
     trainer_phase(t, PHASE_FORWARD, &mark);
     return ST_OK;

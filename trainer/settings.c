@@ -14,8 +14,8 @@ static const struct opt_def policy_defs[] = {
              "Sets the width of the encoder and of every core layer."),
     PROW_INT(num_layers, "1", 0, 16, OPT_LINEAR, 1, 8, "layers",
              "Sets the number of core layers; 0 is the same as core none."),
-    PROW_ENUM(core, "mlp", "none|mlp|mingru", OPT_CATEGORICAL,
-              "Chooses what stands between encoder and heads; mingru has memory."),
+    PROW_ENUM(core, "mlp", "none|mlp|mingru|lstm", OPT_CATEGORICAL,
+              "Chooses what stands between encoder and heads; mingru and lstm have memory."),
     PROW_ENUM(activation, "relu", "none|relu|tanh", OPT_CATEGORICAL,
               "Chooses the activation of the encoder and of mlp layers."),
 };

@@ -24,8 +24,8 @@ static enum status check_policy(const struct policy_settings *p, struct error *e
     if (p->num_layers < 0 || p->num_layers > POLICY_MAX_LAYERS)
         return FAIL(err, ST_CONFIG, "policy.num_layers is %" PRId64 ", it must be 0 to %d", p->num_layers,
                     POLICY_MAX_LAYERS);
-    if (p->core < POLICY_CORE_NONE || p->core > POLICY_CORE_MINGRU)
-        return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp or mingru", p->core);
+    if (p->core < POLICY_CORE_NONE || p->core > POLICY_CORE_LSTM)
+        return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp, mingru or lstm", p->core);
     if (p->activation < KERN_ACT_NONE || p->activation > KERN_ACT_TANH)
         return FAIL(err, ST_CONFIG, "policy.activation is %d, it must be none, relu or tanh", p->activation);
     return ST_OK;

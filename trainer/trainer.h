@@ -18,7 +18,7 @@ struct policy_settings {
     int core; /* enum policy_core */
     int activation; /* enum kern_act */
 };
-enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU };
+enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
 extern const struct opt_table policy_opt_table;
 
 /* [train] */

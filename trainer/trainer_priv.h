@@ -1,7 +1,7 @@
 /* trainer_priv.h - the parts of trainer/ as they see each other.
  *
  * Symbols as in kernels.h: N agents, T horizon, B segments of a minibatch, M = T * B tokens, D observation size,
- * H width, L core layers, A logits, O = A + 1. Tensors are time-major.
+ * H width, L core layers, S recurrent state of a layer, A logits, O = A + 1. Tensors are time-major.
  * Invariant between iterations: slot T of obs, mask and reset holds what comes before the next decision, h the
  * recurrent state before that slot's reset is applied. A rollout begins by moving slot T to slot 0. */
 #ifndef TRAINER_TRAINER_PRIV_H
@@ -39,7 +39,9 @@ struct policy {
     struct kern_heads heads;
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_logits, n_out; /* A, O */
-    bool recurrent;
+    size_t n_gates; /* G: 3 (MinGRU), 4 (LSTM), else 0 */
+    size_t state_size; /* S of one layer and agent: 0, H (MinGRU) or 2H (LSTM: h, c) */
+    bool recurrent; /* S > 0 and L > 0 */
     struct kern_tensor tensors[KERN_MAX_TENSORS];
     char names[KERN_MAX_TENSORS][TENSOR_NAME_MAX]; /* "core.0.weight" */
     size_t n_tensors, n_params;
@@ -48,20 +50,22 @@ struct policy {
 /* Buffers of a single step for up to n rows. */
 struct policy_step {
     float *x[2]; /* (n, H) */
-    float *gates; /* (n, 3H); MinGRU only */
+    float *gates; /* (n, GH); recurrent only */
     float *out; /* (n, O) */
 };
 
 /* Activations of a training pass, kept for the way back. */
 struct policy_pass {
     float *encoded; /* (M, H) */
-    float *gates[POLICY_MAX_LAYERS]; /* (M, 3H) */
-    float *state[POLICY_MAX_LAYERS]; /* (M, H) h of each step */
+    float *gates[POLICY_MAX_LAYERS]; /* (M, GH) */
+    float *state[POLICY_MAX_LAYERS]; /* (M, H) MinGRU: h of each step; LSTM: h before each step */
+    float *cell[POLICY_MAX_LAYERS]; /* (M, H) LSTM: c before each step */
     float *core[POLICY_MAX_LAYERS]; /* (M, H) layer outputs */
     float *out; /* (M, O) */
     float *dout; /* (M, O) */
     float *dx[2]; /* (lanes, n_block, H) */
-    float *dgates; /* (lanes, n_block, 3H) */
+    float *dgates; /* (lanes, n_block, 3H); MinGRU only, an LSTM's gates become their gradient */
+    float *dstate; /* (lanes, n_block, S); LSTM only: at most as many segments as tokens */
     size_t n_block; /* tokens */
 };
 
@@ -74,13 +78,13 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
 struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane);
 /* params (n_params) on the host. */
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
-/* out (n, O) of s from obs (n, D). h (L, h_rows, H): rows [0, n) of each layer advance in place, zeroed first where
+/* out (n, O) of s from obs (n, D). h (L, h_rows, S): rows [0, n) of each layer advance in place, zeroed first where
  * reset (n). */
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
                          const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n);
-/* out (T, B, O) of s from obs (T, B, D), h0 (L, B, H), reset (T, B). */
+/* out (T, B, O) of s from obs (T, B, D), h0 (L, B, S), reset (T, B). An LSTM leaves the last state in h0. */
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                    const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B);
+                    const float *obs, float *h0, const uint8_t *reset, size_t T, size_t B);
 /* grads (n_params) from s->dout, which is overwritten; add: adds to grads. */
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
                      const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add);
@@ -100,8 +104,8 @@ struct rollout {
     uint8_t *terms, *truncs; /* (T, N) */
     float *adv, *ret; /* (T, N) with ratio 1 */
     float *prob; /* (N) of segments */
-    float *h, *h0; /* (L, N, H) now, and at the rollout's start */
-    float *h_tmp; /* (L, N, H) packed or copied states for bootstraps */
+    float *h, *h0; /* (L, N, S) now, and at the rollout's start */
+    float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
     float *final_obs, *pack_obs; /* (N, D) */
     float *tmp_value, *tmp_logp; /* (N) */
     int32_t *tmp_actions; /* (N, n_heads) */

@@ -14,14 +14,14 @@ void update_plan(struct trainer *t)
 {
     struct minibatch *m = &t->mb;
     struct plan *plan = &t->plan;
-    size_t N = t->n_agents, T = t->horizon, B = t->n_segments, D = t->policy.obs_size, H = t->policy.width;
-    size_t L = t->policy.recurrent ? t->policy.n_layers : 0;
+    size_t N = t->n_agents, T = t->horizon, B = t->n_segments, D = t->policy.obs_size;
+    size_t S = t->policy.state_size, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
     plan_add(plan, &m->perm, "segment order", sizeof(int32_t), N, 1, 1);
     plan_add(plan, &m->idx, "picked segments", sizeof(int32_t), B, 1, 1);
     plan_add(plan, &m->weight, "segment weights", sizeof(float), B, 1, 1);
     plan_add(plan, &m->obs, "minibatch observations", sizeof(float), T, B, D);
-    plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, H);
+    plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
     plan_add(plan, &m->values, "minibatch values", sizeof(float), T + 1, B, 1);
     plan_add(plan, &m->boot, "minibatch bootstraps", sizeof(float), T, B, 1);
@@ -80,7 +80,7 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     struct rollout *r = &t->roll;
     struct minibatch *m = &t->mb;
     size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
-    size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, H = t->policy.width;
+    size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, S = t->policy.state_size;
     struct kern_gather items[KERN_MAX_GATHER];
     size_t n = 0;
 
@@ -92,7 +92,7 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     if (r->mask != NULL)
         items[n++] = (struct kern_gather){m->mask + at * A, r->mask, A, T};
     if (t->policy.recurrent)
-        items[n++] = (struct kern_gather){m->h0 + b.from * L * H, r->h0, H * f, L};
+        items[n++] = (struct kern_gather){m->h0 + b.from * L * S, r->h0, S * f, L};
     if (t->set.vtrace) {
         items[n++] = (struct kern_gather){m->rewards + at, r->rewards, f, T};
         items[n++] = (struct kern_gather){m->boot + at, r->boot, f, T};
@@ -105,10 +105,10 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     t->ops->gather(k, items, n, idx + b.from, N, b.n);
 }
 
-/* (L, n, H) of the block; without a recurrent core there is none. */
-static const float *block_h0(const struct trainer *t, struct block b)
+/* (L, n, S) of the block; without a recurrent core there is none. */
+static float *block_h0(const struct trainer *t, struct block b)
 {
-    return t->policy.recurrent ? t->mb.h0 + b.from * t->policy.n_layers * t->policy.width : NULL;
+    return t->policy.recurrent ? t->mb.h0 + b.from * t->policy.n_layers * t->policy.state_size : NULL;
 }
 
 /* Advantages of the block from its current ratios. */

@@ -87,7 +87,7 @@ static const struct env_def clock_def = {
 
 /* ---- the policy in f64, one agent ---- */
 
-#define REF_MAX 64
+#define REF_MAX 64 /* of a state and of a layer */
 
 static double ref_act(double x, int act)
 {
@@ -108,10 +108,10 @@ static void ref_linear(double *y, const double *x, const float *w, const float *
     }
 }
 
-/* out (O) and h (L, H), which advances. */
+/* out (O) and h (L, S), which advances. */
 static void ref_policy(const struct policy *p, const float *w, const float *obs, double h[][REF_MAX], double *out)
 {
-    double x[REF_MAX], y[3 * REF_MAX], in[REF_MAX];
+    double x[REF_MAX], y[4 * REF_MAX], in[REF_MAX];
     size_t H = p->width;
 
     for (size_t i = 0; i < p->obs_size; i++)
@@ -121,7 +121,18 @@ static void ref_policy(const struct policy *p, const float *w, const float *obs,
     for (size_t i = 0; i < H; i++)
         x[i] = ref_act(x[i], p->set.activation);
     for (size_t l = 0; l < p->n_layers; l++) {
-        if (p->recurrent) {
+        if (p->set.core == POLICY_CORE_LSTM) {
+            double keep[4 * REF_MAX], *c = h[l] + H;
+            ref_linear(y, x, w, w + 8 * H * H, 4 * H, H);
+            ref_linear(keep, h[l], w + 4 * H * H, NULL, 4 * H, H);
+            w += 8 * H * H + 4 * H;
+            for (size_t i = 0; i < 4 * H; i++)
+                y[i] += keep[i];
+            for (size_t i = 0; i < H; i++) {
+                c[i] = ref_sigmoid(y[H + i]) * c[i] + ref_sigmoid(y[i]) * tanh(y[2 * H + i]);
+                h[l][i] = x[i] = ref_sigmoid(y[3 * H + i]) * tanh(c[i]);
+            }
+        } else if (p->recurrent) {
             ref_linear(y, x, w, NULL, 3 * H, H);
             w += 3 * H * H;
             for (size_t i = 0; i < H; i++) {
@@ -211,10 +222,10 @@ static void check_agent(struct trainer *t, const float *params, size_t n, double
 
 static void test_rollout_reference(void **unused)
 {
-    static const int cores[] = {POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU};
+    static const int cores[] = {POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
 
     (void)unused;
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < 4; c++) {
         struct setup s;
         size_t n_truncs = 0, n_terms = 0;
         setup_open(&s, &clock_def, 2);
@@ -290,7 +301,7 @@ static void test_training_equals_rollout(void **unused)
 
     (void)unused;
     for (int g = 0; g < 3; g++) {
-        for (int core = POLICY_CORE_NONE; core <= POLICY_CORE_MINGRU; core++) {
+        for (int core = POLICY_CORE_NONE; core <= POLICY_CORE_LSTM; core++) {
             setup_game(&s, games[g], 2);
             s.policy.core = core;
             s.train.horizon = 32;
@@ -299,10 +310,12 @@ static void test_training_equals_rollout(void **unused)
             setup_close(&s);
         }
     }
-    setup_open(&s, &clock_def, 1);
-    s.policy.core = POLICY_CORE_MINGRU;
-    check_ratio_one(&s, 100);
-    setup_close(&s);
+    for (int core = POLICY_CORE_MINGRU; core <= POLICY_CORE_LSTM; core++) {
+        setup_open(&s, &clock_def, 1);
+        s.policy.core = core;
+        check_ratio_one(&s, 100);
+        setup_close(&s);
+    }
 }
 
 /* The loss of the minibatch idx with weights params + eps * dir; leaves its gradient in t->grads. */
@@ -327,11 +340,11 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
 static void test_gradient(void **unused)
 {
     (void)unused;
-    for (int i_case = 0; i_case < 12; i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes */
-        int core = i_case % 3;
+    for (int i_case = 0; i_case < 16; i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes */
+        int core = i_case % 4;
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};
-        setup_open(&s, &clock_def, i_case < 6 ? 1 : i_case < 9 ? 2 : 5);
+        setup_open(&s, &clock_def, i_case < 8 ? 1 : i_case < 12 ? 2 : 5);
         s.policy.core = core;
         s.policy.hidden_size = 7;
         s.policy.activation = KERN_ACT_TANH;
@@ -341,7 +354,7 @@ static void test_gradient(void **unused)
         s.train.ent_coef = 0.05;
         struct trainer *t = setup_trainer(&s);
         size_t n = trainer_n_params(t);
-        t->n_block = i_case / 3 == 1 ? 3 : t->n_block;
+        t->n_block = i_case / 4 == 1 ? 3 : t->n_block;
         float *grads = calloc(n, sizeof *grads), *dir = calloc(n, sizeof *dir), *params;
         shake_params(t, 0.5);
         OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));

@@ -260,6 +260,7 @@ static void test_learns(void **unused)
     assert_true(learn("squared", POLICY_CORE_MLP, 2048) < 0.5);
     assert_true(learn("squared", POLICY_CORE_MLP, 100000) > 0.9);
     assert_true(learn("memory", POLICY_CORE_MINGRU, 100000) > 0.9);
+    assert_true(learn("memory", POLICY_CORE_LSTM, 100000) > 0.9);
     assert_float_equal(learn("memory", POLICY_CORE_NONE, 100000), 0.5, 0.05);
 }
 
