@@ -206,7 +206,8 @@ struct kern_ops {
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
 
     /* -- minibatches -- */
-    /* perm (N) i32: the uniform permutation of [0, N) that *rng names (it is not advanced). A minibatch takes B entries. */
+    /* perm (N) i32: the uniform permutation of [0, N) that *rng names: the order of i by draw i (u32), then by i. *rng is
+     * not advanced. A minibatch takes B entries. */
     void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
     /* Prioritised: prob (N) from adv (T, N), then idx (B) by systematic sampling, weight (B) = (N p)^-prio_beta. */
     void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define AGENT_GRAIN 16
+#define BUCKET_SHIFT 19 /* a bucket for each of the first 13 bits of a key: 32 kB on the stack */
+#define N_BUCKETS ((size_t)1 << (32 - BUCKET_SHIFT))
 
 struct advantage {
     float *adv, *ret;
@@ -79,16 +81,42 @@ void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
     mean_std[1] = (float)sqrt(sq / (double)n);
 }
 
-/* Fisher-Yates, growing from the front. */
+/* The order of entries i by (key, i), where key i is draw i of the stream: a definition that a GPU follows without going
+ * one by one. Entries go to buckets by their first bits, of which a bucket holds one or two of the usual thousands, and
+ * are sorted there; keys are drawn again where they are looked at. */
+static uint32_t shuffle_key(const struct rng *rng, size_t i)
+{
+    struct rng at = {.key = rng->key, .counter = rng->counter + i};
+    return rng_u32(&at);
+}
+
+static void bucket_sort(int32_t *entries, size_t n, const struct rng *rng)
+{
+    for (size_t i = 1; i < n; i++) {
+        int32_t entry = entries[i];
+        uint32_t key = shuffle_key(rng, (size_t)entry);
+        size_t j = i;
+        for (; j > 0 && shuffle_key(rng, (size_t)entries[j - 1]) > key; j--) /* equal keys: already in order */
+            entries[j] = entries[j - 1];
+        entries[j] = entry;
+    }
+}
+
 void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
 {
-    struct rng r = *rng;
+    uint32_t ends[N_BUCKETS + 1] = {0};
+    size_t from = 0;
 
     (void)k;
-    for (size_t i = 0; i < N; i++) {
-        uint32_t j = rng_below(&r, (uint32_t)(i + 1));
-        perm[i] = perm[j];
-        perm[j] = (int32_t)i;
+    for (size_t i = 0; i < N; i++)
+        ends[(shuffle_key(rng, i) >> BUCKET_SHIFT) + 1]++;
+    for (size_t b = 0; b < N_BUCKETS; b++)
+        ends[b + 1] += ends[b];
+    for (size_t i = 0; i < N; i++) /* ends[b] runs from where bucket b begins to where it ends */
+        perm[ends[shuffle_key(rng, i) >> BUCKET_SHIFT]++] = (int32_t)i;
+    for (size_t b = 0; b < N_BUCKETS; b++) {
+        bucket_sort(perm + from, ends[b] - from, rng);
+        from = ends[b];
     }
 }
 
