@@ -29,6 +29,8 @@ const struct problem_entry problem_entries[] = {
     {"arl-minigrid-door-key-ppo", "10 parameters, recorded runs", &problem_table_ops},
     {"arl-minigrid-four-rooms-ppo", "10 parameters, recorded runs", &problem_table_ops},
     {"arl-cc-mountain-car-ppo", "10 parameters, recorded runs", &problem_table_ops},
+    {"trawl-pong", "10 parameters, recorded runs of this trainer", &problem_table_ops},
+    {"trawl-cartpole", "10 parameters, recorded runs of this trainer", &problem_table_ops},
     {NULL, NULL, NULL},
 };
 

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""peers.py - the real Optuna and BoTorch on the problems of `trawl bench sweep`, through `trawl bench evaluate`.
+
+usage: peers.py --out studies.jsonl [--data DIR] [--problems A,B] [--methods optuna-gp,...] [--seeds 20] [--trials 150]
+                [--processes N] [--seconds S] [--trawl PROGRAM] [--fronts FILE]
+
+methods:
+  optuna-gp     GPSampler on two objectives, score (maximise) and ln cost (minimise); its defaults
+  optuna-tpe    TPESampler on the same, its defaults
+  optuna-nsga2  NSGAIISampler on the same, population 20 (its default, 50, would be a third of the trials)
+  botorch       qLogNEHVI on (score, -ln cost): a SingleTaskGP each with BoTorch's default priors, min(2 d, 10) Sobol
+                points, 10 restarts from 512 raw points, discrete values relaxed and rounded; reference: the worst of the
+                first ten results less a tenth of their range; failed trials are left out
+
+Seeds are paired with those of `trawl bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
+one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way.
+Start it with OMP_NUM_THREADS=1. Optuna needs torch and scipy.
+"""
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+
+PROBLEMS = ["lcbench-167168", "lcbench-189906", "lcbench-3945", "lcbench-189354", "arl-cc-cartpole-ppo",
+            "arl-cc-cartpole-dqn", "arl-box2d-lunar-lander-dqn", "arl-cc-pendulum-sac", "arl-brax-halfcheetah-sac",
+            "arl-minigrid-door-key-ppo", "arl-minigrid-four-rooms-ppo", "arl-cc-mountain-car-ppo", "branin-currin",
+            "hartmann-steps", "rl-toy"]
+
+
+class Evaluator:
+    """A problem behind a pipe."""
+
+    def __init__(self, args, problem):
+        command = [args.trawl, "bench", "evaluate", "--problem", problem, "--fronts", args.fronts]
+        if args.data:
+            command += ["--data", args.data]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.space = json.loads(self.ask("space"))
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer or answer.startswith("error"):
+            raise RuntimeError(f"{line!r}: {answer.strip() or 'the evaluator ended'}")
+        return answer
+
+    def point(self, x, seconds):
+        """(score, cost), score None when the trial failed."""
+        words = self.ask("point " + " ".join(repr(float(v)) for v in x) + f" {seconds:.6f}").split()
+        return (None, float(words[1])) if words[0] == "failed" else (float(words[1]), float(words[2]))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def pow2_range(p):
+    return math.ceil(math.log2(p["min"])), math.floor(math.log2(p["max"]))
+
+
+def logit(v):
+    return math.log(v / (1 - v))
+
+
+def clip(p, v):
+    return min(max(v, p["min"]), p["max"])
+
+
+# ---- Optuna ----
+
+def distribution(p):
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    if p["scale"] == "categorical":
+        return CategoricalDistribution(list(range(p["choices"])))
+    if p["scale"] == "pow2":
+        return IntDistribution(*pow2_range(p))
+    if p["scale"] == "logit":
+        return FloatDistribution(logit(p["min"]), logit(p["max"]))
+    if p["int"]:
+        return IntDistribution(math.ceil(p["min"]), math.floor(p["max"]), log=p["scale"] == "log")
+    return FloatDistribution(p["min"], p["max"], log=p["scale"] == "log")
+
+
+def natural(p, v):
+    if p["scale"] == "pow2":
+        return 2.0 ** v
+    if p["scale"] == "logit":
+        return clip(p, 1 / (1 + math.exp(-v)))
+    return float(v)
+
+
+def optuna_study(method, evaluator, seed, trials):
+    import optuna
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    samplers = {"optuna-gp": lambda: optuna.samplers.GPSampler(seed=seed),
+                "optuna-tpe": lambda: optuna.samplers.TPESampler(seed=seed),
+                "optuna-nsga2": lambda: optuna.samplers.NSGAIISampler(seed=seed, population_size=20)}
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=samplers[method]())
+    space = {p["key"]: distribution(p) for p in evaluator.space}
+    for _ in range(trials):
+        start = time.monotonic()
+        trial = study.ask(fixed_distributions=space)
+        x = [natural(p, trial.params[p["key"]]) for p in evaluator.space]
+        score, cost = evaluator.point(x, time.monotonic() - start)
+        if score is None:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        else:
+            study.tell(trial, [score, math.log(cost)])
+
+
+# ---- BoTorch ----
+
+def from_unit(p, u):
+    """gp/space.c's map from the unit cube."""
+    u = min(max(u, 0.0), 1.0)
+    if p["scale"] in ("pow2", "categorical") or p["int"]:
+        lo, hi = pow2_range(p) if p["scale"] == "pow2" else (math.ceil(p["min"]), math.floor(p["max"]))
+        if p["scale"] == "log":
+            v = round((lo - 0.5) * math.exp(u * math.log((hi + 0.5) / (lo - 0.5))))
+        else:
+            v = lo + math.floor(u * (hi - lo + 1))
+        v = min(max(v, lo), hi)
+        return 2.0 ** v if p["scale"] == "pow2" else float(v)
+    if p["scale"] == "log":
+        return clip(p, p["min"] * math.exp(u * math.log(p["max"] / p["min"])))
+    if p["scale"] == "logit":
+        return clip(p, 1 / (1 + math.exp(-(logit(p["min"]) + u * (logit(p["max"]) - logit(p["min"]))))))
+    return clip(p, p["min"] + u * (p["max"] - p["min"]))
+
+
+def snapped(p, u):
+    """u at the middle of its bin, for a discrete parameter."""
+    if p["scale"] in ("pow2", "categorical") or (p["int"] and p["scale"] == "linear"):
+        lo, hi = pow2_range(p) if p["scale"] == "pow2" else (math.ceil(p["min"]), math.floor(p["max"]))
+        n = hi - lo + 1
+        return (min(math.floor(u * n), n - 1) + 0.5) / n
+    if p["int"]:
+        lo, hi = p["min"] - 0.5, p["max"] + 0.5
+        return math.log(from_unit(p, u) / lo) / math.log(hi / lo)
+    return u
+
+
+def botorch_study(evaluator, seed, trials):
+    import torch
+    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import ModelListGP, SingleTaskGP
+    from botorch.models.transforms.outcome import Standardize
+    from botorch.optim import optimize_acqf
+    from botorch.sampling.normal import SobolQMCNormalSampler
+    from gpytorch.mlls import SumMarginalLogLikelihood
+    torch.manual_seed(seed)
+    space, dim = evaluator.space, len(evaluator.space)
+    n_init, bounds = min(2 * dim, 10), torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
+    sobol, rows, values, ref = torch.quasirandom.SobolEngine(dim, scramble=True, seed=seed), [], [], None
+    for k in range(trials):
+        start = time.monotonic()
+        if k < n_init or len(rows) < max(2, n_init // 2):
+            u = sobol.draw(1)[0].double().tolist()
+        else:
+            x, y = torch.tensor(rows).double(), torch.tensor(values).double()
+            if ref is None:
+                low, high = y[:10].min(0).values, y[:10].max(0).values
+                ref = low - 0.1 * (high - low)
+            models = [SingleTaskGP(x, y[:, i:i + 1], outcome_transform=Standardize(1)) for i in range(2)]
+            model = ModelListGP(*models)
+            fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
+            acquisition = qLogNoisyExpectedHypervolumeImprovement(
+                model, ref_point=ref.tolist(), X_baseline=x, prune_baseline=True,
+                sampler=SobolQMCNormalSampler(torch.Size([128]), seed=seed * 10007 + k))
+            best, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512,
+                                    options={"batch_limit": 10, "maxiter": 200})
+            u = best[0].tolist()
+        score, cost = evaluator.point([from_unit(p, v) for p, v in zip(space, u)], time.monotonic() - start)
+        if score is not None:
+            rows.append([snapped(p, v) for p, v in zip(space, u)])
+            values.append([score, -math.log(cost)])
+
+
+# ---- many studies ----
+
+def run_task(args, problem, method, seed):
+    warnings.filterwarnings("ignore")
+    import torch
+    torch.set_num_threads(1)
+    evaluator = Evaluator(args, problem)
+    evaluator.ask(f"study {method} {seed} {args.trials}")
+    if method == "botorch":
+        botorch_study(evaluator, seed, args.trials)
+    else:
+        optuna_study(method, evaluator, seed, args.trials)
+    line = evaluator.ask("end")
+    evaluator.close()
+    return line
+
+
+def worker(args, tasks, lock, took, deadline):
+    while True:
+        task = tasks.get()
+        if task is None:
+            return
+        problem, method, seed = task
+        start = time.monotonic()
+        if start + 0.8 * took.get(method, 0.0) > deadline:  # would not be done in time
+            continue
+        try:
+            line = run_task(args, problem, method, seed)
+        except Exception:
+            print(f"{problem} {method} {seed} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            continue
+        took[method] = time.monotonic() - start
+        with lock, open(args.out, "a", encoding="utf-8") as file:
+            file.write(line)
+
+
+def done_before(args):
+    done = set()
+    if os.path.exists(args.out):
+        with open(args.out, encoding="utf-8") as file:
+            for line in file:
+                study = json.loads(line)
+                if study["trials"] >= args.trials and study["parallel"] == 1:
+                    done.add((study["problem"], study["method"], study["seed"]))
+    return done
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--data")
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--methods", default="optuna-gp,optuna-tpe,optuna-nsga2")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=150)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--trawl", default="build/sweep/trawl")
+    parser.add_argument("--fronts", default="bench/sweep/fronts.json")
+    args = parser.parse_args()
+    deadline, done = time.monotonic() + args.seconds, done_before(args)
+    context = multiprocessing.get_context("spawn")
+    manager = context.Manager()
+    tasks, lock, took, n = manager.Queue(), manager.Lock(), manager.dict(), 0
+    for method in args.methods.split(","):
+        for seed in range(args.seeds):
+            for problem in args.problems.split(","):
+                if (problem, method, seed) not in done:
+                    tasks.put((problem, method, seed))
+                    n += 1
+    for _ in range(args.processes):
+        tasks.put(None)
+    workers = [context.Process(target=worker, args=(args, tasks, lock, took, deadline)) for _ in range(args.processes)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join(max(0.0, deadline - time.monotonic()) if math.isfinite(deadline) else None)
+    for w in workers:
+        if w.is_alive():
+            w.kill()  # its evaluator ends with the pipe
+    now = len(done_before(args))
+    print(f"{now - len(done)} of {n} studies done, {now} in {args.out}; seconds a study: {dict(took)}")
+
+
+if __name__ == "__main__":
+    main()
