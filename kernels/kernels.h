@@ -64,7 +64,7 @@ struct kern_env_io {
 #define KERN_MAX_TENSORS (3 * KERN_MAX_LAYERS + 16)
 enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU, KERN_CORE_LSTM };
 struct kern_net {
-    enum kern_core core;
+    enum kern_core core; /* LSTM: W_hh lies behind W_ih (core_w) */
     enum kern_act act;
     size_t obs_size, width, n_layers; /* D, H, L */
     struct kern_heads heads;

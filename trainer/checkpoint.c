@@ -305,7 +305,8 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
             memcpy(section->at, at, section->bytes);
     }
     t->failed = false;
-    t->ops->env_observe(t->kern, t->env, t->roll.obs + last * t->policy.obs_size,
+    trainer_weights_cast(t);
+    t->ops->env_observe(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
                         t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
     return kern_sync(t->kern, err); /* uploads may still read from bytes */
 }

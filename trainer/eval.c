@@ -1,6 +1,7 @@
 /* eval.c - plays whole episodes with the policy as it is, on games of its own.
- * Every instance is a batch of its own, so that its log is its own: each counts its first k episodes and no more,
- * which keeps games that end early from being counted more often than games that last.
+ * All instances are played as one batch, whose logs are kept apart: each counts its first k episodes and no more, which
+ * keeps games that end early from being counted more often than games that last. A game that has its k plays on, uncounted,
+ * until all have theirs.
  * Invariant: nothing of the training state is touched but scratch. */
 #include "trainer/trainer_priv.h"
 
@@ -10,18 +11,23 @@
 #include <math.h>
 #include <string.h>
 
+#define STEPS_BETWEEN_LOOKS 16 /* on a device: to ask whether all have their episodes costs a wait */
+
 struct eval_run {
     struct trainer *t;
     size_t n_games, n; /* instances, agents */
     double quota; /* episodes to count of each instance */
     struct plan plan;
     struct policy_step step;
-    struct kern_env **games; /* (n_games) owned */
-    struct env_log *logs; /* (n_games) episodes counted so far */
-    float *obs, *final_obs, *h, *rewards, *logp, *value;
+    struct kern_env *games; /* owned */
+    struct env_log *kept; /* (n_games) device: episodes counted so far */
+    struct env_log *logs; /* (n_games) kept on the host, owned */
+    void *obs; /* (n, D) act */
+    float *h, *rewards, *logp, *value;
     int32_t *actions;
     uint8_t *mask, *terms, *truncs, *reset;
     struct rng *rng;
+    int64_t *n_open; /* device: games that still owe episodes */
 };
 
 static void eval_plan(struct eval_run *e)
@@ -30,8 +36,7 @@ static void eval_plan(struct eval_run *e)
     struct plan *plan = &e->plan;
     size_t n = e->n, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
-    plan_add(plan, &e->obs, "evaluation observations", sizeof(float), n, t->policy.obs_size, 1);
-    plan_add(plan, &e->final_obs, "evaluation last observations", sizeof(float), n, t->policy.obs_size, 1);
+    plan_add(plan, &e->obs, "evaluation observations", t->ops->act_size, n, t->policy.obs_size, 1);
     plan_add(plan, &e->h, "evaluation states", sizeof(float), L, n, t->policy.state_size);
     plan_add(plan, &e->rewards, "evaluation rewards", sizeof(float), n, 1, 1);
     plan_add(plan, &e->logp, "evaluation log-probabilities", sizeof(float), n, 1, 1);
@@ -43,6 +48,8 @@ static void eval_plan(struct eval_run *e)
     plan_add(plan, &e->truncs, "evaluation truncations", 1, n, 1, 1);
     plan_add(plan, &e->reset, "evaluation resets", 1, n, 1, 1);
     plan_add(plan, &e->rng, "evaluation random stream", sizeof(struct rng), 1, 1, 1);
+    plan_add(plan, &e->n_open, "evaluation count", sizeof(int64_t), 1, 1, 1);
+    plan_add(plan, &e->kept, "evaluation logs", sizeof(struct env_log), e->n_games, 1, 1);
     plan_add(plan, NULL, "evaluation games", t->def->state_size + sizeof(struct env_log), e->n_games, 1, 1);
     policy_plan_step(&t->policy, &e->step, plan, n);
 }
@@ -52,66 +59,59 @@ static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err
     struct trainer *t = e->t;
     struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
                sample = rng_split(root, STREAM_SAMPLE);
-    size_t n_agents = (size_t)t->shape.n_agents;
 
     eval_plan(e);
     TRY(plan_check(&e->plan, t->kern, "the number of agents", err));
     TRY(plan_alloc(&e->plan, t->kern, err));
-    e->games = mem_array(e->n_games, sizeof(struct kern_env *));
     e->logs = mem_array(e->n_games, sizeof *e->logs);
-    if (e->games == NULL || e->logs == NULL)
+    if (e->logs == NULL)
         return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of agents", e->n_games);
-    for (size_t i = 0; i < e->n_games; i++) {
-        size_t at = i * n_agents;
-        TRY(kern_env_create(t->kern, &e->games[i], t->def, t->env_settings, 1, rng_split(root, 16 + i), err));
-        t->ops->env_reset(t->kern, e->games[i], e->obs + at * t->policy.obs_size,
-                          e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL);
-    }
-    TRY(kern_upload(t->kern, e->rng, &sample, sizeof sample, err));
-    return kern_sync(t->kern, err);
+    TRY(kern_env_create(t->kern, &e->games, t->def, t->env_settings, e->n_games, rng_split(root, STREAM_ENV), err));
+    t->ops->env_reset(t->kern, e->games, e->obs, e->mask);
+    return kern_upload(t->kern, e->rng, &sample, sizeof sample, err);
 }
 
 static void eval_close(struct eval_run *e)
 {
-    for (size_t i = 0; e->games != NULL && i < e->n_games; i++)
-        kern_env_destroy(e->t->kern, e->games[i]);
-    mem_free(e->games);
+    kern_env_destroy(e->t->kern, e->games);
     mem_free(e->logs);
     plan_free(&e->plan, e->t->kern);
 }
 
-/* One decision of all agents; *ret_open: games that still owe episodes. */
-static enum status eval_step(struct eval_run *e, bool greedy, size_t *ret_open, struct error *err)
+/* One decision of all agents. */
+static void eval_step(struct eval_run *e, bool greedy)
 {
     struct trainer *t = e->t;
-    size_t n_agents = (size_t)t->shape.n_agents;
+    struct policy_weights w = trainer_weights(t);
+    struct kern_env_io io = {
+        .actions = e->actions,
+        .rewards = e->rewards,
+        .terms = e->terms,
+        .truncs = e->truncs,
+        .obs = e->obs,
+        .mask = e->mask,
+    };
 
-    policy_forward_step(&t->policy, t->kern, &e->step, t->params, e->obs, e->h, e->n, e->reset, e->n);
+    policy_forward_step(&t->policy, t->kern, &e->step, &w, e->obs, e->h, e->n, e->reset, e->n);
     t->ops->sample(t->kern, e->actions, e->logp, e->value, e->step.out, e->mask, &t->policy.heads, e->rng, greedy,
                    e->n);
-    *ret_open = 0;
-    for (size_t i = 0; i < e->n_games; i++) {
-        size_t at = i * n_agents;
-        struct env_log log;
-        struct kern_env_io io = {
-            .actions = e->actions + at * (size_t)t->shape.n_heads,
-            .rewards = e->rewards + at,
-            .terms = e->terms + at,
-            .truncs = e->truncs + at,
-            .obs = e->obs + at * t->policy.obs_size,
-            .final_obs = e->final_obs + at * t->policy.obs_size,
-            .mask = e->mask != NULL ? e->mask + at * t->policy.n_logits : NULL,
-        };
-
-        if (e->logs[i].episodes >= e->quota)
-            continue; /* done: this game stands still */
-        t->ops->env_step(t->kern, e->games[i], &io);
-        TRY(kern_env_take_log(t->kern, e->games[i], &log, err));
-        env_log_sum(&e->logs[i], &log);
-        *ret_open += e->logs[i].episodes < e->quota;
-    }
+    t->ops->env_step(t->kern, e->games, &io);
+    t->ops->env_log_keep(t->kern, e->games, e->kept, e->n_open, e->quota);
     t->ops->step_post(t->kern, e->rewards, e->reset, e->terms, e->truncs, t->hyper, e->n);
-    return kern_sync(t->kern, err);
+}
+
+/* Plays until every game has its episodes, at most max_steps decisions. */
+static enum status eval_play(struct eval_run *e, const struct eval_settings *set, struct error *err)
+{
+    struct kern *k = e->t->kern;
+    int64_t n_open = 1, look = e->t->host_counts ? 1 : STEPS_BETWEEN_LOOKS;
+
+    for (int64_t s = 0; n_open > 0 && s < set->max_steps; s++) {
+        eval_step(e, set->greedy);
+        if ((s + 1) % look == 0)
+            TRY(kern_download(k, &n_open, e->n_open, sizeof n_open, err));
+    }
+    return kern_download(k, e->logs, e->kept, e->n_games * sizeof *e->logs, err);
 }
 
 static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
@@ -144,7 +144,6 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
 {
     struct eval_run e = {.t = t};
     int64_t n_agents = t->shape.n_agents;
-    size_t open = 1;
     enum status rc;
 
     if (settings->episodes < 1 || settings->agents < 1 || settings->max_steps < 1)
@@ -157,8 +156,8 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     e.n = e.n_games * (size_t)n_agents;
     e.quota = ceil((double)settings->episodes / (double)e.n_games);
     rc = eval_open(&e, settings->seed, err);
-    for (int64_t s = 0; rc == ST_OK && open > 0 && s < settings->max_steps; s++)
-        rc = eval_step(&e, settings->greedy, &open, err);
+    if (rc == ST_OK)
+        rc = eval_play(&e, settings, err);
     if (rc == ST_OK)
         eval_sum(&e, ret_result);
     eval_close(&e);

@@ -7,12 +7,30 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-/* Copies x (n) over and looks; *ret_at: index of the first bad value, n if there is none. */
-static enum status numeric_scan(struct trainer *t, const float *x, size_t n, size_t *ret_at, float *ret_value,
-                                struct error *err)
+/* Element i of an array of f32 or bf16. */
+static float numeric_at(const void *x, size_t size, size_t i)
 {
-    float *host = mem_array(n, sizeof *host);
+    uint16_t half;
+    uint32_t bits;
+    float value;
+
+    if (size == sizeof value) {
+        memcpy(&value, (const char *)x + i * size, sizeof value);
+        return value;
+    }
+    memcpy(&half, (const char *)x + i * size, sizeof half);
+    bits = (uint32_t)half << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Copies x (n) of elements of size bytes over and looks; *ret_at: index of the first bad value, n if there is none. */
+static enum status numeric_scan(struct trainer *t, const void *x, size_t size, size_t n, size_t *ret_at,
+                                float *ret_value, struct error *err)
+{
+    void *host = mem_array(n, size);
     size_t i = 0;
 
     if (host == NULL)
@@ -20,23 +38,24 @@ static enum status numeric_scan(struct trainer *t, const float *x, size_t n, siz
                     "training broke down at env step %" PRId64
                     " (NaN or Inf in loss or gradients); no memory to find where",
                     t->count.env_steps);
-    enum status rc = kern_download(t->kern, host, x, n * sizeof *host, err);
-    while (rc == ST_OK && i < n && isfinite(host[i]))
+    enum status rc = kern_download(t->kern, host, x, n * size, err);
+    while (rc == ST_OK && i < n && isfinite(numeric_at(host, size, i)))
         i++;
     *ret_at = i;
-    *ret_value = rc == ST_OK && i < n ? host[i] : 0.0f;
+    *ret_value = rc == ST_OK && i < n ? numeric_at(host, size, i) : 0.0f;
     mem_free(host);
     return rc;
 }
 
-static enum status numeric_report(struct trainer *t, const char *what, const float *x, size_t n, struct error *err)
+static enum status numeric_report(struct trainer *t, const char *what, const void *x, size_t size, size_t n,
+                                  struct error *err)
 {
     size_t at = n;
     float value = 0.0f;
 
     if (n == 0)
         return ST_OK;
-    TRY(numeric_scan(t, x, n, &at, &value, err));
+    TRY(numeric_scan(t, x, size, n, &at, &value, err));
     if (at == n)
         return ST_OK;
     return FAIL(err, ST_NUMERIC,
@@ -49,26 +68,26 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
 {
     struct policy *p = &t->policy;
     struct policy_pass *s = &t->pass;
-    size_t M = t->horizon * t->n_segments, H = p->width;
+    size_t M = t->horizon * t->n_segments, H = p->width, a = t->ops->act_size, f = sizeof(float);
     char name[64];
 
-    TRY(numeric_report(t, "observation", t->mb.obs, M * p->obs_size, err));
-    TRY(numeric_report(t, "reward", t->roll.rewards, t->horizon * t->n_agents, err));
+    TRY(numeric_report(t, "observation", t->mb.obs, a, M * p->obs_size, err));
+    TRY(numeric_report(t, "reward", t->roll.rewards, f, t->horizon * t->n_agents, err));
     for (size_t i = 0; i < p->n_tensors; i++) {
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
-        TRY(numeric_report(t, name, t->params + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
+        TRY(numeric_report(t, name, t->params + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));
     }
-    TRY(numeric_report(t, "output of encoder", s->encoded, M * H, err));
+    TRY(numeric_report(t, "output of encoder", s->encoded, a, M * H, err));
     for (size_t l = 0; l < p->n_layers; l++) {
         snprintf(name, sizeof name, "output of core.%zu", l);
-        TRY(numeric_report(t, name, s->core[l], M * H, err));
+        TRY(numeric_report(t, name, s->core[l], a, M * H, err));
     }
-    TRY(numeric_report(t, "output of heads", s->out, M * p->n_out, err));
-    TRY(numeric_report(t, "advantage", t->mb.adv, M, err));
-    TRY(numeric_report(t, "return", t->mb.ret, M, err));
+    TRY(numeric_report(t, "output of heads", s->out, f, M * p->n_out, err));
+    TRY(numeric_report(t, "advantage", t->mb.adv, f, M, err));
+    TRY(numeric_report(t, "return", t->mb.ret, f, M, err));
     for (size_t i = p->n_tensors; i-- > 0;) { /* the way back starts at the heads */
         snprintf(name, sizeof name, "gradient of %s", p->names[i]);
-        TRY(numeric_report(t, name, t->grads + p->tensors[i].offset, p->tensors[i].rows * p->tensors[i].cols, err));
+        TRY(numeric_report(t, name, t->grads + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));
     }
     return FAIL(err, ST_NUMERIC,
                 "the norm of finite gradients overflows at env step %" PRId64 " (update %" PRId64

@@ -46,12 +46,14 @@ static void policy_add_core(struct policy *p, const char *layer)
     }
 }
 
-void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape)
+void policy_init(struct policy *p, const struct kern_ops *ops, const struct policy_settings *set,
+                 const struct env_shape *shape)
 {
     char layer[8];
 
     memset(p, 0, sizeof *p);
     p->set = *set;
+    p->ops = ops;
     p->obs_size = (size_t)shape->obs_size;
     p->width = (size_t)set->hidden_size;
     p->n_layers = set->core == POLICY_CORE_NONE ? 0 : (size_t)set->num_layers;
@@ -78,10 +80,12 @@ void policy_init(struct policy *p, const struct policy_settings *set, const stru
 
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n)
 {
-    plan_add(plan, &s->x[0], "step activations", sizeof(float), n, p->width, 1);
-    plan_add(plan, &s->x[1], "step activations", sizeof(float), n, p->width, 1);
+    size_t a = p->ops->act_size;
+
+    plan_add(plan, &s->x[0], "step activations", a, n, p->width, 1);
+    plan_add(plan, &s->x[1], "step activations", a, n, p->width, 1);
     if (p->recurrent)
-        plan_add(plan, &s->gates, "step gates", sizeof(float), n, p->n_gates * p->width, 1);
+        plan_add(plan, &s->gates, "step gates", a, n, p->n_gates * p->width, 1);
     plan_add(plan, &s->out, "step outputs", sizeof(float), n, p->n_out, 1);
 }
 
@@ -89,50 +93,51 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
                       size_t n_lanes)
 {
     bool lstm = p->set.core == POLICY_CORE_LSTM;
+    size_t a = p->ops->act_size;
 
-    plan_add(plan, &s->encoded, "encoder activations", sizeof(float), n_tokens, p->width, 1);
+    plan_add(plan, &s->encoded, "encoder activations", a, n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
-            plan_add(plan, &s->gates[l], "core gates", sizeof(float), n_tokens, p->n_gates * p->width, 1);
-            plan_add(plan, &s->state[l], "core states", sizeof(float), n_tokens, p->width, 1);
+            plan_add(plan, &s->gates[l], "core gates", a, n_tokens, p->n_gates * p->width, 1);
+            plan_add(plan, &s->state[l], "core states", a, n_tokens, p->width, 1);
             if (lstm)
-                plan_add(plan, &s->cell[l], "core states", sizeof(float), n_tokens, p->width, 1);
+                plan_add(plan, &s->cell[l], "core states", a, n_tokens, p->width, 1);
         }
-        plan_add(plan, &s->core[l], "core activations", sizeof(float), n_tokens, p->width, 1);
+        plan_add(plan, &s->core[l], "core activations", a, n_tokens, p->width, 1);
     }
     plan_add(plan, &s->out, "policy outputs", sizeof(float), n_tokens, p->n_out, 1);
     plan_add(plan, &s->dout, "policy output gradients", sizeof(float), n_tokens, p->n_out, 1);
-    plan_add(plan, &s->dx[0], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
-    plan_add(plan, &s->dx[1], "activation gradients", sizeof(float), n_lanes, n_block, p->width);
+    plan_add(plan, &s->dx[0], "activation gradients", a, n_lanes, n_block, p->width);
+    plan_add(plan, &s->dx[1], "activation gradients", a, n_lanes, n_block, p->width);
     if (p->recurrent && lstm)
         plan_add(plan, &s->dstate, "state gradients", sizeof(float), n_lanes, n_block, p->state_size);
     else if (p->recurrent)
-        plan_add(plan, &s->dgates, "gate gradients", sizeof(float), n_lanes, n_block, 3 * p->width);
+        plan_add(plan, &s->dgates, "gate gradients", a, n_lanes, n_block, 3 * p->width);
     s->n_block = n_block;
 }
 
 struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane)
 {
     struct policy_pass at = *s;
-    size_t back = lane * s->n_block * p->width;
+    size_t back = lane * s->n_block * p->width, forward = token * p->width;
 
-    at.encoded += token * p->width;
+    at.encoded = act_at(p->ops, s->encoded, forward);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
-            at.gates[l] += token * p->n_gates * p->width;
-            at.state[l] += token * p->width;
-            if (at.cell[l] != NULL)
-                at.cell[l] += token * p->width;
+            at.gates[l] = act_at(p->ops, s->gates[l], forward * p->n_gates);
+            at.state[l] = act_at(p->ops, s->state[l], forward);
+            if (s->cell[l] != NULL)
+                at.cell[l] = act_at(p->ops, s->cell[l], forward);
         }
-        at.core[l] += token * p->width;
+        at.core[l] = act_at(p->ops, s->core[l], forward);
     }
     at.out += token * p->n_out;
     at.dout += token * p->n_out;
-    at.dx[0] += back;
-    at.dx[1] += back;
-    if (at.dgates != NULL)
-        at.dgates += 3 * back;
-    if (at.dstate != NULL)
+    at.dx[0] = act_at(p->ops, s->dx[0], back);
+    at.dx[1] = act_at(p->ops, s->dx[1], back);
+    if (s->dgates != NULL)
+        at.dgates = act_at(p->ops, s->dgates, 3 * back);
+    if (s->dstate != NULL)
         at.dstate += lane * s->n_block * p->state_size;
     return at;
 }
@@ -215,9 +220,15 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
 /* ---- forward and backward ---- */
 
 /* Tensor i's values; the order of policy_init: encoder weight, bias, core layers (policy_add_core), heads weight, bias. */
-static const float *policy_w(const struct policy *p, const float *params, size_t i)
+static const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i)
 {
-    return params + p->tensors[i].offset;
+    return act_at(p->ops, w->act, p->tensors[i].offset);
+}
+
+/* The same for the heads. */
+static const float *policy_w_f32(const struct policy *p, const struct policy_weights *w, size_t i)
+{
+    return w->params + p->tensors[i].offset;
 }
 
 static size_t policy_core_tensor(const struct policy *p, size_t l)
@@ -225,130 +236,160 @@ static size_t policy_core_tensor(const struct policy *p, size_t l)
     return 2 + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
 }
 
-/* y (n, H) of core layer l from x (n, H); h (n, S) its state. */
-static void policy_core_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
-                             size_t l, float *y, const float *x, float *h, const uint8_t *reset, size_t n)
+void policy_fill_net(const struct policy *p, struct kern_net *ret_net)
 {
-    const struct kern_ops *ops = kern_ops(k);
+    static const enum kern_core cores[] = {
+        [POLICY_CORE_NONE] = KERN_CORE_NONE,
+        [POLICY_CORE_MLP] = KERN_CORE_MLP,
+        [POLICY_CORE_MINGRU] = KERN_CORE_MINGRU,
+        [POLICY_CORE_LSTM] = KERN_CORE_LSTM,
+    };
+
+    *ret_net = (struct kern_net){
+        .core = p->n_layers == 0 ? KERN_CORE_NONE : cores[p->set.core],
+        .act = (enum kern_act)p->set.activation,
+        .obs_size = p->obs_size,
+        .width = p->width,
+        .n_layers = p->n_layers,
+        .heads = p->heads,
+        .encoder_w = p->tensors[0].offset,
+        .encoder_b = p->tensors[1].offset,
+        .heads_w = p->tensors[p->n_tensors - 2].offset,
+        .heads_b = p->tensors[p->n_tensors - 1].offset,
+    };
+    for (size_t l = 0; l < p->n_layers; l++) {
+        size_t i = policy_core_tensor(p, l), next = policy_core_tensor(p, l + 1);
+        ret_net->core_w[l] = p->tensors[i].offset;
+        ret_net->core_b[l] = next - i > 1 ? p->tensors[next - 1].offset : 0; /* MinGRU has none */
+    }
+}
+
+/* y (n, H) of core layer l from x (n, H); h (n, S) its state. */
+static void policy_core_step(const struct policy *p, struct kern *k, struct policy_step *s,
+                             const struct policy_weights *w, size_t l, void *y, const void *x, float *h,
+                             const uint8_t *reset, size_t n)
+{
+    const struct kern_ops *ops = p->ops;
     size_t H = p->width, i = policy_core_tensor(p, l);
-    const float *w = policy_w(p, params, i);
+    const void *wi = policy_w(p, w, i);
 
     switch (p->set.core) {
     case POLICY_CORE_LSTM:
-        ops->linear_forward(k, s->gates, x, w, policy_w(p, params, i + 2), n, 4 * H, H, KERN_ACT_NONE);
-        ops->lstm_step(k, y, h, s->gates, policy_w(p, params, i + 1), reset, n, H);
+        ops->linear_forward(k, s->gates, x, wi, policy_w(p, w, i + 2), n, 4 * H, H, KERN_ACT_NONE);
+        ops->lstm_step(k, y, h, s->gates, policy_w(p, w, i + 1), reset, n, H);
         break;
     case POLICY_CORE_MINGRU:
-        ops->linear_forward(k, s->gates, x, w, NULL, n, 3 * H, H, KERN_ACT_NONE);
+        ops->linear_forward(k, s->gates, x, wi, NULL, n, 3 * H, H, KERN_ACT_NONE);
         ops->mingru_step(k, y, h, s->gates, x, reset, n, H);
         break;
     default:
-        ops->linear_forward(k, y, x, w, policy_w(p, params, i + 1), n, H, H, (enum kern_act)p->set.activation);
+        ops->linear_forward(k, y, x, wi, policy_w(p, w, i + 1), n, H, H, (enum kern_act)p->set.activation);
         break;
     }
 }
 
-void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
-                         const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n)
+void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
+                         const void *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n)
 {
-    const struct kern_ops *ops = kern_ops(k);
+    const struct kern_ops *ops = p->ops;
     size_t H = p->width, cur = 0;
 
-    ops->linear_forward(k, s->x[0], obs, policy_w(p, params, 0), policy_w(p, params, 1), n, H, p->obs_size,
+    ops->linear_forward(k, s->x[0], obs, policy_w(p, w, 0), policy_w(p, w, 1), n, H, p->obs_size,
                         (enum kern_act)p->set.activation);
     for (size_t l = 0; l < p->n_layers; l++, cur ^= 1)
-        policy_core_step(p, k, s, params, l, s->x[cur ^ 1], s->x[cur],
-                         p->recurrent ? h + l * h_rows * p->state_size : NULL, reset, n);
-    ops->heads_forward(k, s->out, s->x[cur], policy_w(p, params, p->n_tensors - 2),
-                       policy_w(p, params, p->n_tensors - 1), n, p->n_out, H);
+        policy_core_step(p, k, s, w, l, s->x[cur ^ 1], s->x[cur], p->recurrent ? h + l * h_rows * p->state_size : NULL,
+                         reset, n);
+    ops->heads_forward(k, s->out, s->x[cur], policy_w_f32(p, w, p->n_tensors - 2), policy_w_f32(p, w, p->n_tensors - 1),
+                       n, p->n_out, H);
 }
 
 /* Core layer l over a sequence, from x (T, B, H) into s->core[l]; h0 (B, S). */
-static void policy_core_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                                size_t l, const float *x, float *h0, const uint8_t *reset, size_t T, size_t B)
+static void policy_core_forward(const struct policy *p, struct kern *k, struct policy_pass *s,
+                                const struct policy_weights *w, size_t l, const void *x, float *h0,
+                                const uint8_t *reset, size_t T, size_t B)
 {
-    const struct kern_ops *ops = kern_ops(k);
+    const struct kern_ops *ops = p->ops;
     size_t H = p->width, M = T * B, i = policy_core_tensor(p, l);
-    const float *w = policy_w(p, params, i);
+    const void *wi = policy_w(p, w, i);
 
     switch (p->set.core) {
     case POLICY_CORE_LSTM:
-        ops->linear_forward(k, s->gates[l], x, w, policy_w(p, params, i + 2), M, 4 * H, H, KERN_ACT_NONE);
-        ops->lstm_forward(k, s->core[l], s->state[l], s->cell[l], s->gates[l], h0, policy_w(p, params, i + 1), reset, T,
-                          B, H);
+        ops->linear_forward(k, s->gates[l], x, wi, policy_w(p, w, i + 2), M, 4 * H, H, KERN_ACT_NONE);
+        ops->lstm_forward(k, s->core[l], s->state[l], s->cell[l], s->gates[l], h0, policy_w(p, w, i + 1), reset, T, B,
+                          H);
         break;
     case POLICY_CORE_MINGRU:
-        ops->linear_forward(k, s->gates[l], x, w, NULL, M, 3 * H, H, KERN_ACT_NONE);
+        ops->linear_forward(k, s->gates[l], x, wi, NULL, M, 3 * H, H, KERN_ACT_NONE);
         ops->mingru_forward(k, s->core[l], s->state[l], s->gates[l], x, h0, reset, T, B, H);
         break;
     default:
-        ops->linear_forward(k, s->core[l], x, w, policy_w(p, params, i + 1), M, H, H, (enum kern_act)p->set.activation);
+        ops->linear_forward(k, s->core[l], x, wi, policy_w(p, w, i + 1), M, H, H, (enum kern_act)p->set.activation);
         break;
     }
 }
 
-void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                    const float *obs, float *h0, const uint8_t *reset, size_t T, size_t B)
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                    const void *obs, float *h0, const uint8_t *reset, size_t T, size_t B)
 {
-    const struct kern_ops *ops = kern_ops(k);
+    const struct kern_ops *ops = p->ops;
     size_t H = p->width, M = T * B;
-    const float *x = s->encoded;
+    const void *x = s->encoded;
 
-    ops->linear_forward(k, s->encoded, obs, policy_w(p, params, 0), policy_w(p, params, 1), M, H, p->obs_size,
+    ops->linear_forward(k, s->encoded, obs, policy_w(p, w, 0), policy_w(p, w, 1), M, H, p->obs_size,
                         (enum kern_act)p->set.activation);
     for (size_t l = 0; l < p->n_layers; l++) {
-        policy_core_forward(p, k, s, params, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
+        policy_core_forward(p, k, s, w, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
         x = s->core[l];
     }
-    ops->heads_forward(k, s->out, x, policy_w(p, params, p->n_tensors - 2), policy_w(p, params, p->n_tensors - 1), M,
+    ops->heads_forward(k, s->out, x, policy_w_f32(p, w, p->n_tensors - 2), policy_w_f32(p, w, p->n_tensors - 1), M,
                        p->n_out, H);
 }
 
 /* Core layer l on the way back: dx (T, B, H) and its gradients from dy, which is overwritten, and its input x. */
-static void policy_core_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                                 float *grads, size_t l, float *dx, float *dy, const float *x, const float *h0,
-                                 const uint8_t *reset, size_t T, size_t B, bool add)
+static void policy_core_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
+                                 const struct policy_weights *w, float *grads, size_t l, void *dx, void *dy,
+                                 const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
-    const struct kern_ops *ops = kern_ops(k);
-    const struct kern_tensor *tensor = &p->tensors[policy_core_tensor(p, l)];
-    size_t H = p->width, M = T * B;
-    const float *w = params + tensor->offset;
+    const struct kern_ops *ops = p->ops;
+    size_t H = p->width, M = T * B, i = policy_core_tensor(p, l);
+    const struct kern_tensor *tensor = &p->tensors[i];
+    const void *wi = policy_w(p, w, i);
     float *dw = grads + tensor->offset;
 
     switch (p->set.core) {
     case POLICY_CORE_LSTM:
-        ops->lstm_backward(k, s->gates[l], s->dstate, dy, s->cell[l], params + tensor[1].offset, reset, T, B, H);
+        ops->lstm_backward(k, s->gates[l], s->dstate, dy, s->cell[l], policy_w(p, w, i + 1), reset, T, B, H);
         ops->linear_backward(k, NULL, grads + tensor[1].offset, NULL, s->gates[l], NULL, s->state[l],
-                             params + tensor[1].offset, M, 4 * H, H, KERN_ACT_NONE, false, add);
-        ops->linear_backward(k, dx, dw, grads + tensor[2].offset, s->gates[l], NULL, x, w, M, 4 * H, H, KERN_ACT_NONE,
+                             policy_w(p, w, i + 1), M, 4 * H, H, KERN_ACT_NONE, false, add);
+        ops->linear_backward(k, dx, dw, grads + tensor[2].offset, s->gates[l], NULL, x, wi, M, 4 * H, H, KERN_ACT_NONE,
                              false, add);
         break;
     case POLICY_CORE_MINGRU:
         ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0, reset, T, B, H);
-        ops->linear_backward(k, dx, dw, NULL, s->dgates, NULL, x, w, M, 3 * H, H, KERN_ACT_NONE, true, add);
+        ops->linear_backward(k, dx, dw, NULL, s->dgates, NULL, x, wi, M, 3 * H, H, KERN_ACT_NONE, true, add);
         break;
     default:
-        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, w, M, H, H,
+        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, wi, M, H, H,
                              (enum kern_act)p->set.activation, false, add);
         break;
     }
 }
 
-void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
-                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
+void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                     float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
-    const struct kern_ops *ops = kern_ops(k);
+    const struct kern_ops *ops = p->ops;
     const struct kern_tensor *tensors = p->tensors;
     size_t H = p->width, M = T * B, cur = 0, n = p->n_tensors;
-    const float *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
+    const void *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
 
     ops->heads_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, x,
-                        policy_w(p, params, n - 2), M, p->n_out, H, add);
+                        policy_w_f32(p, w, n - 2), M, p->n_out, H, add);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         x = l > 0 ? s->core[l - 1] : s->encoded;
-        policy_core_backward(p, k, s, params, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
+        policy_core_backward(p, k, s, w, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
                              p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B, add);
     }
     ops->linear_backward(k, NULL, grads + tensors[0].offset, grads + tensors[1].offset, s->dx[cur], s->encoded, obs,
-                         policy_w(p, params, 0), M, H, p->obs_size, (enum kern_act)p->set.activation, false, add);
+                         policy_w(p, w, 0), M, H, p->obs_size, (enum kern_act)p->set.activation, false, add);
 }

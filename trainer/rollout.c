@@ -11,9 +11,9 @@ void rollout_plan(struct trainer *t)
     struct rollout *r = &t->roll;
     struct plan *plan = &t->plan;
     size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, S = t->policy.state_size;
-    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads;
+    size_t L = t->policy.recurrent ? t->policy.n_layers : 0, heads = (size_t)t->shape.n_heads, a = t->ops->act_size;
 
-    plan_add(plan, &r->obs, "rollout observations", sizeof(float), T + 1, N, D);
+    plan_add(plan, &r->obs, "rollout observations", a, T + 1, N, D);
     if (t->shape.has_mask)
         plan_add(plan, &r->mask, "rollout masks", 1, T + 1, N, t->policy.n_logits);
     plan_add(plan, &r->reset, "rollout resets", 1, T + 1, N, 1);
@@ -30,34 +30,44 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->h, "recurrent state", sizeof(float), L, N, S);
     plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, S);
     plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, S);
-    plan_add(plan, &r->final_obs, "last observations", sizeof(float), N, D, 1);
-    plan_add(plan, &r->pack_obs, "packed observations", sizeof(float), N, D, 1);
+    plan_add(plan, &r->final_obs, "last observations", a, N, D, 1);
+    if (t->host_counts) {
+        plan_add(plan, &r->pack_obs, "packed observations", a, N, D, 1);
+        plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
+    }
     plan_add(plan, &r->tmp_value, "bootstrap values", sizeof(float), N, 1, 1);
     plan_add(plan, &r->tmp_logp, "bootstrap log-probabilities", sizeof(float), N, 1, 1);
     plan_add(plan, &r->tmp_actions, "bootstrap actions", sizeof(int32_t), N, heads, 1);
     plan_add(plan, &r->no_reset, "zero resets", 1, N, 1, 1);
-    plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
 }
 
 /* value (n) of obs (n, D) with the states in h_tmp, which advance; the actions go nowhere. */
-static void rollout_value(struct trainer *t, float *value, const float *obs, const uint8_t *reset, size_t n)
+static void rollout_value(struct trainer *t, float *value, const void *obs, const uint8_t *reset, size_t n)
 {
     struct rollout *r = &t->roll;
+    struct policy_weights w = trainer_weights(t);
 
-    policy_forward_step(&t->policy, t->kern, &t->step, t->params, obs, r->h_tmp, t->n_agents, reset, n);
+    policy_forward_step(&t->policy, t->kern, &t->step, &w, obs, r->h_tmp, t->n_agents, reset, n);
     t->ops->sample(t->kern, r->tmp_actions, r->tmp_logp, value, t->step.out, NULL, &t->policy.heads, t->rng_tmp, true,
                    n);
 }
 
-/* boot[step] of the agents that step truncated. */
-static enum status rollout_bootstrap(struct trainer *t, size_t step, struct error *err)
+static void rollout_keep_state(struct trainer *t, float *dst)
+{
+    if (t->policy.recurrent)
+        t->ops->copy(t->kern, dst, t->roll.h, t->policy.n_layers * t->n_agents * t->policy.state_size * sizeof(float));
+}
+
+/* boot[step] of the agents that step truncated: only these go through the network, which needs their count here. */
+static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct error *err)
 {
     struct rollout *r = &t->roll;
     size_t N = t->n_agents, S = t->policy.state_size;
     const uint8_t *truncs = r->truncs + step * N;
     int64_t n = 0;
 
-    t->ops->pack_rows(t->kern, r->pack_obs, r->n_packed, r->final_obs, truncs, t->policy.obs_size * sizeof(float), N);
+    t->ops->pack_rows(t->kern, r->pack_obs, r->n_packed, r->final_obs, truncs, t->policy.obs_size * t->ops->act_size,
+                      N);
     TRY(kern_download(t->kern, &n, r->n_packed, sizeof n, err));
     if (n == 0)
         return ST_OK;
@@ -68,56 +78,106 @@ static enum status rollout_bootstrap(struct trainer *t, size_t step, struct erro
     return ST_OK;
 }
 
+/* The same without a count: everybody goes through the network. Where truncs is 0, boot is not looked at. */
+static void rollout_bootstrap_all(struct trainer *t, size_t step)
+{
+    struct rollout *r = &t->roll;
+
+    rollout_keep_state(t, r->h_tmp);
+    rollout_value(t, r->boot + step * t->n_agents, r->final_obs, r->no_reset, t->n_agents);
+}
+
 static void rollout_begin(struct trainer *t)
 {
     struct rollout *r = &t->roll;
     size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, A = t->policy.n_logits;
 
-    t->ops->copy(t->kern, r->obs, r->obs + T * N * D, N * D * sizeof(float));
+    t->ops->copy(t->kern, r->obs, act_at(t->ops, r->obs, T * N * D), N * D * t->ops->act_size);
     t->ops->copy(t->kern, r->reset, r->reset + T * N, N);
     if (r->mask != NULL)
         t->ops->copy(t->kern, r->mask, r->mask + T * N * A, N * A);
-    if (t->policy.recurrent)
-        t->ops->copy(t->kern, r->h0, r->h, t->policy.n_layers * N * t->policy.state_size * sizeof(float));
+    rollout_keep_state(t, r->h0);
+}
+
+/* One step by single operations. */
+static enum status rollout_step(struct trainer *t, size_t s, uint64_t *mark, struct error *err)
+{
+    struct rollout *r = &t->roll;
+    struct kern *k = t->kern;
+    struct policy_weights w = trainer_weights(t);
+    size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits, heads = (size_t)t->shape.n_heads;
+    size_t at = s * N;
+    uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
+    struct kern_env_io io = {
+        .actions = r->actions + at * heads,
+        .rewards = r->rewards + at,
+        .terms = r->terms + at,
+        .truncs = r->truncs + at,
+        .obs = act_at(t->ops, r->obs, (at + N) * D),
+        .final_obs = r->final_obs,
+        .mask = mask != NULL ? mask + N * A : NULL,
+    };
+
+    policy_forward_step(&t->policy, k, &t->step, &w, act_at(t->ops, r->obs, at * D), r->h, N, r->reset + at, N);
+    t->ops->sample(k, r->actions + at * heads, r->logp + at, r->values + at, t->step.out, mask, &t->policy.heads,
+                   t->rng_sample, false, N);
+    trainer_phase(t, PHASE_FORWARD, mark);
+    t->ops->env_step(k, t->env, &io);
+    t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
+    trainer_phase(t, PHASE_ENV, mark);
+    if (t->shape.may_truncate && t->host_counts)
+        TRY(rollout_bootstrap_some(t, s, err));
+    else if (t->shape.may_truncate)
+        rollout_bootstrap_all(t, s);
+    trainer_phase(t, PHASE_FORWARD, mark);
+    return ST_OK;
+}
+
+/* All steps in one operation, when the device has one for this net and game. */
+static bool rollout_at_once(struct trainer *t)
+{
+    struct rollout *r = &t->roll;
+    struct kern_net net;
+    const struct kern_rollout all = {
+        .net = &net,
+        .weights = t->weights,
+        .params = t->params,
+        .env = t->env,
+        .hyper = t->hyper,
+        .rng = t->rng_sample,
+        .T = t->horizon,
+        .N = t->n_agents,
+        .obs = r->obs,
+        .mask = r->mask,
+        .reset = r->reset,
+        .actions = r->actions,
+        .logp = r->logp,
+        .rewards = r->rewards,
+        .boot = r->boot,
+        .values = r->values,
+        .terms = r->terms,
+        .truncs = r->truncs,
+        .h = r->h,
+    };
+
+    policy_fill_net(&t->policy, &net);
+    return t->ops->rollout != NULL && t->ops->rollout(t->kern, &all);
 }
 
 enum status rollout_run(struct trainer *t, struct error *err)
 {
     struct rollout *r = &t->roll;
-    struct kern *k = t->kern;
-    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, A = t->policy.n_logits;
-    size_t heads = (size_t)t->shape.n_heads;
+    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size;
     uint64_t mark = clock_mono_ns();
 
     rollout_begin(t);
     trainer_phase(t, PHASE_COPY, &mark);
-    for (size_t s = 0; s < T; s++) {
-        size_t at = s * N;
-        uint8_t *mask = r->mask != NULL ? r->mask + at * A : NULL;
-        struct kern_env_io io = {
-            .actions = r->actions + at * heads,
-            .rewards = r->rewards + at,
-            .terms = r->terms + at,
-            .truncs = r->truncs + at,
-            .obs = r->obs + (at + N) * D,
-            .final_obs = r->final_obs,
-            .mask = mask != NULL ? mask + N * A : NULL,
-        };
-
-        policy_forward_step(&t->policy, k, &t->step, t->params, r->obs + at * D, r->h, N, r->reset + at, N);
-        t->ops->sample(k, r->actions + at * heads, r->logp + at, r->values + at, t->step.out, mask, &t->policy.heads,
-                       t->rng_sample, false, N);
-        trainer_phase(t, PHASE_FORWARD, &mark);
-        t->ops->env_step(k, t->env, &io);
-        t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
-        trainer_phase(t, PHASE_ENV, &mark);
-        if (t->shape.may_truncate)
-            TRY(rollout_bootstrap(t, s, err));
-        trainer_phase(t, PHASE_FORWARD, &mark);
+    if (!rollout_at_once(t)) {
+        for (size_t s = 0; s < T; s++)
+            TRY(rollout_step(t, s, &mark, err));
+        rollout_keep_state(t, r->h_tmp);
+        rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
     }
-    if (t->policy.recurrent)
-        t->ops->copy(k, r->h_tmp, r->h, t->policy.n_layers * N * t->policy.state_size * sizeof(float));
-    rollout_value(t, r->values + T * N, r->obs + T * N * D, r->reset + T * N, N);
     trainer_phase(t, PHASE_FORWARD, &mark);
     return ST_OK;
 }

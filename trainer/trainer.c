@@ -31,8 +31,8 @@ static enum status check_policy(const struct policy_settings *p, struct error *e
     return ST_OK;
 }
 
-static enum status check_train(const struct train_settings *s, const struct kern *kern, const struct env_def *def,
-                               const struct env_shape *shape, struct error *err)
+static enum status check_train(const struct train_settings *s, const struct env_def *def, const struct env_shape *shape,
+                               struct error *err)
 {
     if (s->total_timesteps < 1)
         return FAIL(err, ST_CONFIG, "train.total_timesteps is %" PRId64 ", it must be at least 1", s->total_timesteps);
@@ -63,10 +63,14 @@ static enum status check_train(const struct train_settings *s, const struct kern
                     (s->total_agents / shape->n_agents + 1) * shape->n_agents);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
-    if (s->precision == TRAIN_BF16 && kern_kind(kern) == KERN_CPU)
-        return FAIL(err, ST_CONFIG, "train.precision is bf16, but %s computes in f32 only; use auto or f32",
-                    kern_device_name(kern));
     return ST_OK;
+}
+
+/* The measured rule of docs/cuda.md: bf16 wherever the device has it. */
+static enum status choose_precision(const struct train_settings *s, struct kern *kern, struct error *err)
+{
+    bool bf16 = s->precision == TRAIN_BF16 || (s->precision == TRAIN_PRECISION_AUTO && kern_kind(kern) == KERN_CUDA);
+    return kern_precision_set(kern, bf16 ? KERN_BF16 : KERN_F32, err);
 }
 
 /* ---- life cycle ---- */
@@ -77,6 +81,8 @@ static void trainer_plan(struct trainer *t)
     size_t n = t->policy.n_params;
 
     plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
+    if (t->ops->act_size != sizeof(float))
+        plan_add(plan, &t->weights, "weights of layers", t->ops->act_size, n, 1, 1);
     plan_add(plan, &t->grads, "gradients", sizeof(float), t->n_lanes, n, 1);
     plan_add(plan, &t->moment1, "first moments", sizeof(float), n, 1, 1);
     if (t->set.optimizer == TRAIN_ADAM)
@@ -119,10 +125,12 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     if (rc == ST_OK)
         rc = kern_sync(t->kern, err); /* uploads may still read from here */
     mem_free(params);
-    if (rc == ST_OK)
-        t->ops->env_reset(t->kern, t->env, t->roll.obs + last * t->policy.obs_size,
-                          t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
-    return rc;
+    if (rc != ST_OK)
+        return rc;
+    trainer_weights_cast(t);
+    t->ops->env_reset(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
+                      t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
+    return ST_OK;
 }
 
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
@@ -136,7 +144,8 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     *ret_trainer = NULL;
     TRY(check_policy(policy, err));
     TRY(def->shape(env_settings, &shape, err));
-    TRY(check_train(train, kern, def, &shape, err));
+    TRY(check_train(train, def, &shape, err));
+    TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);
     if (t == NULL)
         return FAIL(err, ST_NOMEM, "no memory for a trainer (%zu bytes)", sizeof *t);
@@ -147,12 +156,13 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     t->set = *train;
     t->n_agents = (size_t)train->total_agents;
     t->horizon = (size_t)train->horizon;
+    t->host_counts = kern_kind(kern) == KERN_CPU;
     t->n_segments = (size_t)(train->minibatch_size / train->horizon);
     t->n_lanes = kern_n_lanes(kern);
     t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape.n_agents;
     t->root = rng_seed((uint64_t)train->seed);
-    policy_init(&t->policy, policy, &shape);
+    policy_init(&t->policy, t->ops, policy, &shape);
     schedule_hyper(&t->set, 0, &t->host_hyper);
     trainer_plan(t);
     rc = plan_check(&t->plan, kern, LOWER, err);
@@ -167,6 +177,8 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     rc = kern_env_create(kern, &t->env, def, t->env_settings, t->n_envs, rng_split(t->root, STREAM_ENV), err);
     if (rc == ST_OK)
         rc = plan_alloc(&t->plan, kern, err);
+    if (t->ops->act_size == sizeof(float))
+        t->weights = t->params;
     if (rc == ST_OK)
         rc = trainer_start(t, err);
     if (rc != ST_OK)
@@ -301,6 +313,12 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
 }
 
 /* ---- weights ---- */
+
+void trainer_weights_cast(struct trainer *t)
+{
+    if (t->weights != t->params)
+        t->ops->weights_cast(t->kern, t->weights, t->params, t->policy.n_params);
+}
 
 size_t trainer_n_params(const struct trainer *t)
 {

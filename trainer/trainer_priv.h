@@ -36,6 +36,7 @@ void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for m
 /* ---- policy.c ---- */
 struct policy {
     struct policy_settings set;
+    const struct kern_ops *ops; /* of the precision it runs in */
     struct kern_heads heads;
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_logits, n_out; /* A, O */
@@ -47,29 +48,43 @@ struct policy {
     size_t n_tensors, n_params;
 };
 
+/* Element i of act numbers. */
+static inline void *act_at(const struct kern_ops *ops, const void *base, size_t i)
+{
+    return (char *)base + i * ops->act_size;
+}
+
+/* The weights twice: as they are trained, and as layers of act numbers want them. */
+struct policy_weights {
+    const float *params; /* (n_params), for the heads */
+    const void *act; /* (n_params) act; the same memory when act is f32 */
+};
+
 /* Buffers of a single step for up to n rows. */
 struct policy_step {
-    float *x[2]; /* (n, H) */
-    float *gates; /* (n, GH); recurrent only */
+    void *x[2]; /* (n, H) act */
+    void *gates; /* (n, GH) act; recurrent only */
     float *out; /* (n, O) */
 };
 
 /* Activations of a training pass, kept for the way back. */
 struct policy_pass {
-    float *encoded; /* (M, H) */
-    float *gates[POLICY_MAX_LAYERS]; /* (M, GH) */
-    float *state[POLICY_MAX_LAYERS]; /* (M, H) MinGRU: h of each step; LSTM: h before each step */
-    float *cell[POLICY_MAX_LAYERS]; /* (M, H) LSTM: c before each step */
-    float *core[POLICY_MAX_LAYERS]; /* (M, H) layer outputs */
+    void *encoded; /* (M, H) act */
+    void *gates[POLICY_MAX_LAYERS]; /* (M, GH) act */
+    void *state[POLICY_MAX_LAYERS]; /* (M, H) act. MinGRU: h of each step; LSTM: h before each step */
+    void *cell[POLICY_MAX_LAYERS]; /* (M, H) act. LSTM: c before each step */
+    void *core[POLICY_MAX_LAYERS]; /* (M, H) act, layer outputs */
     float *out; /* (M, O) */
     float *dout; /* (M, O) */
-    float *dx[2]; /* (lanes, n_block, H) */
-    float *dgates; /* (lanes, n_block, 3H); MinGRU only, an LSTM's gates become their gradient */
+    void *dx[2]; /* (lanes, n_block, H) act */
+    void *dgates; /* (lanes, n_block, 3H) act; MinGRU only, an LSTM's gates become their gradient */
     float *dstate; /* (lanes, n_block, S); LSTM only: at most as many segments as tokens */
     size_t n_block; /* tokens */
 };
 
-void policy_init(struct policy *p, const struct policy_settings *set, const struct env_shape *shape);
+void policy_init(struct policy *p, const struct kern_ops *ops, const struct policy_settings *set,
+                 const struct env_shape *shape);
+void policy_fill_net(const struct policy *p, struct kern_net *ret_net);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
 /* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each lane at a time. */
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
@@ -80,20 +95,21 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
 /* out (n, O) of s from obs (n, D). h (L, h_rows, S): rows [0, n) of each layer advance in place, zeroed first where
  * reset (n). */
-void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const float *params,
-                         const float *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n);
+void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
+                         const void *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n);
 /* out (T, B, O) of s from obs (T, B, D), h0 (L, B, S), reset (T, B). An LSTM leaves the last state in h0. */
-void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params,
-                    const float *obs, float *h0, const uint8_t *reset, size_t T, size_t B);
+void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                    const void *obs, float *h0, const uint8_t *reset, size_t T, size_t B);
 /* grads (n_params) from s->dout, which is overwritten; add: adds to grads. */
-void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const float *params, float *grads,
-                     const float *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add);
+void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                     float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B,
+                     bool add);
 
 struct trainer;
 
 /* ---- rollout buffers and minibatch buffers, device memory ---- */
 struct rollout {
-    float *obs; /* (T + 1, N, D) */
+    void *obs; /* (T + 1, N, D) act */
     uint8_t *mask; /* (T + 1, N, A); NULL without masks */
     uint8_t *reset; /* (T + 1, N): the step begins a new episode */
     int32_t *actions; /* (T, N, n_heads) */
@@ -106,7 +122,7 @@ struct rollout {
     float *prob; /* (N) of segments */
     float *h, *h0; /* (L, N, S) now, and at the rollout's start */
     float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
-    float *final_obs, *pack_obs; /* (N, D) */
+    void *final_obs, *pack_obs; /* (N, D) act */
     float *tmp_value, *tmp_logp; /* (N) */
     int32_t *tmp_actions; /* (N, n_heads) */
     uint8_t *no_reset; /* (N) zeros */
@@ -126,7 +142,8 @@ struct minibatch {
     int32_t *perm; /* (N) */
     int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
-    float *obs, *h0, *logp, *values, *boot, *rewards, *adv, *ret, *ratio, *mean_std;
+    void *obs; /* act */
+    float *h0, *logp, *values, *boot, *rewards, *adv, *ret, *ratio, *mean_std;
     uint8_t *mask, *reset, *terms, *truncs;
     int32_t *actions;
 };
@@ -167,11 +184,13 @@ struct trainer {
     struct policy policy;
     size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
     size_t n_lanes; /* P */
+    bool host_counts; /* counts may be read within an iteration, because that costs nothing: a CPU */
     size_t n_block; /* segments of a block, at most those of a lane */
     struct plan plan;
     struct kern_env *env;
     /* device */
     float *params, *moment1, *moment2; /* (n_params) */
+    void *weights; /* (n_params) act: params as layers want them; params itself when act is f32 */
     float *grads; /* (P, n_params): each lane's; the first row becomes their sum */
     float *norm;
     void *muon_scratch;
@@ -194,6 +213,13 @@ struct trainer {
 
 /* Streams that hang off the seed. */
 enum trainer_stream { STREAM_INIT = 1, STREAM_SAMPLE, STREAM_SEGMENTS, STREAM_ENV, STREAM_EVAL };
+
+static inline struct policy_weights trainer_weights(const struct trainer *t)
+{
+    return (struct policy_weights){.params = t->params, .act = t->weights};
+}
+/* After params changed. */
+void trainer_weights_cast(struct trainer *t);
 
 /* Adds the time since *mark to a phase and moves the mark. */
 void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark);

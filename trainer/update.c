@@ -20,7 +20,7 @@ void update_plan(struct trainer *t)
     plan_add(plan, &m->perm, "segment order", sizeof(int32_t), N, 1, 1);
     plan_add(plan, &m->idx, "picked segments", sizeof(int32_t), B, 1, 1);
     plan_add(plan, &m->weight, "segment weights", sizeof(float), B, 1, 1);
-    plan_add(plan, &m->obs, "minibatch observations", sizeof(float), T, B, D);
+    plan_add(plan, &m->obs, "minibatch observations", t->ops->act_size, T, B, D);
     plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
     plan_add(plan, &m->values, "minibatch values", sizeof(float), T + 1, B, 1);
@@ -84,7 +84,7 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     struct kern_gather items[KERN_MAX_GATHER];
     size_t n = 0;
 
-    items[n++] = (struct kern_gather){m->obs + at * D, r->obs, D * f, T};
+    items[n++] = (struct kern_gather){act_at(t->ops, m->obs, at * D), r->obs, D * t->ops->act_size, T};
     items[n++] = (struct kern_gather){m->reset + at, r->reset, 1, T};
     items[n++] = (struct kern_gather){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
     items[n++] = (struct kern_gather){m->logp + at, r->logp, f, T};
@@ -141,6 +141,7 @@ static void forward_lane(void *ctx, struct kern *k, size_t lane)
     const struct pass_job *job = (const struct pass_job *)ctx;
     struct trainer *t = job->t;
     const struct policy *p = &t->policy;
+    struct policy_weights w = trainer_weights(t);
 
     EACH_BLOCK(t, lane, b)
     {
@@ -148,7 +149,7 @@ static void forward_lane(void *ctx, struct kern *k, size_t lane)
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
         gather_block(t, k, job->idx, b);
         phase_of_lane(job, lane, PHASE_COPY);
-        policy_forward(p, k, &pass, t->params, t->mb.obs + at * p->obs_size, block_h0(t, b), t->mb.reset + at,
+        policy_forward(p, k, &pass, &w, act_at(t->ops, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
         phase_of_lane(job, lane, PHASE_LOSS);
         if (t->set.vtrace)
@@ -171,6 +172,7 @@ static void backward_lane(void *ctx, struct kern *k, size_t lane)
     struct trainer *t = job->t;
     const struct policy *p = &t->policy;
     struct minibatch *m = &t->mb;
+    struct policy_weights w = trainer_weights(t);
     float *grads = t->grads + lane * p->n_params;
     size_t T = t->horizon, n_done = 0;
 
@@ -183,8 +185,8 @@ static void backward_lane(void *ctx, struct kern *k, size_t lane)
                          job->weight == NULL ? NULL : job->weight + b.from, m->mean_std,
                          m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads, t->hyper, T, b.n,
                          t->n_segments);
-        policy_backward(p, k, &pass, t->params, grads, m->obs + at * p->obs_size, block_h0(t, b), m->reset + at, T, b.n,
-                        n_done > 0);
+        policy_backward(p, k, &pass, &w, grads, act_at(t->ops, m->obs, at * p->obs_size), block_h0(t, b), m->reset + at,
+                        T, b.n, n_done > 0);
         n_done += b.n;
     }
     if (n_done == 0) /* more lanes than segments */
@@ -217,6 +219,7 @@ static void update_optimise(struct trainer *t)
                   t->policy.n_tensors);
     }
     ops->optimiser_tick(k, t->opt_step, t->norm, t->stats);
+    trainer_weights_cast(t);
 }
 
 /* The next minibatch's segments, shuffled (weight NULL) or prioritised. at: segments used of the current order. */

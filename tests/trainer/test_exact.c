@@ -193,9 +193,9 @@ static void check_agent(struct trainer *t, const float *params, size_t n, double
         if (s == T) { /* the value of o_T: the next rollout will advance the state, not this one */
             double copy[POLICY_MAX_LAYERS][REF_MAX];
             memcpy(copy, h, L * sizeof *h);
-            ref_policy(&t->policy, params, r->obs + at * 2, copy, out);
+            ref_policy(&t->policy, params, (const float *)r->obs + at * 2, copy, out);
         } else {
-            ref_policy(&t->policy, params, r->obs + at * 2, h, out);
+            ref_policy(&t->policy, params, (const float *)r->obs + at * 2, h, out);
             assert_float_equal(r->logp[at], ref_logp(out, r->actions + at * 2, r->mask + at * 5), 2e-5);
             assert_int_equal(r->truncs[at] | r->terms[at], r->reset[at + N]);
         }

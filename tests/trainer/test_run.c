@@ -191,7 +191,8 @@ static void test_numeric_failure(void **unused)
             t->set.gamma = NAN;
         if (i == 2)
             for (size_t n = 0; n < t->n_agents; n++)
-                OK(kern_upload(s.kern, t->roll.obs + (t->horizon * t->n_agents + n) * 4, &bad, sizeof bad, err));
+                OK(kern_upload(s.kern, (float *)t->roll.obs + (t->horizon * t->n_agents + n) * 4, &bad, sizeof bad,
+                               err));
         assert_int_equal(trainer_iterate(t, &failure), ST_NUMERIC);
         if (strstr(failure.text, names[i]) == NULL || strstr(failure.text, "env step 288") == NULL)
             fail_msg("\"%s\" is not in: %s", names[i], failure.text);
