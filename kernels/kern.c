@@ -241,15 +241,17 @@ enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *b
     return env->device->env_load(kern, env, bytes, err);
 }
 
+/* X and the next X, X X^T in parts and its polynomial, of every matrix and padded: a GPU works on all at the same time. */
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors)
 {
-    size_t most = 1;
+    size_t need = 1;
 
     for (size_t i = 0; i < n_tensors; i++) {
-        size_t rows = tensors[i].rows, cols = tensors[i].cols, side = rows < cols ? rows : cols;
-        size_t need = 2 * rows * cols + 2 * side * side; /* X and the next X, X X^T and its polynomial */
-        if (tensors[i].is_matrix && need > most)
-            most = need;
+        size_t rows = (tensors[i].rows + KERN_MUON_PAD - 1) / KERN_MUON_PAD * KERN_MUON_PAD;
+        size_t cols = (tensors[i].cols + KERN_MUON_PAD - 1) / KERN_MUON_PAD * KERN_MUON_PAD;
+        size_t side = rows < cols ? rows : cols;
+        if (tensors[i].is_matrix)
+            need += 2 * rows * cols + (KERN_MUON_SPLITS + 1) * side * side;
     }
-    return most * sizeof(float);
+    return need * sizeof(float);
 }

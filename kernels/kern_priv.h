@@ -11,6 +11,9 @@
 #include "kernels/kernels.h"
 
 #define KERN_NAME_MAX 256
+/* Muon's scratch: sides are padded to a multiple of KERN_MUON_PAD, X X^T comes in KERN_MUON_SPLITS parts. */
+#define KERN_MUON_PAD 64
+#define KERN_MUON_SPLITS 4
 
 struct kern {
     const struct kern_device *device;
