@@ -491,7 +491,7 @@ int main(int argc, char **argv)
 
     if (!kern_cuda_available(reason, sizeof reason)) {
         printf("1..0 # SKIP %s\n", reason);
-        return 77;
+        return 0;
     }
     random_stream = rng_seed((uint64_t)time(NULL));
     printf("# seed %lu\n", (unsigned long)random_stream.key);
