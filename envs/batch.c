@@ -28,9 +28,15 @@ static size_t batch_grain(const struct env_shape *shape)
     return grain ? grain : 1;
 }
 
-static enum status check_shape(const struct env_def *def, const struct env_shape *shape, size_t n_envs,
-                               struct error *err)
+enum status env_def_check(const struct env_def *def, const void *settings, size_t n_envs, struct env_shape *ret_shape,
+                          struct error *err)
 {
+    struct env_shape *shape = ret_shape;
+    memset(shape, 0, sizeof *shape);
+    if (def->api_version != ENV_API_VERSION)
+        return FAIL(err, ST_VERSION, "env %s is built for interface version %u, this program has %d; rebuild it",
+                    def->name ? def->name : "?", (unsigned)def->api_version, ENV_API_VERSION);
+    TRY(def->shape(settings, shape, err));
     bool heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
     for (int h = 0; heads_ok && h < shape->n_heads; h++)
         heads_ok = shape->head_sizes[h] >= 2;
@@ -48,13 +54,8 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
                              size_t n_envs, struct rng root, struct error *err)
 {
     *ret_batch = NULL;
-    if (def->api_version != ENV_API_VERSION)
-        return FAIL(err, ST_VERSION, "env %s is built for interface version %u, this program has %d; rebuild it",
-                    def->name ? def->name : "?", (unsigned)def->api_version, ENV_API_VERSION);
-
-    struct env_shape shape = {0};
-    TRY(def->shape(settings, &shape, err));
-    TRY(check_shape(def, &shape, n_envs, err));
+    struct env_shape shape;
+    TRY(env_def_check(def, settings, n_envs, &shape, err));
 
     enum status rc = ST_OK;
     struct env_batch *batch = mem_alloc(sizeof *batch);
@@ -109,6 +110,7 @@ size_t env_batch_agents(const struct env_batch *batch)
 /* -- jobs -- */
 struct batch_job {
     const struct env_batch *batch;
+    size_t first; /* step: instance that index 0 of the pool is */
     const struct env_io *io; /* step */
     float *obs; /* reset, observe */
     uint8_t *mask;
@@ -128,7 +130,7 @@ static void step_job(void *ctx, size_t worker, size_t from, size_t to)
     (void)worker;
     const struct batch_job *job = ctx;
     const struct env_batch *batch = job->batch;
-    batch->def->step_range(batch->settings, batch->states, batch->logs, job->io, from, to);
+    batch->def->step_range(batch->settings, batch->states, batch->logs, job->io, job->first + from, job->first + to);
 }
 
 static void observe_job(void *ctx, size_t worker, size_t from, size_t to)
@@ -149,14 +151,25 @@ void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uin
 
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io)
 {
-    struct batch_job job = {.batch = batch, .io = io};
-    pool_run(pool, batch->n_envs, batch->grain, step_job, &job);
+    env_batch_step_part(batch, pool, io, 0, batch->n_envs);
+}
+
+void env_batch_step_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to)
+{
+    struct batch_job job = {.batch = batch, .first = from, .io = io};
+    pool_run(pool, to - from, batch->grain, step_job, &job);
 }
 
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask)
 {
     struct batch_job job = {.batch = batch, .obs = obs, .mask = mask};
     pool_run(pool, batch->n_envs, batch->grain, observe_job, &job);
+}
+
+void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs)
+{
+    memcpy(ret_logs, batch->logs, batch->n_envs * sizeof *batch->logs);
+    memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
 }
 
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)

@@ -31,7 +31,8 @@
 
 #define BREAKOUT_ROWS 6
 #define BREAKOUT_COLS 18
-#define BREAKOUT_OBS (10 + BREAKOUT_ROWS * BREAKOUT_COLS)
+#define BREAKOUT_HEAD 10 /* observations before the flags */
+#define BREAKOUT_OBS (BREAKOUT_HEAD + BREAKOUT_ROWS * BREAKOUT_COLS)
 #define BREAKOUT_WIDTH 576.0f
 #define BREAKOUT_HEIGHT 330.0f
 #define BREAKOUT_PADDLE_WIDTH 62.0f
@@ -97,6 +98,7 @@ ENV_FN void breakout_new_ball(struct breakout_state *state)
 
 ENV_FN void breakout_new_wall(struct breakout_state *state)
 {
+    ENV_UNROLL
     for (int r = 0; r < BREAKOUT_ROWS; r++)
         state->bricks[r] = BREAKOUT_FULL_ROW;
     state->walls++;
@@ -120,9 +122,30 @@ ENV_FN void breakout_launch(struct breakout_state *state)
 }
 
 /* -- what the ball touches -- */
+/* Access to a row that is not known before it runs. On the device every row is looked at, for an array with a computed
+ * index cannot stay in registers, nor can the struct around it. */
+ENV_FN uint32_t breakout_row(const struct breakout_state *state, int row)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t bricks = 0;
+    ENV_UNROLL
+    for (int r = 0; r < BREAKOUT_ROWS; r++)
+        bricks = r == row ? state->bricks[r] : bricks;
+    return bricks;
+#else
+    return state->bricks[row];
+#endif
+}
+
 ENV_FN void breakout_hit_brick(struct breakout_state *state, int row, int col)
 {
+#ifdef __CUDA_ARCH__
+    ENV_UNROLL
+    for (int r = 0; r < BREAKOUT_ROWS; r++)
+        state->bricks[r] &= ~((uint32_t)(r == row) << col);
+#else
     state->bricks[row] &= ~(1u << col);
+#endif
     state->points += row < 2 ? 7 : row < 4 ? 4 : 1;
     if (row < 3)
         state->speed = BREAKOUT_SPEED_MAX;
@@ -131,7 +154,7 @@ ENV_FN void breakout_hit_brick(struct breakout_state *state, int row, int col)
 /* An upper or lower edge enters `row`, in columns first..last (at most two). True: it hit a brick. */
 ENV_FN bool breakout_enter_row(struct breakout_state *state, int row, int first, int last)
 {
-    uint32_t standing = state->bricks[row];
+    uint32_t standing = breakout_row(state, row);
     bool left = (standing >> first & 1u) != 0, right = last != first && (standing >> last & 1u) != 0;
     if (!left && !right)
         return false;
@@ -144,11 +167,15 @@ ENV_FN bool breakout_enter_row(struct breakout_state *state, int row, int first,
 /* A left or right edge enters `col`, in rows first..last (clipped to the wall here). True: it hit a brick. */
 ENV_FN bool breakout_enter_col(struct breakout_state *state, int col, int first, int last)
 {
+    uint32_t standing = 0; /* bit r: the brick of row r */
+    ENV_UNROLL
+    for (int r = 0; r < BREAKOUT_ROWS; r++)
+        standing |= (state->bricks[r] >> col & 1u) << r;
     int best = -1;
     float middle = state->ball_y + BREAKOUT_BALL / 2.0f - (BREAKOUT_BRICK_Y + BREAKOUT_BRICK_H / 2.0f);
     float best_distance = 0.0f;
     for (int r = first < 0 ? 0 : first; r <= last && r < BREAKOUT_ROWS; r++) {
-        if (!(state->bricks[r] >> col & 1u))
+        if (!(standing >> r & 1u))
             continue;
         float distance = middle - BREAKOUT_BRICK_H * (float)r;
         distance = distance < 0.0f ? -distance : distance;
@@ -348,11 +375,20 @@ ENV_FN void breakout_step(const struct breakout_settings *settings, struct break
     step->perf = (float)state->points / (2.0f * BREAKOUT_WALL_POINTS);
 }
 
-ENV_FN void breakout_observe(const struct breakout_settings *settings, const struct breakout_state *state, int agent,
-                             float *obs)
+/* The flags of the observation: 108 bits in 4 words, lowest first, 1 = destroyed. Words of 32 so that they can be
+ * written a vector at a time. */
+ENV_FN void breakout_flag_words(const struct breakout_state *state, uint32_t words[4])
 {
-    (void)settings;
-    (void)agent;
+    const uint32_t *b = state->bricks;
+    words[0] = ~(b[0] | b[1] << 18);
+    words[1] = ~(b[1] >> 14 | b[2] << 4 | b[3] << 22);
+    words[2] = ~(b[3] >> 10 | b[4] << 8 | b[5] << 26);
+    words[3] = ~(b[5] >> 6);
+}
+
+/* The observation before the flags. */
+ENV_OBS_FN void breakout_observe_head(const struct breakout_state *state, env_obs *obs)
+{
     obs[0] = state->paddle_x / BREAKOUT_WIDTH;
     obs[1] = BREAKOUT_PADDLE_Y / BREAKOUT_HEIGHT;
     obs[2] = state->ball_x / BREAKOUT_WIDTH;
@@ -363,15 +399,18 @@ ENV_FN void breakout_observe(const struct breakout_settings *settings, const str
     obs[7] = (float)state->points / (2.0f * BREAKOUT_WALL_POINTS);
     obs[8] = (float)state->balls / (float)BREAKOUT_BALLS;
     obs[9] = state->paddle_width / BREAKOUT_PADDLE_WIDTH;
+}
 
-    /* Six rows of 18 bits as words of 32, so that the flags are written a vector at a time. */
-    const uint32_t *b = state->bricks;
+ENV_OBS_FN void breakout_observe(const struct breakout_settings *settings, const struct breakout_state *state,
+                                 int agent, env_obs *obs)
+{
+    (void)settings;
+    (void)agent;
+    breakout_observe_head(state, obs);
+
     uint32_t words[4];
-    words[0] = ~(b[0] | b[1] << 18);
-    words[1] = ~(b[1] >> 14 | b[2] << 4 | b[3] << 22);
-    words[2] = ~(b[3] >> 10 | b[4] << 8 | b[5] << 26);
-    words[3] = ~(b[5] >> 6);
-    float *flags = obs + 10;
+    breakout_flag_words(state, words);
+    env_obs *flags = obs + BREAKOUT_HEAD;
     for (int w = 0; w < 3; w++)
         for (int i = 0; i < 32; i++)
             flags[32 * w + i] = (float)(int32_t)(words[w] >> i & 1u);

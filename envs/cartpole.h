@@ -74,8 +74,8 @@ ENV_FN void cartpole_step(const struct cartpole_settings *settings, struct cartp
     step->perf = (float)state->steps / (float)settings->max_steps;
 }
 
-ENV_FN void cartpole_observe(const struct cartpole_settings *settings, const struct cartpole_state *state, int agent,
-                             float *obs)
+ENV_OBS_FN void cartpole_observe(const struct cartpole_settings *settings, const struct cartpole_state *state,
+                                 int agent, env_obs *obs)
 {
     (void)settings;
     (void)agent;

@@ -9,7 +9,7 @@
  *   NAME_shape(settings, ret_shape)                    sizes of its tensors; cannot fail within the options' ranges
  *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
- *   NAME_observe(settings, state, agent, obs)          obs (obs_size) f32
+ *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read; an ENV_OBS_FN
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
  * and is registered in envs/registry.c (option rows, inclusion of env_loop.h, a line of the table) and by name in
  * envs/meson.build; docs/envs.md walks through a whole one. Actions outside their head's range must do no harm (they
@@ -28,10 +28,22 @@
 
 #include "base/rng.h"
 
+/* ENV_UNROLL before a loop of a constant length over an array of the state: on the device the array, and the struct around
+ * it, can then stay in registers. */
+#ifdef __CUDA_ARCH__
+#define ENV_UNROLL _Pragma("unroll")
+#else
+#define ENV_UNROLL
+#endif
+
+/* ENV_OBS_FN marks what writes observations, of type env_obs: f32 on the host, f32 or bf16 on the device. */
 #ifdef __CUDACC__
 #define ENV_FN __host__ __device__ static inline
+#define ENV_OBS_FN template <typename env_obs> __host__ __device__ static inline
 #else
 #define ENV_FN static inline
+#define ENV_OBS_FN static inline
+typedef float env_obs;
 #endif
 
 #define ENV_API_VERSION 1

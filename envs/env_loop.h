@@ -3,7 +3,8 @@
  *   #define ENV_GAME breakout
  *   #include "envs/env_loop.h"        (a game with a mask defines ENV_GAME_HAS_MASK as well)
  * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
- * instances, and a batch kernel calls one of these for every index. Everything is per instance: nothing is shared, so
+ * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way takes
+ * breakout_instance_{play,end} instead of step). Everything is per instance: nothing is shared, so
  * the result does not depend on the order or the number of threads.
  *
  * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
@@ -60,8 +61,8 @@ ENV_FN void LOOP(_instance_reset)(const struct LOOP(_settings) * settings, struc
 }
 
 /* obs: the batch's tensor (A, obs_size), mask: (A, sum of head_sizes) or NULL. */
-ENV_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
-                                    float *obs, uint8_t *mask, uint64_t i)
+ENV_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, const struct LOOP(_instance) * it,
+                                        env_obs *obs, uint8_t *mask, uint64_t i)
 {
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
@@ -79,39 +80,58 @@ ENV_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings, con
 #endif
 }
 
+/* One decision up to the end of the episode, if it ends: what ret_step tells is for LOOP(_instance_end). The pointers are
+ * this instance's rows of the batch's tensors. */
+ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
+                                 const int32_t *actions, float *rewards, uint8_t *terms, uint8_t *truncs,
+                                 struct env_step *ret_step)
+{
+    struct env_shape shape;
+    LOOP(_shape)(settings, &shape);
+
+    ret_step->rewards = rewards;
+    ret_step->ended = false;
+    ret_step->truncated = false;
+    ret_step->score = 0.0f;
+    ret_step->perf = 0.0f;
+    LOOP(_step)(settings, &it->state, actions, ret_step);
+
+    double sum = 0.0;
+    for (int a = 0; a < shape.n_agents; a++) {
+        sum += (double)rewards[a];
+        terms[a] = ret_step->ended;
+        truncs[a] = ret_step->truncated;
+    }
+    it->track.ep_return += shape.n_agents == 1 ? sum : sum / (double)shape.n_agents;
+    it->track.ep_length += 1.0;
+}
+
+/* After a step that ended the episode: it goes into the log, and the next one begins. */
+ENV_FN void LOOP(_instance_end)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
+                                struct env_log *log, const struct env_step *step)
+{
+    env_log_add(log, &it->track, step->score, step->perf);
+    LOOP(_instance_begin)(settings, it);
+}
+
 /* io: the batch's tensors; only the rows of instance i are touched. */
 ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
                                  struct env_log *log, const struct env_io *io, uint64_t i)
 {
     struct env_shape shape;
     LOOP(_shape)(settings, &shape);
-    const uint64_t agents = (uint64_t)shape.n_agents, first = i * agents;
+    const uint64_t first = i * (uint64_t)shape.n_agents;
 
     struct env_step step;
-    step.rewards = io->rewards + first;
-    step.ended = false;
-    step.truncated = false;
-    step.score = 0.0f;
-    step.perf = 0.0f;
-    LOOP(_step)(settings, &it->state, io->actions + first * (uint64_t)shape.n_heads, &step);
-
-    double sum = 0.0;
-    for (uint64_t a = 0; a < agents; a++) {
-        sum += (double)step.rewards[a];
-        io->terms[first + a] = step.ended;
-        io->truncs[first + a] = step.truncated;
-    }
-    it->track.ep_return += agents == 1 ? sum : sum / (double)agents;
-    it->track.ep_length += 1.0;
-
+    LOOP(_instance_play)
+    (settings, it, io->actions + first * (uint64_t)shape.n_heads, io->rewards + first, io->terms + first,
+     io->truncs + first, &step);
     if (step.ended || step.truncated) {
-        if (step.truncated && io->final_obs) {
-            float *rows = io->final_obs + first * (uint64_t)shape.obs_size;
-            for (uint64_t a = 0; a < agents; a++)
-                LOOP(_observe)(settings, &it->state, (int)a, rows + a * (uint64_t)shape.obs_size);
-        }
-        env_log_add(log, &it->track, step.score, step.perf);
-        LOOP(_instance_begin)(settings, it);
+        if (step.truncated && io->final_obs)
+            for (int a = 0; a < shape.n_agents; a++)
+                LOOP(_observe)
+        (settings, &it->state, a, io->final_obs + (first + (uint64_t)a) * (uint64_t)shape.obs_size);
+        LOOP(_instance_end)(settings, it, log, &step);
     }
     LOOP(_instance_observe)(settings, it, io->obs, io->mask, i);
 }

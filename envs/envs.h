@@ -38,6 +38,10 @@ const struct env_def *env_at(size_t i); /* i < env_count() */
 const struct env_def *env_find(const char *name); /* NULL if unknown */
 const char *env_nearest(const char *name); /* for messages */
 
+/* Is the game of this interface version, and are its settings and the number of instances possible? Gives its shape. */
+enum status env_def_check(const struct env_def *def, const void *settings, size_t n_envs, struct env_shape *ret_shape,
+                          struct error *err) MUST_USE;
+
 struct env_batch;
 
 /* settings is copied. Instance i draws from rng_split(root, i). */
@@ -52,12 +56,16 @@ size_t env_batch_agents(const struct env_batch *batch); /* n_envs * n_agents */
 /* First episodes. obs, mask as in env_io. */
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io);
+/* Only instances [from, to); io is still the whole batch's. */
+void env_batch_step_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to);
 
 /* Sum over instances in index order, then cleared. */
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
 /* Each instance's log is added to its kept (n_envs), unless that holds quota episodes, and cleared. Returns how many
  * instances' kept hold fewer than quota. */
 int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, double quota);
+/* That of each instance (n_envs), then cleared. */
+void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 
 /* Whole state as bytes (states and logs), for bit-exact resume; observe again after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);

@@ -48,8 +48,8 @@ ENV_FN void memory_step(const struct memory_settings *settings, struct memory_st
     step->perf = step->rewards[0];
 }
 
-ENV_FN void memory_observe(const struct memory_settings *settings, const struct memory_state *state, int agent,
-                           float *obs)
+ENV_OBS_FN void memory_observe(const struct memory_settings *settings, const struct memory_state *state, int agent,
+                               env_obs *obs)
 {
     (void)settings;
     (void)agent;

@@ -134,7 +134,8 @@ ENV_FN void pong_step(const struct pong_settings *settings, struct pong_state *s
     step->perf = own + opponent > 0.0f ? own / (own + opponent) : 0.0f;
 }
 
-ENV_FN void pong_observe(const struct pong_settings *settings, const struct pong_state *state, int agent, float *obs)
+ENV_OBS_FN void pong_observe(const struct pong_settings *settings, const struct pong_state *state, int agent,
+                             env_obs *obs)
 {
     (void)settings;
     (void)agent;

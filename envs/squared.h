@@ -82,15 +82,23 @@ ENV_FN void squared_step(const struct squared_settings *settings, struct squared
     step->perf = reached ? 1.0f : 0.0f;
 }
 
-ENV_FN void squared_observe(const struct squared_settings *settings, const struct squared_state *state, int agent,
-                            float *obs)
+/* The cells that are not 0. */
+ENV_OBS_FN void squared_observe_cells(const struct squared_settings *settings, const struct squared_state *state,
+                                      env_obs *obs)
+{
+    int side = 2 * (int)settings->n + 1;
+    obs[state->target_row * side + state->target_col] = -1.0f;
+    obs[state->row * side + state->col] = 1.0f; /* inside: an agent outside has a new episode already */
+}
+
+ENV_OBS_FN void squared_observe(const struct squared_settings *settings, const struct squared_state *state, int agent,
+                                env_obs *obs)
 {
     (void)agent;
     int side = 2 * (int)settings->n + 1;
     for (int i = 0; i < side * side; i++)
         obs[i] = 0.0f;
-    obs[state->target_row * side + state->target_col] = -1.0f;
-    obs[state->row * side + state->col] = 1.0f; /* inside: an agent outside has a new episode already */
+    squared_observe_cells(settings, state, obs);
 }
 
 #endif

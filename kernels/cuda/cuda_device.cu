@@ -100,6 +100,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         return FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
     kern->impl = cuda;
     cuda->ordinal = settings->ordinal;
+    cuda->n_threads = settings->n_threads;
     code = cudaSetDevice(cuda->ordinal);
     if (code == cudaSuccess)
         code = cudaGetDeviceProperties(&prop, cuda->ordinal);

@@ -25,6 +25,7 @@ extern "C" {
 
 struct cuda {
     int ordinal, n_sm;
+    size_t n_threads; /* for games that are stepped on the host; 0: one for each core */
     cudaStream_t stream;
     cudaMemPool_t pool; /* the device's own; keeps what is freed for the next trial */
     cublasHandle_t blas; /* bound to stream and workspace */
