@@ -167,8 +167,8 @@ struct kern_ops {
     void (*lstm_forward)(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
                          const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
     /* From dout (T, B, H) act: gates (T, B, 4H) become their gradient before sigmoid and tanh (linear_backward then gives
-     * what x and W_ih, with h_prev also W_hh get). dstate (B, 2H) f32 becomes the gradient of the state before the first
-     * step; the state after the last has none of its own. */
+     * what x and W_ih, with h_prev also W_hh get). dstate (2, B, H) f32 becomes the gradient of h and of c before the
+     * first step; those after the last have none of their own. */
     void (*lstm_backward)(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
                           const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
 

@@ -78,7 +78,7 @@ struct policy_pass {
     float *dout; /* (M, O) */
     void *dx[2]; /* (lanes, n_block, H) act */
     void *dgates; /* (lanes, n_block, 3H) act; MinGRU only, an LSTM's gates become their gradient */
-    float *dstate; /* (lanes, n_block, S); LSTM only: at most as many segments as tokens */
+    float *dstate; /* (lanes, n_block, S), used as (lanes, 2, segments, H); LSTM only */
     size_t n_block; /* tokens */
 };
 

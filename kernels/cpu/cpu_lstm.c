@@ -13,7 +13,8 @@
 struct lstm {
     float *out, *h_prev, *c_prev; /* (T, B, H); h_prev, c_prev NULL in a single step */
     float *gates; /* (T, B, 4H) */
-    float *state; /* (B, 2H): state, backward its gradient */
+    float *state; /* (B, 2H) */
+    float *dh, *dc; /* (B, H) backward: gradient of the state between two steps */
     const float *dout, *c_seq; /* (T, B, H), backward */
     const float *w; /* (4H, H) */
     const uint8_t *reset; /* (T, B) */
@@ -83,9 +84,10 @@ void cpu_lstm_forward(struct kern *k, void *out, void *h_prev, void *c_prev, voi
     cpu_run(k, B, AGENT_GRAIN, forward_part, &l);
 }
 
-/* One agent at one time: carry (2H) holds dh, dc of the state behind the step; dc leaves as that of the state before, gates
- * (4H) as their gradient. */
-static inline void backward_row(float *gates, float *carry, const float *dout, const float *c_prev, size_t H)
+/* One agent at one time: dh, dc (H) are of the state behind the step; dc leaves as that of the state before, gates (4H) as
+ * their gradient. */
+static inline void backward_row(float *gates, const float *dh_next, float *dc_next, const float *dout,
+                                const float *c_prev, size_t H)
 {
     float *i = gates, *f = gates + H, *g = gates + 2 * H, *o = gates + 3 * H;
 
@@ -93,13 +95,13 @@ static inline void backward_row(float *gates, float *carry, const float *dout, c
     for (size_t j = 0; j < H; j++) {
         float in = i[j], keep = f[j], new = g[j], show = o[j], prev = c_prev[j];
         float low = vec_tanh(keep * prev + in * new);
-        float dh = dout[j] + carry[j];
-        float dc = carry[H + j] + dh * show * (1.0f - low * low);
+        float dh = dout[j] + dh_next[j];
+        float dc = dc_next[j] + dh * show * (1.0f - low * low);
         i[j] = dc * new *in *(1.0f - in);
         f[j] = dc * prev * keep * (1.0f - keep);
         g[j] = dc * in * (1.0f - new *new);
         o[j] = dh * low * show * (1.0f - show);
-        carry[H + j] = dc * keep;
+        dc_next[j] = dc * keep;
     }
 }
 
@@ -107,21 +109,25 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct lstm *l = (const struct lstm *)ctx;
     size_t H = l->H, n = to - from;
-    float *carry = l->state + from * 2 * H;
+    float *dh = l->dh + from * H, *dc = l->dc + from * H;
 
     (void)worker;
-    if (n > 0)
-        memset(carry, 0, n * 2 * H * sizeof *carry);
+    if (n > 0) {
+        memset(dh, 0, n * H * sizeof *dh);
+        memset(dc, 0, n * H * sizeof *dc);
+    }
     for (size_t t = l->T; n > 0 && t-- > 0;) {
         size_t at = t * l->B + from;
         float *gates = l->gates + at * 4 * H;
 
         for (size_t b = 0; b < n; b++)
-            backward_row(gates + b * 4 * H, carry + b * 2 * H, l->dout + (at + b) * H, l->c_seq + (at + b) * H, H);
-        cpu_gemm(false, false, n, H, 4 * H, 1.0f, gates, 4 * H, l->w, H, 0.0f, carry, 2 * H);
+            backward_row(gates + b * 4 * H, dh + b * H, dc + b * H, l->dout + (at + b) * H, l->c_seq + (at + b) * H, H);
+        cpu_gemm(false, false, n, H, 4 * H, 1.0f, gates, 4 * H, l->w, H, 0.0f, dh, H);
         for (size_t b = 0; b < n; b++)
-            if (l->reset[at + b]) /* what came before does not reach this step */
-                memset(carry + b * 2 * H, 0, 2 * H * sizeof *carry);
+            if (l->reset[at + b]) { /* what came before does not reach this step */
+                memset(dh + b * H, 0, H * sizeof *dh);
+                memset(dc + b * H, 0, H * sizeof *dc);
+            }
     }
 }
 
@@ -129,7 +135,8 @@ void cpu_lstm_backward(struct kern *k, void *gates, float *dstate, const void *d
                        const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H)
 {
     struct lstm l = {.gates = gates,
-                     .state = dstate,
+                     .dh = dstate,
+                     .dc = dstate + B * H,
                      .dout = dout,
                      .c_seq = c_prev,
                      .w = w_hh,

@@ -163,8 +163,11 @@ static void gradient_is_finite_differences(void **state)
         kern_ops(k)->lstm_backward(k, s.gates, dstate, dout, s.c_prev, s.w, s.reset, s.T, s.B, s.H);
         for (size_t i = 0; i < n * 4; i++)
             check_number("dgates", (double)s.gates[i], difference(&s, &s.gates64[i], dout), 4e-6);
-        for (size_t i = 0; i < s.B * 2 * s.H; i++)
-            check_number("dstate", (double)dstate[i], difference(&s, &s.state64[i], dout), 4e-6);
+        for (size_t b = 0; b < s.B; b++)
+            for (size_t j = 0; j < 2 * s.H; j++) {
+                double got = (double)dstate[(j / s.H * s.B + b) * s.H + j % s.H];
+                check_number("dstate", got, difference(&s, &s.state64[b * 2 * s.H + j], dout), 4e-6);
+            }
         kern_ops(k)->linear_backward(k, NULL, dw, NULL, s.gates, NULL, s.h_prev, s.w, s.T * s.B, 4 * s.H, s.H,
                                      KERN_ACT_NONE, false, false);
         for (size_t i = 0; i < 4 * s.H * s.H; i++)
