@@ -130,11 +130,12 @@ static double time_part(struct bench *b, part_fn *fn)
 
 static void bench_ours(const char *name, enum kern_precision precision, size_t T, size_t B, size_t H)
 {
-    struct kern_settings settings = {KERN_CUDA, 0, 0};
+    struct kern_settings settings = {};
     struct error err = {};
     struct rng rng = rng_seed(1);
     struct bench b = {};
 
+    settings.kind = KERN_CUDA;
     must(kern_open(&b.k, &settings, &err), &err);
     must(kern_precision_set(b.k, precision, &err), &err);
     b.ops = kern_ops(b.k);
@@ -208,8 +209,8 @@ static void bench_cudnn(const char *name, cudnnRNNAlgo_t algo, cudnnDataType_t t
     DNN(cudnnDropoutGetStatesSize(dnn, &n_states));
     DNN(cudnnSetDropoutDescriptor(drop, dnn, 0.0f, device(n_states), n_states, 1));
     DNN(cudnnCreateRNNDescriptor(&rnn));
-    DNN(cudnnSetRNNDescriptor_v8(rnn, algo, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
-                                 CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math, (int)H, (int)H, (int)H, 1, drop, 0));
+    DNN(cudnnSetRNNDescriptor_v8(rnn, algo, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+                                 type, CUDNN_DATA_FLOAT, math, (int)H, (int)H, (int)H, 1, drop, 0));
     if (algo == CUDNN_RNN_ALGO_PERSIST_DYNAMIC)
         DNN(cudnnBuildRNNDynamic(dnn, rnn, (int)B));
     for (size_t i = 0; i < B; i++)

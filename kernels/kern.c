@@ -85,6 +85,11 @@ size_t kern_n_threads(const struct kern *kern)
     return kern->n_threads;
 }
 
+size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv)
+{
+    return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
+}
+
 size_t kern_n_lanes(const struct kern *kern)
 {
     return kern->device->n_lanes(kern);

@@ -42,6 +42,7 @@ struct kern_device {
     enum status (*slot_take)(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err);
     enum status (*slot_wait)(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err);
     size_t (*n_lanes)(const struct kern *kern);
+    size_t (*conv_scratch_bytes)(const struct kern *kern, const struct kern_conv *conv); /* NULL: 0 */
     void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
     /* Recording; all NULL where the device cannot. */
     enum status (*record_begin)(struct kern *kern, struct error *err);

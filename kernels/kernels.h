@@ -91,6 +91,21 @@ struct kern_rollout {
     float *h; /* (L, N, H) carried */
 };
 
+/* A convolution over a grid, channels last, zeros beyond its border: x (M, height, width, in) becomes
+ * y (M, kern_conv_height, kern_conv_width, out). */
+struct kern_conv {
+    size_t height, width, in, out;
+    size_t kernel, stride, pad; /* square; kernel <= height + 2 pad, and width */
+};
+static inline size_t kern_conv_height(const struct kern_conv *c)
+{
+    return (c->height + 2 * c->pad - c->kernel) / c->stride + 1;
+}
+static inline size_t kern_conv_width(const struct kern_conv *c)
+{
+    return (c->width + 2 * c->pad - c->kernel) / c->stride + 1;
+}
+
 /* Hyper-parameters in device memory; symbols of docs/ppo.md. */
 struct kern_hyper {
     float lr; /* after annealing */
@@ -141,6 +156,16 @@ struct kern_ops {
     /* dx (M, H) act = dout w, dw (O, H) = dout^T x, db (O) = column sums; add_dw as above. */
     void (*heads_backward)(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
                            const float *w, size_t M, size_t O, size_t H, bool add_dw);
+
+    /* -- convolution: y act = act(x act  convolved with w (out, kernel, kernel, in) act + b (out) act); shapes in struct
+     * kern_conv. scratch: kern_conv_scratch_bytes, NULL when that is 0 -- */
+    void (*conv_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
+                         const struct kern_conv *conv, size_t M, enum kern_act act);
+    /* dy (as y) act is turned in place into the gradient before the activation, then dw (as w), db (out) f32 and dx (as x)
+     * act (NULL: none). add_dw: adds to dw and db. */
+    void (*conv_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                          const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
+                          bool add_dw);
 
     /* -- MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward -- */
     /* One step of N agents. h (N, H) f32 is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act. */
@@ -265,6 +290,8 @@ struct kern_ops {
     void (*mark)(struct kern *k, uint64_t *ns);
 };
 
+/* Of any number of rows; by the device's precision in force. A lane needs as much of its own. */
+size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv);
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
 
 /* -- devices -- */

@@ -32,8 +32,7 @@ struct linear {
     size_t chunk, n_chunk; /* first token and number of tokens between two meetings (backward) */
 };
 
-/* y (rows, N) = act(y + b) */
-static void bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act act)
+void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act act)
 {
     for (size_t i = 0; b != NULL && i < rows; i++)
 #pragma omp simd
@@ -59,7 +58,7 @@ static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
         size_t rows = to - at < FORWARD_BLOCK ? to - at : FORWARD_BLOCK;
         float *y = l->y + at * l->N;
         cpu_gemm(false, true, rows, l->N, l->K, 1.0f, l->x + at * l->K, l->K, l->w, l->K, 0.0f, y, l->N);
-        bias_act(y, l->b, rows, l->N, l->act);
+        cpu_bias_act(y, l->b, rows, l->N, l->act);
     }
 }
 
@@ -70,8 +69,7 @@ void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, c
     cpu_run(k, M, TOKEN_GRAIN, forward_part, &l);
 }
 
-/* dy *= act'(y) over n numbers */
-static void act_gradient(float *dy, const float *y, size_t n, enum kern_act act)
+void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act)
 {
     if (act == KERN_ACT_RELU) {
 #pragma omp simd
@@ -94,7 +92,7 @@ static void backward_tokens(void *ctx, size_t worker, size_t from, size_t to)
     if (rows == 0)
         return;
     if (l->act != KERN_ACT_NONE)
-        act_gradient(l->dy + at * l->N, l->y_done + at * l->N, rows * l->N, l->act);
+        cpu_act_gradient(l->dy + at * l->N, l->y_done + at * l->N, rows * l->N, l->act);
     if (l->dx != NULL)
         cpu_gemm(false, false, rows, l->K, l->N, 1.0f, l->dy + at * l->N, l->N, l->w, l->K, l->add_dx ? 1.0f : 0.0f,
                  l->dx + at * l->K, l->K);

@@ -90,6 +90,12 @@ const char *cpu_blas_core(void);
 void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
               size_t ldb, float beta, float *c, size_t ldc);
 
+/* cpu_linear.c. y (rows, N) = act(y + b), b NULL: none; dy *= act'(y) over n numbers, the activation's output y. */
+void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act act);
+void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act);
+
+size_t cpu_conv_scratch_bytes(const struct kern *k, const struct kern_conv *conv);
+
 /* Operations, one prototype for each row of struct kern_ops. */
 void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
                         size_t K, enum kern_act act);
@@ -99,6 +105,11 @@ void cpu_heads_forward(struct kern *k, float *out, const void *x, const float *w
                        size_t H);
 void cpu_heads_backward(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
                         const float *w, size_t M, size_t O, size_t H, bool add_dw);
+void cpu_conv_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
+                      const struct kern_conv *conv, size_t M, enum kern_act act);
+void cpu_conv_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                       const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
+                       bool add_dw);
 void cpu_mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
                      size_t N, size_t H);
 void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,

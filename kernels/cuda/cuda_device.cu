@@ -364,6 +364,7 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
         .name = "cuda " #T, .act_size = SIZE, .weights_cast = cuda_weights_cast_##T,                                   \
         .linear_forward = cuda_linear_forward_##T, .linear_backward = cuda_linear_backward_##T,                        \
         .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
+        .conv_forward = cuda_conv_forward_##T, .conv_backward = cuda_conv_backward_##T,                                \
         .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
         .mingru_backward = cuda_mingru_backward_##T, .lstm_step = cuda_lstm_step_##T,                                  \
         .lstm_forward = cuda_lstm_forward_##T, .lstm_backward = cuda_lstm_backward_##T, .sample = cuda_sample,         \
@@ -396,6 +397,7 @@ extern "C" const struct kern_device cuda_device = {
     .slot_take = cuda_slot_take,
     .slot_wait = cuda_slot_wait,
     .n_lanes = cuda_n_lanes,
+    .conv_scratch_bytes = NULL, /* it uses the workspace */
     .each_lane = cuda_each_lane,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,

@@ -86,6 +86,11 @@ void cuda_matmuls_destroy(struct cuda_matmuls *m);
                                         size_t M, size_t O, size_t H);                                                 \
     CUDA_OP void cuda_heads_backward_##T(struct kern *k, void *dx, float *dw, float *db, const float *dout,            \
                                          const void *x, const float *w, size_t M, size_t O, size_t H, bool add_dw);    \
+    CUDA_OP void cuda_conv_forward_##T(struct kern *k, void *y, const void *x, const void *w, const void *b,           \
+                                       void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act);      \
+    CUDA_OP void cuda_conv_backward_##T(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,       \
+                                        const void *x, const void *w, void *scratch, const struct kern_conv *conv,     \
+                                        size_t M, enum kern_act act, bool add_dw);                                     \
     CUDA_OP void cuda_mingru_step_##T(struct kern *k, void *out, float *h, const void *gates, const void *x,           \
                                       const uint8_t *reset, size_t N, size_t H);                                       \
     CUDA_OP void cuda_mingru_forward_##T(struct kern *k, void *out, void *h, const void *gates, const void *x,         \

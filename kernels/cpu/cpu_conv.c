@@ -1,0 +1,172 @@
+/* cpu_conv.c - convolutions: the patches under the kernel are laid out as rows (im2col), then it is a linear layer, one sgemm
+ * for a few grids at a time whose patches stay in the cache.
+ * Rows p of a patch matrix are (token, y, x) of the output, columns (ky, kx, channel): the order of a filter in w.
+ * Every worker has its own patches in scratch and its own tokens (y, dx) or filters (dw, db), so nothing is added up
+ * between workers: the order of each sum depends on nothing but sizes and thread count. */
+#include "kernels/cpu/cpu_priv.h"
+
+#include <string.h>
+
+#define PATCH_FLOATS ((size_t)1 << 17) /* of a worker, 512 kB: half an L2 cache; at least one grid's */
+#define FILTER_GRAIN 4
+
+struct conv {
+    const struct kern_conv *shape;
+    size_t P, K; /* patches of a grid (= pixels of the output), numbers of a patch */
+    size_t n_chunk; /* grids at a time */
+    float *scratch; /* (workers, n_chunk * P, K) */
+    float *y, *dx, *dw, *db, *dy; /* NULL where absent */
+    const float *y_done, *x, *w, *b;
+    size_t M;
+    enum kern_act act;
+    bool add_dw;
+};
+
+static struct conv conv_of(const struct kern_conv *shape, void *scratch, size_t M, enum kern_act act)
+{
+    struct conv c = {.shape = shape, .scratch = scratch, .M = M, .act = act};
+    c.P = kern_conv_height(shape) * kern_conv_width(shape);
+    c.K = shape->kernel * shape->kernel * shape->in;
+    c.n_chunk = PATCH_FLOATS / (c.P * c.K);
+    c.n_chunk = c.n_chunk > 0 ? c.n_chunk : 1;
+    return c;
+}
+
+size_t cpu_conv_scratch_bytes(const struct kern *k, const struct kern_conv *shape)
+{
+    struct conv c = conv_of(shape, NULL, 0, KERN_ACT_NONE);
+    return k->n_threads * c.n_chunk * c.P * c.K * sizeof(float);
+}
+
+static float *patches_of(const struct conv *c, size_t worker)
+{
+    return c->scratch + worker * c->n_chunk * c->P * c->K;
+}
+
+/* The part [*ret_from, *ret_to) of a kernel's taps that lies within n numbers when the first lies at `at`. */
+static void taps_inside(ptrdiff_t at, size_t n, size_t kernel, size_t *ret_from, size_t *ret_to)
+{
+    ptrdiff_t to = (ptrdiff_t)n - at;
+    *ret_from = at < 0 ? (size_t)-at : 0;
+    *ret_to = to < 0 ? 0 : (size_t)to < kernel ? (size_t)to : kernel;
+    if (*ret_from > *ret_to)
+        *ret_from = *ret_to;
+}
+
+/* Walks the patches of n grids. From x into patches, or (into_x) adding patches to x, which is 0 before. */
+static void patches_move(const struct conv *c, float *patches, float *x, size_t n, bool into_x)
+{
+    const struct kern_conv *s = c->shape;
+    size_t width = kern_conv_width(s), row = s->kernel * s->in, line = s->width * s->in;
+
+    for (size_t p = 0; p < n * c->P; p++) {
+        size_t token = p / c->P, at = p % c->P, left, right;
+        ptrdiff_t y0 = (ptrdiff_t)(at / width * s->stride) - (ptrdiff_t)s->pad;
+        ptrdiff_t x0 = (ptrdiff_t)(at % width * s->stride) - (ptrdiff_t)s->pad;
+        float *grid = x + token * s->height * line, *patch = patches + p * c->K;
+
+        taps_inside(x0, s->width, s->kernel, &left, &right);
+        for (size_t ky = 0; ky < s->kernel; ky++, patch += row) {
+            ptrdiff_t y = y0 + (ptrdiff_t)ky;
+            bool inside = y >= 0 && y < (ptrdiff_t)s->height && left < right;
+            float *from = inside ? grid + (size_t)y * line + (size_t)(x0 + (ptrdiff_t)left) * s->in : NULL;
+            size_t n_inside = (right - left) * s->in;
+
+            if (into_x) {
+                for (size_t i = 0; inside && i < n_inside; i++)
+                    from[i] += patch[left * s->in + i];
+                continue;
+            }
+            if (n_inside < row || !inside)
+                memset(patch, 0, row * sizeof *patch);
+            if (inside)
+                memcpy(patch + left * s->in, from, n_inside * sizeof *patch);
+        }
+    }
+}
+
+static void patches_take(const struct conv *c, float *patches, const float *x, size_t n)
+{
+    patches_move(c, patches, (float *)(uintptr_t)x, n, false); /* which only reads x */
+}
+
+#define EACH_CHUNK(c, at, n, from, to)                                                                                 \
+    for (size_t at = (from), n; n = (to)-at < (c)->n_chunk ? (to)-at : (c)->n_chunk, at < (to); at += n)
+
+static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct conv *c = (const struct conv *)ctx;
+    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    float *patches = patches_of(c, worker);
+
+    EACH_CHUNK(c, at, n, from, to)
+    {
+        float *y = c->y + at * c->P * N;
+        patches_take(c, patches, c->x + at * grid, n);
+        cpu_gemm(false, true, n * c->P, N, c->K, 1.0f, patches, c->K, c->w, c->K, 0.0f, y, N);
+        cpu_bias_act(y, c->b, n * c->P, N, c->act);
+    }
+}
+
+void cpu_conv_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
+                      const struct kern_conv *conv, size_t M, enum kern_act act)
+{
+    struct conv c = conv_of(conv, scratch, M, act);
+    c.y = y, c.x = x, c.w = w, c.b = b;
+    cpu_run(k, M, 1, forward_part, &c);
+}
+
+/* Tokens [from, to): dy before the activation, and dx. */
+static void backward_tokens(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct conv *c = (const struct conv *)ctx;
+    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    float *patches = patches_of(c, worker);
+
+    EACH_CHUNK(c, at, n, from, to)
+    {
+        float *dy = c->dy + at * c->P * N;
+        if (c->act != KERN_ACT_NONE)
+            cpu_act_gradient(dy, c->y_done + at * c->P * N, n * c->P * N, c->act);
+        if (c->dx == NULL)
+            continue;
+        memset(c->dx + at * grid, 0, n * grid * sizeof *c->dx);
+        cpu_gemm(false, false, n * c->P, c->K, N, 1.0f, dy, N, c->w, c->K, 0.0f, patches, c->K);
+        patches_move(c, patches, c->dx + at * grid, n, true);
+    }
+}
+
+/* Filters [from, to): dw and db over all tokens. */
+static void backward_filters(void *ctx, size_t worker, size_t from, size_t to)
+{
+    const struct conv *c = (const struct conv *)ctx;
+    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    float *patches = patches_of(c, worker);
+
+    if (from == to)
+        return;
+    for (size_t j = from; j < to && !c->add_dw; j++) {
+        memset(c->dw + j * c->K, 0, c->K * sizeof *c->dw);
+        c->db[j] = 0.0f;
+    }
+    EACH_CHUNK(c, at, n, 0, c->M)
+    {
+        const float *dy = c->dy + at * c->P * N;
+        patches_take(c, patches, c->x + at * grid, n);
+        cpu_gemm(true, false, to - from, c->K, n * c->P, 1.0f, dy + from, N, patches, c->K, 1.0f, c->dw + from * c->K,
+                 c->K);
+        for (size_t p = 0; p < n * c->P; p++)
+            for (size_t j = from; j < to; j++)
+                c->db[j] += dy[p * N + j];
+    }
+}
+
+void cpu_conv_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                       const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
+                       bool add_dw)
+{
+    struct conv c = conv_of(conv, scratch, M, act);
+    c.dx = dx, c.dw = dw, c.db = db, c.dy = dy, c.y_done = y, c.x = x, c.w = w, c.add_dw = add_dw;
+    cpu_run(k, M, 1, backward_tokens, &c);
+    cpu_run(k, conv->out, FILTER_GRAIN, backward_filters, &c);
+}

@@ -1,0 +1,182 @@
+/* test_conv.c - convolutions against the plain sum in f64, their gradient against differences, threads and scratch. */
+#include "tests/kernels/kern_test.h"
+
+struct grid {
+    struct kern_conv s;
+    size_t M, n_x, n_y, n_w; /* numbers in all */
+    float *x, *w, *b;
+    double *x64, *w64, *b64, *y64;
+};
+
+static double act_f64(double x, enum kern_act act)
+{
+    return act == KERN_ACT_RELU ? fmax(x, 0.0) : act == KERN_ACT_TANH ? tanh(x) : x;
+}
+
+static void forward_f64(struct grid *g, enum kern_act act)
+{
+    const struct kern_conv *s = &g->s;
+    ptrdiff_t height = (ptrdiff_t)s->height, width = (ptrdiff_t)s->width;
+    double *y = g->y64;
+
+    for (size_t m = 0; m < g->M; m++)
+        for (size_t i = 0; i < kern_conv_height(s); i++)
+            for (size_t j = 0; j < kern_conv_width(s); j++)
+                for (size_t o = 0; o < s->out; o++) {
+                    double sum = g->b64[o];
+                    for (size_t ky = 0; ky < s->kernel; ky++)
+                        for (size_t kx = 0; kx < s->kernel; kx++) {
+                            ptrdiff_t r = (ptrdiff_t)(i * s->stride + ky) - (ptrdiff_t)s->pad;
+                            ptrdiff_t c = (ptrdiff_t)(j * s->stride + kx) - (ptrdiff_t)s->pad;
+                            if (r < 0 || r >= height || c < 0 || c >= width)
+                                continue;
+                            for (size_t q = 0; q < s->in; q++)
+                                sum += g->w64[((o * s->kernel + ky) * s->kernel + kx) * s->in + q] *
+                                       g->x64[((m * s->height + (size_t)r) * s->width + (size_t)c) * s->in + q];
+                        }
+                    *y++ = act_f64(sum, act);
+                }
+}
+
+static struct grid grid_make(size_t M, struct kern_conv s)
+{
+    struct rng rng = rng_seed(M * 100 + s.height * 10 + s.in);
+    struct grid g = {.s = s, .M = M};
+    g.n_x = M * s.height * s.width * s.in;
+    g.n_y = M * kern_conv_height(&s) * kern_conv_width(&s) * s.out;
+    g.n_w = s.out * s.kernel * s.kernel * s.in;
+    g.x = test_normal(&rng, g.n_x, 1.0f);
+    g.w = test_normal(&rng, g.n_w, 0.5f);
+    g.b = test_normal(&rng, s.out, 0.5f);
+    g.x64 = test_f64(g.x, g.n_x), g.w64 = test_f64(g.w, g.n_w), g.b64 = test_f64(g.b, s.out);
+    g.y64 = NEW(double, g.n_y);
+    return g;
+}
+
+static void grid_free(struct grid *g)
+{
+    mem_free(g->x), mem_free(g->w), mem_free(g->b), mem_free(g->x64), mem_free(g->w64), mem_free(g->b64);
+    mem_free(g->y64);
+}
+
+static void *scratch_make(struct kern *k, const struct kern_conv *s)
+{
+    return test_alloc(kern_conv_scratch_bytes(k, s) + 1, 1);
+}
+
+static const struct {
+    size_t M;
+    struct kern_conv s;
+} shapes[] = {
+    {1, {1, 1, 1, 1, 3, 1, 1}},    {3, {5, 5, 1, 7, 3, 1, 1}},
+    {40, {11, 11, 8, 4, 3, 1, 1}}, /* several chunks */
+    {5, {9, 4, 3, 6, 3, 2, 1}},    {2, {8, 10, 2, 5, 4, 3, 0}},
+    {2, {2, 7, 3, 2, 5, 1, 2}}, /* the kernel is larger than the grid */
+    {1, {64, 64, 3, 4, 3, 1, 1}}, /* one grid is a chunk and more */
+};
+#define N_SHAPES (sizeof shapes / sizeof shapes[0])
+
+static void forward_agrees_with_f64(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++)
+        for (size_t i = 0; i < N_SHAPES; i++)
+            for (int act = KERN_ACT_NONE; act <= KERN_ACT_TANH; act++) {
+                struct kern *k = test_kern(test_threads[t]);
+                struct grid g = grid_make(shapes[i].M, shapes[i].s);
+                float *y = NEW(float, g.n_y);
+                void *scratch = scratch_make(k, &g.s);
+
+                forward_f64(&g, (enum kern_act)act);
+                kern_ops(k)->conv_forward(k, y, g.x, g.w, g.b, scratch, &g.s, g.M, (enum kern_act)act);
+                check_close("y", y, g.y64, g.n_y, 2e-6);
+                mem_free(y), mem_free(scratch);
+                grid_free(&g);
+                kern_close(k);
+            }
+}
+
+/* loss = sum of dy * y */
+static double difference(struct grid *g, double *at, const float *dy, enum kern_act act)
+{
+    const double step = 1e-5;
+    double keep = *at, sum = 0.0;
+
+    for (int side = 1; side >= -1; side -= 2) {
+        *at = keep + side * step;
+        forward_f64(g, act);
+        for (size_t i = 0; i < g->n_y; i++)
+            sum += side * g->y64[i] * (double)dy[i];
+    }
+    *at = keep;
+    return sum / (2.0 * step);
+}
+
+static void gradient_is_finite_differences(void **state)
+{
+    static const size_t few[] = {1, 3, 4, 5};
+    (void)state;
+    for (size_t t = 0; t < N_THREADS; t++)
+        for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
+            enum kern_act act = i % 2 == 0 ? KERN_ACT_TANH : KERN_ACT_NONE;
+            struct kern *k = test_kern(test_threads[t]);
+            struct grid g = grid_make(shapes[few[i]].M, shapes[few[i]].s);
+            struct rng rng = rng_seed(5);
+            float *dy = test_normal(&rng, g.n_y, 1.0f), *back = test_copy(dy, g.n_y), *y = NEW(float, g.n_y);
+            float *dx = NEW(float, g.n_x), *dw = NEW(float, g.n_w), *db = NEW(float, g.s.out), *dw_once;
+            void *scratch = scratch_make(k, &g.s);
+
+            kern_ops(k)->conv_forward(k, y, g.x, g.w, g.b, scratch, &g.s, g.M, act);
+            dw[0] = db[0] = dx[0] = NAN; /* whatever was there */
+            kern_ops(k)->conv_backward(k, dx, dw, db, back, y, g.x, g.w, scratch, &g.s, g.M, act, false);
+            for (size_t j = 0; j < g.n_x; j += 3)
+                check_number("dx", (double)dx[j], difference(&g, &g.x64[j], dy, act), 1e-5);
+            for (size_t j = 0; j < g.n_w; j += 2)
+                check_number("dw", (double)dw[j], difference(&g, &g.w64[j], dy, act), 1e-5);
+            for (size_t j = 0; j < g.s.out; j++)
+                check_number("db", (double)db[j], difference(&g, &g.b64[j], dy, act), 1e-5);
+            /* once more on top, and without dx; dy is before the activation now */
+            dw_once = test_copy(dw, g.n_w);
+            kern_ops(k)->conv_backward(k, NULL, dw, db, back, y, g.x, g.w, scratch, &g.s, g.M, KERN_ACT_NONE, true);
+            for (size_t j = 0; j < g.n_w; j++)
+                check_number("dw twice", (double)dw[j], 2.0 * (double)dw_once[j], 1e-5);
+            mem_free(dy), mem_free(back), mem_free(y), mem_free(dx), mem_free(dw), mem_free(db), mem_free(dw_once);
+            mem_free(scratch);
+            grid_free(&g);
+            kern_close(k);
+        }
+}
+
+/* A relu that let nothing through lets nothing back. */
+static void relu_stops_the_gradient(void **state)
+{
+    struct kern *k = test_kern(2);
+    struct grid g = grid_make(3, shapes[1].s);
+    struct rng rng = rng_seed(5);
+    float *dy = test_normal(&rng, g.n_y, 1.0f), *back = test_copy(dy, g.n_y), *y = NEW(float, g.n_y);
+    float *dw = NEW(float, g.n_w), *db = NEW(float, g.s.out);
+    void *scratch = scratch_make(k, &g.s);
+    size_t n_stopped = 0;
+
+    (void)state;
+    kern_ops(k)->conv_forward(k, y, g.x, g.w, g.b, scratch, &g.s, g.M, KERN_ACT_RELU);
+    kern_ops(k)->conv_backward(k, NULL, dw, db, back, y, g.x, g.w, scratch, &g.s, g.M, KERN_ACT_RELU, false);
+    for (size_t i = 0; i < g.n_y; i++) {
+        assert_true(back[i] == (y[i] > 0.0f ? dy[i] : 0.0f));
+        n_stopped += y[i] == 0.0f;
+    }
+    assert_in_range(n_stopped, g.n_y / 10, g.n_y * 9 / 10);
+    mem_free(dy), mem_free(back), mem_free(y), mem_free(dw), mem_free(db), mem_free(scratch);
+    grid_free(&g);
+    kern_close(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_agrees_with_f64),
+        cmocka_unit_test(gradient_is_finite_differences),
+        cmocka_unit_test(relu_stops_the_gradient),
+    };
+    return cmocka_run_group_tests_name("conv", tests, NULL, NULL);
+}
