@@ -107,7 +107,7 @@ size_t kern_block_tokens(const struct kern *kern)
 
 size_t kern_memory_bytes(const struct kern *kern)
 {
-    return kern->memory_bytes;
+    return kern->device->memory_bytes != NULL ? kern->device->memory_bytes(kern) : kern->memory_bytes;
 }
 
 bool kern_cuda_available(char *ret_reason, size_t size)
@@ -118,6 +118,16 @@ bool kern_cuda_available(char *ret_reason, size_t size)
     snprintf(ret_reason, size,
              "this build was made without the CUDA toolkit; install nvcc, then meson setup -Dcuda=enabled");
     return false;
+#endif
+}
+
+size_t kern_cuda_facts(struct kern_fact *ret_facts, size_t n_max)
+{
+#ifdef TRAWL_HAVE_CUDA
+    return cuda_facts(ret_facts, n_max);
+#else
+    (void)ret_facts, (void)n_max;
+    return 0;
 #endif
 }
 

@@ -31,6 +31,7 @@ struct kern_device {
     /* Fills kern->impl, name, n_threads, memory_bytes; on failure leaves nothing behind. */
     enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
     void (*close)(struct kern *kern);
+    size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes says it */
     void *(*alloc)(struct kern *kern, size_t bytes); /* zeroed; NULL: does not fit */
     void (*free)(struct kern *kern, void *mem);
     enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
@@ -70,6 +71,7 @@ extern const struct kern_device cpu_device;
 #ifdef TRAWL_HAVE_CUDA
 /* cuda/probe.cu: true when a device answers; text is its description, or the reason why none does. */
 bool cuda_probe(char *ret_text, size_t size);
+size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
 extern const struct kern_device cuda_device; /* cuda/cuda_device.cu */
 #endif
 

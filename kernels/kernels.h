@@ -315,6 +315,11 @@ const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... 
 size_t kern_n_threads(const struct kern *kern);
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
+/* What there is of CUDA, a row each for driver, libraries and devices; returns how many. Opens the devices. */
+struct kern_fact {
+    char key[24], text[232];
+};
+size_t kern_cuda_facts(struct kern_fact *ret_facts /* (n_max) */, size_t n_max);
 /* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for each
  * thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole pieces
  * (segments of a minibatch, through all layers) meets once at the end, where single operations meet after each. */
@@ -324,7 +329,9 @@ typedef void kern_lane_fn(void *ctx, struct kern *lane, size_t i_lane);
 void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx);
 /* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of them. */
 size_t kern_block_tokens(const struct kern *kern);
-size_t kern_memory_bytes(const struct kern *kern); /* what the device has in all; 0: not known */
+/* What a new run could have: all of a machine's memory, on a GPU what is free now, with what this process has given back.
+ * 0: not known. */
+size_t kern_memory_bytes(const struct kern *kern);
 
 enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
                        struct error *err) MUST_USE; /* zeroed */

@@ -16,12 +16,12 @@
 #include "kernels/kernels.h"
 
 struct finding {
-    const char *key;
+    char key[24];
     char text[256];
 };
 
 struct findings {
-    struct finding rows[24];
+    struct finding rows[40];
     size_t n;
     bool store_ok;
 };
@@ -32,7 +32,7 @@ static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const cha
 
     if (f->n >= sizeof f->rows / sizeof f->rows[0])
         return;
-    f->rows[f->n].key = key;
+    snprintf(f->rows[f->n].key, sizeof f->rows[f->n].key, "%s", key);
     va_start(args, fmt);
     vsnprintf(f->rows[f->n].text, sizeof f->rows[f->n].text, fmt, args);
     va_end(args);
@@ -64,18 +64,28 @@ static void look_at_build(struct findings *f)
     add(f, "zlib", "%s", zlibVersion());
 }
 
+static void look_at_cuda(struct findings *f)
+{
+    struct kern_fact facts[16];
+    char reason[256];
+    bool there = kern_cuda_available(reason, sizeof reason);
+    size_t n = kern_cuda_facts(facts, sizeof facts / sizeof facts[0]);
+
+    add(f, "cuda", "%savailable: %s", there ? "" : "not ", reason);
+    for (size_t i = 0; i < n; i++)
+        add(f, facts[i].key, "%s", facts[i].text);
+    add(f, "device_auto", "train.device = auto takes %s", there ? "cuda" : "cpu");
+}
+
 static void look_at_machine(struct findings *f)
 {
-    char text[256], reason[256];
+    char text[256];
 
     machine_cpu_name(text, sizeof text);
     add(f, "cpu", "%s", text);
     add(f, "cores", "%zu usable of %ld", machine_cores(), sysconf(_SC_NPROCESSORS_ONLN));
     add(f, "memory", "%.1f GiB", (double)machine_memory_bytes() / (1024.0 * 1024 * 1024));
-    if (kern_cuda_available(reason, sizeof reason))
-        add(f, "cuda", "available: %s", reason);
-    else
-        add(f, "cuda", "not available: %s", reason);
+    look_at_cuda(f);
 }
 
 static void look_at_store(struct findings *f, const char *path)

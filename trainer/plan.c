@@ -51,7 +51,8 @@ enum status plan_check(const struct plan *plan, const struct kern *kern, const c
         return ST_OK;
     plan_format_bytes(plan->total, need, sizeof need);
     plan_format_bytes(memory, has, sizeof has);
-    return FAIL(err, ST_NOMEM, "this needs %s, the device has %s; lower %s", need, has, lower);
+    return FAIL(err, ST_NOMEM, "this needs %s, %s has %s%s; lower %s", need, kern_device_name(kern), has,
+                kern_kind(kern) == KERN_CUDA ? " free" : "", lower);
 }
 
 enum status plan_alloc(struct plan *plan, struct kern *kern, struct error *err)

@@ -140,6 +140,22 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
 
 /* ---- memory and transfers ---- */
 
+/* Free on the device, and what the pool holds for us. */
+static size_t cuda_memory_bytes(const struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+    size_t unused = 0, all = 0;
+    uint64_t reserved = 0, used = 0;
+
+    if (cudaMemGetInfo(&unused, &all) != cudaSuccess ||
+        cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||
+        cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess) {
+        cudaGetLastError();
+        return kern->memory_bytes;
+    }
+    return unused + (size_t)(reserved - used);
+}
+
 static void *cuda_alloc(struct kern *kern, size_t bytes)
 {
     struct cuda *cuda = cuda_of(kern);
@@ -386,6 +402,7 @@ extern "C" const struct kern_device cuda_device = {
     .ops = {&cuda_ops_f32, &cuda_ops_bf16},
     .open = cuda_open,
     .close = cuda_close,
+    .memory_bytes = cuda_memory_bytes,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

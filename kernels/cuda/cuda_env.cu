@@ -161,14 +161,17 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
     cuda_launched(k, "a game's kernel");
 }
 
-/* Few games: fewer in each block, so that every SM has some and the threads of a warp diverge less. */
+/* Few games: fewer in each block, so that every SM has some and the threads of a warp diverge less (docs/cuda.md has the
+ * measurements). */
 template <class G, typename T>
 static void env_launch_step(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {
     size_t per_sm = env->n_envs / (size_t)cuda_of(k)->n_sm;
 
-    if (per_sm < 128)
+    if (per_sm < 48)
         env_launch<G, T, 16, ENV_STEP>(k, env, io);
+    else if (per_sm < 128)
+        env_launch<G, T, 32, ENV_STEP>(k, env, io);
     else
         env_launch<G, T, 64, ENV_STEP>(k, env, io);
 }

@@ -8,6 +8,17 @@
 
 extern "C" bool cuda_probe(char *ret_text, size_t size);
 
+static const int built_for[] = {TRAWL_GPU_SMS}; /* compute capabilities, 90 for 9.0 */
+
+/* Device code runs on the same major version from its minor version on. */
+static bool has_code_for(const struct cudaDeviceProp *prop)
+{
+    for (size_t i = 0; i < sizeof built_for / sizeof built_for[0]; i++)
+        if (built_for[i] / 10 == prop->major && built_for[i] % 10 <= prop->minor)
+            return true;
+    return false;
+}
+
 static void version_text(char buf[16], int version)
 {
     snprintf(buf, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -50,6 +61,13 @@ bool cuda_probe(char *ret_text, size_t size)
         code = cudaGetDeviceProperties(&prop, 0);
     if (code != cudaSuccess) {
         explain(ret_text, size, code, driver, runtime);
+        return false;
+    }
+    if (!has_code_for(&prop)) {
+        snprintf(ret_text, size,
+                 "%s has compute capability %d.%d, this build has code for sm_%d; build it with "
+                 "meson setup -Dgpu_arch=sm_%d%d",
+                 prop.name, prop.major, prop.minor, built_for[0], prop.major, prop.minor);
         return false;
     }
     version_text(have, driver);
