@@ -103,4 +103,75 @@ void suggester_destroy(struct suggester *suggester);
 enum status suggester_next(struct suggester *suggester, const struct gp_history *history, int64_t number,
                            struct suggestion *ret_suggestion, struct error *err) MUST_USE;
 
+/* ---- what a study has taught: read off the models of `pareto` ---- */
+
+/* A trial's point as the models see it: an interval and not one lucky run. Without the noise of seeds. */
+struct gp_belief {
+    double score, score_sd;
+    double log_cost, log_cost_sd;
+    bool on_front; /* not dominated by the belief of another finished trial */
+};
+
+/* First-order effect: share of the variance over the whole space that the parameter explains by itself, 0 .. 1, with the
+ * standard deviation over draws from the posterior; and its share in the model's distances (1 / length^2, sums to 1). */
+struct gp_importance {
+    double effect, effect_sd, sensitivity;
+};
+
+/* Half of the front or more lies on this bound: the best values may lie outside. */
+struct gp_edge {
+    int side; /* -1: lower bound, 1: upper, 0: the front does not lean */
+    size_t n_on, n_front;
+    double suggested; /* bound to try instead, natural units */
+};
+
+struct gp_insight {
+    size_t n;
+    struct gp_belief *beliefs; /* (n) of each trial's point, owned; NULL: see note */
+    size_t recommended; /* finished trial of the highest score - score_sd; n: none */
+    double score_noise_sd; /* of one run, between seeds */
+    struct gp_importance score[SPACE_MAX_DIM], cost[SPACE_MAX_DIM];
+    struct gp_edge edges[SPACE_MAX_DIM];
+    const char *note, *score_note, *cost_note; /* why there is nothing, or why it is 0; NULL: no reason needed */
+};
+
+/* Seeded draws: same inputs, same bytes. Few or odd data are a note and no error. */
+enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
+                            uint64_t seed, struct error *err) MUST_USE;
+void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
+
+/* ---- early stopping, from the curves of finished runs ---- */
+
+#define STOP_PROGRESS_MIN 0.2 /* share of its steps that every run may take */
+#define STOP_CURVES_MIN 10 /* finished runs with a curve, below which none is stopped */
+#define STOP_CHANCE 0.02 /* of improving the front, below which a run is stopped */
+
+struct gp_curve_point {
+    double progress; /* share of the run's steps, rising */
+    double score; /* higher is better */
+};
+
+/* A finished run: its curve and how it ended. */
+struct gp_curve {
+    size_t n;
+    const struct gp_curve_point *points;
+    double score, cost;
+};
+
+struct gp_stop_now { /* of the run that may be stopped */
+    double progress, score, cost; /* so far */
+};
+
+struct gp_verdict {
+    bool stop;
+    double chance; /* that it ends above level; 1 when nothing is known */
+    double final_mean, final_sd, final_cost; /* where it is expected to end */
+    double level; /* best score that a finished run has for no more than final_cost; -INFINITY: none */
+    size_t n_known; /* finished runs it was judged by */
+};
+
+/* Free of scale and shift of the scores; O(n) in the runs. */
+void gp_stop_judge(const struct gp_curve *finished, size_t n, const struct gp_stop_now *now,
+                   struct gp_verdict *ret_verdict);
+
 #endif

@@ -1,7 +1,9 @@
 /* model.c - a Gaussian process on the unit cube: y ~ GP(0, Matern-5/2 with a length per dimension) + noise, outputs
  * standardised, repeats merged into rows, hyper-parameters by the maximum of the posterior.
- * Priors (natural parameters, so that the density in ln length has its Jacobian): length ~ LogNormal(sqrt2 + ln(dim)/2,
- * sqrt3), after Hvarfner et al. 2024; ln variance ~ N(0, 0.7^2); noise ~ LogNormal(-4, 1) above a floor.
+ * The mean is a line in the continuous coordinates, by ridge regression, and is taken out before the process is fitted.
+ * Penalties of the hyper-parameters, with t = 1/length^2: a/t + a t for each length, s - ln s for the variance s, and
+ * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
+ * a log-normal prior does, and measured better (docs/controller.md).
  * Invariants: (1) predictions need model_factor after the last change of rows or theta; (2) square arrays are row-major
  * lower triangles, which LAPACK (column-major) sees as upper ones; (3) sizes of arrays do not change the arithmetic. */
 #include <math.h>
@@ -16,17 +18,14 @@
 
 #define LENGTH_MIN 0.02
 #define LENGTH_MAX 50.0
-#define LENGTH_LOG_VARIANCE 3.0 /* sqrt3^2 */
-#define SCALE_SD 0.7
-#define NOISE_LOG_MEAN -4.0
+#define LENGTH_PENALTY 0.1
+#define NOISE_RATE 30.0
+#define NOISE_SHAPE 0.1
+#define NOISE_START 0.01
+#define TREND_RIDGE 1.0 /* rows that say "slope 0" */
 #define JITTER_FIRST 1e-10
 #define JITTER_LAST 1e-4
 #define SD_MIN 1e-9
-
-static double length_log_mean(size_t dim)
-{
-    return sqrt(2.0) + 0.5 * log((double)dim);
-}
 
 enum status model_init(struct model *m, const struct space *space, size_t n_max, struct error *err)
 {
@@ -86,6 +85,40 @@ static void standardise(struct model *m, const struct model_data *data)
     }
 }
 
+double model_trend(const struct model *m, const double *u, size_t stride)
+{
+    double sum = m->trend[m->dim];
+    for (size_t i = 0; i < m->dim; i++)
+        sum += m->trend[i] * (u[i * stride] - 0.5);
+    return sum;
+}
+
+/* The line through the outputs by ridge regression on centred coordinates; y becomes what is left. */
+static void detrend(struct model *m)
+{
+    size_t n = m->dim + 1;
+    double a[(SPACE_MAX_DIM + 1) * (SPACE_MAX_DIM + 1)] = {0}, z[SPACE_MAX_DIM + 1];
+    memset(m->trend, 0, sizeof m->trend);
+    if (m->constant)
+        return;
+    for (size_t j = 0; j < m->n; j++) {
+        for (size_t i = 0; i < m->dim; i++)
+            z[i] = m->cov.categorical[i] ? 0.0 : m->x[i * m->ld + j] - 0.5;
+        z[m->dim] = 1.0;
+        for (size_t p = 0; p < n; p++) {
+            m->trend[p] += z[p] * m->y[j];
+            for (size_t q = 0; q <= p; q++)
+                a[p * n + q] += z[p] * z[q];
+        }
+    }
+    for (size_t i = 0; i < m->dim; i++)
+        a[i * n + i] += TREND_RIDGE;
+    if (LAPACKE_dposv_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, 1, a, (lapack_int)n, m->trend, (lapack_int)n) != 0)
+        memset(m->trend, 0, sizeof m->trend); /* it is positive definite; NaN alone could get here */
+    for (size_t j = 0; j < m->n; j++)
+        m->y[j] -= model_trend(m, m->x + j, m->ld);
+}
+
 void model_set_data(struct model *m, const struct model_data *data)
 {
     m->n = data->n;
@@ -93,10 +126,10 @@ void model_set_data(struct model *m, const struct model_data *data)
         for (size_t j = 0; j < data->n; j++)
             m->x[i * m->ld + j] = data->u[j * m->dim + i];
     standardise(m, data);
-    for (size_t i = 0; i < m->dim; i++)
-        m->theta[i] = length_log_mean(m->dim) - LENGTH_LOG_VARIANCE;
-    m->theta[m->dim] = 0.0;
-    m->theta[m->dim + 1] = NOISE_LOG_MEAN - 1.0;
+    detrend(m);
+    for (size_t i = 0; i <= m->dim; i++)
+        m->theta[i] = 0.0; /* lengths and variance 1, where the penalties are least */
+    m->theta[m->dim + 1] = log(NOISE_START);
 }
 
 static void apply_theta(struct model *m, const double *theta)
@@ -155,20 +188,18 @@ static bool invert_factored(double *l, size_t n, size_t ld)
     return invert_lower(l, n, ld) && LAPACKE_dlauum_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, l, (lapack_int)ld) == 0;
 }
 
-/* Minus log prior and its gradient, added. */
+/* The penalties and their gradient, added. */
 static double add_prior(const struct model *m, const double *theta, double *g)
 {
-    double sum = 0.0, mean = length_log_mean(m->dim);
+    double sum = 0.0, scale = exp(theta[m->dim]), noise = exp(theta[m->dim + 1]);
     for (size_t i = 0; i < m->dim; i++) {
-        double d = theta[i] - mean;
-        sum += theta[i] + d * d / (2.0 * LENGTH_LOG_VARIANCE);
-        g[i] += 1.0 + d / LENGTH_LOG_VARIANCE;
+        double t = exp(-2.0 * theta[i]);
+        sum += LENGTH_PENALTY * (t + 1.0 / t);
+        g[i] += 2.0 * LENGTH_PENALTY * (1.0 / t - t);
     }
-    double s = theta[m->dim] / SCALE_SD, t = theta[m->dim + 1] - NOISE_LOG_MEAN;
-    sum += 0.5 * s * s + theta[m->dim + 1] + 0.5 * t * t;
-    g[m->dim] += s / SCALE_SD;
-    g[m->dim + 1] += 1.0 + t;
-    return sum;
+    g[m->dim] += scale - 1.0;
+    g[m->dim + 1] += NOISE_RATE * noise - NOISE_SHAPE;
+    return sum + scale - theta[m->dim] + NOISE_RATE * noise - NOISE_SHAPE * theta[m->dim + 1];
 }
 
 double model_objective(void *ctx, const double *theta, double *ret_gradient)
@@ -275,7 +306,7 @@ void model_predict(const struct model *m, const double *u, size_t n_points, doub
     size_t n = m->n, ld = m->ld;
     for (size_t p = 0; p < n_points; p++) {
         cov_row(&m->cov, m->x, ld, n, u + p * m->dim, cross + p * ld, NULL);
-        ret_mean[p] = cblas_ddot((int)n, cross + p * ld, 1, m->alpha, 1);
+        ret_mean[p] = model_trend(m, u + p * m->dim, 1) + cblas_ddot((int)n, cross + p * ld, 1, m->alpha, 1);
     }
     /* rows become (L^-1 k)^T */
     cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)n_points, (int)n, 1.0, m->chol,
@@ -295,7 +326,7 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
     cblas_dsymv(CblasRowMajor, CblasLower, (int)n, 1.0, m->h, (int)ld, k, 1, 0.0, v, 1); /* K^-1 k */
     double var = m->cov.variance - cblas_ddot((int)n, k, 1, v, 1);
     bool floored = !(var > SD_MIN * SD_MIN);
-    *ret_mean = cblas_ddot((int)n, k, 1, m->alpha, 1);
+    *ret_mean = model_trend(m, u, 1) + cblas_ddot((int)n, k, 1, m->alpha, 1);
     *ret_sd = floored ? SD_MIN : sqrt(var);
     for (size_t c = 0; c < m->dim; c++) {
         const double *xc = m->x + c * ld;
@@ -308,7 +339,7 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
                 dv += slope * v[j];
             }
         }
-        ret_dmean[c] = w * dm;
+        ret_dmean[c] = m->trend[c] + w * dm;
         ret_dsd[c] = floored ? 0.0 : w * dv / *ret_sd; /* half of the variance's, over sd */
     }
 }

@@ -40,7 +40,7 @@ struct model {
     size_t dim, n, n_max, ld; /* ld >= n_max: rows of the square arrays and of x */
     struct cov cov;
     double *x; /* (dim, ld) */
-    double *y; /* (ld) standardised */
+    double *y; /* (ld) standardised, without the trend */
     double *share; /* (ld) noise variance of row j is noise * share[j]: 1 / number of repeats */
     double *k; /* (n_max, ld) covariance, lower triangle; work */
     double *h; /* (n_max, ld) its derivative factor while fitting, K^-1 once factored */
@@ -50,6 +50,7 @@ struct model {
     double theta[OPTIMISE_MAX_DIM]; /* ln length of each dimension, ln variance, ln (noise - floor) */
     double noise, jitter;
     double y_mean, y_sd; /* natural = y_mean + y_sd * standardised */
+    double trend[SPACE_MAX_DIM + 1]; /* of the standardised mean: slopes by (u - 1/2), and its value there */
     bool constant; /* all outputs equal: nothing to fit */
     double repeat_df, repeat_ss; /* repeats merged into rows: lost degrees of freedom, their squares (standardised) */
 };
@@ -63,8 +64,10 @@ struct model_data {
 
 enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
 void model_free(struct model *model); /* a zeroed one is fine */
-/* Standardises and stores; data->n <= n_max. Hyper-parameters go to the prior's mode. */
+/* Standardises and stores; data->n <= n_max. Hyper-parameters go to where their fit begins. */
 void model_set_data(struct model *model, const struct model_data *data);
+/* The standardised mean function at a point whose coordinates are stride apart. */
+double model_trend(const struct model *model, const double *u, size_t stride);
 /* Negative log posterior of theta (a constant left out) and its gradient, over all rows. */
 double model_objective(void *model, const double *theta, double *ret_gradient);
 /* Best theta in max_evals evaluations on at most max_rows rows. */

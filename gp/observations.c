@@ -1,7 +1,8 @@
 /* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
- * Scores: DONE and STOPPED runs as they are (a stopped run's score is what it had reached), FAILED points at the worst
- * score seen, so that the model learns to stay away; outliers on the bad side are clipped first. Costs: ln of DONE runs
- * only, since failed and stopped ones end early. Invariant: groups come in the order of their first trial. */
+ * Scores: DONE runs as they are, outliers on the bad side clipped. STOPPED runs are kept apart, since theirs are only
+ * lower bounds. FAILED points count as a middling score,
+ * below any front, and as failures in `ok`, which has a model of its own when they are not few.
+ * Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant: groups come in the order of their first trial. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,36 +98,43 @@ enum status observations_init(struct observations *obs, const struct space *spac
     obs->dim = space->dim;
     obs->u = mem_array2(n, space->dim, sizeof *obs->u);
     obs->score = mem_array(n, sizeof *obs->score);
+    obs->stopped = mem_array(n, sizeof *obs->stopped);
+    obs->ok = mem_array(n, sizeof *obs->ok);
     obs->cost = mem_array(n, sizeof *obs->cost);
     obs->done_score = mem_array(n, sizeof *obs->done_score);
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
-    if (!obs->u || !obs->score || !obs->cost || !obs->done_score || !obs->pending || !obs->group || !work ||
-        !make_groups(obs, space, history)) {
+    if (!obs->u || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score || !obs->pending ||
+        !obs->group || !work || !make_groups(obs, space, history)) {
         mem_free(work);
         observations_free(obs);
         return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
     }
-    double limit = clip_limit(history, work), worst = INFINITY;
+    double limit = clip_limit(history, work);
+    struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
     for (size_t i = 0; i < n; i++) {
         const struct gp_trial *t = &history->trials[i];
         size_t g = obs->group[i];
-        if (t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_STOPPED) {
-            double score = fmax(t->score, limit);
-            worst = fmin(worst, score);
-            add_value(&obs->score[g], score);
-        }
+        bool worked = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_STOPPED;
+        if (worked || t->state == GP_TRIAL_FAILED)
+            add_value(&obs->ok[g], worked ? 1.0 : -1.0);
+        obs->n_failed += t->state == GP_TRIAL_FAILED;
+        if (t->state == GP_TRIAL_STOPPED)
+            add_value(&obs->stopped[g], fmax(t->score, limit));
         if (t->state == GP_TRIAL_DONE) {
+            double score = fmax(t->score, limit);
+            add_value(&known, score);
+            add_value(&obs->score[g], score);
             add_value(&obs->cost[g], log(t->cost));
             add_value(&obs->done_score[g], t->score);
         }
         if (t->state == GP_TRIAL_PENDING)
             obs->pending[g] = true;
     }
-    for (size_t i = 0; i < n && isfinite(worst); i++) /* a point that both failed and worked counts as working */
+    for (size_t i = 0; i < n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
-            add_value(&obs->score[obs->group[i]], worst);
+            add_value(&obs->score[obs->group[i]], known.mean);
     mem_free(work);
     return ST_OK;
 }
@@ -135,6 +143,8 @@ void observations_free(struct observations *obs)
 {
     mem_free(obs->u);
     mem_free(obs->score);
+    mem_free(obs->stopped);
+    mem_free(obs->ok);
     mem_free(obs->cost);
     mem_free(obs->done_score);
     mem_free(obs->pending);

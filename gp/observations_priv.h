@@ -8,10 +8,16 @@ struct mean_ss {
     double n, mean, ss; /* count, mean, sum of squared deviations */
 };
 
+#define OBSERVATIONS_FAILED_MIN 3 /* failed runs from which on the chance of failing is modelled */
+
 struct observations {
     size_t n, dim; /* groups */
     double *u; /* (n, dim) unit coordinates */
     struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
+    struct mean_ss
+        *stopped; /* (n) scores at which runs were stopped: the final one would have been as high or higher */
+    struct mean_ss *ok; /* (n) 1: a run that worked, -1: one that failed */
+    size_t n_failed; /* runs */
     struct mean_ss *cost; /* (n) ln cost of finished runs */
     struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
     bool *pending; /* (n) */

@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define N_SOBOL 768
-#define N_LOCAL 256
+#define N_SOBOL 1536
+#define N_LOCAL 512
 #define N_CANDIDATES (N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
-#define N_STARTS 4 /* candidates that are polished */
-#define POLISH_EVALS 20
+#define N_STARTS 8 /* candidates that are polished */
+#define POLISH_EVALS 40
 #define BLOCK 128 /* candidates predicted at a time */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
@@ -41,6 +41,19 @@ static double cap_log_probability(const struct hunt *h, double m1, double s1, do
     return log_cdf;
 }
 
+/* ln P(a run works), 0 while failures are too few to tell. */
+static double ok_log_probability(const struct hunt *h, double m, double s, double *ret_slope_m, double *ret_slope_s)
+{
+    const struct model *ok = &h->s->ok;
+    double spread = sqrt(s * s + ok->noise), z = (m + ok->y_mean / ok->y_sd) / spread, log_cdf = normal_log_cdf(z);
+    double ratio = exp(normal_log_pdf(z) - log_cdf) / spread;
+    if (ret_slope_m) {
+        *ret_slope_m = ratio;
+        *ret_slope_s = -z * ratio * s / spread;
+    }
+    return log_cdf;
+}
+
 /* Snaps and judges c[0 .. n), whose u are set. */
 static void judge(struct hunt *h, struct candidate *c, size_t n)
 {
@@ -65,6 +78,11 @@ static void judge(struct hunt *h, struct candidate *c, size_t n)
                            : ehvi_log(&h->s->ehvi, k->f1_mean, k->f1_sd, -k->f2_mean, k->f2_sd, NULL) +
                                  cap_log_probability(h, k->f1_mean, k->f1_sd, NULL);
         }
+        if (h->s->has_ok) {
+            model_predict(&h->s->ok, h->unit, m, h->cross, h->mean1, h->sd1);
+            for (size_t p = 0; p < m; p++)
+                c[at + p].value += ok_log_probability(h, h->mean1[p], h->sd1[p], NULL, NULL);
+        }
     }
 }
 
@@ -88,6 +106,12 @@ static double polish_objective(void *ctx, const double *u, double *ret_gradient)
     value += cap_log_probability(h, m1, s1, g);
     for (size_t i = 0; i < h->s->space->dim; i++)
         ret_gradient[i] = -(g[0] * dm1[i] + g[1] * ds1[i] - g[2] * dm2[i] + g[3] * ds2[i]);
+    if (h->s->has_ok) {
+        model_predict_gradient(&h->s->ok, u, &m1, &s1, dm1, ds1);
+        value += ok_log_probability(h, m1, s1, &g[0], &g[1]);
+        for (size_t i = 0; i < h->s->space->dim; i++)
+            ret_gradient[i] -= g[0] * dm1[i] + g[1] * ds1[i];
+    }
     return -value;
 }
 
@@ -235,6 +259,7 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
                                struct error *err)
 {
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
+    ld = s->ok.ld > ld ? s->ok.ld : ld;
     struct hunt *h = mem_alloc(sizeof *h);
     if (!h)
         goto fail;

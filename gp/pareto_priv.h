@@ -21,14 +21,21 @@ struct pareto_search {
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
+    size_t n_pending; /* pending groups that are believed */
     struct model score, cost; /* factored, with the pending points */
+    struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */
+    bool has_ok;
     struct ehvi ehvi;
     double cap; /* ln max_cost in the cost model's units; INFINITY: none */
 };
 
+/* Observations, front and both models, without the pending points (there is room for max_pending). search is zeroed;
+ * pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
+enum status pareto_models_init(struct pareto_search *search, const struct space *space,
+                               const struct gp_history *history, size_t max_pending, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
-                               const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
+                               const struct gp_history *history, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
 
 /* The best point that was not tried, judged snapped. *ret_found is false when every candidate was tried before. */

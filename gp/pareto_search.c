@@ -2,6 +2,7 @@
  * for the score and one for ln cost, pending points at what the models expect there, and the improvement over front and
  * reference. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,12 +10,13 @@
 
 #define ROWS_MAX 1000 /* distinct points per model; the front and the newest are kept */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
-#define FIT_EVALS 24 /* likelihood evaluations per model when it is small ... */
+#define FIT_EVALS 60 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
-#define FIT_EVALS_MORE 5 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
+#define FIT_EVALS_MORE 20 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
 #define FIT_ROWS 256
-#define REF_MARGIN 0.1 /* of the range of costs seen, beyond the dearest */
-#define FOCUS_EVERY 2 /* every so many trial numbers, only scores above the mean are worth something */
+#define REF_POINTS 10 /* the first finished points, which set the reference */
+#define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
+#define FRONT_BLOCK 128 /* points predicted at a time */
 
 /* Groups on the front of finished runs' means, by rising cost, into s->front. */
 static void find_front(struct pareto_search *s)
@@ -36,9 +38,10 @@ static void find_front(struct pareto_search *s)
     }
 }
 
-/* The rows of one model out of all groups that have values; the front's and then the newest when there are too many. */
+/* The rows of one model out of all groups that have values; the front's and then the newest when there are too many.
+ * theta: hyper-parameters to take; NULL: fit them. */
 static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
-                              size_t n_pending, struct error *err)
+                              size_t n_pending, const double *theta, struct error *err)
 {
     const struct observations *o = &s->obs;
     size_t dim = o->dim, n_known = 0, n = 0;
@@ -74,6 +77,11 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
     if (rc != ST_OK)
         goto done;
     model_set_data(model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats});
+    if (theta) {
+        memcpy(model->theta, theta, sizeof model->theta);
+        rc = model_factor(model, err);
+        goto done;
+    }
     /* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all */
     model_fit(model, FIT_EVALS, FIT_SMALL);
     if (n > FIT_SMALL)
@@ -106,62 +114,130 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     return rc;
 }
 
-/* Front (with the believed points) and reference in standardised units. The reference is the dearest cost seen and a
- * margin, or the cap when there is one, and the worst score seen; when focused, the mean score, so that not every call
- * goes to the cheap end where hardly anything is learnt. */
-static enum status load_front(struct pareto_search *s, size_t n_pending, double max_cost, bool focused,
-                              struct error *err)
+static int by_value(const void *va, const void *vb)
+{
+    const double *a = va, *b = vb;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* What counts as a gain: better than the middle score of the first finished points, and not dearer than all of them (a
+ * margin is added). Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
+static void reference(const struct pareto_search *s, double *ret_ref1, double *ret_ref2)
 {
     const struct observations *o = &s->obs;
-    double lo1 = INFINITY, hi1 = -INFINITY, hi2 = -INFINITY, sum2 = 0.0;
+    double score[REF_POINTS], cost = -INFINITY, lo = INFINITY;
     size_t n = 0;
-    double *f = mem_array2(o->n + n_pending, 2, sizeof *f);
-    if (!f)
-        return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", o->n);
-    double *f1 = f, *f2 = f + o->n + n_pending;
     for (size_t g = 0; g < o->n; g++) {
         if (o->done_score[g].n == 0.0)
             continue;
-        f1[n] = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
-        f2[n] = -(o->score[g].mean - s->score.y_mean) / s->score.y_sd;
-        lo1 = fmin(lo1, f1[n]);
-        hi1 = fmax(hi1, f1[n]);
-        hi2 = fmax(hi2, f2[n]);
-        sum2 += f2[n];
-        n++;
+        double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
+        lo = fmin(lo, c);
+        if (n < REF_POINTS) {
+            score[n++] = (o->score[g].mean - s->score.y_mean) / s->score.y_sd;
+            cost = fmax(cost, c);
+        }
     }
-    double ref2 = focused ? sum2 / (double)n : hi2;
-    for (size_t p = 0; p < n_pending; p++) {
-        f1[n] = s->cost.y[s->cost.n - n_pending + p];
-        f2[n++] = -s->score.y[s->score.n - n_pending + p];
+    qsort(score, n, sizeof *score, by_value);
+    *ret_ref1 = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
+    *ret_ref2 = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
+}
+
+/* Front and reference in standardised units. Scores are the model's means, so that one lucky run does not stand in the
+ * way of better points; costs are those seen. Pending points count at what is expected of them. */
+static enum status load_front(struct pareto_search *s, struct error *err)
+{
+    const struct observations *o = &s->obs;
+    size_t n = 0, dim = o->dim, ld = s->score.ld;
+    double ref1, ref2, sd[FRONT_BLOCK], mean[FRONT_BLOCK];
+    double *f = mem_array2(o->n + s->n_pending, 2, sizeof *f), *cross = mem_array2(FRONT_BLOCK, ld, sizeof *cross);
+    double *u = mem_array2(o->n, dim, sizeof *u);
+    enum status rc = ST_OK;
+    if (!f || !cross || !u) {
+        rc = FAIL(err, ST_NOMEM, "no memory for a front of %zu points", o->n);
+        goto done;
     }
-    double ref1 = hi1 + REF_MARGIN * fmax(hi1 - lo1, 1.0);
-    s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
-    if (isfinite(s->cap))
-        ref1 = s->cap;
-    enum status rc = ehvi_init(&s->ehvi, f1, f2, n, ref1, ref2, err);
+    double *f1 = f, *f2 = f + o->n + s->n_pending;
+    for (size_t g = 0; g < o->n; g++)
+        if (o->done_score[g].n > 0.0) {
+            f1[n] = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
+            memcpy(u + n++ * dim, o->u + g * dim, dim * sizeof *u);
+        }
+    for (size_t at = 0; at < n; at += FRONT_BLOCK) {
+        size_t m = n - at < FRONT_BLOCK ? n - at : FRONT_BLOCK;
+        model_predict(&s->score, u + at * dim, m, cross, mean, sd);
+        for (size_t p = 0; p < m; p++)
+            f2[at + p] = -mean[p];
+    }
+    for (size_t p = 0; p < s->n_pending; p++) { /* the models' last rows */
+        size_t c = s->cost.n - s->n_pending + p, v = s->score.n - s->n_pending + p;
+        f1[n] = s->cost.y[c] + model_trend(&s->cost, s->cost.x + c, s->cost.ld);
+        f2[n++] = -(s->score.y[v] + model_trend(&s->score, s->score.x + v, s->score.ld));
+    }
+    reference(s, &ref1, &ref2);
+    rc = ehvi_init(&s->ehvi, f1, f2, n, ref1, ref2, err);
+done:
     mem_free(f);
+    mem_free(cross);
+    mem_free(u);
     return rc;
 }
 
-enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
-                               const struct gp_history *history, int64_t number, struct error *err)
+/* Stopped runs would have ended between where they were and the best score: the model of the finished ones says where,
+ * and then learns it. */
+static enum status learn_stopped(struct pareto_search *s, size_t n_pending, struct error *err)
 {
-    size_t n_pending = 0;
+    struct observations *o = &s->obs;
+    double theta[OPTIMISE_MAX_DIM], best = -INFINITY, mean, sd;
+    double *cross = mem_array(s->score.ld, sizeof *cross);
+    size_t n = 0;
+    if (!cross)
+        return FAIL(err, ST_NOMEM, "no memory for stopped trials");
+    for (size_t g = 0; g < o->n; g++)
+        best = o->score[g].n > 0.0 ? fmax(best, o->score[g].mean) : best;
+    for (size_t g = 0; g < o->n; g++)
+        if (o->stopped[g].n > 0.0 && o->score[g].n == 0.0) {
+            double at = o->stopped[g].mean;
+            model_predict(&s->score, o->u + g * o->dim, 1, cross, &mean, &sd);
+            mean = s->score.y_mean + s->score.y_sd * mean;
+            o->score[g] = (struct mean_ss){1.0, fmin(fmax(mean, at), fmax(best, at)), 0.0};
+            n++;
+        }
+    mem_free(cross);
+    if (n == 0)
+        return ST_OK;
+    memcpy(theta, s->score.theta, sizeof theta);
+    model_free(&s->score);
+    return load_model(s, &s->score, o->score, n_pending, theta, err);
+}
 
-    s->space = &suggester->space;
+enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                               size_t max_pending, struct error *err)
+{
+    s->space = space;
     TRY(observations_init(&s->obs, s->space, history, err));
     s->front = mem_array(s->obs.n, sizeof *s->front);
     if (!s->front)
         return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
     find_front(s);
     for (size_t g = 0; g < s->obs.n; g++)
-        n_pending += s->obs.pending[g];
-    n_pending = n_pending < PENDING_MAX ? n_pending : PENDING_MAX;
-    TRY(load_model(s, &s->score, s->obs.score, n_pending, err));
-    TRY(load_model(s, &s->cost, s->obs.cost, n_pending, err));
-    TRY(believe_pending(s, n_pending, err));
-    return load_front(s, n_pending, suggester->settings.max_cost, number % FOCUS_EVERY == 1, err);
+        s->n_pending += s->obs.pending[g];
+    s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;
+    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, NULL, err));
+    TRY(learn_stopped(s, s->n_pending, err));
+    return load_model(s, &s->cost, s->obs.cost, s->n_pending, NULL, err);
+}
+
+enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
+                               const struct gp_history *history, struct error *err)
+{
+    double max_cost = suggester->settings.max_cost;
+    TRY(pareto_models_init(s, &suggester->space, history, PENDING_MAX, err));
+    TRY(believe_pending(s, s->n_pending, err));
+    s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
+    s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
+    if (s->has_ok)
+        TRY(load_model(s, &s->ok, s->obs.ok, 0, NULL, err));
+    return load_front(s, err);
 }
 
 void pareto_search_free(struct pareto_search *s)
@@ -169,6 +245,7 @@ void pareto_search_free(struct pareto_search *s)
     observations_free(&s->obs);
     model_free(&s->score);
     model_free(&s->cost);
+    model_free(&s->ok);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
 }

@@ -37,7 +37,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
         struct pareto_search *s = mem_alloc(sizeof *s);
         if (!s)
             return FAIL(err, ST_NOMEM, "no memory for a search over %zu parameters", suggester->space.dim);
-        rc = pareto_search_init(s, suggester, history, number, err);
+        rc = pareto_search_init(s, suggester, history, err);
         if (rc == ST_OK)
             rc = pareto_best(s, seen, rng_split(suggester->root, (uint64_t)number), &best, &found, err);
         if (rc == ST_OK && found)

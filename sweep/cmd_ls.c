@@ -181,8 +181,9 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "show",
         .synopsis = "trawl show NAME [--store FILE] [--front] [--json]",
-        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why. It only "
-                 "reads.",
+        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
+                 "the trial\n"
+                 "to take, how much each parameter matters and bounds that the front leans on. It only reads.",
         .examples = "  trawl show first --store my.db\n"
                     "  trawl show first --store my.db --json >first.json",
         .opts = opts,
@@ -203,8 +204,10 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         rc = study_view_print_json(&view, path, err);
     else if (rc == ST_OK && front)
         print_front_table(&view);
-    else if (rc == ST_OK)
+    else if (rc == ST_OK) {
         print_study(&view);
+        rc = insight_print(&view, err);
+    }
     study_view_free(&view);
     store_close(store);
     return rc;

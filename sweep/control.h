@@ -12,8 +12,11 @@
 
 #define SEARCH_MAX_CHOICES 64
 
+enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /* choices of sweep.cost */
+
 struct search {
     struct space space;
+    enum search_cost cost; /* what the study counts as the cost of a trial */
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
     const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
 };
@@ -21,7 +24,7 @@ struct search {
 void search_free(struct search *search);
 /* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
-/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}]}; caller: mem_free. */
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}], "cost"?}; caller: mem_free. */
 enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */
@@ -60,11 +63,35 @@ enum status study_view_update(struct study_view *view, size_t i, struct error *e
 /* Index of the best finished trial by the study's direction; n if none. */
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
+/* What the study counts: seconds or env steps; NaN when unknown. */
+double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
 double study_view_cost(const struct study_view *view); /* s, over all trials */
 /* The view as web/ wants it, borrowed from it; path: the store's. */
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report);
 /* {"study": ..., "trials": [...]} on stdout. */
 enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err) MUST_USE;
+
+/* ---- insight.c: what the models say about a study ---- */
+
+/* Recommended trial, importance of the parameters, bounds that the front leans on; to stdout. */
+enum status insight_print(const struct study_view *view, struct error *err) MUST_USE;
+/* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
+enum status insight_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
+
+/* ---- early_stop.c: learned from the curves of finished trials ---- */
+
+struct early_stop {
+    bool on;
+    size_t n, cap;
+    struct gp_curve *curves; /* (n) owned, with their points */
+};
+void early_stop_free(struct early_stop *es); /* a zeroed one is fine */
+/* Trial i of the view, if it is done: its curve. */
+enum status early_stop_learn(struct early_stop *es, struct store *store, const struct study_view *view, size_t i,
+                             struct error *err) MUST_USE;
+/* Should trial i, which has come to env_steps and score in seconds of training, be stopped? The reason is for the store. */
+bool early_stop_judge(const struct early_stop *es, const struct study_view *view, size_t i, const struct setup *setup,
+                      int64_t env_steps, double score, double seconds, char *ret_reason, size_t size);
 
 /* ---- proto.c: newline-delimited JSON over a socket, both ways ---- */
 
@@ -112,6 +139,7 @@ struct controller {
     struct study_view *view;
     struct suggester *suggester;
     struct controller_limits limits;
+    struct early_stop early;
     struct worker worker;
     struct progress *progress;
     int worker_deaths; /* in a row */

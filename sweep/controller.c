@@ -24,6 +24,7 @@ struct outcome {
     char reason[ERROR_TEXT_MAX];
     bool requeue; /* stopped by the user: it runs again on resume */
     bool died;
+    bool early; /* told to stop because it is of no use; reason says why */
     double start_s; /* when training began; before that, when the trial was handed over */
 };
 
@@ -139,12 +140,14 @@ static enum status hand_over(struct controller *c, size_t i, struct error *err)
     return ST_OK;
 }
 
-static enum status store_metrics(struct controller *c, const struct trial *t, const cJSON *message, struct error *err)
+static enum status store_metrics(struct controller *c, size_t i, const cJSON *message, struct outcome *o,
+                                 struct error *err)
 {
+    const struct trial *t = &c->view->trials[i];
     struct metric_point points[MAX_POINTS];
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
     int64_t env_steps = 0;
-    double wall_s = 0;
+    double wall_s = 0, score = NAN;
     size_t n = 0;
 
     if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
@@ -157,10 +160,14 @@ static enum status store_metrics(struct controller *c, const struct trial *t, co
         points[n++] =
             (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
         if (strcmp(item->string, c->view->study.metric) == 0)
-            c->progress->score = value;
+            c->progress->score = score = value;
     }
     c->progress->env_steps = env_steps;
-    return store_metrics_add(c->store, t->id, points, n, NULL, err);
+    TRY(store_metrics_add(c->store, t->id, points, n, NULL, err));
+    if (!o->early)
+        o->early = early_stop_judge(&c->early, c->view, i, c->setup, env_steps, score, clock_mono_s() - o->start_s,
+                                    o->reason, sizeof o->reason);
+    return ST_OK;
 }
 
 static void read_result(struct controller *c, const cJSON *message, struct outcome *o)
@@ -201,9 +208,10 @@ static void read_result(struct controller *c, const cJSON *message, struct outco
 }
 
 /* Stored the moment it is known, so that a kill loses nothing that was finished. */
-static enum status on_message(struct controller *c, const struct trial *t, const cJSON *message, bool *ret_ended,
-                              struct outcome *o, struct error *err)
+static enum status on_message(struct controller *c, size_t i, const cJSON *message, bool *ret_ended, struct outcome *o,
+                              struct error *err)
 {
+    const struct trial *t = &c->view->trials[i];
     const char *type = json_get_str(message, "type");
     int64_t number = -1, attempt = -1;
 
@@ -214,7 +222,7 @@ static enum status on_message(struct controller *c, const struct trial *t, const
         return ST_OK;
     }
     if (strcmp(type, "metrics") == 0)
-        return store_metrics(c, t, message, err);
+        return store_metrics(c, i, message, o, err);
     if (strcmp(type, "training") == 0)
         o->start_s = clock_mono_s(); /* only training counts as cost, so a budget is cut by its clock */
     if (strcmp(type, "result") == 0) {
@@ -253,7 +261,7 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
         struct error wrong = {0};
         enum status rc = proto_receive(&c->worker.proto, TICK_MS, &message, &wrong);
         if (rc == ST_OK && message != NULL)
-            rc = on_message(c, &c->view->trials[i], message, &ended, o, &wrong);
+            rc = on_message(c, i, message, &ended, o, &wrong);
         cJSON_Delete(message);
         if (rc == ST_CORRUPT || rc == ST_LIMIT) { /* what it says makes no sense: a new worker, the sweep goes on */
             log_warn("%s; the worker is replaced, continuing", wrong.text);
@@ -265,8 +273,8 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
         now_s = clock_mono_s();
         if (!ended && c->worker.proto.closed)
             on_death(c, o);
-        else if (asked_s == 0 &&
-                 (signals_stop() || (c->limits.budget_s > 0 && before_s + now_s - o->start_s >= c->limits.budget_s))) {
+        else if (asked_s == 0 && (signals_stop() || o->early ||
+                                  (c->limits.budget_s > 0 && before_s + now_s - o->start_s >= c->limits.budget_s))) {
             struct error gone = {0};
             asked_s = now_s;
             if (proto_send(&c->worker.proto, proto_message("stop"), &gone) != ST_OK)
@@ -278,8 +286,11 @@ static enum status wait_trial(struct controller *c, size_t i, struct outcome *o,
     }
     o->requeue = signals_stop() && (o->died || o->result.state == TRIAL_STOPPED);
     if (o->result.state == TRIAL_STOPPED && !o->requeue) {
-        snprintf(o->reason, sizeof o->reason, "the study's budget of %g s is spent", c->limits.budget_s);
+        if (!o->early)
+            snprintf(o->reason, sizeof o->reason, "the study's budget of %g s is spent", c->limits.budget_s);
         o->result.reason = o->reason;
+    } else if (o->result.state == TRIAL_DONE) {
+        o->result.reason = NULL; /* it was faster than the word to stop */
     }
     return ST_OK;
 }
@@ -306,7 +317,8 @@ static enum status record(struct controller *c, size_t i, const struct outcome *
     t->reason = NULL;
     if (r->reason != NULL && (t->reason = mem_strdup(r->reason)) == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a trial's reason");
-    return study_view_update(c->view, i, err);
+    TRY(study_view_update(c->view, i, err));
+    return early_stop_learn(&c->early, c->store, c->view, i, err);
 }
 
 /* *ret_used_up: every point of a finite space has been tried. */
@@ -355,6 +367,9 @@ enum status controller_run(struct controller *c, struct error *err)
     bool used_up = false;
     enum status rc = suggester_create(&c->suggester, &c->view->search.space, &settings, err);
 
+    c->early.on = s->early_stop;
+    for (size_t i = 0; rc == ST_OK && i < c->view->n; i++)
+        rc = early_stop_learn(&c->early, c->store, c->view, i, err);
     if (rc == ST_OK && limit_reached(c))
         tell_limit(c);
     while (rc == ST_OK && !used_up && !signals_stop() && !limit_reached(c))
@@ -364,6 +379,7 @@ enum status controller_run(struct controller *c, struct error *err)
     worker_stop(&c->worker);
     suggester_destroy(c->suggester);
     c->suggester = NULL;
+    early_stop_free(&c->early);
     if (rc == ST_OK && signals_stop())
         rc = ST_INTERRUPTED;
     return rc;

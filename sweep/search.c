@@ -168,6 +168,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     enum status rc = ST_OK;
 
     memset(ret_search, 0, sizeof *ret_search);
+    ret_search->cost = (enum search_cost)setup->sweep.cost;
     for (size_t i = 0; rc == ST_OK && i < config_n_sweep_params(setup->config); i++)
         rc = add_param(ret_search, setup, config_sweep_param(setup->config, i), err);
     if (rc == ST_OK && ret_search->space.dim == 0)

@@ -11,6 +11,9 @@ static const char *const scale_names[] = {
     [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",
     [SPACE_CATEGORICAL] = "categorical",
 };
+static const char *const cost_names[] = {
+    [SEARCH_COST_WALL] = "wall", [SEARCH_COST_DEVICE] = "device", [SEARCH_COST_STEPS] = "env_steps"};
+#define N_COSTS (sizeof cost_names / sizeof cost_names[0])
 #define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 
 static cJSON *param_json(const struct search *s, size_t i)
@@ -47,6 +50,8 @@ enum status search_to_json(const struct search *search, char **ret_text, struct 
         cJSON *param = param_json(search, i);
         ok = param != NULL && cJSON_AddItemToArray(params, param);
     }
+    if (ok && search->cost != SEARCH_COST_WALL)
+        ok = json_add_str(json, "cost", cost_names[search->cost]);
     *ret_text = ok ? json_print(json, false) : NULL;
     cJSON_Delete(json);
     return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the search space");
@@ -84,6 +89,20 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     return p->n_choices >= 2 ? ST_OK : FAIL(err, ST_CORRUPT, "the store's search space: %s has too few choices", key);
 }
 
+/* Studies from before there was a choice have none: wall. */
+static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, struct error *err)
+{
+    const char *name = json_get_str(json, "cost");
+    size_t k = 0;
+
+    while (name != NULL && k < N_COSTS && strcmp(cost_names[k], name) != 0)
+        k++;
+    if (k == N_COSTS)
+        return FAIL(err, ST_VERSION, "the store's search space: the cost '%s' is unknown to this version", name);
+    *ret_cost = (enum search_cost)k;
+    return ST_OK;
+}
+
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err)
 {
     cJSON *json = NULL;
@@ -94,9 +113,12 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     rc = json_parse(text, strlen(text), &json, err);
     if (rc != ST_OK)
         return rc;
+    rc = read_cost(json, &ret_search->cost, err);
     params = cJSON_GetObjectItemCaseSensitive(json, "params");
     cJSON_ArrayForEach(param, params)
     {
+        if (rc != ST_OK)
+            break;
         if (ret_search->space.dim == SPACE_MAX_DIM)
             rc = FAIL(err, ST_CORRUPT, "the store's search space has more than %d parameters", SPACE_MAX_DIM);
         else

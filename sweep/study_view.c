@@ -7,15 +7,25 @@
 
 #include "base/mem.h"
 
+#define COST_MIN 1e-6 /* a run too short for the clock */
+
+double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
+{
+    if (view->search.cost == SEARCH_COST_STEPS)
+        return (double)trial->env_steps;
+    return view->search.cost == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+}
+
 static void fill_row(struct study_view *view, size_t i)
 {
     const struct trial *t = &view->trials[i];
     struct gp_trial *gp = &view->gp[i];
-    bool usable = isfinite(t->score) && isfinite(t->cost_s) && t->cost_s > 0;
+    double cost = study_view_trial_cost(view, t);
+    bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
 
     gp->x = view->x[i];
     gp->score = usable ? (view->study.maximize ? t->score : -t->score) : NAN;
-    gp->cost = usable ? t->cost_s : NAN;
+    gp->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
     switch (t->state) {
     case TRIAL_DONE:
         gp->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;
@@ -193,9 +203,16 @@ void study_view_report(const struct study_view *view, const char *path, struct r
 enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)
 {
     struct report report;
-    cJSON *json = NULL;
+    cJSON *json = NULL, *insight = NULL;
 
     study_view_report(view, path, &report);
     TRY(report_to_json(&report, &json, err));
+    enum status rc = insight_to_json(view, &insight, err);
+    if (rc == ST_OK && !json_add(json, "insight", insight))
+        rc = FAIL(err, ST_NOMEM, "out of memory for the insight into a study");
+    if (rc != ST_OK) {
+        cJSON_Delete(json);
+        return rc;
+    }
     return cli_print_json(json, err);
 }

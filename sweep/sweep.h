@@ -90,6 +90,8 @@ struct sweep_settings {
     char budget[OPT_STR_MAX];
     int64_t seed, n_init;
     double max_cost;
+    int cost; /* 0: wall, 1: device, 2: env_steps */
+    bool early_stop;
     int64_t max_failures;
 };
 extern const struct opt_table sweep_opt_table;
