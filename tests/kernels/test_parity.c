@@ -1,0 +1,768 @@
+/* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of several
+ * sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table does not
+ * have are skipped with their names. */
+#include "tests/kernels/parity.h"
+
+#define OPS(k) (kern_ops(k))
+#define IS_CPU(k) (kern_kind(k) == KERN_CPU)
+
+/* ---- linear ---- */
+
+static void weights_cast_make(struct parity *p, const size_t *s)
+{
+    parity_add(p, "w", BUF_ACT, BUF_OUT, s[0]);
+    parity_normal(p, "params", BUF_F32, BUF_IN, s[0], 1.0f);
+}
+
+static void weights_cast_run(struct kern *k, const struct call *c)
+{
+    if (IS_CPU(k) || OPS(k)->act_size == 4) /* the weights are the parameters */
+        OPS(k)->copy(k, c->p[0], c->p[1], c->s[0] * sizeof(float));
+    else
+        OPS(k)->weights_cast(k, c->p[0], (const float *)c->p[1], c->s[0]);
+}
+
+/* M, N, K, 4 bias + act */
+static void linear_forward_make(struct parity *p, const size_t *s)
+{
+    size_t M = s[0], N = s[1], K = s[2];
+    parity_add(p, "y", BUF_ACT, BUF_OUT, M * N);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, N * K, 0.3f);
+    if (s[3] & 4)
+        parity_normal(p, "b", BUF_ACT, BUF_IN, N, 1.0f);
+    else
+        parity_none(p);
+}
+
+static void linear_forward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->linear_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], c->s[0], c->s[1], c->s[2],
+                           (enum kern_act)(c->s[3] & 3));
+}
+
+/* M, N, K, act + 4 dx + 8 db + 16 add_dx + 32 add_dw */
+static void linear_backward_make(struct parity *p, const size_t *s)
+{
+    size_t M = s[0], N = s[1], K = s[2], how = s[3];
+    float *y;
+    if (how & 4)
+        parity_result(p, "dx", BUF_ACT, M * K, (how & 16) != 0);
+    else
+        parity_none(p);
+    parity_result(p, "dw", BUF_F32, N * K, (how & 32) != 0);
+    if (how & 8)
+        parity_result(p, "db", BUF_F32, N, (how & 32) != 0);
+    else
+        parity_none(p);
+    parity_normal(p, "dy", BUF_ACT, BUF_INOUT, M * N, 1.0f);
+    y = parity_normal(p, "y", BUF_ACT, BUF_IN, M * N, 0.15f);
+    for (size_t i = 0; (how & 3) == KERN_ACT_RELU && i < M * N; i++)
+        y[i] = y[i] < 0.0f ? 0.0f : y[i];
+    parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, N * K, 0.3f);
+}
+
+static void linear_backward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->linear_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], c->p[3], c->p[4], c->p[5], c->p[6], c->s[0],
+                            c->s[1], c->s[2], (enum kern_act)(c->s[3] & 3), (c->s[3] & 16) != 0, (c->s[3] & 32) != 0);
+}
+
+/* M, O, H */
+static void heads_forward_make(struct parity *p, const size_t *s)
+{
+    parity_add(p, "out", BUF_F32, BUF_OUT, s[0] * s[1]);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, s[0] * s[2], 1.0f);
+    parity_normal(p, "w", BUF_F32, BUF_IN, s[1] * s[2], 0.2f);
+    parity_normal(p, "b", BUF_F32, BUF_IN, s[1], 1.0f);
+}
+
+static void heads_forward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->heads_forward(k, (float *)c->p[0], c->p[1], (const float *)c->p[2], (const float *)c->p[3], c->s[0],
+                          c->s[1], c->s[2]);
+}
+
+/* M, O, H, add_dw */
+static void heads_backward_make(struct parity *p, const size_t *s)
+{
+    size_t M = s[0], O = s[1], H = s[2];
+    parity_add(p, "dx", BUF_ACT, BUF_OUT, M * H);
+    parity_result(p, "dw", BUF_F32, O * H, s[3] != 0);
+    parity_result(p, "db", BUF_F32, O, s[3] != 0);
+    parity_normal(p, "dout", BUF_F32, BUF_IN, M * O, 0.1f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, M * H, 1.0f);
+    parity_normal(p, "w", BUF_F32, BUF_IN, O * H, 0.2f);
+}
+
+static void heads_backward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->heads_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], (const float *)c->p[3], c->p[4],
+                           (const float *)c->p[5], c->s[0], c->s[1], c->s[2], c->s[3] != 0);
+}
+
+/* ---- recurrent cores: N, H for a step; T, B, H for a sequence ---- */
+
+static void mingru_step_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "h", BUF_F32, BUF_INOUT, n, 1.0f);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_flags(p, "reset", s[0], 0.2f);
+}
+
+static void mingru_step_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->mingru_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
+}
+
+static void mingru_forward_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1] * s[2];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "h", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+}
+
+static void mingru_forward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->mingru_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (const float *)c->p[4], (const uint8_t *)c->p[5],
+                           c->s[0], c->s[1], c->s[2]);
+}
+
+/* s[3]: dx is dout */
+static void mingru_backward_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1] * s[2];
+    parity_add(p, "dgates", BUF_ACT, BUF_OUT, 3 * n);
+    parity_normal(p, "dout", BUF_ACT, s[3] ? BUF_INOUT : BUF_IN, n, 1.0f);
+    parity_normal(p, "h", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+    if (!s[3])
+        parity_add(p, "dx", BUF_ACT, BUF_OUT, n);
+}
+
+static void mingru_backward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->mingru_backward(k, c->s[3] ? c->p[1] : c->p[7], c->p[0], c->p[1], c->p[2], c->p[3], c->p[4],
+                            (const float *)c->p[5], (const uint8_t *)c->p[6], c->s[0], c->s[1], c->s[2]);
+}
+
+static void lstm_step_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "state", BUF_F32, BUF_INOUT, 2 * n, 0.7f);
+    parity_normal(p, "gates", BUF_ACT, BUF_SCRATCH, 4 * n, 1.0f);
+    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * s[1] * s[1], 1.0f / sqrtf((float)s[1]));
+    parity_flags(p, "reset", s[0], 0.2f);
+}
+
+static void lstm_step_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->lstm_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
+}
+
+static void lstm_forward_make(struct parity *p, const size_t *s)
+{
+    size_t H = s[2], n = s[0] * s[1] * H;
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "h_prev", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "c_prev", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "gates", BUF_ACT, BUF_INOUT, 4 * n, 1.0f);
+    parity_normal(p, "state", BUF_F32, BUF_INOUT, s[1] * 2 * H, 0.7f);
+    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * H * H, 1.0f / sqrtf((float)H));
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+}
+
+static void lstm_forward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->lstm_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (float *)c->p[4], c->p[5], (const uint8_t *)c->p[6],
+                         c->s[0], c->s[1], c->s[2]);
+}
+
+static void lstm_backward_make(struct parity *p, const size_t *s)
+{
+    size_t H = s[2], n = s[0] * s[1] * H;
+    float *gates = parity_normal(p, "gates", BUF_ACT, BUF_INOUT, 4 * n, 1.0f);
+    for (size_t i = 0; i < 4 * n; i++) { /* i, f, g, o behind their functions */
+        float y = i / H % 4 == 2 ? tanhf(gates[i]) : 1.0f / (1.0f + expf(-gates[i]));
+        gates[i] = p->bf16 ? bf16_value(bf16_bits(y)) : y;
+    }
+    parity_add(p, "dstate", BUF_F32, BUF_OUT, s[1] * 2 * H);
+    parity_normal(p, "dout", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "c_prev", BUF_ACT, BUF_IN, n, 0.7f);
+    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * H * H, 1.0f / sqrtf((float)H));
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+}
+
+static void lstm_backward_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->lstm_backward(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], c->p[4], (const uint8_t *)c->p[5], c->s[0],
+                          c->s[1], c->s[2]);
+}
+
+/* ---- acting ---- */
+
+static const struct kern_heads head_sets[] = {
+    {.n_heads = 1, .sizes = {4}, .n_logits = 4},
+    {.n_heads = 3, .sizes = {2, 5, 3}, .n_logits = 10},
+    {.n_heads = 1, .sizes = {67}, .n_logits = 67},
+    {.n_heads = 8, .sizes = {2, 2, 3, 2, 9, 2, 2, 2}, .n_logits = 24},
+};
+
+/* A mask of every allowed choice; one head in ten allows nothing. */
+static void add_mask(struct parity *p, const struct kern_heads *heads, size_t n)
+{
+    uint8_t *mask = parity_flags(p, "mask", n * (size_t)heads->n_logits, 0.6f);
+    for (size_t i = 0; i < n; i++)
+        for (int j = 0, at = 0; j < heads->n_heads; at += heads->sizes[j++])
+            if (rng_f32(&p->rng) < 0.1f)
+                memset(mask + i * (size_t)heads->n_logits + at, 0, (size_t)heads->sizes[j]);
+}
+
+/* Actions that the mask, added last, allows where it allows any. */
+static void add_actions(struct parity *p, const struct kern_heads *heads, size_t n, const uint8_t *mask)
+{
+    int32_t *actions = (int32_t *)parity_add(p, "actions", BUF_I32, BUF_IN, n * (size_t)heads->n_heads);
+    for (size_t i = 0; i < n; i++)
+        for (int j = 0, at = 0; j < heads->n_heads; at += heads->sizes[j++]) {
+            int a = (int)rng_below(&p->rng, (uint32_t)heads->sizes[j]);
+            for (int try = 0; mask != NULL && mask[i * (size_t)heads->n_logits + at + a] == 0 && try < 500; try++)
+                a = (int)rng_below(&p->rng, (uint32_t)heads->sizes[j]);
+            actions[i * (size_t)heads->n_heads + j] = a;
+        }
+}
+
+/* N, heads, 1 mask + 2 greedy. Draws where rounding decides are too rare to be met with these seeds. */
+static void sample_make(struct parity *p, const size_t *s)
+{
+    const struct kern_heads *heads = &head_sets[s[1]];
+    struct rng rng = rng_split(rng_seed(s[0]), s[1]);
+    rng.counter = 12345;
+    p->call.heads = *heads;
+    parity_add(p, "actions", BUF_I32, BUF_OUT, s[0] * (size_t)heads->n_heads);
+    parity_add(p, "logp", BUF_F32, BUF_OUT, s[0]);
+    parity_add(p, "value", BUF_F32, BUF_OUT, s[0]);
+    parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.5f);
+    parity_bytes(p, "rng", BUF_INOUT, &rng, sizeof rng);
+    if (s[2] & 1)
+        add_mask(p, heads, s[0]);
+    else
+        parity_none(p);
+}
+
+static void sample_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->sample(k, (int32_t *)c->p[0], (float *)c->p[1], (float *)c->p[2], (const float *)c->p[3],
+                   (const uint8_t *)c->p[5], &c->heads, (struct rng *)c->p[4], (c->s[2] & 2) != 0, c->s[0]);
+}
+
+/* N, clipped */
+static void step_post_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.reward_clip = s[1] ? 0.7f : 0.0f};
+    parity_normal(p, "rewards", BUF_F32, BUF_INOUT, s[0], 1.0f);
+    parity_add(p, "reset", BUF_BYTES, BUF_OUT, s[0]);
+    parity_flags(p, "terms", s[0], 0.2f);
+    parity_flags(p, "truncs", s[0], 0.2f);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+}
+
+static void step_post_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->step_post(k, (float *)c->p[0], (uint8_t *)c->p[1], (const uint8_t *)c->p[2], (const uint8_t *)c->p[3],
+                      (const struct kern_hyper *)c->p[4], c->s[0]);
+}
+
+/* ---- advantage ---- */
+
+/* T, N, with ratio */
+static void advantage_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.gamma = 0.97f, .gae_lambda = 0.9f, .rho_clip = 1.2f, .c_clip = 0.8f};
+    size_t T = s[0], N = s[1], n = T * N;
+    float *boot, *ratio;
+    uint8_t *terms, *truncs;
+    parity_add(p, "adv", BUF_F32, BUF_OUT, n);
+    parity_add(p, "ret", BUF_F32, BUF_OUT, n);
+    parity_normal(p, "rewards", BUF_F32, BUF_IN, n, 1.0f);
+    parity_normal(p, "values", BUF_F32, BUF_IN, n + N, 1.0f);
+    boot = parity_normal(p, "boot", BUF_F32, BUF_IN, n, 1.0f);
+    terms = parity_flags(p, "terms", n, 0.05f);
+    truncs = parity_flags(p, "truncs", n, 0.05f);
+    for (size_t i = 0; i < n; i++) {
+        truncs[i] = terms[i] ? 0 : truncs[i];
+        boot[i] = truncs[i] ? boot[i] : NAN; /* nobody may look there */
+    }
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+    if (!s[2]) {
+        parity_none(p);
+        return;
+    }
+    ratio = parity_normal(p, "ratio", BUF_F32, BUF_IN, n, 0.5f);
+    for (size_t i = 0; i < n; i++)
+        ratio[i] = expf(ratio[i]);
+}
+
+static void advantage_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->advantage(k, (float *)c->p[0], (float *)c->p[1], (const float *)c->p[2], (const float *)c->p[3],
+                      (const float *)c->p[4], (const uint8_t *)c->p[5], (const uint8_t *)c->p[6],
+                      (const float *)c->p[8], (const struct kern_hyper *)c->p[7], c->s[0], c->s[1]);
+}
+
+/* n, mean */
+static void mean_std_make(struct parity *p, const size_t *s)
+{
+    float *x;
+    parity_add(p, "mean_std", BUF_F32, BUF_OUT, 2);
+    x = parity_normal(p, "x", BUF_F32, BUF_IN, s[0], 0.1f);
+    for (size_t i = 0; i < s[0]; i++)
+        x[i] += (float)s[1];
+}
+
+static void mean_std_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->mean_std(k, (float *)c->p[0], (const float *)c->p[1], c->s[0]);
+}
+
+/* ---- segments ---- */
+
+static void add_rng(struct parity *p, enum buf_role role)
+{
+    struct rng rng = rng_split(p->rng, 77);
+    rng.counter = 0xfffffff0u; /* draws pass the end of 32 bits */
+    parity_bytes(p, "rng", role, &rng, sizeof rng);
+}
+
+static void segments_shuffle_make(struct parity *p, const size_t *s)
+{
+    parity_add(p, "perm", BUF_I32, BUF_OUT, s[0]);
+    add_rng(p, BUF_IN);
+}
+
+static void segments_shuffle_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->segments_shuffle(k, (int32_t *)c->p[0], (const struct rng *)c->p[1], c->s[0]);
+}
+
+/* T, N, 10 alpha */
+static void segments_priority_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.prio_alpha = 0.1f * (float)s[2]};
+    parity_add(p, "prob", BUF_F32, BUF_OUT, s[1]);
+    parity_normal(p, "adv", BUF_F32, BUF_IN, s[0] * s[1], 1.0f);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+}
+
+static void segments_priority_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->segments_priority(k, (float *)c->p[0], (const float *)c->p[1], (const struct kern_hyper *)c->p[2], c->s[0],
+                              c->s[1]);
+}
+
+/* N, B, skewed */
+static void segments_pick_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.prio_beta = 0.4f};
+    double total = 0.0;
+    float *prob;
+    parity_add(p, "idx", BUF_I32, BUF_OUT, s[1]);
+    parity_add(p, "weight", BUF_F32, BUF_OUT, s[1]);
+    prob = (float *)parity_add(p, "prob", BUF_F32, BUF_IN, s[0]);
+    for (size_t i = 0; i < s[0]; i++) {
+        prob[i] = rng_f32(&p->rng) + 1e-3f;
+        prob[i] = s[2] ? powf(prob[i], 9.0f) : prob[i];
+        total += (double)prob[i];
+    }
+    for (size_t i = 0; i < s[0]; i++)
+        prob[i] = (float)((double)prob[i] / total);
+    add_rng(p, BUF_INOUT);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+}
+
+static void segments_pick_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->segments_pick(k, (int32_t *)c->p[0], (float *)c->p[1], (const float *)c->p[2], (struct rng *)c->p[3],
+                          (const struct kern_hyper *)c->p[4], c->s[0], c->s[1]);
+}
+
+static void rng_advance_make(struct parity *p, const size_t *s)
+{
+    (void)s;
+    add_rng(p, BUF_INOUT);
+}
+
+static void rng_advance_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->rng_advance(k, (struct rng *)c->p[0], c->s[0]);
+}
+
+/* T, N, B: items of 1, 4, 2, 472, 7 and 512 bytes a row */
+static const size_t gather_bytes[] = {1, 4, 2, 472, 7, 512};
+#define N_GATHER (sizeof gather_bytes / sizeof gather_bytes[0])
+
+static void gather_make(struct parity *p, const size_t *s)
+{
+    int32_t *idx = (int32_t *)parity_add(p, "idx", BUF_I32, BUF_IN, s[2]);
+    for (size_t i = 0; i < s[2]; i++)
+        idx[i] = (int32_t)rng_below(&p->rng, (uint32_t)s[1]);
+    for (size_t i = 0; i < N_GATHER; i++) {
+        size_t n = s[0] * s[1] * gather_bytes[i];
+        parity_add(p, "dst", BUF_BYTES, BUF_OUT, s[0] * s[2] * gather_bytes[i]);
+        uint8_t *src = (uint8_t *)parity_add(p, "src", BUF_BYTES, BUF_IN, n);
+        for (size_t j = 0; j < n; j++)
+            src[j] = (uint8_t)rng_u32(&p->rng);
+    }
+}
+
+static void gather_run(struct kern *k, const struct call *c)
+{
+    struct kern_gather items[N_GATHER];
+    for (size_t i = 0; i < N_GATHER; i++)
+        items[i] = (struct kern_gather){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0]};
+    OPS(k)->gather(k, items, N_GATHER, (const int32_t *)c->p[0], c->s[1], c->s[2]);
+}
+
+/* ---- loss ---- */
+
+/* M, heads, mask */
+static void ratio_make(struct parity *p, const size_t *s)
+{
+    const struct kern_heads *heads = &head_sets[s[1]];
+    const uint8_t *mask = NULL;
+    float *old;
+    p->call.heads = *heads;
+    parity_add(p, "ratio", BUF_F32, BUF_OUT, s[0]);
+    parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.0f);
+    old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
+    for (size_t i = 0; i < s[0]; i++)
+        old[i] -= 1.4f * (float)heads->n_heads;
+    if (s[2]) {
+        add_mask(p, heads, s[0]);
+        mask = (const uint8_t *)p->bufs[p->n_bufs - 1].start;
+    } else {
+        parity_none(p);
+    }
+    add_actions(p, heads, s[0], mask);
+}
+
+static void ratio_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->ratio(k, (float *)c->p[0], (const float *)c->p[1], (const int32_t *)c->p[4], (const float *)c->p[2],
+                  (const uint8_t *)c->p[3], &c->heads, c->s[0]);
+}
+
+/* T, B, heads, 1 mask + 2 weight + 4 norm_adv + 8 clipped value + 16 a value that is not finite */
+static void ppo_loss_make(struct parity *p, const size_t *s)
+{
+    size_t M = s[0] * s[1], how = s[3], one[] = {M, s[2], how & 1};
+    struct kern_hyper hyper = {.clip_coef = 0.2f,
+                               .vf_clip_coef = how & 8 ? 0.3f : 0.0f,
+                               .vf_coef = 0.7f,
+                               .ent_coef = 0.02f,
+                               .norm_adv = (how & 4) != 0};
+    float *mean_std;
+    ratio_make(p, one); /* out, old_logp, mask, actions; its ratio is dout here */
+    p->bufs[0].role = BUF_IN;
+    parity_add(p, "dout", BUF_F32, BUF_OUT, p->bufs[1].n);
+    parity_add(p, "part", BUF_STATS, BUF_INOUT, 1);
+    parity_normal(p, "adv", BUF_F32, BUF_IN, M, 1.0f);
+    parity_normal(p, "ret", BUF_F32, BUF_IN, M, 1.0f);
+    parity_normal(p, "old_value", BUF_F32, BUF_IN, M, 1.0f);
+    if (how & 16)
+        ((float *)p->bufs[p->n_bufs - 1].start)[M / 2] = ((float *)p->bufs[p->n_bufs - 2].start)[M / 2] = INFINITY;
+    if (how & 2)
+        parity_normal(p, "weight", BUF_F32, BUF_IN, s[1], 0.2f);
+    else
+        parity_none(p);
+    mean_std = (float *)parity_add(p, "mean_std", BUF_F32, BUF_IN, 2);
+    mean_std[0] = 0.2f, mean_std[1] = 1.3f;
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+}
+
+static void ppo_loss_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->ppo_loss(k, (float *)c->p[5], (struct kern_stats *)c->p[6], (const float *)c->p[1],
+                     (const int32_t *)c->p[4], (const float *)c->p[2], (const float *)c->p[7], (const float *)c->p[8],
+                     (const float *)c->p[9], (const float *)c->p[10], (const float *)c->p[11], (const uint8_t *)c->p[3],
+                     &c->heads, (const struct kern_hyper *)c->p[12], c->s[0], c->s[1], 2 * c->s[1]);
+}
+
+static void add_stats(struct parity *p, const char *name, size_t n, bool stop)
+{
+    struct kern_stats *stats = (struct kern_stats *)parity_add(p, name, BUF_STATS, BUF_INOUT, n);
+    for (size_t i = 0; i < n; i++) {
+        double *x = (double *)&stats[i];
+        for (size_t j = 0; j < offsetof(struct kern_stats, nonfinite) / sizeof *x; j++)
+            x[j] = rng_f64(&p->rng);
+        stats[i].stop = stop;
+    }
+}
+
+/* parts, 10 target_kl, stop */
+static void minibatch_stats_make(struct parity *p, const size_t *s)
+{
+    struct kern_hyper hyper = {.target_kl = 0.1f * (float)s[1]};
+    add_stats(p, "stats", 1, s[2] != 0);
+    add_stats(p, "parts", s[0], false);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+}
+
+static void minibatch_stats_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->minibatch_stats(k, (struct kern_stats *)c->p[0], (struct kern_stats *)c->p[1], c->s[0],
+                            (const struct kern_hyper *)c->p[2]);
+}
+
+/* ---- optimiser: n, 0 plain, 1 not finite, 2 stopped ---- */
+
+static void grad_norm_make(struct parity *p, const size_t *s)
+{
+    float *g;
+    parity_add(p, "norm", BUF_F32, BUF_OUT, 1);
+    add_stats(p, "stats", 1, s[1] == 2);
+    g = parity_normal(p, "g", BUF_F32, BUF_IN, s[0], 0.1f);
+    if (s[1] == 1)
+        g[s[0] / 2] = INFINITY;
+}
+
+static void grad_norm_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->grad_norm(k, (float *)c->p[0], (struct kern_stats *)c->p[1], (const float *)c->p[2], c->s[0]);
+}
+
+static void add_optimiser(struct parity *p, size_t n, size_t how)
+{
+    struct kern_hyper hyper = {
+        .lr = 0.01f, .max_grad_norm = 1.5f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f, .weight_decay = 0.1f};
+    float *norm = (float *)parity_add(p, "norm", BUF_F32, BUF_IN, 1);
+    *norm = how == 1 ? NAN : 2.5f;
+    add_stats(p, "stats", 1, how == 2);
+    parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
+    parity_normal(p, "w", BUF_F32, BUF_INOUT, n, 0.3f);
+    parity_normal(p, "m", BUF_F32, BUF_INOUT, n, 0.1f);
+    parity_normal(p, "g", BUF_F32, BUF_IN, n, 0.1f);
+}
+
+static void adam_make(struct parity *p, const size_t *s)
+{
+    int64_t step = 4;
+    float *v;
+    add_optimiser(p, s[0], s[1]);
+    v = parity_normal(p, "v", BUF_F32, BUF_INOUT, s[0], 0.01f);
+    for (size_t i = 0; i < s[0]; i++)
+        v[i] = v[i] * v[i];
+    parity_bytes(p, "step", BUF_IN, &step, sizeof step);
+}
+
+static void adam_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->adam(k, (float *)c->p[3], (float *)c->p[4], (float *)c->p[6], (const float *)c->p[5],
+                 (const float *)c->p[0], (const struct kern_stats *)c->p[1], (const int64_t *)c->p[7],
+                 (const struct kern_hyper *)c->p[2], c->s[0]);
+}
+
+/* Which tensors, how */
+static const struct kern_tensor muon_sets[][6] = {
+    {{0, 1, 1, true}},
+    {{0, 128, 118, true}, {15104, 128, 1, false}, {15232, 384, 128, true}, {64384, 5, 128, true}, {65024, 5, 1, false}},
+    {{0, 7, 33, true}, {231, 33, 7, true}, {462, 65, 64, true}, {4622, 3, 1, false}, {4625, 130, 257, true}},
+    {{0, 96, 32, true}, {3072, 96, 32, true}, {6144, 96, 32, true}, {9216, 96, 32, true}, {12288, 32, 118, true}},
+};
+static const size_t muon_counts[] = {1, 5, 5, 5};
+
+static void muon_make(struct parity *p, const size_t *s)
+{
+    const struct kern_tensor *tensors = muon_sets[s[0] - 1];
+    size_t count = muon_counts[s[0] - 1], n = tensors[count - 1].offset;
+    n += tensors[count - 1].rows * tensors[count - 1].cols;
+    p->call.tensors = tensors;
+    p->call.n_tensors = count;
+    add_optimiser(p, n, s[1]);
+    parity_add(p, "scratch", BUF_BYTES, BUF_SCRATCH, kern_muon_scratch_bytes(tensors, count));
+}
+
+static void muon_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->muon(k, (float *)c->p[3], (float *)c->p[4], (const float *)c->p[5], (const float *)c->p[0], c->p[6],
+                 (const struct kern_stats *)c->p[1], (const struct kern_hyper *)c->p[2], c->tensors, c->n_tensors);
+}
+
+static void optimiser_tick_make(struct parity *p, const size_t *s)
+{
+    int64_t step = 41;
+    add_optimiser(p, 1, s[1]);
+    parity_bytes(p, "step", BUF_INOUT, &step, sizeof step);
+}
+
+static void optimiser_tick_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->optimiser_tick(k, (int64_t *)c->p[6], (const float *)c->p[0], (const struct kern_stats *)c->p[1]);
+}
+
+/* ---- plain ---- */
+
+static void random_bytes(struct parity *p, const char *name, enum buf_role role, size_t n)
+{
+    uint8_t *x = (uint8_t *)parity_add(p, name, BUF_BYTES, role, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (uint8_t)rng_u32(&p->rng);
+}
+
+static void copy_make(struct parity *p, const size_t *s)
+{
+    random_bytes(p, "dst", BUF_INOUT, s[0] + 9); /* what lies behind must stay */
+    random_bytes(p, "src", BUF_IN, s[0]);
+}
+
+static void zero_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->zero(k, c->p[0], c->s[0]);
+}
+
+static void copy_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->copy(k, c->p[0], c->p[1], c->s[0]);
+}
+
+/* rows, n */
+static void sum_rows_make(struct parity *p, const size_t *s)
+{
+    parity_normal(p, "x", BUF_F32, BUF_INOUT, s[0] * s[1], 1.0f);
+}
+
+static void sum_rows_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->sum_rows(k, (float *)c->p[0], c->s[0], c->s[1]);
+}
+
+/* N, row_bytes, percent flagged */
+static void rows_make(struct parity *p, const size_t *s)
+{
+    int64_t none = -1;
+    random_bytes(p, "dst", BUF_INOUT, s[0] * s[1]); /* rows that are not written keep their bytes */
+    random_bytes(p, "src", BUF_IN, s[0] * s[1]);
+    parity_flags(p, "flag", s[0], 0.01f * (float)s[2]);
+    parity_bytes(p, "n_packed", BUF_INOUT, &none, sizeof none);
+}
+
+static void pack_rows_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->pack_rows(k, c->p[0], (int64_t *)c->p[3], c->p[1], (const uint8_t *)c->p[2], c->s[1], c->s[0]);
+}
+
+static void unpack_rows_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->unpack_rows(k, c->p[0], c->p[1], (const uint8_t *)c->p[2], c->s[1], c->s[0]);
+}
+
+/* ---- table ---- */
+
+#define ROW(NAME, ACTS, ...) ROW_OF(NAME, ACTS, NAME##_make, NAME##_run, __VA_ARGS__)
+#define ROW_OF(NAME, ACTS, MAKE, RUN, ...)                                                                             \
+    {                                                                                                                  \
+#NAME, offsetof(struct kern_ops, NAME), ACTS, MAKE, RUN,                                                       \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+static const struct parity_case cases[] = {
+    ROW(weights_cast, true, {1}, {7}, {4098}, {70001}),
+    ROW(linear_forward, true, {1, 1, 1, 0}, {3, 5, 7, 5}, {17, 33, 9, 6}, {64, 128, 118, 5}, {4096, 128, 118, 5},
+        {257, 384, 128, 0}, {1000, 37, 40, 4}, {2050, 130, 66, 1}),
+    ROW(linear_backward, true, {1, 1, 1, 12}, {3, 5, 7, 13}, {17, 33, 9, 14}, {64, 128, 118, 9},
+        {4096, 128, 118, 4 + 8 + 1}, {257, 384, 128, 4 + 16}, {1000, 37, 40, 4 + 8 + 16 + 32 + 1},
+        {2050, 130, 66, 4 + 32 + 2}),
+    ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}),
+    ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0}),
+    ROW(mingru_step, true, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
+    ROW(mingru_forward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
+    ROW(mingru_backward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1}, {100, 5, 36}),
+    ROW(lstm_step, true, {1, 1}, {3, 8}, {33, 66}, {500, 128}, {129, 32}),
+    ROW(lstm_forward, true, {1, 1, 1}, {5, 3, 8}, {64, 9, 64}, {33, 17, 32}, {8, 100, 128}),
+    ROW(lstm_backward, true, {1, 1, 1}, {5, 3, 8}, {64, 9, 64}, {33, 17, 32}, {8, 100, 128}),
+    ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2}),
+    ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
+    ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),
+    ROW(mean_std, false, {1, 0}, {2, 5}, {33, 100}, {32768, 0}, {70001, 1}),
+    ROW(segments_shuffle, false, {1}, {2}, {37}, {64}, {4096}, {5001}, {16384}),
+    ROW(segments_priority, false, {1, 1, 10}, {9, 37, 5}, {64, 4096, 9}, {64, 5001, 0}, {33, 16384, 7}),
+    ROW(segments_pick, false, {1, 1, 0}, {37, 5, 1}, {5, 100, 0}, {4096, 512, 0}, {5001, 700, 1}, {16384, 512, 1},
+        {70001, 1024, 0}),
+    ROW(rng_advance, false, {1}, {12345678901}),
+    ROW(gather, false, {1, 1, 1}, {5, 11, 6}, {64, 129, 32}, {3, 1000, 513}),
+    ROW(ratio, false, {1, 0, 0}, {33, 1, 1}, {32768, 0, 0}, {1001, 2, 1}, {500, 3, 1}),
+    ROW(ppo_loss, false, {1, 1, 0, 0}, {3, 11, 1, 15}, {64, 512, 0, 12}, {7, 143, 2, 5}, {10, 50, 3, 10},
+        {64, 4099, 0, 14}, {5, 60, 1, 16}),
+    ROW(minibatch_stats, false, {1, 0}, {3, 1}, {2, 100}, {2, 1, 1}),
+    ROW(grad_norm, false, {1, 0}, {67, 0}, {70001, 0}, {1000001, 0}, {4096, 1}, {4096, 2}),
+    ROW(adam, false, {1, 0}, {67, 0}, {70001, 0}, {4096, 1}, {4096, 2}),
+    ROW(muon, false, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {2, 1}, {2, 2}),
+    ROW(optimiser_tick, false, {1, 0}, {1, 1}, {1, 2}),
+    ROW_OF(zero, false, copy_make, zero_run, {1}, {77}, {4096}, {100003}),
+    ROW(copy, false, {1}, {77}, {4096}, {100003}),
+    ROW(sum_rows, false, {1, 5}, {3, 1}, {16, 4099}, {2, 70001}),
+    ROW_OF(pack_rows, false, rows_make, pack_rows_run, {1, 4, 100}, {37, 12, 30}, {4096, 472, 2}, {5001, 7, 90},
+           {4096, 512, 0}),
+    ROW_OF(unpack_rows, false, rows_make, unpack_rows_run, {1, 4, 100}, {37, 12, 30}, {4096, 472, 2}, {5001, 7, 90},
+           {4096, 512, 0}),
+};
+#define N_CASES (sizeof cases / sizeof cases[0])
+
+static struct parity parity;
+
+static void agrees_with_the_cpu(void **state)
+{
+    const struct parity_case *c = (const struct parity_case *)*state;
+    struct parity *p = &parity;
+    struct error err = {0};
+
+    for (int precision = KERN_F32; precision <= (c->has_acts ? KERN_BF16 : KERN_F32); precision++) {
+        p->bf16 = precision == KERN_BF16;
+        MUST(kern_precision_set(p->gpu, (enum kern_precision)precision, &err));
+        if (!parity_has_op(p->gpu, c->op) || (!parity_has_op(p->cpu, c->op) && c->make != weights_cast_make)) {
+            print_message("# %s: the tables do not have this row\n", c->name);
+            skip();
+        }
+        for (const size_t(*s)[5] = c->shapes; (*s)[0] != 0; s++) {
+            snprintf(p->where, sizeof p->where, "%s %s (%zu, %zu, %zu, %zu)", c->name, kern_ops(p->gpu)->name, (*s)[0],
+                     (*s)[1], (*s)[2], (*s)[3]);
+            parity_run(p, c, *s);
+        }
+    }
+}
+
+int main(void)
+{
+    struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
+    struct CMUnitTest tests[N_CASES];
+    char reason[512];
+    struct error err = {0};
+    int failed;
+
+    if (!kern_cuda_available(reason, sizeof reason)) {
+        printf("1..0 # SKIP no CUDA device: %s\n", reason);
+        return 0;
+    }
+    if (kern_open(&parity.cpu, &of_cpu, &err) != ST_OK || kern_open(&parity.gpu, &of_gpu, &err) != ST_OK) {
+        printf("Bail out! %s\n", err.text);
+        return 1;
+    }
+    for (size_t i = 0; i < N_CASES; i++)
+        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
+    failed = cmocka_run_group_tests_name("parity", tests, NULL, NULL);
+    kern_close(parity.gpu);
+    kern_close(parity.cpu);
+    return failed;
+}
