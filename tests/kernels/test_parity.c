@@ -1,6 +1,8 @@
 /* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of several
  * sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table does not
- * have are skipped with their names. */
+ * have are skipped with their names.
+ * usage: test_parity [PATTERN [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is at most
+ * LARGEST; for tools that slow a program down. */
 #include "tests/kernels/parity.h"
 
 #define OPS(k) (kern_ops(k))
@@ -721,6 +723,7 @@ static const struct parity_case cases[] = {
 #define N_CASES (sizeof cases / sizeof cases[0])
 
 static struct parity parity;
+static size_t largest = SIZE_MAX;
 
 static void agrees_with_the_cpu(void **state)
 {
@@ -736,6 +739,8 @@ static void agrees_with_the_cpu(void **state)
             skip();
         }
         for (const size_t(*s)[5] = c->shapes; (*s)[0] != 0; s++) {
+            if ((*s)[0] * ((*s)[1] > 0 ? (*s)[1] : 1) > largest)
+                continue;
             snprintf(p->where, sizeof p->where, "%s %s (%zu, %zu, %zu, %zu)", c->name, kern_ops(p->gpu)->name, (*s)[0],
                      (*s)[1], (*s)[2], (*s)[3]);
             parity_run(p, c, *s);
@@ -743,7 +748,7 @@ static void agrees_with_the_cpu(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
     struct CMUnitTest tests[N_CASES];
@@ -755,6 +760,10 @@ int main(void)
         printf("1..0 # SKIP no CUDA device: %s\n", reason);
         return 0;
     }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    if (argc > 2)
+        largest = (size_t)strtoull(argv[2], NULL, 10);
     if (kern_open(&parity.cpu, &of_cpu, &err) != ST_OK || kern_open(&parity.gpu, &of_gpu, &err) != ST_OK) {
         printf("Bail out! %s\n", err.text);
         return 1;
