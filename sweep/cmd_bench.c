@@ -72,6 +72,8 @@ static enum status run(struct bench *b, const struct cli_words *words, struct er
 
 enum status cmd_bench(int argc, char **argv, struct error *err)
 {
+    if (argc > 1 && strcmp(argv[1], "kernels") == 0)
+        return bench_kernels(argc - 1, argv + 1, err);
     if (argc > 1 && strcmp(argv[1], "sweep") == 0)
         return bench_sweep(argc - 1, argv + 1, err);
     if (argc > 1 && strcmp(argv[1], "evaluate") == 0)
@@ -94,11 +96,11 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
         .name = "bench",
         .synopsis =
             "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]\n"
-            "       trawl bench sweep|evaluate|front [options]",
+            "       trawl bench kernels|sweep|evaluate|front [options]",
         .about = "Measures a game alone under random actions, or whole training with its phases and the share of the "
                  "machine's\n"
-                 "matrix rate that it reaches. Run it on a quiet machine. `trawl bench sweep --help`: the methods of "
-                 "sweeps measured.",
+                 "matrix rate that it reaches. Run it on a quiet machine. `trawl bench kernels --help`: each operation "
+                 "alone;\n`trawl bench sweep --help`: the methods of sweeps measured.",
         .examples = "  trawl bench env breakout --json\n"
                     "  trawl bench env breakout --device cuda --precision bf16 --envs 32768\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",

@@ -1,0 +1,467 @@
+/* bench_kernels_ops.c - the tensors of a training setting and every operation that works on them, with the bytes and
+ * flops that it needs at least. Bytes count each tensor once, as read or written; a cache may make them cheaper. */
+#include "sweep/bench_kernels.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+#define N_RANDOM ((size_t)1 << 16) /* numbers that are made; tensors repeat them */
+#define MAX_OWNED_PER_SET 48
+
+/* ---- tensors ---- */
+
+enum status kb_alloc(struct kb *b, void **ret_mem, size_t bytes, struct error *err)
+{
+    *ret_mem = NULL;
+    if (b->n_owned == b->max_owned)
+        return FAIL(err, ST_INTERNAL, "bench kernels: more tensors than planned");
+    TRY(kern_alloc(b->kern, ret_mem, bytes, "the tensors of the measurement", err));
+    b->owned[b->n_owned++] = *ret_mem;
+    return ST_OK;
+}
+
+struct fill {
+    struct kb *b;
+    float *random; /* (N_RANDOM) in [-1, 1) */
+    float *host; /* scratch of n_max numbers */
+    void *stage; /* device, n_max f32 */
+    size_t n_max;
+    struct error *err;
+    enum status rc; /* the first failure; everything after it does nothing */
+};
+
+static void *fill_alloc(struct fill *f, size_t bytes)
+{
+    void *mem = NULL;
+
+    if (f->rc == ST_OK)
+        f->rc = kb_alloc(f->b, &mem, bytes, f->err);
+    return mem;
+}
+
+static float *fill_f32(struct fill *f, size_t n, float scale)
+{
+    float *mem = (float *)fill_alloc(f, n * sizeof *mem);
+
+    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+        f->host[i] = f->random[i % N_RANDOM] * scale;
+    if (f->rc == ST_OK)
+        f->rc = kern_upload(f->b->kern, mem, f->host, n * sizeof *mem, f->err);
+    if (f->rc == ST_OK)
+        f->rc = kern_sync(f->b->kern, f->err); /* host is used again */
+    return mem;
+}
+
+static void *fill_act(struct fill *f, size_t n, float scale)
+{
+    struct kb *b = f->b;
+    void *mem;
+
+    if (b->ops->act_size == sizeof(float))
+        return fill_f32(f, n, scale);
+    mem = fill_alloc(f, n * b->ops->act_size);
+    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+        f->host[i] = f->random[i % N_RANDOM] * scale;
+    if (f->rc == ST_OK)
+        f->rc = kern_upload(b->kern, f->stage, f->host, n * sizeof(float), f->err);
+    if (f->rc == ST_OK)
+        b->ops->weights_cast(b->kern, mem, (const float *)f->stage, n);
+    if (f->rc == ST_OK)
+        f->rc = kern_sync(b->kern, f->err);
+    return mem;
+}
+
+static uint8_t *fill_flags(struct fill *f, size_t n, size_t one_in)
+{
+    uint8_t *mem = (uint8_t *)fill_alloc(f, n), *host = (uint8_t *)f->host;
+
+    for (size_t i = 0; f->rc == ST_OK && i < n; i++)
+        host[i] = one_in > 0 && i % one_in == 0;
+    if (f->rc == ST_OK)
+        f->rc = kern_upload(f->b->kern, mem, host, n, f->err);
+    if (f->rc == ST_OK)
+        f->rc = kern_sync(f->b->kern, f->err);
+    return mem;
+}
+
+static void fill_set(struct fill *f, struct kb_set *s)
+{
+    const struct kb_shape *z = &f->b->shape;
+    size_t MH = z->M * z->H, TN = z->T * z->N, rows = z->N > z->M ? z->N : z->M;
+    size_t n_actions = (size_t)z->heads.n_heads * sizeof *s->actions;
+
+    s->obs = fill_act(f, rows * z->D, 1.0f), s->obs_all = fill_act(f, TN * z->D, 1.0f);
+    s->enc = fill_act(f, rows * z->H, 1.0f), s->gates = fill_act(f, rows * 3 * z->H, 2.0f);
+    s->out = fill_act(f, rows * z->H, 1.0f), s->h_seq = fill_act(f, MH, 1.0f), s->denc = fill_act(f, MH, 1.0f);
+    s->dout = fill_act(f, MH, 1.0f), s->dgates = fill_act(f, 3 * MH, 1.0f);
+    s->w = fill_act(f, z->n_params, 0.1f), s->params = fill_f32(f, z->n_params, 0.1f);
+    s->grad = fill_f32(f, z->n_params, 0.1f), s->m = fill_f32(f, z->n_params, 0.0f);
+    s->v = fill_f32(f, z->n_params, 0.0f), s->h = fill_f32(f, z->N * z->H, 1.0f);
+    s->h0 = fill_f32(f, z->B * z->H, 1.0f), s->pol = fill_f32(f, rows * z->O, 1.0f);
+    s->dpol = fill_f32(f, rows * z->O, 1.0f), s->logp = fill_f32(f, rows, 1.0f);
+    s->logp_all = fill_f32(f, TN, 1.0f), s->adv = fill_f32(f, TN, 1.0f), s->ret = fill_f32(f, TN, 1.0f);
+    s->value = fill_f32(f, TN + z->N, 1.0f), s->boot = fill_f32(f, TN, 1.0f), s->ratio = fill_f32(f, TN, 1.0f);
+    s->rewards = fill_f32(f, TN, 1.0f), s->weight = fill_f32(f, z->N, 1.0f), s->mean_std = fill_f32(f, 2, 1.0f);
+    s->actions = (int32_t *)fill_alloc(f, rows * n_actions);
+    s->actions_all = (int32_t *)fill_alloc(f, TN * n_actions);
+    s->reset = fill_flags(f, TN, 97), s->terms = fill_flags(f, TN, 97), s->truncs = fill_flags(f, TN, 0);
+    if (z->has_mask)
+        s->mask = fill_flags(f, rows * z->A, 1);
+}
+
+static void fill_shared(struct fill *f)
+{
+    struct kb *b = f->b;
+    const struct kb_shape *z = &b->shape;
+    const struct kern_hyper hyper = {.lr = 1e-3f,
+                                     .gamma = 0.99f,
+                                     .gae_lambda = 0.95f,
+                                     .rho_clip = 1.0f,
+                                     .c_clip = 1.0f,
+                                     .clip_coef = 0.2f,
+                                     .vf_clip_coef = 0.2f,
+                                     .vf_coef = 1.0f,
+                                     .ent_coef = 0.01f,
+                                     .max_grad_norm = 1.0f,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.999f,
+                                     .eps = 1e-8f,
+                                     .reward_clip = 1.0f,
+                                     .prio_alpha = 0.8f,
+                                     .prio_beta = 0.2f,
+                                     .norm_adv = 1};
+    size_t at = 0;
+    const size_t rows[] = {z->H, z->H, 3 * z->H, z->O, z->O}, cols[] = {z->D, 1, z->H, z->H, 1};
+
+    for (size_t i = 0; i < 5; i++) {
+        b->tensors[i] = (struct kern_tensor){at, rows[i], cols[i], cols[i] > 1};
+        at += rows[i] * cols[i];
+    }
+    b->hyper = (struct kern_hyper *)fill_alloc(f, sizeof hyper);
+    b->stats = (struct kern_stats *)fill_alloc(f, sizeof *b->stats);
+    b->part = (struct kern_stats *)fill_alloc(f, sizeof *b->part);
+    b->rng = (struct rng *)fill_alloc(f, sizeof *b->rng);
+    b->perm = (int32_t *)fill_alloc(f, z->N * sizeof *b->perm);
+    b->idx = (int32_t *)fill_alloc(f, z->B * sizeof *b->idx);
+    b->prob = fill_f32(f, z->N, 0.0f);
+    b->norm = fill_f32(f, 1, 1.0f);
+    b->scratch = fill_alloc(f, kern_muon_scratch_bytes(b->tensors, 5));
+    b->step = (int64_t *)fill_alloc(f, sizeof *b->step);
+    b->marks = (uint64_t *)fill_alloc(f, 2 * sizeof *b->marks);
+    if (f->rc == ST_OK)
+        f->rc = kern_upload(b->kern, b->hyper, &hyper, sizeof hyper, f->err);
+    if (f->rc == ST_OK)
+        f->rc = kern_sync(b->kern, f->err);
+}
+
+enum status kb_create(struct kb *b, struct error *err)
+{
+    const struct kb_shape *z = &b->shape;
+    struct rng rng = rng_seed(1);
+    size_t rows = z->N > z->M ? z->N : z->M, wide = 3 * z->H > z->D ? 3 * z->H : z->D;
+    struct fill f = {.b = b, .n_max = rows * wide, .err = err};
+    size_t TND = z->T * z->N * z->D;
+
+    f.n_max = (f.n_max > TND ? f.n_max : TND) + z->n_params + N_RANDOM;
+    b->max_owned = 16 + b->n_sets * MAX_OWNED_PER_SET;
+    b->owned = (void **)mem_array(b->max_owned, sizeof *b->owned);
+    b->sets = (struct kb_set *)mem_array(b->n_sets, sizeof *b->sets);
+    f.random = (float *)mem_array(N_RANDOM, sizeof *f.random);
+    f.host = (float *)mem_array(f.n_max, sizeof *f.host);
+    if (b->owned == NULL || b->sets == NULL || f.random == NULL || f.host == NULL)
+        f.rc = FAIL(err, ST_NOMEM, "bench kernels: out of memory; lower --agents or --minibatch");
+    if (f.rc == ST_OK && b->ops->act_size != sizeof(float))
+        f.rc = kern_alloc(b->kern, &f.stage, f.n_max * sizeof(float), "the tensors of the measurement", err);
+    for (size_t i = 0; f.rc == ST_OK && i < N_RANDOM; i++)
+        f.random[i] = 2.0f * rng_f32(&rng) - 1.0f;
+    fill_shared(&f);
+    for (size_t i = 0; f.rc == ST_OK && i < b->n_sets; i++)
+        fill_set(&f, &b->sets[i]);
+    if (f.rc == ST_OK && b->ops->segments_shuffle != NULL)
+        b->ops->segments_shuffle(b->kern, b->perm, b->rng, z->N);
+    if (f.rc == ST_OK)
+        f.rc = kern_sync(b->kern, err);
+    kern_free(b->kern, f.stage);
+    mem_free(f.random);
+    mem_free(f.host);
+    return f.rc;
+}
+
+void kb_destroy(struct kb *b)
+{
+    for (size_t i = 0; i < b->n_owned; i++)
+        kern_free(b->kern, b->owned[i]);
+    mem_free(b->owned);
+    mem_free(b->sets);
+    b->owned = NULL;
+    b->sets = NULL;
+    b->n_owned = 0;
+}
+
+/* ---- operations ---- */
+
+#define SHAPE const struct kb_shape *z = &b->shape
+#define RUN(NAME) static void NAME##_run(struct kb *b, const struct kb_set *s)
+#define BYTES(NAME, EXPR)                                                                                              \
+    static double NAME##_bytes(const struct kb *b)                                                                     \
+    {                                                                                                                  \
+        const struct kb_shape *z = &b->shape;                                                                          \
+        double a = (double)b->ops->act_size, N = (double)z->N, T = (double)z->T, B = (double)z->B, M = (double)z->M;   \
+        double D = (double)z->D, H = (double)z->H, A = (double)z->A, O = (double)z->O, P = (double)z->n_params;        \
+        double heads = (double)z->heads.n_heads, mask = z->has_mask ? A : 0.0;                                         \
+        (void)a, (void)N, (void)T, (void)B, (void)M, (void)D, (void)H, (void)O, (void)P, (void)heads, (void)mask;      \
+        return (EXPR);                                                                                                 \
+    }
+#define FLOPS(NAME, EXPR)                                                                                              \
+    static double NAME##_flops(const struct kb *b)                                                                     \
+    {                                                                                                                  \
+        const struct kb_shape *z = &b->shape;                                                                          \
+        double N = (double)z->N, M = (double)z->M, D = (double)z->D, H = (double)z->H, O = (double)z->O;               \
+        (void)N, (void)M, (void)D, (void)H, (void)O;                                                                   \
+        return (EXPR);                                                                                                 \
+    }
+#define WEIGHT(s, b, i) ((char *)(s)->w + (b)->tensors[i].offset * (b)->ops->act_size)
+
+static const void *weights(const struct kb *b, const struct kb_set *s, size_t i)
+{
+    return b->ops->act_size == sizeof(float) ? (const void *)(s->params + b->tensors[i].offset) : WEIGHT(s, b, i);
+}
+
+RUN(act_encoder)
+{
+    SHAPE;
+    b->ops->linear_forward(b->kern, s->enc, s->obs, weights(b, s, 0), weights(b, s, 1), z->N, z->H, z->D,
+                           KERN_ACT_RELU);
+}
+BYTES(act_encoder, a *(N *D + N * H + H * D + H))
+FLOPS(act_encoder, 2 * N * H * D)
+RUN(act_gates)
+{
+    SHAPE;
+    b->ops->linear_forward(b->kern, s->gates, s->enc, weights(b, s, 2), NULL, z->N, 3 * z->H, z->H, KERN_ACT_NONE);
+}
+BYTES(act_gates, a *(4 * N * H + 3 * H * H))
+FLOPS(act_gates, 6 * N * H * H)
+RUN(act_mingru)
+{
+    SHAPE;
+    b->ops->mingru_step(b->kern, s->out, s->h, s->gates, s->enc, s->reset, z->N, z->H);
+}
+BYTES(act_mingru, 5 * a * N * H + 8 * N * H + N)
+RUN(act_heads)
+{
+    SHAPE;
+    b->ops->heads_forward(b->kern, s->pol, s->out, s->params + b->tensors[3].offset, s->params + b->tensors[4].offset,
+                          z->N, z->O, z->H);
+}
+BYTES(act_heads, a *N *H + 4 * (N * O + O * H + O))
+FLOPS(act_heads, 2 * N * O * H)
+RUN(act_sample)
+{
+    b->ops->sample(b->kern, s->actions, s->logp, s->value, s->pol, s->mask, &b->shape.heads, b->rng, false, b->shape.N);
+}
+BYTES(act_sample, N *(4 * O + 4 * heads + 8 + mask))
+RUN(act_post)
+{
+    b->ops->step_post(b->kern, s->rewards, s->reset, s->terms, s->truncs, b->hyper, b->shape.N);
+}
+BYTES(act_post, 11 * N)
+
+RUN(advantage_all)
+{
+    SHAPE;
+    b->ops->advantage(b->kern, s->adv, s->ret, s->rewards, s->value, s->boot, s->terms, s->truncs, NULL, b->hyper, z->T,
+                      z->N);
+}
+BYTES(advantage_all, T *N *(4 * 4 + 2) + 4 * N)
+RUN(priority)
+{
+    b->ops->segments_priority(b->kern, b->prob, s->adv, b->hyper, b->shape.T, b->shape.N);
+}
+BYTES(priority, 4 * T * N + 4 * N)
+RUN(pick)
+{
+    b->ops->segments_pick(b->kern, b->idx, s->weight, b->prob, b->rng, b->hyper, b->shape.N, b->shape.B);
+}
+BYTES(pick, 4 * N + 8 * B)
+RUN(shuffle)
+{
+    (void)s;
+    b->ops->segments_shuffle(b->kern, b->perm, b->rng, b->shape.N);
+}
+BYTES(shuffle, 4 * N)
+RUN(gather)
+{
+    SHAPE;
+    size_t i32 = 4, n_heads = (size_t)z->heads.n_heads;
+    const struct kern_gather items[] = {{s->obs, s->obs_all, z->D * b->ops->act_size, z->T},
+                                        {s->actions, s->actions_all, n_heads * i32, z->T},
+                                        {s->logp, s->logp_all, i32, z->T},
+                                        {s->ratio, s->adv, i32, z->T},
+                                        {s->boot, s->ret, i32, z->T},
+                                        {s->h0, s->h, z->H * i32, 1}};
+    b->ops->gather(b->kern, items, sizeof items / sizeof items[0], b->perm, z->N, z->B);
+}
+BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
+RUN(encoder)
+{
+    SHAPE;
+    b->ops->linear_forward(b->kern, s->enc, s->obs, weights(b, s, 0), weights(b, s, 1), z->M, z->H, z->D,
+                           KERN_ACT_RELU);
+}
+BYTES(encoder, a *(M *D + M * H + H * D + H))
+FLOPS(encoder, 2 * M * H * D)
+RUN(gates)
+{
+    SHAPE;
+    b->ops->linear_forward(b->kern, s->gates, s->enc, weights(b, s, 2), NULL, z->M, 3 * z->H, z->H, KERN_ACT_NONE);
+}
+BYTES(gates, a *(4 * M * H + 3 * H * H))
+FLOPS(gates, 6 * M * H * H)
+RUN(mingru)
+{
+    SHAPE;
+    b->ops->mingru_forward(b->kern, s->out, s->h_seq, s->gates, s->enc, s->h0, s->reset, z->T, z->B, z->H);
+}
+BYTES(mingru, 6 * a * M * H + 4 * B * H + M)
+RUN(heads)
+{
+    SHAPE;
+    b->ops->heads_forward(b->kern, s->pol, s->out, s->params + b->tensors[3].offset, s->params + b->tensors[4].offset,
+                          z->M, z->O, z->H);
+}
+BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
+FLOPS(heads, 2 * M * O * H)
+RUN(ratio)
+{
+    b->ops->ratio(b->kern, s->ratio, s->pol, s->actions, s->logp, s->mask, &b->shape.heads, b->shape.M);
+}
+BYTES(ratio, M *(4 * O + 4 * heads + 8 + mask))
+RUN(advantage)
+{
+    SHAPE;
+    b->ops->advantage(b->kern, s->adv, s->ret, s->rewards, s->value, s->boot, s->terms, s->truncs, s->ratio, b->hyper,
+                      z->T, z->B);
+}
+BYTES(advantage, M *(5 * 4 + 2) + 4 * B)
+RUN(mean_std)
+{
+    b->ops->mean_std(b->kern, s->mean_std, s->adv, b->shape.M);
+}
+BYTES(mean_std, 4 * M + 8)
+RUN(loss)
+{
+    SHAPE;
+    b->ops->ppo_loss(b->kern, s->dpol, b->part, s->pol, s->actions, s->logp, s->adv, s->ret, s->value, NULL,
+                     s->mean_std, s->mask, &z->heads, b->hyper, z->T, z->B, z->B);
+}
+BYTES(loss, M *(8 * O + 4 * heads + 16 + mask))
+RUN(minibatch_stats)
+{
+    (void)s;
+    b->ops->minibatch_stats(b->kern, b->stats, b->part, 1, b->hyper);
+}
+BYTES(minibatch_stats, 3 * (double)sizeof(struct kern_stats))
+RUN(heads_back)
+{
+    SHAPE;
+    b->ops->heads_backward(b->kern, s->dout, s->grad + b->tensors[3].offset, s->grad + b->tensors[4].offset, s->dpol,
+                           s->out, s->params + b->tensors[3].offset, z->M, z->O, z->H, false);
+}
+BYTES(heads_back, 2 * a * M * H + 4 * (M * O + 2 * O * H + O))
+FLOPS(heads_back, 4 * M * O * H)
+RUN(mingru_back)
+{
+    SHAPE;
+    b->ops->mingru_backward(b->kern, s->denc, s->dgates, s->dout, s->h_seq, s->gates, s->enc, s->h0, s->reset, z->T,
+                            z->B, z->H);
+}
+BYTES(mingru_back, 10 * a * M * H + 4 * B * H + M)
+RUN(gates_back)
+{
+    SHAPE;
+    b->ops->linear_backward(b->kern, s->denc, s->grad + b->tensors[2].offset, NULL, s->dgates, s->gates, s->enc,
+                            weights(b, s, 2), z->M, 3 * z->H, z->H, KERN_ACT_NONE, true, false);
+}
+BYTES(gates_back, a *(6 * M * H + 3 * H * H) + 12 * H * H)
+FLOPS(gates_back, 12 * M * H * H)
+RUN(encoder_back)
+{
+    SHAPE;
+    b->ops->linear_backward(b->kern, NULL, s->grad, s->grad + b->tensors[1].offset, s->denc, s->enc, s->obs,
+                            weights(b, s, 0), z->M, z->H, z->D, KERN_ACT_RELU, false, false);
+}
+BYTES(encoder_back, a *(3 * M * H + M * D) + 4 * (H * D + H))
+FLOPS(encoder_back, 2 * M * H * D)
+RUN(grad_norm)
+{
+    b->ops->grad_norm(b->kern, b->norm, b->stats, s->grad, b->shape.n_params);
+}
+BYTES(grad_norm, 4 * P)
+RUN(adam)
+{
+    b->ops->adam(b->kern, s->params, s->m, s->v, s->grad, b->norm, b->stats, b->step, b->hyper, b->shape.n_params);
+}
+BYTES(adam, 28 * P)
+RUN(muon)
+{
+    b->ops->muon(b->kern, s->params, s->m, s->grad, b->norm, b->scratch, b->stats, b->hyper, b->tensors, 5);
+}
+BYTES(muon, 20 * P)
+/* Five steps: S = X X^T and S X with n side flops, S S with side^3, n numbers whose shorter side is side; each times 2. */
+static double muon_flops(const struct kb *b)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < 5; i++) {
+        double n = (double)b->tensors[i].rows * (double)b->tensors[i].cols;
+        double side = (double)(b->tensors[i].rows < b->tensors[i].cols ? b->tensors[i].rows : b->tensors[i].cols);
+        sum += b->tensors[i].is_matrix ? 10.0 * (2.0 * n * side + side * side * side) : 0.0;
+    }
+    return sum;
+}
+RUN(weights_cast)
+{
+    b->ops->weights_cast(b->kern, s->w, s->params, b->shape.n_params);
+}
+BYTES(weights_cast, (4 + a) * P)
+
+#define OP(TITLE, ROW, NAME)                                                                                           \
+    {                                                                                                                  \
+        TITLE, offsetof(struct kern_ops, ROW), NAME##_run, NAME##_bytes, NULL                                          \
+    }
+#define OP_PRODUCT(TITLE, ROW, NAME)                                                                                   \
+    {                                                                                                                  \
+        TITLE, offsetof(struct kern_ops, ROW), NAME##_run, NAME##_bytes, NAME##_flops                                  \
+    }
+const struct kb_op kb_ops[] = {
+    OP_PRODUCT("act: encoder", linear_forward, act_encoder),
+    OP_PRODUCT("act: gates", linear_forward, act_gates),
+    OP("act: mingru_step", mingru_step, act_mingru),
+    OP_PRODUCT("act: heads_forward", heads_forward, act_heads),
+    OP("act: sample", sample, act_sample),
+    OP("act: step_post", step_post, act_post),
+    OP("rollout: advantage", advantage, advantage_all),
+    OP("rollout: segments_priority", segments_priority, priority),
+    OP("rollout: segments_shuffle", segments_shuffle, shuffle),
+    OP("train: segments_pick", segments_pick, pick),
+    OP("train: gather", gather, gather),
+    OP_PRODUCT("train: encoder", linear_forward, encoder),
+    OP_PRODUCT("train: gates", linear_forward, gates),
+    OP("train: mingru_forward", mingru_forward, mingru),
+    OP_PRODUCT("train: heads_forward", heads_forward, heads),
+    OP("train: ratio", ratio, ratio),
+    OP("train: advantage", advantage, advantage),
+    OP("train: mean_std", mean_std, mean_std),
+    OP("train: ppo_loss", ppo_loss, loss),
+    OP("train: minibatch_stats", minibatch_stats, minibatch_stats),
+    OP_PRODUCT("train: heads_backward", heads_backward, heads_back),
+    OP("train: mingru_backward", mingru_backward, mingru_back),
+    OP_PRODUCT("train: gates backward", linear_backward, gates_back),
+    OP_PRODUCT("train: encoder backward", linear_backward, encoder_back),
+    OP("train: grad_norm", grad_norm, grad_norm),
+    OP("train: adam", adam, adam),
+    OP_PRODUCT("train: muon", muon, muon),
+    OP("train: weights_cast", weights_cast, weights_cast),
+};
+const size_t kb_n_ops = sizeof kb_ops / sizeof kb_ops[0];
