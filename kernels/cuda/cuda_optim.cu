@@ -34,13 +34,14 @@ static __global__ void __launch_bounds__(BLOCK) grad_norm_k(float *norm, struct 
     if (threadIdx.x > 0)
         return;
     double value = sqrt(sum);
-    if (isfinite((float)value)) {
-        *norm = (float)value;
+    bool is_finite = isfinite((float)value);
+    *norm = is_finite ? (float)value : NAN;
+    if (stats->stop != 0)
+        return;
+    if (is_finite)
         stats->grad_norm += value;
-    } else {
-        *norm = NAN;
+    else
         stats->nonfinite++;
-    }
 }
 
 void cuda_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n)
@@ -132,6 +133,7 @@ static __global__ void minibatch_stats_k(struct kern_stats *stats, struct kern_s
                                          const struct kern_hyper *hyper)
 {
     struct kern_stats s = *stats;
+    bool is_off = s.stop != 0;
 
     s.n_minibatches += 1.0;
     s.last_kl = 0.0;
@@ -152,7 +154,8 @@ static __global__ void minibatch_stats_k(struct kern_stats *stats, struct kern_s
     }
     if (hyper->target_kl > 0.0f && s.last_kl > (double)hyper->target_kl)
         s.stop = 1;
-    *stats = s;
+    if (!is_off)
+        *stats = s;
 }
 
 void cuda_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
