@@ -103,6 +103,12 @@ struct side {
     struct kern_env_io io;
 };
 
+/* With TRAWL_TEST_SHORT (under a sanitizer) a fraction of the steps. */
+static int steps_of(int n)
+{
+    return getenv("TRAWL_TEST_SHORT") != NULL ? n / 20 : n;
+}
+
 static void ok(enum status rc, const struct error *err)
 {
     if (rc != ST_OK)
@@ -299,8 +305,8 @@ static void each_game_steps_as_on_the_host(void **state)
     (void)state;
     for (size_t g = 0; g < env_count(); g++) {
         void *settings = test_settings(env_at(g));
-        print_message("# %s: 10000 steps of 1000 instances\n", env_at(g)->name);
-        check_steps(env_at(g), settings, KERN_F32, 1000, 0, 10000, 97);
+        print_message("# %s: %d steps of 1000 instances\n", env_at(g)->name, steps_of(10000));
+        check_steps(env_at(g), settings, KERN_F32, 1000, 0, steps_of(10000), 97);
         mem_free(settings);
     }
 }
@@ -320,12 +326,12 @@ static void other_settings_sizes_and_types(void **state)
             const struct env_def *def = env_find(cases[c].name);
             assert_int_equal(def->options.n_defs, 1);
             assert_int_equal(def->options.settings_size, sizeof cases[c].option);
-            check_steps(def, &cases[c].option, KERN_F32, sizes[n], 4 * n, 300, 7);
-            check_steps(def, &cases[c].option, KERN_BF16, sizes[n], 2 * n, 300, 7);
+            check_steps(def, &cases[c].option, KERN_F32, sizes[n], 4 * n, steps_of(300), 7);
+            check_steps(def, &cases[c].option, KERN_BF16, sizes[n], 2 * n, steps_of(300), 7);
         }
     for (size_t g = 0; g < env_count(); g++) { /* more than a wave of blocks */
         void *settings = test_settings(env_at(g));
-        check_steps(env_at(g), settings, KERN_BF16, 50001, 0, 20, 10);
+        check_steps(env_at(g), settings, KERN_BF16, 50001, 0, steps_of(20), 10);
         mem_free(settings);
     }
 }
@@ -333,7 +339,8 @@ static void other_settings_sizes_and_types(void **state)
 /* Sums of all, and the first few episodes of each: of a game of the device and of one of the host. */
 static void logs_add_up(void **state)
 {
-    enum { N = 777, STEPS = 3000 };
+    enum { N = 777 };
+    const int steps = steps_of(3000);
     (void)state;
     for (size_t g = 0; g <= env_count(); g++) {
         const struct env_def *def = g < env_count() ? env_at(g) : &pair_def;
@@ -351,18 +358,18 @@ static void logs_add_up(void **state)
         ok(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
         ok(kern_alloc(dev.kern, (void **)&kept_dev, N * sizeof *kept_dev, "test", &err), &err);
         ok(kern_alloc(dev.kern, (void **)&open_dev, sizeof *open_dev, "test", &err), &err);
-        for (int t = 0; t < STEPS; t++) {
+        for (int t = 0; t < steps; t++) {
             random_actions(actions, &host, &rng);
             side_act(&host, actions), side_act(&dev, actions);
             host.ops->env_step(host.kern, host.env, &host.io);
             dev.ops->env_step(dev.kern, dev.env, &dev.io);
-            if (t == STEPS / 2) {
+            if (t == steps / 2) {
                 host.ops->env_log_take(host.kern, host.env, &want);
                 dev.ops->env_log_take(dev.kern, dev.env, sum);
                 ok(kern_download(dev.kern, &got, sum, sizeof got, &err), &err);
                 assert_true(want.episodes > 0.0);
                 check_log(&got, &want);
-            } else if (t > STEPS / 2 && t % 5 == 0) {
+            } else if (t > steps / 2 && t % 5 == 0) {
                 host.ops->env_log_keep(host.kern, host.env, kept, &open, 2.0);
                 dev.ops->env_log_keep(dev.kern, dev.env, kept_dev, open_dev, 2.0);
             }
@@ -481,7 +488,7 @@ static void recorded_steps_do_the_same(void **state)
         dev.ops->env_step(dev.kern, dev.env, &dev.io);
         dev.ops->env_log_take(dev.kern, dev.env, sum);
         ok(kern_record_end(dev.kern, &graph, &err), &err);
-        for (int t = 0; t < 300; t++) {
+        for (int t = 0; t < steps_of(300); t++) {
             random_actions(actions, &host, &rng);
             side_act(&host, actions), side_act(&dev, actions);
             host.ops->env_step(host.kern, host.env, &host.io);
@@ -509,9 +516,9 @@ static void games_of_the_host(void **state)
     void *settings = test_settings(&namesake);
     (void)state;
     for (size_t n = 1; n <= 1000; n *= 10) {
-        check_steps(&pair_def, &pair, KERN_F32, n, 0, 200, 3);
-        check_steps(&pair_def, &pair, KERN_BF16, n + 1, 0, 200, 3);
-        check_steps(&namesake, settings, KERN_BF16, n, 0, 200, 3);
+        check_steps(&pair_def, &pair, KERN_F32, n, 0, steps_of(200), 3);
+        check_steps(&pair_def, &pair, KERN_BF16, n + 1, 0, steps_of(200), 3);
+        check_steps(&namesake, settings, KERN_BF16, n, 0, steps_of(200), 3);
     }
     mem_free(settings);
 }
