@@ -52,7 +52,7 @@ struct rollout_args {
     float *logp, *rewards, *boot, *values, *h;
     size_t N;
     int T, D, obs_steps /* fragments of D columns */, n_layers, n_out, n_groups, game, state_size;
-    uint32_t D_inverse; /* ceil(2^32 / D) */
+    uint32_t D_inverse; /* ceil(2^32 / D); 0: D is 1 */
     bool mingru, may_truncate;
     enum kern_act act;
     alignas(16) unsigned char settings[ROLLOUT_SETTINGS];
@@ -267,7 +267,7 @@ __device__ static inline void rollout_store_obs(const struct rollout_args &a, co
         }
     } else {
         for (int e = s.thread; e < total; e += s.threads) {
-            int row = (int)__umulhi((uint32_t)e, a.D_inverse);
+            int row = a.D == 1 ? e : (int)__umulhi((uint32_t)e, a.D_inverse);
             dst[e] = s.obs[row * s.obs_stride + e - row * a.D];
         }
     }
@@ -643,7 +643,7 @@ static bool rollout_fill(struct rollout_args *a, const struct kern_rollout *r)
     a->T = (int)r->T;
     a->D = (int)net->obs_size;
     a->obs_steps = (a->D + 2 * MMA_K - 1) / (2 * MMA_K) * 2;
-    a->D_inverse = (uint32_t)(((uint64_t)1 << 32) / (uint64_t)a->D + 1);
+    a->D_inverse = a->D == 1 ? 0 : (uint32_t)(((uint64_t)1 << 32) / (uint64_t)a->D + 1);
     a->n_layers = net->core == KERN_CORE_NONE ? 0 : (int)net->n_layers;
     a->n_out = net->heads.n_logits + 1;
     a->mingru = net->core == KERN_CORE_MINGRU;
