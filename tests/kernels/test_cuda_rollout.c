@@ -606,6 +606,7 @@ static void what_does_not_fit_is_refused(void **state)
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 96, 1, 16, 2, 0.0f}, /* width */
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 256, 1, 16, 2, 0.0f}, /* shared memory */
         {"breakout", 0, KERN_CORE_MINGRU, KERN_ACT_RELU, 128, 4, 16, 2, 0.0f},
+        {"pong", 0, KERN_CORE_LSTM, KERN_ACT_RELU, 32, 1, 16, 2, 0.0f},
     };
     struct error err = {0};
     struct played got;
