@@ -38,6 +38,8 @@ enum status space_check(const struct space *space, struct error *err) MUST_USE;
 void space_to_unit(const struct space *space, const double *x, double *ret_u);
 /* Snaps to integers, powers of two and choices: the returned value is one that a trial can have. */
 void space_from_unit(const struct space *space, const double *u, double *ret_x);
+/* How far b lies from a on the scale of one parameter that is not categorical; 1 is the whole range, and outside counts. */
+double space_unit_distance(const struct space_param *param, double a, double b);
 /* Number of distinct points, or INFINITY. */
 double space_size(const struct space *space);
 
@@ -55,6 +57,10 @@ struct gp_trial {
 struct gp_history {
     size_t n;
     const struct gp_trial *trials; /* in order of trial number */
+    size_t n_other;
+    const struct gp_trial
+        *other; /* runs of other studies, in this space's values: only DONE ones teach, at half weight,
+                                     and those outside the space not at all; never on a front, never "tried" */
 };
 
 /* ---- front and hypervolume, on (cost, score); cost lower and score higher is better ---- */
@@ -88,7 +94,8 @@ struct suggest_settings {
 
 struct suggestion {
     double x[SPACE_MAX_DIM];
-    char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
+    char origin
+        [32]; /* "default", "sobol", "random", "ehvi", "repeat" (of a point of the front): stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
 };
@@ -143,6 +150,7 @@ void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
 /* ---- early stopping, from the curves of finished runs ---- */
 
 #define STOP_PROGRESS_MIN 0.2 /* share of its steps that every run may take */
+#define STOP_PROGRESS_MAX 0.9 /* share after which there is little left to save */
 #define STOP_CURVES_MIN 10 /* finished runs with a curve, below which none is stopped */
 #define STOP_CHANCE 0.02 /* of improving the front, below which a run is stopped */
 

@@ -292,7 +292,7 @@ static enum status beliefs(struct gp_insight *ret, const struct pareto_search *s
             }
         }
     }
-    rc = pareto_front(&(struct gp_history){n, believed}, front, err);
+    rc = pareto_front(&(struct gp_history){.n = n, .trials = believed}, front, err);
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         ret->beliefs[i].on_front = front[i];
     ret->score_noise_sd = s->score.y_sd * sqrt(s->score.noise);

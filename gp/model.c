@@ -80,7 +80,7 @@ static void standardise(struct model *m, const struct model_data *data)
     for (size_t j = 0; j < data->n; j++) {
         m->y[j] = m->constant ? 0.0 : (data->mean[j] / largest - mean) / sd;
         m->share[j] = 1.0 / data->repeats[j];
-        m->repeat_df += data->repeats[j] - 1.0;
+        m->repeat_df += fmax(data->repeats[j] - 1.0, 0.0);
         m->repeat_ss += data->ss[j] / m->y_sd / m->y_sd;
     }
 }

@@ -11,6 +11,7 @@
 #include "gp/observations_priv.h"
 
 #define CLIP_SPREADS 5.0
+#define OTHER_WEIGHT 0.5 /* of a run of another study: twice the noise */
 
 struct entry {
     const double *x;
@@ -47,10 +48,28 @@ static double clip_limit(const struct gp_history *history, double *work)
     return limit < q50 ? limit : -INFINITY;
 }
 
+/* Own trials first, then those of other studies. */
+static const struct gp_trial *trial_at(const struct gp_history *history, size_t i)
+{
+    return i < history->n ? &history->trials[i] : &history->other[i - history->n];
+}
+
+/* Snapping would move a point from outside to a bound, where its outputs are wrong. */
+static bool inside(const struct space *space, const double *x)
+{
+    for (size_t i = 0; i < space->dim; i++) {
+        const struct space_param *p = &space->params[i];
+        double margin = 1e-9 * (p->max - p->min);
+        if (!(x[i] >= p->min - margin && x[i] <= p->max + margin))
+            return false;
+    }
+    return true;
+}
+
 /* group[i]: trial i's group, by order of first appearance; x_snapped (n, dim). False: out of memory. */
 static bool make_groups(struct observations *obs, const struct space *space, const struct gp_history *history)
 {
-    size_t n = history->n, dim = space->dim;
+    size_t n = history->n + history->n_other, dim = space->dim;
     double *x = mem_array2(n, dim, sizeof *x);
     struct entry *entries = mem_array(n, sizeof *entries);
     size_t *leader = mem_array(n, sizeof *leader);
@@ -58,7 +77,7 @@ static bool make_groups(struct observations *obs, const struct space *space, con
     if (!ok)
         goto done;
     for (size_t i = 0; i < n; i++) {
-        memcpy(x + i * dim, history->trials[i].x, dim * sizeof *x);
+        memcpy(x + i * dim, trial_at(history, i)->x, dim * sizeof *x);
         space_snap(space, x + i * dim);
         entries[i] = (struct entry){x + i * dim, i, dim};
     }
@@ -71,6 +90,7 @@ static bool make_groups(struct observations *obs, const struct space *space, con
         if (leader[i] == i) {
             obs->group[i] = obs->n++;
             space_to_unit(space, x + i * dim, obs->u + obs->group[i] * dim);
+            memcpy(obs->x + obs->group[i] * dim, x + i * dim, dim * sizeof *x);
         } else {
             obs->group[i] = obs->group[leader[i]];
         }
@@ -82,21 +102,45 @@ done:
     return ok;
 }
 
-static void add_value(struct mean_ss *m, double value)
+static void add_value(struct mean_ss *m, double weight, double value)
 {
     double delta = value - m->mean;
-    m->n += 1.0;
-    m->mean += delta / m->n;
-    m->ss += delta * (value - m->mean);
+    m->n += weight;
+    m->mean += weight / m->n * delta;
+    m->ss += weight * delta * (value - m->mean);
+}
+
+/* What one trial says, into its group. known: all scores. */
+static void add_trial(struct observations *obs, const struct gp_trial *t, size_t g, bool own, double limit,
+                      struct mean_ss *known)
+{
+    bool worked = t->state == GP_TRIAL_DONE || (own && t->state == GP_TRIAL_STOPPED);
+    double weight = own ? 1.0 : OTHER_WEIGHT;
+    if (worked || (own && t->state == GP_TRIAL_FAILED))
+        add_value(&obs->ok[g], 1.0, worked ? 1.0 : -1.0);
+    obs->n_failed += own && t->state == GP_TRIAL_FAILED;
+    if (own && t->state == GP_TRIAL_STOPPED)
+        add_value(&obs->stopped[g], 1.0, fmax(t->score, limit));
+    if (t->state == GP_TRIAL_DONE) {
+        double score = fmax(t->score, limit);
+        add_value(known, 1.0, score);
+        add_value(&obs->score[g], weight, score);
+        add_value(&obs->cost[g], weight, log(t->cost));
+        if (own)
+            add_value(&obs->done_score[g], 1.0, t->score);
+    }
+    if (own && t->state == GP_TRIAL_PENDING)
+        obs->pending[g] = true;
 }
 
 enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,
                               struct error *err)
 {
-    size_t n = history->n;
+    size_t n = history->n + history->n_other;
     memset(obs, 0, sizeof *obs);
     obs->dim = space->dim;
     obs->u = mem_array2(n, space->dim, sizeof *obs->u);
+    obs->x = mem_array2(n, space->dim, sizeof *obs->x);
     obs->score = mem_array(n, sizeof *obs->score);
     obs->stopped = mem_array(n, sizeof *obs->stopped);
     obs->ok = mem_array(n, sizeof *obs->ok);
@@ -105,36 +149,20 @@ enum status observations_init(struct observations *obs, const struct space *spac
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
-    if (!obs->u || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score || !obs->pending ||
-        !obs->group || !work || !make_groups(obs, space, history)) {
+    if (!obs->u || !obs->x || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score ||
+        !obs->pending || !obs->group || !work || !make_groups(obs, space, history)) {
         mem_free(work);
         observations_free(obs);
         return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
     }
     double limit = clip_limit(history, work);
     struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
-    for (size_t i = 0; i < n; i++) {
-        const struct gp_trial *t = &history->trials[i];
-        size_t g = obs->group[i];
-        bool worked = t->state == GP_TRIAL_DONE || t->state == GP_TRIAL_STOPPED;
-        if (worked || t->state == GP_TRIAL_FAILED)
-            add_value(&obs->ok[g], worked ? 1.0 : -1.0);
-        obs->n_failed += t->state == GP_TRIAL_FAILED;
-        if (t->state == GP_TRIAL_STOPPED)
-            add_value(&obs->stopped[g], fmax(t->score, limit));
-        if (t->state == GP_TRIAL_DONE) {
-            double score = fmax(t->score, limit);
-            add_value(&known, score);
-            add_value(&obs->score[g], score);
-            add_value(&obs->cost[g], log(t->cost));
-            add_value(&obs->done_score[g], t->score);
-        }
-        if (t->state == GP_TRIAL_PENDING)
-            obs->pending[g] = true;
-    }
-    for (size_t i = 0; i < n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
+    for (size_t i = 0; i < n; i++)
+        if (inside(space, trial_at(history, i)->x))
+            add_trial(obs, trial_at(history, i), obs->group[i], i < history->n, limit, &known);
+    for (size_t i = 0; i < history->n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
-            add_value(&obs->score[obs->group[i]], known.mean);
+            add_value(&obs->score[obs->group[i]], 1.0, known.mean);
     mem_free(work);
     return ST_OK;
 }
@@ -142,6 +170,7 @@ enum status observations_init(struct observations *obs, const struct space *spac
 void observations_free(struct observations *obs)
 {
     mem_free(obs->u);
+    mem_free(obs->x);
     mem_free(obs->score);
     mem_free(obs->stopped);
     mem_free(obs->ok);

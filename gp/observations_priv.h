@@ -13,6 +13,7 @@ struct mean_ss {
 struct observations {
     size_t n, dim; /* groups */
     double *u; /* (n, dim) unit coordinates */
+    double *x; /* (n, dim) natural values, snapped */
     struct mean_ss *score; /* (n) what the score model learns; n == 0: nothing known */
     struct mean_ss
         *stopped; /* (n) scores at which runs were stopped: the final one would have been as high or higher */
@@ -21,7 +22,7 @@ struct observations {
     struct mean_ss *cost; /* (n) ln cost of finished runs */
     struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
     bool *pending; /* (n) */
-    size_t *group; /* (trials) each trial's group */
+    size_t *group; /* (trials, then those of other studies) each one's group */
 };
 
 enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,

@@ -38,6 +38,12 @@ enum status pareto_search_init(struct pareto_search *search, const struct sugges
                                const struct gp_history *history, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
 
+/* The group of the front to run again under a new seed at this trial number; the number of groups: none. */
+enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *ret_group, struct error *err) MUST_USE;
+
+/* What the models expect at candidate->u, which is snapped; x and value are left. */
+enum status pareto_judge(struct pareto_search *search, struct candidate *candidate, struct error *err) MUST_USE;
+
 /* The best point that was not tried, judged snapped. *ret_found is false when every candidate was tried before. */
 enum status pareto_best(struct pareto_search *search, const struct seen *seen, struct rng rng,
                         struct candidate *ret_best, bool *ret_found, struct error *err) MUST_USE;

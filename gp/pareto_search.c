@@ -18,18 +18,22 @@
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 #define FRONT_BLOCK 128 /* points predicted at a time */
 
-/* Groups on the front of finished runs' means, by rising cost, into s->front. */
+/* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other studies'. */
 static void find_front(struct pareto_search *s)
 {
     const struct observations *o = &s->obs;
+    const struct mean_ss *score = o->score;
+    for (size_t g = 0; g < o->n; g++)
+        if (o->done_score[g].n > 0.0)
+            score = o->done_score;
     for (;;) { /* next: the cheapest that scores above the last one; O(n front) on at most a few thousand groups */
         size_t best = o->n;
-        double floor_score = s->n_front ? o->done_score[s->front[s->n_front - 1]].mean : -INFINITY;
+        double floor_score = s->n_front ? score[s->front[s->n_front - 1]].mean : -INFINITY;
         for (size_t g = 0; g < o->n; g++) {
-            if (o->done_score[g].n == 0.0 || !(o->done_score[g].mean > floor_score))
+            if (score[g].n == 0.0 || o->cost[g].n == 0.0 || !(score[g].mean > floor_score))
                 continue;
             if (best == o->n || o->cost[g].mean < o->cost[best].mean ||
-                (o->cost[g].mean == o->cost[best].mean && o->done_score[g].mean > o->done_score[best].mean))
+                (o->cost[g].mean == o->cost[best].mean && score[g].mean > score[best].mean))
                 best = g;
         }
         if (best == o->n)
@@ -127,8 +131,8 @@ static void reference(const struct pareto_search *s, double *ret_ref1, double *r
     const struct observations *o = &s->obs;
     double score[REF_POINTS], cost = -INFINITY, lo = INFINITY;
     size_t n = 0;
-    for (size_t g = 0; g < o->n; g++) {
-        if (o->done_score[g].n == 0.0)
+    for (size_t g = 0; g < o->n; g++) { /* those of other studies come last, and count when there are no own ones */
+        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0)
             continue;
         double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
         lo = fmin(lo, c);
@@ -219,6 +223,8 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
     if (!s->front)
         return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
     find_front(s);
+    if (s->n_front == 0)
+        return FAIL(err, ST_NUMERIC, "no finished trial lies inside the search space");
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
     s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;

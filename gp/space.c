@@ -129,6 +129,19 @@ void space_snap(const struct space *space, double *x)
     }
 }
 
+double space_unit_distance(const struct space_param *p, double a, double b)
+{
+    switch (p->scale) {
+    case SPACE_LOG:
+    case SPACE_POW2:
+        return log(b / a) / log(p->max / p->min);
+    case SPACE_LOGIT:
+        return (logit(b) - logit(a)) / (logit(p->max) - logit(p->min));
+    default:
+        return (b - a) / (p->max - p->min);
+    }
+}
+
 double space_size(const struct space *space)
 {
     double size = 1.0;

@@ -35,7 +35,8 @@ void gp_stop_judge(const struct gp_curve *finished, size_t n, const struct gp_st
            best = -INFINITY;
 
     *ret = (struct gp_verdict){.chance = 1.0, .level = -INFINITY};
-    if (!(now->progress >= STOP_PROGRESS_MIN && now->progress < 1.0) || !isfinite(now->score) || !(now->cost > 0.0))
+    if (!(now->progress >= STOP_PROGRESS_MIN && now->progress <= STOP_PROGRESS_MAX) || !isfinite(now->score) ||
+        !(now->cost > 0.0))
         return;
     ret->final_cost = now->cost / now->progress;
     for (size_t j = 0; j < n; j++) {

@@ -8,18 +8,22 @@
 
 static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
 {
-    size_t n_alive = 0, n_done = 0, need = s->settings.n_init / 2;
+    size_t n_alive = 0, n_done = 0, n_other = 0, need = s->settings.n_init / 2;
     for (size_t i = 0; i < history->n; i++) {
         n_alive += history->trials[i].state != GP_TRIAL_FAILED;
         n_done += history->trials[i].state == GP_TRIAL_DONE;
     }
+    for (size_t i = 0; i < history->n_other; i++) /* another study's finished runs spare the design */
+        n_other += history->other[i].state == GP_TRIAL_DONE;
+    if (n_other >= s->settings.n_init)
+        return false;
     return n_alive < s->settings.n_init || n_done < (need < 2 ? 2 : need);
 }
 
-static void report(const struct pareto_search *s, const struct candidate *c, struct suggestion *ret)
+static void report(const struct pareto_search *s, const struct candidate *c, const char *origin, struct suggestion *ret)
 {
     memcpy(ret->x, c->x, s->space->dim * sizeof *ret->x);
-    strcpy(ret->origin, "ehvi");
+    strcpy(ret->origin, origin);
     ret->has_prediction = true;
     ret->score_mean = s->score.y_mean + s->score.y_sd * c->f2_mean;
     ret->score_sd = s->score.y_sd * c->f2_sd;
@@ -27,10 +31,30 @@ static void report(const struct pareto_search *s, const struct candidate *c, str
     ret->log_cost_sd = s->cost.y_sd * c->f1_sd;
 }
 
+/* A doubtful point of the front again, or a new one. */
+static enum status propose(struct pareto_search *s, const struct seen *seen, struct rng rng, int64_t number,
+                           bool *ret_found, struct suggestion *ret, struct error *err)
+{
+    struct candidate c;
+    size_t group;
+    TRY(pareto_repeat(s, number, &group, err));
+    if (group < s->obs.n) {
+        memcpy(c.u, s->obs.u + group * s->obs.dim, s->obs.dim * sizeof *c.u);
+        TRY(pareto_judge(s, &c, err));
+        memcpy(c.x, s->obs.x + group * s->obs.dim, s->obs.dim * sizeof *c.x);
+        report(s, &c, "repeat", ret);
+        *ret_found = true;
+        return ST_OK;
+    }
+    TRY(pareto_best(s, seen, rng, &c, ret_found, err));
+    if (*ret_found)
+        report(s, &c, "ehvi", ret);
+    return ST_OK;
+}
+
 static enum status pareto_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
                                int64_t number, struct suggestion *ret, struct error *err)
 {
-    struct candidate best;
     bool found = false;
     enum status rc = ST_OK;
     if (!in_design_phase(suggester, history)) {
@@ -39,9 +63,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
             return FAIL(err, ST_NOMEM, "no memory for a search over %zu parameters", suggester->space.dim);
         rc = pareto_search_init(s, suggester, history, err);
         if (rc == ST_OK)
-            rc = pareto_best(s, seen, rng_split(suggester->root, (uint64_t)number), &best, &found, err);
-        if (rc == ST_OK && found)
-            report(s, &best, ret);
+            rc = propose(s, seen, rng_split(suggester->root, (uint64_t)number), number, &found, ret, err);
         pareto_search_free(s);
         mem_free(s);
     }

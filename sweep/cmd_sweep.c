@@ -11,7 +11,7 @@
 #include "base/mem.h"
 
 struct sweep_cmd {
-    const char *store_path, *name, *resume, *budget;
+    const char *store_path, *name, *resume, *budget, *from;
     int64_t trials, seed;
     double budget_s;
     bool json, quiet, has_config;
@@ -94,12 +94,20 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     study.trials_max = limits.trials;
     study.budget_s = limits.budget_s;
     study.method = (char *)config_peek(s->setup->config, "sweep.method");
+    if (rc == ST_OK && s->from != NULL) {
+        snprintf(search.from, sizeof search.from, "%s", s->from);
+        if (!file_exists(s->store_path))
+            rc = FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
+                      s->store_path, s->from);
+    }
     if (rc == ST_OK)
         rc = search_to_json(&search, &study.space, err);
     if (rc == ST_OK)
         rc = setup_to_ini(s->setup, &study.config, err);
     if (rc == ST_OK)
         rc = store_open_writer(&s->controller.store, s->store_path, err);
+    if (rc == ST_OK && s->from != NULL)
+        rc = warm_start_check(s->controller.store, s->from, s->setup, err);
     if (rc == ST_OK) {
         rc = store_study_create(s->controller.store, &study, err);
         if (rc == ST_EXISTS)
@@ -161,6 +169,7 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
                             config_origin(s->setup->config, key), key, ours, s->resume, theirs);
         }
     rc = search_from_setup(s->setup, &search, err);
+    memcpy(search.from, s->view.search.from, sizeof search.from);
     if (rc == ST_OK)
         rc = search_to_json(&search, &space, err);
     if (rc == ST_OK && strcmp(space, s->view.study.space) != 0)
@@ -233,6 +242,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     c->limits.trials = s->view.study.trials_max;
     c->limits.budget_s = s->view.study.budget_s;
     TRY(search_bind(&s->view.search, s->setup, err));
+    TRY(warm_start_load(c->store, s->setup, &s->view, err));
     signals_catch();
     progress_begin(&s->progress, c, s->quiet);
     rc = controller_run(c, err);
@@ -263,6 +273,10 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
         return FAIL(err, ST_USAGE, "sweep: give --name for a new study or --resume for an old one, not both");
     if (s->name == NULL && s->resume == NULL)
         return FAIL(err, ST_USAGE, "sweep: the study needs a name: --name NAME (or --resume NAME to go on with one)");
+    if (s->resume != NULL && s->from != NULL)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps what it learned from; leave --from out");
+    if (s->from != NULL && strlen(s->from) > 100)
+        return FAIL(err, ST_USAGE, "sweep: --from: no study has so long a name");
     if (s->resume == NULL && words->n == 0)
         return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
     if (s->budget != NULL && strcmp(s->budget, "0") != 0 && !parse_seconds(s->budget, &s->budget_s))
@@ -310,6 +324,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "go on with a study of the store, up to its limits or new ones"},
+        {"from", 0, CLI_TEXT, &s.from, "STUDY",
+         "learn from the trials of another study of the store, whatever it searched"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},

@@ -16,6 +16,7 @@ enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /*
 
 struct search {
     struct space space;
+    char from[104]; /* study of the same store that teaches this one; "": none */
     enum search_cost cost; /* what the study counts as the cost of a trial */
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
     const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
@@ -24,7 +25,7 @@ struct search {
 void search_free(struct search *search);
 /* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
-/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}], "cost"?}; caller: mem_free. */
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}], "cost"?, "from"?}; caller: mem_free. */
 enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */
@@ -50,6 +51,8 @@ struct study_view {
     struct gp_history history;
     bool *on_front;
     struct pareto_ref ref;
+    struct gp_trial *other; /* of history.other, and their points; owned (warm_start_load) */
+    double *other_x;
 };
 
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
@@ -77,6 +80,15 @@ enum status study_view_print_json(const struct study_view *view, const char *pat
 enum status insight_print(const struct study_view *view, struct error *err) MUST_USE;
 /* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
 enum status insight_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
+
+/* ---- warm_start.c: trials of another study ---- */
+
+/* Can the study `from` teach one of this setup? */
+enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
+                             struct error *err) MUST_USE;
+/* Fills history.other of a bound view from the study that it names; nothing when it names none. */
+enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view,
+                            struct error *err) MUST_USE;
 
 /* ---- early_stop.c: learned from the curves of finished trials ---- */
 

@@ -52,6 +52,8 @@ enum status search_to_json(const struct search *search, char **ret_text, struct 
     }
     if (ok && search->cost != SEARCH_COST_WALL)
         ok = json_add_str(json, "cost", cost_names[search->cost]);
+    if (ok && search->from[0] != '\0')
+        ok = json_add_str(json, "from", search->from);
     *ret_text = ok ? json_print(json, false) : NULL;
     cJSON_Delete(json);
     return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the search space");
@@ -99,7 +101,7 @@ static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, stru
         k++;
     if (k == N_COSTS)
         return FAIL(err, ST_VERSION, "the store's search space: the cost '%s' is unknown to this version", name);
-    *ret_cost = (enum search_cost)k;
+    *ret_cost = (enum search_cost)(name != NULL ? k : SEARCH_COST_WALL);
     return ST_OK;
 }
 
@@ -114,6 +116,8 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     if (rc != ST_OK)
         return rc;
     rc = read_cost(json, &ret_search->cost, err);
+    if (json_get_str(json, "from") != NULL)
+        snprintf(ret_search->from, sizeof ret_search->from, "%s", json_get_str(json, "from"));
     params = cJSON_GetObjectItemCaseSensitive(json, "params");
     cJSON_ArrayForEach(param, params)
     {

@@ -122,6 +122,8 @@ void study_view_free(struct study_view *view)
     mem_free(view->x);
     mem_free(view->gp);
     mem_free(view->on_front);
+    mem_free(view->other);
+    mem_free(view->other_x);
     search_free(&view->search);
     study_free(&view->study);
     memset(view, 0, sizeof *view);

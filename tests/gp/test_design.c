@@ -118,7 +118,7 @@ static void test_methods(void **state)
         struct gp_trial trials[N];
         assert_ok(suggester_create(&s, &space, &settings, &err), &err);
         for (size_t i = 0; i < N; i++) {
-            struct gp_history history = {i, trials};
+            struct gp_history history = {.n = i, .trials = trials};
             struct suggestion a, b;
             assert_ok(suggester_next(s, &history, (int64_t)i, &a, &err), &err);
             assert_ok(suggester_create(&fresh, &space, &settings, &err), &err);
@@ -149,7 +149,7 @@ static void test_default_point_comes_first(void **state)
         struct suggest_settings settings = {.method = (enum suggest_method)method};
         struct suggester *s;
         struct suggestion a;
-        struct gp_history none = {0, NULL};
+        struct gp_history none = {.n = 0};
         assert_ok(suggester_create(&s, &space, &settings, &err), &err);
         assert_ok(suggester_next(s, &none, 0, &a, &err), &err);
         assert_string_equal(a.origin, "default");
@@ -178,7 +178,7 @@ static void test_finite_space_is_used_up_exactly(void **state)
         struct suggestion a;
         assert_ok(suggester_create(&s, &space, &settings, &err), &err);
         for (size_t i = 0; i < SIZE; i++) {
-            struct gp_history history = {i, trials};
+            struct gp_history history = {.n = i, .trials = trials};
             assert_ok(suggester_next(s, &history, (int64_t)i, &a, &err), &err);
             check_point(&space, a.x);
             for (size_t j = 0; j < i; j++)
@@ -187,7 +187,7 @@ static void test_finite_space_is_used_up_exactly(void **state)
             double score = -a.x[0] * a.x[0] + (a.x[2] == 2.0);
             trials[i] = (struct gp_trial){.x = xs[i], .state = GP_TRIAL_DONE, .score = score, .cost = a.x[1]};
         }
-        struct gp_history history = {SIZE, trials};
+        struct gp_history history = {.n = SIZE, .trials = trials};
         assert_int_equal(suggester_next(s, &history, SIZE, &a, &err), ST_LIMIT);
         assert_non_null(strstr(err.text, "48"));
         suggester_destroy(s);
@@ -204,7 +204,7 @@ static void test_bad_input(void **state)
     struct suggestion a;
     double x[2] = {0.5, NAN};
     struct gp_trial trial = {.x = x, .state = GP_TRIAL_DONE, .score = 1.0, .cost = 1.0};
-    struct gp_history history = {1, &trial};
+    struct gp_history history = {.n = 1, .trials = &trial};
     assert_ok(suggester_create(&s, &space, &settings, &err), &err);
     assert_int_equal(suggester_next(s, &history, 1, &a, &err), ST_NUMERIC);
     assert_non_null(strstr(err.text, "test.p1"));

@@ -65,7 +65,7 @@ static void test_each_allocation(void **state)
     (void)state;
     static struct call c;
     c.space = unit_space(3);
-    c.history = (struct gp_history){N, c.trials};
+    c.history = (struct gp_history){.n = N, .trials = c.trials};
     struct rng r = rng_seed(1);
     for (size_t k = 0; k < N; k++) {
         for (size_t i = 0; i < 3; i++)

@@ -10,7 +10,7 @@ struct data {
 
 static void make_data(struct data *d, struct rng *r, size_t n, double shift, double sign)
 {
-    d->history = (struct gp_history){n, d->trials};
+    d->history = (struct gp_history){.n = n, .trials = d->trials};
     for (size_t i = 0; i < n; i++) {
         struct gp_trial *t = &d->trials[i];
         uint32_t kind = rng_below(r, 10);
@@ -98,7 +98,7 @@ static void test_hypervolume(void **state)
         assert_near(pareto_hypervolume(&d.history, &ref), slow_hypervolume(&d, &ref), 1e-9);
     }
     struct gp_trial one = {.state = GP_TRIAL_DONE, .cost = 1.0, .score = -3.0};
-    struct gp_history history = {1, &one};
+    struct gp_history history = {.n = 1, .trials = &one};
     struct pareto_ref ref = {exp(2.0), -4.0};
     assert_near(pareto_hypervolume(&history, &ref), 2.0, 1e-12);
     history.n = 0;
@@ -127,7 +127,7 @@ static void test_reference(void **state)
 {
     (void)state;
     struct gp_trial trials[14];
-    struct gp_history history = {14, trials};
+    struct gp_history history = {.n = 14, .trials = trials};
     for (int i = 0; i < 14; i++)
         trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = exp(i), .score = -i};
     trials[0] = (struct gp_trial){.state = GP_TRIAL_FAILED, .cost = NAN, .score = NAN};
@@ -152,7 +152,7 @@ static void test_knee(void **state)
     (void)state;
     double costs[] = {1.0, 2.0, 4.0, 8.0, 3.0}, scores[] = {0.0, 0.9, 0.95, 1.0, 0.2};
     struct gp_trial trials[5];
-    struct gp_history history = {5, trials};
+    struct gp_history history = {.n = 5, .trials = trials};
     for (int i = 0; i < 5; i++)
         trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = costs[i], .score = scores[i]};
     assert_int_equal(pareto_knee(&history), 1);

@@ -27,7 +27,7 @@ static struct gp_history sample(const struct space *space, size_t n, truth *fn)
         trials[k] = (struct gp_trial){.x = xs[k], .state = GP_TRIAL_DONE, .score = score, .cost = cost};
     }
     design_free(&design);
-    return (struct gp_history){n, trials};
+    return (struct gp_history){.n = n, .trials = trials};
 }
 
 static struct gp_insight look(const struct space *space, struct gp_history history)
@@ -146,7 +146,7 @@ static void test_nothing_to_say(void **state)
 {
     (void)state;
     struct space space = unit_space(2);
-    struct gp_insight in = look(&space, (struct gp_history){0, trials});
+    struct gp_insight in = look(&space, (struct gp_history){.n = 0, .trials = trials});
     assert_non_null(in.note);
     assert_true(in.recommended == 0 && in.beliefs == NULL);
     gp_insight_free(&in);

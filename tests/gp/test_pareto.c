@@ -34,13 +34,13 @@ static struct suggestion ask(int64_t number)
 {
     struct suggestion s;
     struct error err = {0};
-    struct gp_history history = {study.n, study.trials};
+    struct gp_history history = {.n = study.n, .trials = study.trials};
     assert_ok(suggester_next(study.suggester, &history, number, &s, &err), &err);
     double y[SPACE_MAX_DIM];
     memcpy(y, s.x, sizeof y);
     space_snap(&study.space, y);
     assert_memory_equal(s.x, y, study.space.dim * sizeof *y); /* in bounds, whole, powers of two */
-    for (size_t i = 0; i < study.n; i++)
+    for (size_t i = 0; i < study.n && strcmp(s.origin, "repeat") != 0; i++)
         assert_true(memcmp(study.xs[i], s.x, study.space.dim * sizeof *y) != 0);
     if (s.has_prediction)
         assert_true(isfinite(s.score_mean) && s.score_sd >= 0.0 && isfinite(s.log_cost_mean) && s.log_cost_sd >= 0.0);
@@ -103,7 +103,7 @@ static double play(const struct space *space, problem *fn, enum suggest_method m
         fn(s.x, &score, &cost);
         add(s.x, GP_TRIAL_DONE, score, cost);
     }
-    struct gp_history history = {study.n, study.trials};
+    struct gp_history history = {.n = study.n, .trials = study.trials};
     double volume = pareto_hypervolume(&history, ref);
     end();
     return volume;
@@ -180,7 +180,7 @@ static void test_same_bytes_whatever_was_asked_before(void **state)
     again = ask(16);
     assert_memory_equal(&first, &again, sizeof first);
     struct suggester *s;
-    struct gp_history history = {study.n, study.trials};
+    struct gp_history history = {.n = study.n, .trials = study.trials};
     assert_ok(suggester_create(&s, &space, &study.settings, &err), &err);
     assert_ok(suggester_next(s, &history, 16, &fresh, &err), &err);
     assert_memory_equal(&first, &fresh, sizeof first);

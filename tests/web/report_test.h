@@ -100,7 +100,7 @@ static inline void sample_judge(struct sample *s, size_t n)
                                                                                             : GP_TRIAL_FAILED;
         s->history_trials[i] = (struct gp_trial){s->x[i], state, s->study.maximize ? t->score : -t->score, t->cost_s};
     }
-    s->history = (struct gp_history){n, s->history_trials};
+    s->history = (struct gp_history){.n = n, .trials = s->history_trials};
     OK(pareto_front(&s->history, s->on_front, err));
     pareto_reference(&s->history, &s->report.ref);
 }

@@ -1,0 +1,66 @@
+"""What the controller learns from: other studies and their spaces, and the cost that was asked for."""
+import sys
+
+import tap
+from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
+
+PARETO = TINY_SWEEP.replace("method = sobol", "method = pareto")
+NARROW = TINY + """
+[sweep.train.learning_rate]
+min = 0.005
+max = 0.2
+
+[sweep.train.clip_coef]
+
+[sweep.policy.hidden_size]
+min = 4
+max = 16
+"""  # wider, one more parameter; gamma is fixed
+
+
+def sweep(folder, name, config, *more, store="s.db"):
+    return run("sweep", write(folder, name + ".ini", config), "--store", folder / store, "--name", name, *more)
+
+
+def test_from_another_study_with_another_space(folder):
+    sweep(folder, "old", TINY_SWEEP, "--trials", 24, "-q")
+    _, err = sweep(folder, "new", NARROW, "--from", "old", "--trials", 3, "--sweep.n_init", 4)
+    assert "finished trials of old teach this study" in err, err
+    equal([t["origin"] for t in show(folder / "s.db", "new")["trials"]], ["default", "ehvi", "ehvi"])
+    _, err = run("sweep", "--resume", "new", "--store", folder / "s.db", "--trials", 4)
+    assert "finished trials of old teach this study" in err, err
+    equal(len(show(folder / "s.db", "new")["trials"]), 4)
+
+
+def test_from_what_cannot_teach(folder):
+    sweep(folder, "old", TINY_SWEEP, "--trials", 1, "-q")
+    config, store = write(folder, "a.ini", TINY_SWEEP), folder / "s.db"
+    fails("sweep", config, "--store", store, "--name", "a", "--from", "nothing", code=1, says="nothing")
+    fails("sweep", config, "--store", store, "--name", "a", "--from", "old", "--sweep.metric", "score", code=2, says="sweep.metric")
+    fails("sweep", config, "--store", folder / "none.db", "--name", "a", "--from", "old", code=1, says="no such store")
+    fails("sweep", "--resume", "old", "--store", store, "--from", "old", code=2, says="--from")
+    equal(len(show(store, "old")["trials"]), 1)
+
+
+def test_cost_in_env_steps(folder):
+    sweep(folder, "steps", PARETO, "--trials", 12, "-q", "--sweep.cost", "env_steps")
+    study = show(folder / "s.db", "steps")
+    equal({t["env_steps"] for t in study["trials"]}, {4096})
+    for param in study["insight"]["params"]:
+        equal(param["cost"]["effect"], 0)  # all trials take the same steps, whatever the clock says
+
+
+def test_show_says_what_was_learned(folder):
+    sweep(folder, "a", PARETO, "--trials", 12, "-q")
+    insight = show(folder / "s.db", "a")["insight"]
+    assert 0 <= insight["recommended"] < 12 and len(insight["front"]) >= 1, insight
+    for param in insight["params"]:
+        assert 0 <= param["score"]["effect"] <= 1 and 0 <= param["cost"]["effect"] <= 1, param
+    out, _ = run("show", "a", "--store", folder / "s.db")
+    assert "recommended: trial" in out and "share of the variance" in out, out
+    sweep(folder, "b", PARETO, "--trials", 1, "-q")
+    equal(show(folder / "s.db", "b")["insight"]["note"], "too few finished trials")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])

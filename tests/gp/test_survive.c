@@ -1,0 +1,222 @@
+/* test_survive.c - histories that sweeps do meet and optimisers do not like, and what the model-based method learns from
+ * stopped runs, repeats and other studies. */
+#include <cblas.h>
+
+#include "base/mem.h"
+#include "tests/gp/gp_test.h"
+
+#define N_MAX 5200
+
+static struct gp_trial trials[N_MAX], others[N_MAX];
+static double xs[N_MAX][SPACE_MAX_DIM], other_xs[N_MAX][SPACE_MAX_DIM];
+
+static void put(size_t i, const double *x, size_t dim, enum gp_trial_state state, double score, double cost)
+{
+    memcpy(xs[i], x, dim * sizeof *x);
+    trials[i] = (struct gp_trial){xs[i], state, score, cost};
+}
+
+static enum status ask(const struct space *space, struct gp_history history, int64_t number, struct suggestion *ret,
+                       struct error *err)
+{
+    struct suggester *s;
+    struct suggest_settings settings = {.seed = 5};
+    assert_ok(suggester_create(&s, space, &settings, err), err);
+    enum status rc = suggester_next(s, &history, number, ret, err);
+    suggester_destroy(s);
+    if (rc == ST_OK) {
+        double y[SPACE_MAX_DIM];
+        memcpy(y, ret->x, sizeof y);
+        space_snap(space, y);
+        assert_memory_equal(ret->x, y, space->dim * sizeof *y);
+    }
+    return rc;
+}
+
+static struct suggestion must(const struct space *space, struct gp_history history, int64_t number)
+{
+    struct suggestion s;
+    struct error err = {0};
+    assert_ok(ask(space, history, number, &s, &err), &err);
+    return s;
+}
+
+static double noise(struct rng *r)
+{
+    return sqrt(-2.0 * log(1.0 - rng_f64(r))) * cos(2.0 * M_PI * rng_f64(r));
+}
+
+static void test_scores_of_sixty_decades(void **state)
+{
+    (void)state;
+    struct space space = unit_space(4);
+    struct rng r = rng_seed(1);
+    for (size_t i = 0; i < 40; i++) {
+        double x[4] = {rng_f64(&r), rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+        double size = pow(10.0, 60.0 * rng_f64(&r) - 30.0);
+        put(i, x, 4, GP_TRIAL_DONE, i % 2 ? size : -size, 1.0 + x[1]);
+    }
+    assert_string_equal(must(&space, (struct gp_history){.n = 40, .trials = trials}, 40).origin, "ehvi");
+}
+
+static void test_five_thousand_of_which_four_coincide(void **state)
+{
+    (void)state;
+    struct space space = unit_space(5);
+    struct rng r = rng_seed(2);
+    for (size_t i = 0; i < 5000; i++) {
+        double x[5] = {0.5, 0.5, 0.5, 0.5, 0.5};
+        for (size_t k = 0; k < 5 && i % 5 == 0; k++)
+            x[k] = rng_f64(&r);
+        put(i, x, 5, GP_TRIAL_DONE, 1.0 - (x[0] - 0.7) * (x[0] - 0.7) + 0.1 * noise(&r), exp(x[1]));
+    }
+    struct suggestion s = must(&space, (struct gp_history){.n = 5000, .trials = trials}, 5000);
+    assert_string_equal(s.origin, "ehvi");
+    assert_true(isfinite(s.score_mean) && isfinite(s.log_cost_mean));
+}
+
+static void test_finite_space_runs_out(void **state)
+{
+    (void)state;
+    struct space space = {.dim = 3};
+    struct suggestion s;
+    struct error err = {0};
+    for (size_t i = 0; i < 3; i++) { /* integer ranges of two values */
+        space.params[i] = param_of("", SPACE_LINEAR, true, 3, 4);
+        snprintf(space.params[i].key, SPACE_KEY_MAX, "test.p%zu", i);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        assert_ok(ask(&space, (struct gp_history){.n = i, .trials = trials}, (int64_t)i, &s, &err), &err);
+        put(i, s.x, 3, GP_TRIAL_DONE, s.x[0] + s.x[1], s.x[2]);
+    }
+    assert_int_equal(ask(&space, (struct gp_history){.n = 8, .trials = trials}, 8, &s, &err), ST_LIMIT);
+}
+
+static void test_space_that_shrank(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    struct rng r = rng_seed(3);
+    space.params[0].max = 0.5; /* the data were taken on [0, 1], and are best where the space no longer is */
+    for (size_t i = 0; i < 40; i++) {
+        double x[2] = {rng_f64(&r), rng_f64(&r)};
+        put(i, x, 2, GP_TRIAL_DONE, x[0] > 0.5 ? 100.0 : -(x[0] - 0.2) * (x[0] - 0.2), 1.0 + x[1]);
+    }
+    struct suggestion s = must(&space, (struct gp_history){.n = 40, .trials = trials}, 40);
+    assert_true(s.x[0] <= 0.5 && s.score_mean < 10.0); /* nothing of the 100 was moved onto the new bound */
+    for (size_t i = 0; i < 40; i++) { /* none of them lies inside any more */
+        xs[i][0] = 0.6 + 0.4 * rng_f64(&r);
+        trials[i].score = 1.0;
+    }
+    s = must(&space, (struct gp_history){.n = 40, .trials = trials}, 40);
+    assert_true(s.x[0] <= 0.5);
+}
+
+static void test_numbers_that_are_none(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    struct rng r = rng_seed(4);
+    struct suggestion s;
+    struct error err = {0};
+    for (size_t i = 0; i < 30;
+         i++) { /* the caller turns them into failures: whatever stands in such a row is not read */
+        double x[2] = {rng_f64(&r), rng_f64(&r)};
+        put(i, x, 2, i % 3 ? GP_TRIAL_DONE : GP_TRIAL_FAILED,
+            i % 3   ? x[0]
+            : i % 2 ? (double)NAN
+                    : (double)INFINITY,
+            i % 3 ? 1.0 : 0.0);
+    }
+    struct gp_history history = {.n = 30, .trials = trials};
+    must(&space, history, 30);
+    trials[1].score = NAN;
+    assert_int_equal(ask(&space, history, 30, &s, &err), ST_NUMERIC);
+    err = (struct error){0};
+    trials[1].score = 1.0;
+    trials[1].cost = 0.0;
+    assert_int_equal(ask(&space, history, 30, &s, &err), ST_NUMERIC);
+}
+
+/* A run stopped at 0.5 where its neighbours end at 0.9 is no evidence of 0.5. */
+static void test_stopped_run_is_a_lower_bound(void **state)
+{
+    (void)state;
+    struct space space = unit_space(1);
+    struct gp_insight in;
+    struct error err = {0};
+    for (size_t i = 0; i < 21; i++) {
+        double x = (double)i / 20.0;
+        bool stopped = i == 9 || i == 10 || i == 11;
+        put(i, &x, 1, stopped ? GP_TRIAL_STOPPED : GP_TRIAL_DONE, stopped ? 0.5 : 0.9 - 0.1 * x, 1.0 + x);
+    }
+    assert_ok(gp_insight_init(&in, &space, &(struct gp_history){.n = 21, .trials = trials}, 1, &err), &err);
+    assert_near(in.beliefs[10].score, 0.85, 0.03);
+    assert_false(in.beliefs[10].on_front); /* and it is no result either */
+    gp_insight_free(&in);
+}
+
+static void test_doubtful_front_is_repeated(void **state)
+{
+    (void)state;
+    struct space space = unit_space(2);
+    for (int noisy = 0; noisy < 2; noisy++) {
+        struct rng r = rng_seed(6);
+        size_t n_repeats = 0;
+        for (size_t i = 0; i < 80; i++) {
+            struct suggestion s = must(&space, (struct gp_history){.n = i, .trials = trials}, (int64_t)i);
+            bool tried = false;
+            for (size_t j = 0; j < i; j++)
+                tried = tried || memcmp(xs[j], s.x, 2 * sizeof(double)) == 0;
+            assert_int_equal(tried, strcmp(s.origin, "repeat") == 0); /* repeats are called so, and only they repeat */
+            n_repeats += tried;
+            put(i, s.x, 2, GP_TRIAL_DONE, s.x[0] + (noisy ? 0.5 * noise(&r) : 0.0), exp(s.x[0] + s.x[1]));
+        }
+        print_message("# %zu repeats of 80 with noise %d\n", n_repeats, noisy);
+        if (noisy)
+            assert_in_range(n_repeats, 2, 10);
+        else
+            assert_int_equal(n_repeats, 0);
+    }
+}
+
+static void test_other_study_is_a_warm_start(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    struct rng r = rng_seed(8);
+    for (size_t i = 0; i < 60; i++) {
+        for (size_t k = 0; k < 3; k++)
+            other_xs[i][k] = rng_f64(&r) * (k == 2 ? 2.0 : 1.0); /* of a wider space */
+        double *x = other_xs[i];
+        others[i] = (struct gp_trial){x, GP_TRIAL_DONE,
+                                      -(x[0] - 0.8) * (x[0] - 0.8) + 0.1 * x[1] + (x[2] > 1.0 ? 1e6 : 0.0), exp(x[1])};
+    }
+    struct gp_history history = {.trials = trials, .n_other = 60, .other = others};
+    for (size_t i = 0; i < 5; i++) { /* it speaks at once, and knows where to look */
+        history.n = i;
+        struct suggestion s = must(&space, history, (int64_t)i);
+        assert_string_equal(s.origin, "ehvi");
+        assert_true(fabs(s.x[0] - 0.8) < 0.35 && s.score_mean < 10.0);
+        put(i, s.x, 3, GP_TRIAL_DONE, -(s.x[0] - 0.8) * (s.x[0] - 0.8) + 0.1 * s.x[1], exp(s.x[1]));
+    }
+    bool front[5];
+    struct error err = {0};
+    history.n = 5;
+    assert_ok(pareto_front(&history, front, &err), &err); /* theirs are not on our front */
+    history.n = 0;
+    history.n_other = 2; /* too few to spare the design */
+    assert_string_equal(must(&space, history, 0).origin, "sobol");
+}
+
+int main(void)
+{
+    openblas_set_num_threads(1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scores_of_sixty_decades),    cmocka_unit_test(test_five_thousand_of_which_four_coincide),
+        cmocka_unit_test(test_finite_space_runs_out),      cmocka_unit_test(test_space_that_shrank),
+        cmocka_unit_test(test_numbers_that_are_none),      cmocka_unit_test(test_stopped_run_is_a_lower_bound),
+        cmocka_unit_test(test_doubtful_front_is_repeated), cmocka_unit_test(test_other_study_is_a_warm_start),
+    };
+    return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);
+}
