@@ -189,6 +189,7 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     if (t->failed)
         return FAIL(err, ST_NUMERIC,
                     "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
+    TRY(trainer_sync(t, err));
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape);
     text = mem_strdup(config_text);
@@ -305,6 +306,7 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
             memcpy(section->at, at, section->bytes);
     }
     t->failed = false;
+    t->settled_wall_s = t->count.wall_s;
     trainer_weights_cast(t);
     t->ops->env_observe(t->kern, t->env, act_at(t->ops, t->roll.obs, last * t->policy.obs_size),
                         t->roll.mask != NULL ? t->roll.mask + last * t->policy.n_logits : NULL);
@@ -318,6 +320,8 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     size_t n = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
+    t->n_collected = t->n_issued; /* what is in flight counts no more */
+    t->unsettled_n = 0;
     rc = ckpt_unpack(t, path, bytes, n, err);
     mem_free(bytes);
     return rc;

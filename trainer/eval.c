@@ -104,7 +104,7 @@ static void eval_step(struct eval_run *e, bool greedy)
 static enum status eval_play(struct eval_run *e, const struct eval_settings *set, struct error *err)
 {
     struct kern *k = e->t->kern;
-    int64_t n_open = 1, look = e->t->host_counts ? 1 : STEPS_BETWEEN_LOOKS;
+    int64_t n_open = 1, look = e->t->direct ? 1 : STEPS_BETWEEN_LOOKS;
 
     for (int64_t s = 0; n_open > 0 && s < set->max_steps; s++) {
         eval_step(e, set->greedy);
@@ -155,6 +155,7 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     e.n_games = (e.n + (size_t)n_agents - 1) / (size_t)n_agents;
     e.n = e.n_games * (size_t)n_agents;
     e.quota = ceil((double)settings->episodes / (double)e.n_games);
+    TRY(trainer_sync(t, err));
     rc = eval_open(&e, settings->seed, err);
     if (rc == ST_OK)
         rc = eval_play(&e, settings, err);

@@ -129,6 +129,7 @@ void trainer_get_metrics(struct trainer *t, struct train_metrics *m)
 {
     const struct trainer_counters *c = &t->count;
     const struct kern_stats *s = &c->stats;
+    trainer_profile_settle(t);
     double n = s->n_tokens, span_s = c->wall_s - c->report_wall_s, known_s = 0.0;
     double var_ret = ratio_or_nan(s->ret_sq, n) - pow(ratio_or_nan(s->ret_sum, n), 2.0);
     double var_err = ratio_or_nan(s->err_sq, n) - pow(ratio_or_nan(s->err_sum, n), 2.0);
@@ -150,7 +151,7 @@ void trainer_get_metrics(struct trainer *t, struct train_metrics *m)
         .clip_fraction = ratio_or_nan(s->clip_fraction, n),
         .explained_variance = var_ret > 0.0 ? 1.0 - var_err / var_ret : NAN,
         .grad_norm = ratio_or_nan(s->grad_norm, (double)(c->updates - c->report_updates)),
-        .lr = (double)t->host_hyper.lr,
+        .lr = (double)t->lr,
     };
     for (int i = 0; i < PHASE_OTHER; i++) {
         m->phase_s[i] = c->phase_s[i];

@@ -42,12 +42,19 @@ void plan_format_bytes(size_t bytes, char *buf, size_t size)
     snprintf(buf, size, "%.3g %s", x, units[u]);
 }
 
+bool plan_fits(const struct plan *plan, const struct kern *kern)
+{
+    size_t memory = kern_memory_bytes(kern);
+    return plan->total != SIZE_MAX &&
+           (memory == 0 || plan->total <= memory); /* 0: not known, the allocator will tell */
+}
+
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err)
 {
     size_t memory = kern_memory_bytes(kern);
     char need[48], has[48];
 
-    if (plan->total != SIZE_MAX && (memory == 0 || plan->total <= memory)) /* 0: not known, the allocator will tell */
+    if (plan_fits(plan, kern))
         return ST_OK;
     plan_format_bytes(plan->total, need, sizeof need);
     plan_format_bytes(memory, has, sizeof has);
@@ -70,4 +77,10 @@ void plan_free(struct plan *plan, struct kern *kern)
     for (size_t i = plan->n; i-- > 0;)
         kern_free(kern, plan->items[i].mem);
     plan->n = 0;
+}
+
+void plan_clear(const struct plan *plan, struct kern *kern)
+{
+    for (size_t i = 0; i < plan->n; i++)
+        kern_ops(kern)->zero(kern, plan->items[i].mem, plan->items[i].bytes);
 }

@@ -4,8 +4,6 @@
  * rollout, zeroed exactly where reset says, and h0 keeps it as training sequences need it. */
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
-
 void rollout_plan(struct trainer *t)
 {
     struct rollout *r = &t->roll;
@@ -31,10 +29,8 @@ void rollout_plan(struct trainer *t)
     plan_add(plan, &r->h0, "recurrent state at the start", sizeof(float), L, N, S);
     plan_add(plan, &r->h_tmp, "recurrent state of bootstraps", sizeof(float), L, N, S);
     plan_add(plan, &r->final_obs, "last observations", a, N, D, 1);
-    if (t->host_counts) {
-        plan_add(plan, &r->pack_obs, "packed observations", a, N, D, 1);
-        plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
-    }
+    plan_add(plan, &r->pack_obs, "packed observations", a, N, D, 1);
+    plan_add(plan, &r->n_packed, "packed count", sizeof(int64_t), 1, 1, 1);
     plan_add(plan, &r->tmp_value, "bootstrap values", sizeof(float), N, 1, 1);
     plan_add(plan, &r->tmp_logp, "bootstrap log-probabilities", sizeof(float), N, 1, 1);
     plan_add(plan, &r->tmp_actions, "bootstrap actions", sizeof(int32_t), N, heads, 1);
@@ -100,7 +96,7 @@ static void rollout_begin(struct trainer *t)
 }
 
 /* One step by single operations. */
-static enum status rollout_step(struct trainer *t, size_t s, uint64_t *mark, struct error *err)
+static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
 {
     struct rollout *r = &t->roll;
     struct kern *k = t->kern;
@@ -121,15 +117,15 @@ static enum status rollout_step(struct trainer *t, size_t s, uint64_t *mark, str
     policy_forward_step(&t->policy, k, &t->step, &w, act_at(t->ops, r->obs, at * D), r->h, N, r->reset + at, N);
     t->ops->sample(k, r->actions + at * heads, r->logp + at, r->values + at, t->step.out, mask, &t->policy.heads,
                    t->rng_sample, false, N);
-    trainer_phase(t, PHASE_FORWARD, mark);
+    trainer_phase(t, PHASE_FORWARD);
     t->ops->env_step(k, t->env, &io);
     t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
-    trainer_phase(t, PHASE_ENV, mark);
-    if (t->shape.may_truncate && t->host_counts)
+    trainer_phase(t, PHASE_ENV);
+    if (t->shape.may_truncate && t->direct)
         TRY(rollout_bootstrap_some(t, s, err));
     else if (t->shape.may_truncate)
         rollout_bootstrap_all(t, s);
-    trainer_phase(t, PHASE_FORWARD, mark);
+    trainer_phase(t, PHASE_FORWARD);
     return ST_OK;
 }
 
@@ -168,16 +164,16 @@ enum status rollout_run(struct trainer *t, struct error *err)
 {
     struct rollout *r = &t->roll;
     size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size;
-    uint64_t mark = clock_mono_ns();
 
+    trainer_phase_begin(t);
     rollout_begin(t);
-    trainer_phase(t, PHASE_COPY, &mark);
+    trainer_phase(t, PHASE_COPY);
     if (!rollout_at_once(t)) {
         for (size_t s = 0; s < T; s++)
-            TRY(rollout_step(t, s, &mark, err));
+            TRY(rollout_step(t, s, err));
         rollout_keep_state(t, r->h_tmp);
         rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
     }
-    trainer_phase(t, PHASE_FORWARD, &mark);
+    trainer_phase(t, PHASE_FORWARD);
     return ST_OK;
 }

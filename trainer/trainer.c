@@ -91,9 +91,9 @@ static void trainer_plan(struct trainer *t)
         plan_add(plan, &t->muon_scratch, "optimiser scratch", 1,
                  kern_muon_scratch_bytes(t->policy.tensors, t->policy.n_tensors), 1, 1);
     plan_add(plan, &t->norm, "gradient norm", sizeof(float), 1, 1, 1);
-    plan_add(plan, &t->opt_step, "optimiser step", sizeof(int64_t), 1, 1, 1);
     plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);
-    plan_add(plan, &t->stats, "statistics", sizeof(struct kern_stats), 1, 1, 1);
+    plan_add(plan, &t->report, "statistics", sizeof(struct report), 1, 1, 1);
+    plan_add(plan, &t->mark_times, "profile", sizeof(uint64_t), PIECE_COUNT, MARKS_MAX, 1);
     plan_add(plan, &t->lane_stats, "statistics of lanes", sizeof(struct kern_stats), t->n_lanes, 1, 1);
     plan_add(plan, &t->rng_sample, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
@@ -133,12 +133,83 @@ static enum status trainer_start(struct trainer *t, struct error *err)
     return ST_OK;
 }
 
-enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
-                           const void *env_settings, const struct policy_settings *policy,
-                           const struct train_settings *train, struct error *err)
+/* Everything that follows from the settings alone. */
+static enum status trainer_describe(struct trainer *t, struct kern *kern, const struct env_def *def,
+                                    const void *env_settings, const struct env_shape *shape,
+                                    const struct policy_settings *policy, const struct train_settings *train,
+                                    struct error *err)
 {
+    t->kern = kern;
+    t->ops = kern_ops(kern);
+    t->def = def;
+    t->shape = *shape;
+    t->set = *train;
+    t->n_agents = (size_t)train->total_agents;
+    t->horizon = (size_t)train->horizon;
+    t->direct = kern_kind(kern) == KERN_CPU;
+    t->n_segments = (size_t)(train->minibatch_size / train->horizon);
+    t->n_lanes = kern_n_lanes(kern);
+    t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
+    t->n_envs = t->n_agents / (size_t)shape->n_agents;
+    t->root = rng_seed((uint64_t)train->seed);
+    policy_init(&t->policy, t->ops, policy, shape);
+    schedule_hyper(&t->set, 0, &t->host_hyper);
+    t->env_settings = mem_alloc(def->options.settings_size);
+    if (t->env_settings == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for the settings of %s", def->name);
+    memcpy(t->env_settings, env_settings, def->options.settings_size);
+    return ST_OK;
+}
+
+/* Device memory and games of a trainer that was described and planned. */
+static enum status trainer_build(struct trainer *t, struct error *err)
+{
+    TRY(kern_env_create(t->kern, &t->env, t->def, t->env_settings, t->n_envs, rng_split(t->root, STREAM_ENV), err));
+    TRY(plan_alloc(&t->plan, t->kern, err));
+    if (t->ops->act_size == sizeof(float))
+        t->weights = t->params;
+    t->stats = &t->report->stats;
+    t->opt_step = &t->report->opt_step;
+    for (int i = 0; i < IN_FLIGHT_MAX; i++)
+        TRY(kern_slot_create(t->kern, &t->flights[i].report, sizeof(struct report), err));
+    return kern_slot_create(t->kern, &t->times_slot, PIECE_COUNT * MARKS_MAX * sizeof(uint64_t), err);
+}
+
+/* As new, with the settings of `like`: memory, games, slots and recordings stay. */
+static enum status trainer_renew(struct trainer *t, const struct trainer *like, struct error *err)
+{
+    t->set = like->set;
+    t->root = like->root;
+    t->host_hyper = like->host_hyper;
+    memset(&t->count, 0, sizeof t->count);
+    memset(&t->window, 0, sizeof t->window);
+    memset(t->profile_s, 0, sizeof t->profile_s);
+    t->n_issued = t->n_collected = 0;
+    t->settled_wall_s = 0.0;
+    t->unsettled_n = 0;
+    t->lr = 0.0f;
+    t->running = t->failed = false;
+    plan_clear(&t->plan, t->kern);
+    return kern_env_restart(t->kern, t->env, rng_split(t->root, STREAM_ENV), err);
+}
+
+/* Makes room by dropping what is kept, the oldest first. */
+static enum status trainer_build_new(struct trainer *t, struct trainer_cache *cache, struct error *err)
+{
+    trainer_plan(t);
+    while (!plan_fits(&t->plan, t->kern) && cache != NULL && trainer_cache_drop_oldest(cache))
+        ;
+    TRY(plan_check(&t->plan, t->kern, LOWER, err));
+    return trainer_build(t, err);
+}
+
+enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
+                                  const struct env_def *def, const void *env_settings,
+                                  const struct policy_settings *policy, const struct train_settings *train,
+                                  struct error *err)
+{
+    struct trainer *t, *kept = NULL;
     struct env_shape shape;
-    struct trainer *t;
     enum status rc;
 
     *ret_trainer = NULL;
@@ -149,101 +220,52 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
     t = mem_alloc(sizeof *t);
     if (t == NULL)
         return FAIL(err, ST_NOMEM, "no memory for a trainer (%zu bytes)", sizeof *t);
-    t->kern = kern;
-    t->ops = kern_ops(kern);
-    t->def = def;
-    t->shape = shape;
-    t->set = *train;
-    t->n_agents = (size_t)train->total_agents;
-    t->horizon = (size_t)train->horizon;
-    t->host_counts = kern_kind(kern) == KERN_CPU;
-    t->n_segments = (size_t)(train->minibatch_size / train->horizon);
-    t->n_lanes = kern_n_lanes(kern);
-    t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
-    t->n_envs = t->n_agents / (size_t)shape.n_agents;
-    t->root = rng_seed((uint64_t)train->seed);
-    policy_init(&t->policy, t->ops, policy, &shape);
-    schedule_hyper(&t->set, 0, &t->host_hyper);
-    trainer_plan(t);
-    rc = plan_check(&t->plan, kern, LOWER, err);
-    if (rc != ST_OK)
-        goto fail;
-    t->env_settings = mem_alloc(def->options.settings_size);
-    if (t->env_settings == NULL) {
-        rc = FAIL(err, ST_NOMEM, "no memory for the settings of %s", def->name);
-        goto fail;
+    rc = trainer_describe(t, kern, def, env_settings, &shape, policy, train, err);
+    if (rc == ST_OK && cache != NULL)
+        kept = trainer_cache_take(cache, t);
+    if (kept != NULL) {
+        rc = trainer_renew(kept, t, err);
+        trainer_free(t);
+        t = kept;
+    } else if (rc == ST_OK) {
+        rc = trainer_build_new(t, cache, err);
     }
-    memcpy(t->env_settings, env_settings, def->options.settings_size);
-    rc = kern_env_create(kern, &t->env, def, t->env_settings, t->n_envs, rng_split(t->root, STREAM_ENV), err);
-    if (rc == ST_OK)
-        rc = plan_alloc(&t->plan, kern, err);
-    if (t->ops->act_size == sizeof(float))
-        t->weights = t->params;
     if (rc == ST_OK)
         rc = trainer_start(t, err);
-    if (rc != ST_OK)
-        goto fail;
+    if (rc != ST_OK) {
+        trainer_free(t);
+        return rc;
+    }
+    t->home = cache;
     *ret_trainer = t;
     return ST_OK;
-fail:
-    trainer_destroy(t);
-    return rc;
 }
 
-void trainer_destroy(struct trainer *t)
+enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
+                           const void *env_settings, const struct policy_settings *policy,
+                           const struct train_settings *train, struct error *err)
+{
+    return trainer_create_cached(ret_trainer, NULL, kern, def, env_settings, policy, train, err);
+}
+
+void trainer_free(struct trainer *t)
 {
     if (t == NULL)
         return;
+    recordings_free(t);
+    for (int i = 0; i < IN_FLIGHT_MAX; i++)
+        kern_slot_destroy(t->kern, t->flights[i].report);
+    kern_slot_destroy(t->kern, t->times_slot);
     plan_free(&t->plan, t->kern);
     kern_env_destroy(t->kern, t->env);
     mem_free(t->env_settings);
     mem_free(t);
 }
 
-/* ---- one iteration ---- */
-
-void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark)
+void trainer_destroy(struct trainer *t)
 {
-    uint64_t now = clock_mono_ns();
-
-    t->count.phase_s[phase] += 1e-9 * (double)(now - *mark);
-    *mark = now;
-}
-
-static void trainer_tick(struct trainer *t)
-{
-    uint64_t now = clock_mono_ns();
-
-    t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
-    t->clock_ns = now;
-}
-
-enum status trainer_iterate(struct trainer *t, struct error *err)
-{
-    struct env_log log;
-    struct kern_stats stats;
-
-    if (t->failed)
-        return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
-                    t->count.env_steps);
-    if (!t->running)
-        t->clock_ns = clock_mono_ns();
-    schedule_hyper(&t->set, t->count.env_steps, &t->host_hyper);
-    TRY(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
-    TRY(rollout_run(t, err));
-    t->count.env_steps += (int64_t)(t->n_agents * t->horizon);
-    TRY(update_run(t, err));
-    TRY(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
-    TRY(kern_env_take_log(t->kern, t->env, &log, err));
-    stats_add(&t->count.stats, &stats);
-    env_log_sum(&t->count.log, &log);
-    window_add(&t->window, t->count.env_steps, &log);
-    trainer_tick(t);
-    if (stats.nonfinite > 0) {
-        t->failed = true;
-        return numeric_diagnose(t, err);
-    }
-    return ST_OK;
+    if (t != NULL && (t->home == NULL || !trainer_cache_give(t->home, t)))
+        trainer_free(t);
 }
 
 /* ---- a run ---- */
@@ -293,7 +315,8 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
 
     t->running = true;
     t->clock_ns = clock_mono_ns();
-    while (rc == ST_OK && !stopped && t->count.env_steps < t->set.total_timesteps) {
+    while (rc == ST_OK && !stopped && trainer_issued_steps(t) < t->set.total_timesteps) {
+        trainer_tick(t);
         if (t->set.max_seconds > 0.0 && t->count.wall_s >= t->set.max_seconds)
             break;
         if (callbacks != NULL && callbacks->should_stop != NULL && callbacks->should_stop(callbacks->ctx)) {
@@ -304,6 +327,8 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
         if (rc == ST_OK && t->count.wall_s - t->count.report_wall_s >= t->set.log_interval_s)
             stopped = !trainer_report(t, callbacks);
     }
+    if (rc == ST_OK)
+        rc = trainer_sync(t, err);
     trainer_tick(t);
     if (rc == ST_OK && t->count.report_env_steps < t->count.env_steps && !trainer_report(t, callbacks))
         stopped = true;
@@ -327,5 +352,6 @@ size_t trainer_n_params(const struct trainer *t)
 
 enum status trainer_get_params(struct trainer *t, float *ret_params, struct error *err)
 {
+    TRY(trainer_sync(t, err));
     return kern_download(t->kern, ret_params, t->params, t->policy.n_params * sizeof *ret_params, err);
 }

@@ -42,6 +42,8 @@ struct train_settings {
     int device; /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */
     int precision; /* enum train_precision; the CPU has f32 only */
+    bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
+    double device_timeout_s; /* a GPU that finishes nothing for so long is taken for hung */
     double log_interval_s; /* how often on_metrics is called; a point is always made at the end */
     double checkpoint_interval_s; /* 0: only at the end */
 };
@@ -116,11 +118,24 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
                            const struct train_settings *train, struct error *err) MUST_USE;
 void trainer_destroy(struct trainer *trainer);
 
+/* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those then
+ * start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
+struct trainer_cache;
+enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err) MUST_USE;
+void trainer_cache_destroy(struct trainer_cache *cache); /* NULL is fine */
+/* As trainer_create, with the same numbers to the bit; trainer_destroy then gives back to the cache. NULL: no cache. */
+enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
+                                  const struct env_def *def, const void *env_settings,
+                                  const struct policy_settings *policy, const struct train_settings *train,
+                                  struct error *err) MUST_USE;
+
 /* Trains to the end of total_timesteps, max_seconds or a stop. ST_NUMERIC names the tensor and the step. */
 enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
                         struct train_result *ret_result, struct error *err) MUST_USE;
-/* One rollout and its updates; for tests and benchmarks. */
+/* One rollout and its updates; for tests and benchmarks. On a GPU it may return before they have ended: metrics are then
+ * those of the iterations before, until trainer_sync has waited for all. */
 enum status trainer_iterate(struct trainer *trainer, struct error *err) MUST_USE;
+enum status trainer_sync(struct trainer *trainer, struct error *err) MUST_USE;
 void trainer_get_metrics(struct trainer *trainer, struct train_metrics *ret_metrics);
 
 /* Checkpoints: versioned, checksummed, written whole or not at all. text is stored with it (the resolved config, ini). */

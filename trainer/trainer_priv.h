@@ -28,8 +28,10 @@ struct plan {
 };
 /* size * a * b * c bytes; slot is the address of a pointer, NULL: counted only (memory that others allocate). */
 void plan_add(struct plan *plan, void *slot, const char *what, size_t size, size_t a, size_t b, size_t c);
+bool plan_fits(const struct plan *plan, const struct kern *kern);
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err) MUST_USE;
 enum status plan_alloc(struct plan *plan, struct kern *kern, struct error *err) MUST_USE;
+void plan_clear(const struct plan *plan, struct kern *kern); /* all zero, as after plan_alloc */
 void plan_free(struct plan *plan, struct kern *kern);
 void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for messages */
 
@@ -174,8 +176,45 @@ void window_add(struct window *w, int64_t env_steps, const struct env_log *log);
 void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log);
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
 
+/* ---- iterate.c: what is in flight and what is recorded ---- */
+#define IN_FLIGHT_MAX 2
+#define RECORDINGS_MAX 16
+#define MARKS_MAX 2048 /* of each piece */
+
+/* What an iteration leaves in device memory for the host; copied as a whole. */
+struct report {
+    struct kern_stats stats;
+    struct env_log log;
+    int64_t opt_step;
+};
+
+enum piece { PIECE_ROLLOUT, PIECE_UPDATE, PIECE_COUNT };
+
+/* Points in time that a piece notes down while it runs: times [first, first + n) of trainer.mark_times. */
+struct marks {
+    size_t first, n;
+    uint8_t phases[MARKS_MAX]; /* that ends at each; PHASE_COUNT: none */
+};
+
+/* An iteration that was handed to the device and not looked at yet. */
+struct flight {
+    struct kern_slot *report;
+    const struct marks *marks[PIECE_COUNT]; /* NULL: it has no profile */
+    float lr;
+};
+
+struct recording {
+    struct kern_graph *graph; /* NULL: free */
+    enum piece piece;
+    int64_t n_minibatches; /* of an update */
+    bool profiled;
+    struct marks marks;
+    uint64_t used; /* when last, by trainer.recording_clock */
+};
+
 struct trainer {
     struct kern *kern; /* borrowed */
+    struct trainer_cache *home; /* borrowed: gets the trainer when it is destroyed; NULL: none */
     const struct kern_ops *ops;
     const struct env_def *def;
     void *env_settings; /* own copy */
@@ -184,7 +223,7 @@ struct trainer {
     struct policy policy;
     size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
     size_t n_lanes; /* P */
-    bool host_counts; /* counts may be read within an iteration, because that costs nothing: a CPU */
+    bool direct; /* operations are done when they return (CPU): counts and clocks may be read within an iteration */
     size_t n_block; /* segments of a block, at most those of a lane */
     struct plan plan;
     struct kern_env *env;
@@ -196,7 +235,9 @@ struct trainer {
     void *muon_scratch;
     int64_t *opt_step;
     struct kern_hyper *hyper;
+    struct report *report; /* stats and opt_step lie in it */
     struct kern_stats *stats, *lane_stats; /* (1), (P) */
+    uint64_t *mark_times; /* (PIECE_COUNT * MARKS_MAX) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
     struct minibatch mb;
@@ -207,6 +248,19 @@ struct trainer {
     struct kern_hyper host_hyper;
     struct trainer_counters count;
     struct window window;
+    struct flight flights[IN_FLIGHT_MAX];
+    struct kern_slot *times_slot; /* of mark_times */
+    uint64_t n_issued, n_collected; /* iterations handed over, and looked at */
+    float lr; /* of the last one looked at */
+    struct recording recordings[RECORDINGS_MAX];
+    uint64_t recording_clock;
+    bool played[PIECE_COUNT]; /* has run once without being recorded */
+    struct marks plain_marks[PIECE_COUNT];
+    struct marks *marking; /* takes the marks of what is being called; NULL: none are made */
+    double profile_s[PHASE_COUNT]; /* of the last iteration that was profiled */
+    double settled_wall_s; /* wall_s when time was last given to phases, */
+    int64_t unsettled_n; /* iterations since */
+    uint64_t mark_ns; /* direct: when the last phase ended */
     uint64_t clock_ns; /* wall_s is up to date with it */
     bool running, failed; /* failed: the weights are no longer to be saved */
 };
@@ -221,8 +275,23 @@ static inline struct policy_weights trainer_weights(const struct trainer *t)
 /* After params changed. */
 void trainer_weights_cast(struct trainer *t);
 
-/* Adds the time since *mark to a phase and moves the mark. */
-void trainer_phase(struct trainer *t, enum train_phase phase, uint64_t *mark);
+/* ---- iterate.c ---- */
+/* The time since the last call belongs to this phase; begin: to none. */
+void trainer_phase_begin(struct trainer *t);
+void trainer_phase(struct trainer *t, enum train_phase phase);
+
+void trainer_profile_settle(struct trainer *t);
+void trainer_tick(struct trainer *t); /* brings wall_s up to date */
+int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those in flight */
+void recordings_free(struct trainer *t);
+
+/* ---- trainer.c, cache.c ---- */
+/* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as trainer_describe. */
+struct trainer *trainer_cache_take(struct trainer_cache *cache, const struct trainer *want);
+/* Takes over the trainer; false: it is not for keeping. */
+bool trainer_cache_give(struct trainer_cache *cache, struct trainer *t);
+bool trainer_cache_drop_oldest(struct trainer_cache *cache); /* false: it is empty */
+void trainer_free(struct trainer *t); /* NULL and half-built trainers are fine */
 
 /* ---- rollout.c, update.c, numeric.c, schedule.c ---- */
 void rollout_plan(struct trainer *t);
@@ -230,11 +299,11 @@ enum status rollout_run(struct trainer *t, struct error *err) MUST_USE;
 void update_plan(struct trainer *t);
 /* Segments of a block: as many as fit a lane's cache. */
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
-/* The updates of one rollout. */
-enum status update_run(struct trainer *t, struct error *err) MUST_USE;
+/* The updates of one rollout, fewer when target_kl or a number that is not finite ends them. */
+enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err) MUST_USE;
 /* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered and run forward; its loss, gradient and
  * statistics. */
-void update_forward(struct trainer *t, const int32_t *idx, uint64_t *mark);
+void update_forward(struct trainer *t, const int32_t *idx);
 void update_backward(struct trainer *t, const float *weight);
 /* Advantages of the whole rollout with ratio 1, into roll.adv and roll.ret. */
 void update_advantage(struct trainer *t);

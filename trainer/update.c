@@ -7,7 +7,6 @@
  * minibatch that is not finite or passes target_kl changes no weight. */
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
 #include "base/pool.h"
 
 void update_plan(struct trainer *t)
@@ -127,13 +126,13 @@ struct pass_job {
     struct trainer *t;
     const int32_t *idx; /* (B) */
     const float *weight; /* (B) or NULL */
-    uint64_t *mark; /* lane 0 keeps the profile */
 };
 
-static void phase_of_lane(const struct pass_job *job, size_t lane, enum train_phase phase)
+/* Lane 0 keeps the profile. */
+static void phase_of_lane(struct trainer *t, size_t lane, enum train_phase phase)
 {
     if (lane == 0)
-        trainer_phase(job->t, phase, job->mark);
+        trainer_phase(t, phase);
 }
 
 static void forward_lane(void *ctx, struct kern *k, size_t lane)
@@ -148,19 +147,19 @@ static void forward_lane(void *ctx, struct kern *k, size_t lane)
         size_t at = b.from * t->horizon;
         struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
         gather_block(t, k, job->idx, b);
-        phase_of_lane(job, lane, PHASE_COPY);
+        phase_of_lane(t, lane, PHASE_COPY);
         policy_forward(p, k, &pass, &w, act_at(t->ops, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
-        phase_of_lane(job, lane, PHASE_LOSS);
+        phase_of_lane(t, lane, PHASE_LOSS);
         if (t->set.vtrace)
             vtrace_block(t, k, pass.out, b);
-        phase_of_lane(job, lane, PHASE_ADVANTAGE);
+        phase_of_lane(t, lane, PHASE_ADVANTAGE);
     }
 }
 
-void update_forward(struct trainer *t, const int32_t *idx, uint64_t *mark)
+void update_forward(struct trainer *t, const int32_t *idx)
 {
-    struct pass_job job = {.t = t, .idx = idx, .mark = mark};
+    struct pass_job job = {.t = t, .idx = idx};
     kern_each_lane(t->kern, forward_lane, &job);
 }
 
@@ -246,43 +245,42 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, const float **r
     return idx;
 }
 
-/* One minibatch; *ret_stop when no further one makes sense. */
-static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, uint64_t *mark,
-                                    bool *ret_stop, struct error *err)
+/* One minibatch; *ret_stop when no further one makes sense, where that can be known already. On a device it cannot: the
+ * optimiser and the statistics see to it themselves that nothing more is changed or counted. */
+static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, bool *ret_stop,
+                                    struct error *err)
 {
     struct kern_stats now;
 
-    update_forward(t, idx, mark);
+    update_forward(t, idx);
     update_backward(t, weight);
-    trainer_phase(t, PHASE_LOSS, mark);
+    trainer_phase(t, PHASE_LOSS);
     update_optimise(t);
-    trainer_phase(t, PHASE_OPTIMISER, mark);
-    /* Reading is free on the CPU, and a failure is then named where it happened. */
-    if (t->set.target_kl > 0.0 || kern_kind(t->kern) == KERN_CPU) {
+    trainer_phase(t, PHASE_OPTIMISER);
+    if (t->direct) {
         TRY(kern_download(t->kern, &now, t->stats, sizeof now, err));
         *ret_stop = now.nonfinite > 0 || now.stop != 0;
     }
-    t->count.updates += *ret_stop ? 0 : 1;
     return ST_OK;
 }
 
-enum status update_run(struct trainer *t, struct error *err)
+enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err)
 {
-    int64_t n_minibatches = schedule_minibatches(&t->set, &t->count.minibatch_carry);
     bool prioritised = t->set.prio_alpha > 0.0, stop = false;
     size_t at = t->n_agents; /* nothing left of an old order: the data is new */
-    uint64_t mark = clock_mono_ns();
 
+    trainer_phase_begin(t);
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
     if (!t->set.vtrace || prioritised)
         update_advantage(t);
     if (prioritised)
         t->ops->segments_priority(t->kern, t->roll.prob, t->roll.adv, t->hyper, t->horizon, t->n_agents);
-    trainer_phase(t, PHASE_ADVANTAGE, &mark);
-    for (int64_t i = 0; i < n_minibatches && !stop; i++) {
+    trainer_phase(t, PHASE_ADVANTAGE);
+    for (int64_t i = 0; i < n_minibatches; i++) {
         const float *weight;
-        const int32_t *idx = update_pick(t, &at, &weight);
-        TRY(update_minibatch(t, idx, weight, &mark, &stop, err));
+        const int32_t *idx = update_pick(t, &at, &weight); /* also behind a stop: the streams go on as on a device */
+        if (!stop)
+            TRY(update_minibatch(t, idx, weight, &stop, err));
     }
-    return kern_sync(t->kern, err);
+    return ST_OK;
 }

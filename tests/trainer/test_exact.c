@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "base/clock.h"
-
 /* ---- a game made for this: even instances are truncated after 3 steps, odd ones end after 5; two heads, a mask ---- */
 
 struct clock_settings {
@@ -259,7 +257,6 @@ static void check_ratio_one(struct setup *s, size_t n_block)
 {
     struct trainer *t = setup_trainer(s);
     size_t T = t->horizon, B = t->n_segments, n_resets = 0, n_seen;
-    uint64_t mark = clock_mono_ns();
     int32_t idx[64];
 
     if (n_block < t->n_block)
@@ -270,7 +267,7 @@ static void check_ratio_one(struct setup *s, size_t n_block)
     for (size_t first = 0; first + B <= t->n_agents; first += B) {
         for (size_t i = 0; i < B; i++)
             idx[i] = (int32_t)(first + i);
-        update_forward(t, idx, &mark);
+        update_forward(t, idx);
         t->ops->ratio(t->kern, t->mb.ratio, t->pass.out, t->mb.actions, t->mb.logp, t->mb.mask, &t->policy.heads,
                       T * B);
         for (size_t i = 0; i < T * B; i++) {
@@ -323,14 +320,13 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
 {
     size_t n = trainer_n_params(t);
     float *moved = calloc(n, sizeof *moved);
-    uint64_t mark = clock_mono_ns();
     struct kern_stats stats;
 
     for (size_t i = 0; i < n; i++)
         moved[i] = params[i] + (float)eps * dir[i];
     OK(kern_upload(t->kern, t->params, moved, n * sizeof *moved, err));
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
-    update_forward(t, idx, &mark);
+    update_forward(t, idx);
     update_backward(t, NULL);
     OK(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
     free(moved);

@@ -1,0 +1,76 @@
+/* cache.c - trainers that were destroyed, kept whole for the next ones of the same shape.
+ * Shape is everything that sizes memory or is baked into recorded operations; what is left (seed, learning rate, lengths,
+ * whatever lies in struct kern_hyper) is set anew by trainer.c, together with weights, streams and games.
+ * Invariants: (1) a kept trainer has nothing in flight; (2) its device is the one it was made on. */
+#include "trainer/trainer_priv.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define CACHE_MAX 4
+
+struct trainer_cache {
+    struct trainer *kept[CACHE_MAX]; /* owned; the oldest first */
+    size_t n;
+};
+
+enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err)
+{
+    *ret_cache = mem_alloc(sizeof **ret_cache);
+    return *ret_cache != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for a cache of trainers");
+}
+
+void trainer_cache_destroy(struct trainer_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    while (trainer_cache_drop_oldest(cache))
+        ;
+    mem_free(cache);
+}
+
+static struct trainer *cache_remove(struct trainer_cache *cache, size_t i)
+{
+    struct trainer *t = cache->kept[i];
+
+    cache->n--;
+    memmove(cache->kept + i, cache->kept + i + 1, (cache->n - i) * sizeof *cache->kept);
+    return t;
+}
+
+bool trainer_cache_drop_oldest(struct trainer_cache *cache)
+{
+    if (cache->n == 0)
+        return false;
+    trainer_free(cache_remove(cache, 0));
+    return true;
+}
+
+static bool same_shape(const struct trainer *a, const struct trainer *b)
+{
+    return a->kern == b->kern && a->ops == b->ops && a->def == b->def && a->n_agents == b->n_agents &&
+           a->horizon == b->horizon && a->n_segments == b->n_segments && a->set.optimizer == b->set.optimizer &&
+           a->set.vtrace == b->set.vtrace && a->set.norm_adv == b->set.norm_adv &&
+           (a->set.prio_alpha > 0.0) == (b->set.prio_alpha > 0.0) && a->set.graphs == b->set.graphs &&
+           memcmp(&a->policy.set, &b->policy.set, sizeof a->policy.set) == 0 &&
+           memcmp(a->env_settings, b->env_settings, a->def->options.settings_size) == 0;
+}
+
+struct trainer *trainer_cache_take(struct trainer_cache *cache, const struct trainer *want)
+{
+    for (size_t i = cache->n; i-- > 0;)
+        if (same_shape(cache->kept[i], want))
+            return cache_remove(cache, i);
+    return NULL;
+}
+
+bool trainer_cache_give(struct trainer_cache *cache, struct trainer *t)
+{
+    if (kern_is_lost(t->kern) || kern_sync(t->kern, NULL) != ST_OK)
+        return false;
+    if (cache->n == CACHE_MAX)
+        trainer_cache_drop_oldest(cache);
+    cache->kept[cache->n++] = t;
+    return true;
+}

@@ -1,0 +1,254 @@
+/* iterate.c - one iteration (a rollout and its updates) handed to the device, and what came of it taken back later.
+ * A CPU runs operations as they are called, so everything is known when an iteration returns. A GPU has a queue: iteration
+ * i + 1 is handed over before the host looks at what i left (statistics, episode logs, number of updates: struct report),
+ * so that the device never waits for the host. Both pieces of an iteration are recorded once for each shape and replayed;
+ * whatever changes from one iteration to the next lies in device memory (struct kern_hyper, random streams).
+ * Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are looked at in
+ * order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed over; (3) the
+ * first run of a piece is not recorded, so that libraries load what they need. */
+#include "trainer/trainer_priv.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define PROFILE_FIRST 2 /* the first iteration with a profile: the pieces have run and been recorded */
+#define PROFILE_EVERY 64
+
+/* ---- the profile ---- */
+
+void trainer_phase_begin(struct trainer *t)
+{
+    if (t->direct)
+        t->mark_ns = clock_mono_ns();
+    else
+        trainer_phase(t, PHASE_COUNT);
+}
+
+void trainer_phase(struct trainer *t, enum train_phase phase)
+{
+    struct marks *m = t->marking;
+
+    if (t->direct) {
+        uint64_t now = clock_mono_ns();
+        t->count.phase_s[phase] += 1e-9 * (double)(now - t->mark_ns);
+        t->mark_ns = now;
+    } else if (m != NULL && m->n < MARKS_MAX) {
+        t->ops->mark(t->kern, t->mark_times + m->first + m->n);
+        m->phases[m->n++] = (uint8_t)phase;
+    }
+}
+
+/* Seconds of each phase within one piece. When there were more phases than marks, those seen stand for all of it. */
+static void marks_sum(const struct marks *m, const uint64_t *times, double phase_s[PHASE_COUNT])
+{
+    for (size_t i = 1; i < m->n; i++)
+        if (m->phases[i] < PHASE_COUNT && times[m->first + i] > times[m->first + i - 1])
+            phase_s[m->phases[i]] += 1e-9 * (double)(times[m->first + i] - times[m->first + i - 1]);
+}
+
+/* Time that passed while iterations ended goes to the phases as the last profiled iteration had them; what that leaves is
+ * "other". */
+void trainer_profile_settle(struct trainer *t)
+{
+    double sum = 0.0, n = (double)t->unsettled_n, passed_s = t->count.wall_s - t->settled_wall_s, share;
+
+    for (int i = 0; i < PHASE_OTHER; i++)
+        sum += n * t->profile_s[i];
+    if (t->direct || !(sum > 0.0))
+        return;
+    share = fmin(1.0, passed_s / sum);
+    for (int i = 0; i < PHASE_OTHER; i++)
+        t->count.phase_s[i] += share * n * t->profile_s[i];
+    t->unsettled_n = 0;
+    t->settled_wall_s = t->count.wall_s;
+}
+
+/* ---- pieces ---- */
+
+static enum status piece_play(struct trainer *t, enum piece piece, int64_t n_minibatches, struct error *err)
+{
+    if (piece == PIECE_UPDATE)
+        return update_run(t, n_minibatches, err);
+    TRY(rollout_run(t, err));
+    t->ops->env_log_take(t->kern, t->env, &t->report->log);
+    return ST_OK;
+}
+
+static struct recording *recording_find(struct trainer *t, enum piece piece, int64_t n_minibatches, bool profiled)
+{
+    for (size_t i = 0; i < RECORDINGS_MAX; i++) {
+        struct recording *r = &t->recordings[i];
+        if (r->graph != NULL && r->piece == piece && r->n_minibatches == n_minibatches && r->profiled == profiled)
+            return r;
+    }
+    return NULL;
+}
+
+/* The place of the recording that was not used for longest. */
+static struct recording *recording_place(struct trainer *t)
+{
+    struct recording *r = &t->recordings[0];
+
+    for (size_t i = 1; i < RECORDINGS_MAX; i++)
+        if (t->recordings[i].used < r->used)
+            r = &t->recordings[i];
+    kern_graph_destroy(t->kern, r->graph);
+    *r = (struct recording){0};
+    return r;
+}
+
+static enum status recording_make(struct trainer *t, struct recording *r, struct error *err)
+{
+    enum status rc;
+
+    TRY(kern_record_begin(t->kern, err));
+    t->marking = r->profiled ? &r->marks : NULL;
+    rc = piece_play(t, r->piece, r->n_minibatches, err);
+    t->marking = NULL;
+    if (kern_record_end(t->kern, &r->graph, err) != ST_OK && rc == ST_OK)
+        rc = ST_DEVICE;
+    return rc;
+}
+
+/* Runs a piece; *ret_marks: where its times will be, NULL when it has none. */
+static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_minibatches, bool profiled,
+                             const struct marks **ret_marks, struct error *err)
+{
+    struct recording *r;
+    enum status rc;
+
+    *ret_marks = NULL;
+    if (!t->set.graphs || !kern_can_record(t->kern) || !t->played[piece]) {
+        if (profiled) {
+            t->plain_marks[piece].first = piece * MARKS_MAX;
+            t->plain_marks[piece].n = 0;
+            t->marking = &t->plain_marks[piece];
+        }
+        *ret_marks = t->marking;
+        rc = piece_play(t, piece, n_minibatches, err);
+        t->marking = NULL;
+        t->played[piece] = t->played[piece] || piece == PIECE_ROLLOUT || n_minibatches > 0;
+        return rc;
+    }
+    r = recording_find(t, piece, n_minibatches, profiled);
+    if (r == NULL) {
+        r = recording_place(t);
+        *r = (struct recording){.piece = piece,
+                                .n_minibatches = n_minibatches,
+                                .profiled = profiled,
+                                .marks = {.first = piece * MARKS_MAX}};
+        TRY(recording_make(t, r, err));
+    }
+    r->used = ++t->recording_clock;
+    *ret_marks = profiled ? &r->marks : NULL;
+    return kern_replay(t->kern, r->graph, err);
+}
+
+void recordings_free(struct trainer *t)
+{
+    for (size_t i = 0; i < RECORDINGS_MAX; i++) {
+        kern_graph_destroy(t->kern, t->recordings[i].graph);
+        t->recordings[i].graph = NULL;
+    }
+}
+
+/* ---- one iteration ---- */
+
+static enum status iteration_issue(struct trainer *t, struct error *err)
+{
+    struct flight *f = &t->flights[t->n_issued % IN_FLIGHT_MAX];
+    int64_t n_minibatches = schedule_minibatches(&t->set, &t->count.minibatch_carry);
+    bool profiled = !t->direct && t->n_issued % PROFILE_EVERY == PROFILE_FIRST;
+
+    schedule_hyper(&t->set, trainer_issued_steps(t), &t->host_hyper);
+    TRY(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
+    TRY(piece_run(t, PIECE_ROLLOUT, 0, profiled, &f->marks[PIECE_ROLLOUT], err));
+    TRY(piece_run(t, PIECE_UPDATE, n_minibatches, profiled, &f->marks[PIECE_UPDATE], err));
+    TRY(kern_slot_take(t->kern, f->report, t->report, err));
+    if (profiled)
+        TRY(kern_slot_take(t->kern, t->times_slot, t->mark_times, err));
+    f->lr = t->host_hyper.lr;
+    t->n_issued++;
+    return ST_OK;
+}
+
+static enum status profile_collect(struct trainer *t, const struct flight *f, struct error *err)
+{
+    double phase_s[PHASE_COUNT] = {0};
+    const void *times;
+
+    if (f->marks[PIECE_ROLLOUT] == NULL || f->marks[PIECE_UPDATE] == NULL)
+        return ST_OK;
+    TRY(kern_slot_wait(t->kern, t->times_slot, &times, err));
+    for (int i = 0; i < PIECE_COUNT; i++)
+        marks_sum(f->marks[i], (const uint64_t *)times, phase_s);
+    trainer_profile_settle(t);
+    memcpy(t->profile_s, phase_s, sizeof t->profile_s);
+    return ST_OK;
+}
+
+/* Looks at the oldest iteration in flight. */
+static enum status iteration_collect(struct trainer *t, struct error *err)
+{
+    const struct flight *f = &t->flights[t->n_collected % IN_FLIGHT_MAX];
+    struct report report;
+    const void *bytes;
+
+    TRY(kern_slot_wait(t->kern, f->report, &bytes, err));
+    memcpy(&report, bytes, sizeof report);
+    TRY(profile_collect(t, f, err));
+    t->n_collected++;
+    t->count.env_steps += (int64_t)(t->n_agents * t->horizon);
+    t->count.updates = report.opt_step;
+    t->lr = f->lr;
+    stats_add(&t->count.stats, &report.stats);
+    env_log_sum(&t->count.log, &report.log);
+    window_add(&t->window, t->count.env_steps, &report.log);
+    t->unsettled_n++;
+    trainer_tick(t);
+    if (report.stats.nonfinite > 0) {
+        t->failed = true;
+        TRY(kern_sync(t->kern, err)); /* what was handed over since still changes the tensors */
+        return numeric_diagnose(t, err);
+    }
+    return ST_OK;
+}
+
+void trainer_tick(struct trainer *t)
+{
+    uint64_t now = clock_mono_ns();
+
+    t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
+    t->clock_ns = now;
+}
+
+enum status trainer_iterate(struct trainer *t, struct error *err)
+{
+    uint64_t may_fly = t->direct ? 0 : IN_FLIGHT_MAX - 1;
+
+    if (t->failed)
+        return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
+                    t->count.env_steps);
+    if (!t->running)
+        t->clock_ns = clock_mono_ns();
+    TRY(iteration_issue(t, err));
+    while (t->n_issued - t->n_collected > may_fly)
+        TRY(iteration_collect(t, err));
+    return ST_OK;
+}
+
+enum status trainer_sync(struct trainer *t, struct error *err)
+{
+    while (!t->failed && t->n_collected < t->n_issued)
+        TRY(iteration_collect(t, err));
+    trainer_profile_settle(t);
+    return kern_sync(t->kern, err);
+}
+
+int64_t trainer_issued_steps(const struct trainer *t)
+{
+    return t->count.env_steps + (int64_t)((t->n_issued - t->n_collected) * t->n_agents * t->horizon);
+}
