@@ -1,11 +1,14 @@
 /* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, one after another.
  * Invariants: (1) it ends when the controller's end of the socket closes or the controller dies; (2) it answers every
- * "run" with exactly one "result"; (3) the device stays open between trials. */
+ * "run" with exactly one "result"; (3) the device stays open between trials, and what a trial left on it (memory, recorded
+ * operations) waits for the next of the same shape; (4) a device that is lost to this process ends it, after the result
+ * has said so: the controller then starts another. */
 #include "sweep/control.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,6 +25,7 @@ struct worker_main {
     struct run run;
     int64_t trial, attempt;
     bool stop, exit; /* asked for by the controller */
+    bool lost; /* the device can no longer be used by this process */
     struct error err; /* of the socket: no controller to tell it to */
     struct train_metrics last;
     bool has_last;
@@ -121,7 +125,7 @@ static enum status send_result(struct worker_main *w, enum status trained, const
               json_add_f64(json, "device_s", trained == ST_OK ? r->cost_s : wall_s) &&
               json_add_i64(json, "env_steps", trained == ST_OK ? r->env_steps : w->last.env_steps) &&
               json_add_f64(json, "episodes", r->episodes) &&
-              json_add_str(json, "reason", trained != ST_OK ? why->text : NULL);
+              json_add_str(json, "reason", trained != ST_OK ? why->text : NULL) && json_add_bool(json, "lost", w->lost);
 
     if (ok && trained == ST_OK)
         ok = json_add(json, "final", final_json(w, r));
@@ -164,7 +168,7 @@ static enum status train(struct worker_main *w, const cJSON *message, struct tra
         rc = proto_send(&w->proto, answer(w, "training"), err);
     if (rc == ST_OK)
         rc = trainer_run(w->run.trainer, &callbacks, ret_result, err);
-    trainer_destroy(w->run.trainer); /* its memory is not needed while waiting */
+    trainer_destroy(w->run.trainer); /* on a CPU its memory is not needed while waiting; a GPU's goes to the cache */
     w->run.trainer = NULL;
     setup_destroy(setup);
     return rc;
@@ -184,6 +188,7 @@ static enum status run_trial(struct worker_main *w, const cJSON *message, struct
     log_set_trial(w->trial);
     trained = train(w, message, &result, &why);
     log_set_trial(-1);
+    w->lost = w->run.kern != NULL && kern_is_lost(w->run.kern);
     return send_result(w, trained, &result, clock_mono_s() - start_s, &why, err);
 }
 
@@ -213,7 +218,7 @@ static enum status open_device(struct worker_main *w, const cJSON *message, stru
 
 static enum status serve(struct worker_main *w, struct error *err)
 {
-    while (!w->exit) {
+    while (!w->exit && !w->lost) {
         cJSON *message = NULL;
         enum status rc = proto_receive(&w->proto, -1, &message, err);
         const char *type = message != NULL ? json_get_str(message, "type") : NULL;
@@ -247,6 +252,8 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     rc = proto_create(&w.proto, WORKER_FD, err);
     if (rc == ST_OK)
         rc = serve(&w, err);
+    if (w.lost)
+        _exit(EXIT_FAILURE); /* to give back what a hung device holds could take for ever */
     run_close(&w.run);
     proto_destroy(&w.proto);
     return rc;

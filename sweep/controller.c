@@ -25,6 +25,7 @@ struct outcome {
     bool requeue; /* stopped by the user: it runs again on resume */
     bool died;
     bool early; /* told to stop because it is of no use; reason says why */
+    bool lost; /* the worker cannot use its device any more and ends */
     double start_s; /* when training began; before that, when the trial was handed over */
 };
 
@@ -183,6 +184,7 @@ static void read_result(struct controller *c, const cJSON *message, struct outco
     (void)json_get_f64(message, "device_s", &r->device_s);
     (void)json_get_i64(message, "env_steps", &r->env_steps);
     (void)json_get_f64(message, "episodes", &episodes);
+    o->lost = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"));
     if (final != NULL)
         (void)json_get_f64(final, c->view->study.metric, &r->score);
     if (state != NULL && strcmp(state, "stopped") == 0) {
@@ -337,17 +339,21 @@ static enum status run_one(struct controller *c, bool *ret_used_up, struct error
     TRY(hand_over(c, i, err));
     TRY(wait_trial(c, i, &o, err));
     TRY(record(c, i, &o, err));
+    if (o.lost) {
+        log_warn("the worker has lost its device and is replaced, continuing");
+        worker_stop(&c->worker);
+    }
     c->current = -1;
     progress_trial_end(c->progress, c, &c->view->trials[i]);
     if (o.requeue)
         return ST_OK;
-    c->worker_deaths = o.died ? c->worker_deaths + 1 : 0;
+    c->worker_deaths = o.died || o.lost ? c->worker_deaths + 1 : 0;
     c->failures = o.result.state == TRIAL_FAILED ? c->failures + 1 : 0;
     if (c->worker_deaths >= MAX_WORKER_DEATHS)
         return FAIL(
             err, ST_DEVICE,
             "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
-            MAX_WORKER_DEATHS, o.reason + strlen("the worker process died: "), c->view->study.name);
+            MAX_WORKER_DEATHS, o.died ? o.reason + strlen("the worker process died: ") : o.reason, c->view->study.name);
     if (c->setup->sweep.max_failures > 0 && c->failures >= c->setup->sweep.max_failures)
         return FAIL(
             err, ST_LIMIT,

@@ -132,5 +132,7 @@ int main(int argc, char **argv)
     rc = flush_output(dispatch(argc, argv, &err), &err);
     if (rc != ST_OK && err.text[0] != '\0')
         fprintf(stderr, "trawl: %s\n", err.text);
+    if (rc == ST_DEVICE)
+        _exit(status_exit_code(rc)); /* the driver's own end of the process may wait for a device that hangs */
     return status_exit_code(rc);
 }

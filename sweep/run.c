@@ -8,15 +8,20 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
     trainer_destroy(run->trainer); /* it borrows the device */
     run->trainer = NULL;
     if (run->kern != NULL && (run->device != setup->train.device || run->threads != setup->train.threads)) {
+        trainer_cache_destroy(run->cache);
+        run->cache = NULL;
         kern_close(run->kern);
         run->kern = NULL;
     }
     if (run->kern == NULL) {
         struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
-                                         .n_threads = (size_t)setup->train.threads};
+                                         .n_threads = (size_t)setup->train.threads,
+                                         .patience_s = setup->train.device_timeout_s};
         TRY(kern_open(&run->kern, &settings, err));
         run->device = setup->train.device;
         run->threads = setup->train.threads;
+        if (kern_can_record(run->kern)) /* a CPU has nothing that is dear to make, and may need the memory */
+            TRY(trainer_cache_create(&run->cache, err));
     }
     return ST_OK;
 }
@@ -24,15 +29,17 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
 enum status run_open(struct run *run, const struct setup *setup, struct error *err)
 {
     TRY(run_open_device(run, setup, err));
-    return trainer_create(&run->trainer, run->kern, setup->env, setup->env_settings, &setup->policy, &setup->train,
-                          err);
+    return trainer_create_cached(&run->trainer, run->cache, run->kern, setup->env, setup->env_settings, &setup->policy,
+                                 &setup->train, err);
 }
 
 void run_close(struct run *run)
 {
     trainer_destroy(run->trainer);
+    trainer_cache_destroy(run->cache);
     kern_close(run->kern);
     run->trainer = NULL;
+    run->cache = NULL;
     run->kern = NULL;
 }
 

@@ -140,6 +140,7 @@ struct run {
     int device; /* train.device and threads that kern was opened with */
     int64_t threads;
     struct trainer *trainer;
+    struct trainer_cache *cache; /* on a GPU: what earlier trainers of this run leave to later ones */
 };
 /* run starts zeroed; an open device of the same kind is kept. */
 enum status run_open_device(struct run *run, const struct setup *setup, struct error *err) MUST_USE;

@@ -1,0 +1,245 @@
+/* test_cuda.c - training on a GPU: recorded or not, out of the cache or new, the same seed gives the same bytes; a
+ * checkpoint goes on on either side. Needs a GPU; says so and skips where there is none. */
+#include "trainer_test.h"
+
+#include <math.h>
+
+static char ckpt_path[4096];
+
+struct variant {
+    const char *game;
+    int core, optimizer, precision;
+    double prio_alpha, replay_ratio, target_kl;
+    bool vtrace;
+};
+
+static const struct variant variants[] = {
+    {"memory", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_F32, 0.0, 1.4, 0.0, true},
+    {"memory", POLICY_CORE_MINGRU, TRAIN_ADAM, TRAIN_BF16, 0.8, 2.0, 0.0, false},
+    {"cartpole", POLICY_CORE_MLP, TRAIN_ADAM, TRAIN_F32, 0.0, 4.0, 0.01, true},
+    {"breakout", POLICY_CORE_MINGRU, TRAIN_MUON, TRAIN_BF16, 0.5, 1.0, 0.0, true},
+    {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true},
+    {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true},
+};
+#define N_VARIANTS (sizeof variants / sizeof variants[0])
+
+static void setup_variant(struct setup *s, const struct variant *v)
+{
+    struct kern_settings cuda = {.kind = KERN_CUDA};
+
+    setup_game(s, v->game, 1);
+    kern_close(s->kern);
+    OK(kern_open(&s->kern, &cuda, err));
+    s->policy.core = v->core;
+    s->policy.hidden_size = 32;
+    s->train.precision = v->precision;
+    s->train.optimizer = v->optimizer;
+    s->train.prio_alpha = v->prio_alpha;
+    s->train.replay_ratio = v->replay_ratio;
+    s->train.target_kl = v->target_kl;
+    s->train.vtrace = v->vtrace;
+    s->train.total_agents = 256;
+    s->train.horizon = 16;
+    s->train.minibatch_size = 1024;
+    s->train.total_timesteps = 256 * 16 * 100;
+}
+
+static struct trainer *cached(struct setup *s, struct trainer_cache *cache)
+{
+    struct trainer *t = NULL;
+    OK(trainer_create_cached(&t, cache, s->kern, s->def, s->env, &s->policy, &s->train, err));
+    return t;
+}
+
+static void assert_same_run(struct trainer *a, struct trainer *b)
+{
+    struct train_metrics m, n;
+
+    assert_same_weights(a, b);
+    OK(trainer_sync(a, err));
+    OK(trainer_sync(b, err));
+    trainer_get_metrics(a, &m);
+    trainer_get_metrics(b, &n);
+    assert_int_equal(m.env_steps, n.env_steps);
+    assert_int_equal(m.updates, n.updates);
+    assert_true(m.episodes == n.episodes && m.entropy == n.entropy && m.lr == n.lr);
+    assert_memory_equal(&a->window, &b->window, sizeof a->window);
+}
+
+static void test_recorded_or_not(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s;
+        setup_variant(&s, &variants[v]);
+        s.train.graphs = false;
+        struct trainer *plain = setup_trainer(&s);
+        s.train.graphs = true;
+        struct trainer *recorded = setup_trainer(&s);
+        iterate(plain, 12);
+        iterate(recorded, 12);
+        assert_same_run(plain, recorded);
+        assert_non_null(recorded->recordings[0].graph); /* else the test shows nothing */
+        assert_null(plain->recordings[0].graph);
+        trainer_destroy(plain);
+        trainer_destroy(recorded);
+        setup_close(&s);
+    }
+}
+
+static void test_cached_or_new(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct trainer_cache *cache = NULL;
+        struct setup s;
+        setup_variant(&s, &variants[v]);
+        OK(trainer_cache_create(&cache, err));
+        struct trainer *t = cached(&s, cache), *first = t, *fresh;
+        iterate(t, 7);
+        trainer_destroy(t);
+        s.train.seed = 42;
+        s.train.learning_rate *= 0.5;
+        s.train.gamma = 0.97;
+        t = cached(&s, cache);
+        assert_ptr_equal(t, first);
+        fresh = setup_trainer(&s);
+        iterate(t, 7);
+        iterate(fresh, 7);
+        assert_same_run(t, fresh);
+        trainer_destroy(t);
+        trainer_destroy(fresh);
+        trainer_cache_destroy(cache);
+        setup_close(&s);
+    }
+}
+
+static void test_resume(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < N_VARIANTS; v++) {
+        struct setup s;
+        setup_variant(&s, &variants[v]);
+        struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s), *second;
+        iterate(straight, 12);
+        iterate(first, 5);
+        OK(trainer_save(first, ckpt_path, "", err));
+        second = setup_trainer(&s);
+        iterate(second, 3);
+        OK(trainer_load(second, ckpt_path, err));
+        iterate(second, 7);
+        assert_same_run(straight, second);
+        trainer_destroy(straight);
+        trainer_destroy(first);
+        trainer_destroy(second);
+        setup_close(&s);
+    }
+}
+
+/* A checkpoint of the GPU on the CPU: the same games go on, and the policy is worth the same. */
+static void test_checkpoint_crosses(void **unused)
+{
+    struct eval_settings e = {.episodes = 256, .agents = 256, .seed = 5, .max_steps = 100000};
+    struct eval_result there, here;
+
+    (void)unused;
+    for (size_t v = 0; v < 3; v++) {
+        struct setup s, cpu;
+        size_t n_bytes;
+        setup_variant(&s, &variants[v]);
+        setup_variant(&cpu, &variants[v]);
+        kern_close(cpu.kern);
+        OK(kern_open(&cpu.kern, &(struct kern_settings){.kind = KERN_CPU, .n_threads = 2}, err));
+        cpu.train.precision = TRAIN_F32;
+        struct trainer *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
+        iterate(gpu, 40);
+        OK(trainer_save(gpu, ckpt_path, "", err));
+        OK(trainer_load(host, ckpt_path, err));
+        assert_same_weights(gpu, host);
+        n_bytes = kern_env_state_bytes(gpu->env);
+        char *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
+        OK(kern_env_save(gpu->kern, gpu->env, a, err));
+        OK(kern_env_save(host->kern, host->env, b, err));
+        assert_memory_equal(a, b, n_bytes);
+        free(a);
+        free(b);
+        OK(trainer_eval(gpu, &e, &there, err));
+        OK(trainer_eval(host, &e, &here, err));
+        assert_true(there.episodes == here.episodes);
+        if (fabs(there.perf - here.perf) > 0.05)
+            fail_msg("%s: perf %g on the GPU, %g on the CPU", variants[v].game, there.perf, here.perf);
+        iterate(host, 2); /* and back */
+        OK(trainer_save(host, ckpt_path, "", err));
+        OK(trainer_load(gpu, ckpt_path, err));
+        assert_same_weights(gpu, host);
+        iterate(gpu, 2);
+        OK(trainer_sync(gpu, err));
+        trainer_destroy(gpu);
+        trainer_destroy(host);
+        setup_close(&s);
+        setup_close(&cpu);
+    }
+}
+
+static void test_failure_is_found(void **unused)
+{
+    struct error failure = {0};
+    struct setup s;
+    enum status rc = ST_OK;
+
+    (void)unused;
+    setup_variant(&s, &variants[0]);
+    struct trainer *t = setup_trainer(&s);
+    iterate(t, 4);
+    t->set.gamma = NAN;
+    for (int i = 0; i < 2 && rc == ST_OK; i++)
+        rc = trainer_iterate(t, &failure);
+    assert_int_equal(rc, ST_NUMERIC);
+    if (strstr(failure.text, "advantage") == NULL)
+        fail_msg("\"advantage\" is not in: %s", failure.text);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+static void test_too_large(void **unused)
+{
+    struct error failure = {0};
+    struct trainer *t = NULL;
+    struct setup s;
+
+    (void)unused;
+    setup_variant(&s, &variants[3]);
+    s.train.total_agents = 1 << 20;
+    s.train.horizon = 1024;
+    s.train.minibatch_size = 1 << 20;
+    assert_int_equal(trainer_create(&t, s.kern, s.def, s.env, &s.policy, &s.train, &failure), ST_NOMEM);
+    assert_non_null(strstr(failure.text, "lower train.total_agents, train.horizon, train.minibatch_size"));
+    s.train.total_agents = 256; /* and the device is as good as before */
+    s.train.horizon = 16;
+    s.train.minibatch_size = 1024;
+    t = setup_trainer(&s);
+    iterate(t, 3);
+    OK(trainer_sync(t, err));
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_or_not),  cmocka_unit_test(test_cached_or_new),
+        cmocka_unit_test(test_resume),           cmocka_unit_test(test_checkpoint_crosses),
+        cmocka_unit_test(test_failure_is_found), cmocka_unit_test(test_too_large),
+    };
+    char reason[256];
+
+    if (!kern_cuda_available(reason, sizeof reason)) {
+        printf("1..0 # SKIP %s\n", reason);
+        return getenv("TRAWL_REQUIRE_GPU") != NULL ? 1 : 0;
+    }
+    snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-cuda-%d.ckpt", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp",
+             (int)getpid());
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(ckpt_path);
+    return rc;
+}
