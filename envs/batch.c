@@ -44,6 +44,11 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
         return FAIL(err, ST_INTERNAL,
                     "env %s: impossible shape (%d observations, %d agents, %d action heads); the game is at fault",
                     def->name, shape->obs_size, shape->n_agents, shape->n_heads);
+    if (shape->channels != 0 && (shape->channels < 1 || shape->height < 1 || shape->width < 1 ||
+                                 shape->obs_size / shape->channels / shape->height != shape->width ||
+                                 shape->obs_size % (shape->channels * shape->height) != 0))
+        return FAIL(err, ST_INTERNAL, "env %s: a grid of %d x %d x %d is not %d observations; the game is at fault",
+                    def->name, shape->height, shape->width, shape->channels, shape->obs_size);
     if (n_envs < 1 || n_envs > BATCH_MAX_AGENTS / (size_t)shape->n_agents)
         return FAIL(err, ST_CONFIG, "env %s: %zu instances of %d agents; a batch holds 1 to %zu agents", def->name,
                     n_envs, shape->n_agents, BATCH_MAX_AGENTS);

@@ -57,6 +57,7 @@ struct env_shape {
     int n_heads; /* multi-discrete components, 1..ENV_MAX_HEADS */
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
     bool has_mask; /* the game limits choices per step */
+    int channels, height, width; /* of a grid: obs is (height, width, channels); 0 when it is a plain list */
     bool may_truncate; /* some step may set truncated; false spares the values behind truncations */
 };
 

@@ -169,6 +169,7 @@ static void LOOP(_step_range)(const void *settings, void *states, struct env_log
 static enum status LOOP(_check_shape)(const void *settings, struct env_shape *ret_shape, struct error *err)
 {
     (void)err;
+    *ret_shape = (struct env_shape){0};
     LOOP(_shape)(settings, ret_shape);
     return ST_OK;
 }

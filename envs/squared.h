@@ -28,6 +28,9 @@ ENV_FN void squared_shape(const struct squared_settings *settings, struct env_sh
 {
     int side = 2 * (int)settings->n + 1;
     ret_shape->obs_size = side * side;
+    ret_shape->channels = 1;
+    ret_shape->height = side;
+    ret_shape->width = side;
     ret_shape->n_agents = 1;
     ret_shape->n_heads = 1;
     ret_shape->head_sizes[0] = 5;

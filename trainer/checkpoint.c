@@ -37,6 +37,7 @@ struct ckpt_shape {
     char env[32];
     int64_t obs_size, n_agents, n_heads, head_sizes[ENV_MAX_HEADS], state_size;
     int64_t hidden_size, num_layers, core, activation, total_agents, optimizer;
+    int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in older files: 0, a linear encoder */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -97,6 +98,12 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->activation = t->policy.set.activation;
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
+    if (t->policy.n_convs > 0) {
+        s->encoder = t->policy.set.encoder;
+        s->conv_layers = t->policy.set.conv_layers;
+        s->conv_channels = t->policy.set.conv_channels;
+        s->conv_stride = t->policy.set.conv_stride;
+    }
 }
 
 static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape *file, const struct ckpt_shape *mine,
@@ -117,6 +124,10 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.activation (number of the choice)", offsetof(struct ckpt_shape, activation)},
         {"train.total_agents", offsetof(struct ckpt_shape, total_agents)},
         {"train.optimizer (number of the choice)", offsetof(struct ckpt_shape, optimizer)},
+        {"policy.encoder (number of the choice)", offsetof(struct ckpt_shape, encoder)},
+        {"policy.conv_layers", offsetof(struct ckpt_shape, conv_layers)},
+        {"policy.conv_channels", offsetof(struct ckpt_shape, conv_channels)},
+        {"policy.conv_stride", offsetof(struct ckpt_shape, conv_stride)},
     };
 
     if (strncmp(file->env, mine->env, sizeof file->env) != 0)
@@ -284,18 +295,19 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     ckpt_shape_fill(t, &mine);
     ckpt_list_trainer(&list, t, &shape);
     at = ckpt_find(bytes, n, "shape", &got);
-    if (at == NULL || got != sizeof shape)
+    if (at == NULL || (got != sizeof shape && got != offsetof(struct ckpt_shape, encoder)))
         return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
-    memcpy(&shape, at, sizeof shape);
+    memset(&shape, 0, sizeof shape);
+    memcpy(&shape, at, got);
     TRY(ckpt_shape_compare(path, &shape, &mine, err));
-    for (size_t i = 0; i < list.n; i++) { /* first look at everything */
+    for (size_t i = 1; i < list.n; i++) { /* first look at everything; the shape was looked at */
         at = ckpt_find(bytes, n, list.sections[i].name, &got);
         if (at == NULL || got != list.sections[i].bytes)
             return FAIL(err, ST_CORRUPT, "%s: section \"%s\" is %s, %zu bytes were expected; use another checkpoint",
                         path, list.sections[i].name, at == NULL ? "missing" : "of another length",
                         list.sections[i].bytes);
     }
-    for (size_t i = 0; i < list.n; i++) {
+    for (size_t i = 1; i < list.n; i++) {
         const struct ckpt_section *section = &list.sections[i];
         at = ckpt_find(bytes, n, section->name, &got);
         if (section->place == CKPT_DEVICE)

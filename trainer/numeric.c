@@ -77,6 +77,11 @@ enum status numeric_diagnose(struct trainer *t, struct error *err)
         snprintf(name, sizeof name, "weight tensor %s", p->names[i]);
         TRY(numeric_report(t, name, t->params + p->tensors[i].offset, f, p->tensors[i].rows * p->tensors[i].cols, err));
     }
+    for (size_t i = 0; i < p->n_convs; i++) {
+        const struct kern_conv *c = &p->convs[i];
+        snprintf(name, sizeof name, "output of encoder.%zu", i);
+        TRY(numeric_report(t, name, s->conv[i], a, M * kern_conv_height(c) * kern_conv_width(c) * c->out, err));
+    }
     TRY(numeric_report(t, "output of encoder", s->encoded, a, M * H, err));
     for (size_t l = 0; l < p->n_layers; l++) {
         snprintf(name, sizeof name, "output of core.%zu", l);

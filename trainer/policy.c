@@ -1,5 +1,5 @@
 /* policy.c - the network as a flat vector with named tensors, its initial values, one step and whole sequences.
- * encoder (D -> H, activation) -> L core layers (mlp, MinGRU or LSTM, H -> H) -> one linear of A + 1 outputs.
+ * encoder (D -> H, policy_encoder.c) -> L core layers (mlp, MinGRU or LSTM, H -> H) -> one linear of A + 1 outputs.
  * Invariant: tensors lie in the flat vector in order and without gaps; forward over T steps gives the same numbers
  * as T single steps up to rounding of sums. */
 #include "trainer/trainer_priv.h"
@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols,
-                              bool is_matrix)
+void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix)
 {
     struct kern_tensor *tensor = &p->tensors[p->n_tensors];
 
@@ -46,14 +45,14 @@ static void policy_add_core(struct policy *p, const char *layer)
     }
 }
 
-void policy_init(struct policy *p, const struct kern_ops *ops, const struct policy_settings *set,
+void policy_init(struct policy *p, const struct kern *kern, const struct policy_settings *set,
                  const struct env_shape *shape)
 {
     char layer[8];
 
     memset(p, 0, sizeof *p);
     p->set = *set;
-    p->ops = ops;
+    p->ops = kern_ops(kern);
     p->obs_size = (size_t)shape->obs_size;
     p->width = (size_t)set->hidden_size;
     p->n_layers = set->core == POLICY_CORE_NONE ? 0 : (size_t)set->num_layers;
@@ -68,8 +67,7 @@ void policy_init(struct policy *p, const struct kern_ops *ops, const struct poli
     p->n_logits = (size_t)p->heads.n_logits;
     p->n_out = p->n_logits + 1;
 
-    policy_add_tensor(p, "encoder", "weight", p->width, p->obs_size, true);
-    policy_add_tensor(p, "encoder", "bias", p->width, 1, false);
+    policy_init_encoder(p, kern, shape);
     for (size_t l = 0; l < p->n_layers; l++) {
         snprintf(layer, sizeof layer, "core.%u", (unsigned)l % POLICY_MAX_LAYERS);
         policy_add_core(p, layer);
@@ -87,6 +85,7 @@ void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan
     if (p->recurrent)
         plan_add(plan, &s->gates, "step gates", a, n, p->n_gates * p->width, 1);
     plan_add(plan, &s->out, "step outputs", sizeof(float), n, p->n_out, 1);
+    policy_plan_encoder_step(p, s, plan, n);
 }
 
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
@@ -95,6 +94,7 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
     bool lstm = p->set.core == POLICY_CORE_LSTM;
     size_t a = p->ops->act_size;
 
+    policy_plan_encoder_pass(p, s, plan, n_tokens, n_block, n_lanes);
     plan_add(plan, &s->encoded, "encoder activations", a, n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
@@ -121,6 +121,7 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     struct policy_pass at = *s;
     size_t back = lane * s->n_block * p->width, forward = token * p->width;
 
+    policy_encoder_at(p, &at, token, lane);
     at.encoded = act_at(p->ops, s->encoded, forward);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
@@ -219,8 +220,8 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
 
 /* ---- forward and backward ---- */
 
-/* Tensor i's values; the order of policy_init: encoder weight, bias, core layers (policy_add_core), heads weight, bias. */
-static const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i)
+/* The order of policy_init: the encoder's tensors, core layers (policy_add_core), heads weight, bias. */
+const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i)
 {
     return act_at(p->ops, w->act, p->tensors[i].offset);
 }
@@ -233,7 +234,7 @@ static const float *policy_w_f32(const struct policy *p, const struct policy_wei
 
 static size_t policy_core_tensor(const struct policy *p, size_t l)
 {
-    return 2 + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
+    return 2 * p->n_convs + 2 + l * (!p->recurrent ? 2 : p->set.core == POLICY_CORE_LSTM ? 3 : 1);
 }
 
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net)
@@ -252,8 +253,8 @@ void policy_fill_net(const struct policy *p, struct kern_net *ret_net)
         .width = p->width,
         .n_layers = p->n_layers,
         .heads = p->heads,
-        .encoder_w = p->tensors[0].offset,
-        .encoder_b = p->tensors[1].offset,
+        .encoder_w = p->tensors[2 * p->n_convs].offset,
+        .encoder_b = p->tensors[2 * p->n_convs + 1].offset,
         .heads_w = p->tensors[p->n_tensors - 2].offset,
         .heads_b = p->tensors[p->n_tensors - 1].offset,
     };
@@ -294,8 +295,7 @@ void policy_forward_step(const struct policy *p, struct kern *k, struct policy_s
     const struct kern_ops *ops = p->ops;
     size_t H = p->width, cur = 0;
 
-    ops->linear_forward(k, s->x[0], obs, policy_w(p, w, 0), policy_w(p, w, 1), n, H, p->obs_size,
-                        (enum kern_act)p->set.activation);
+    policy_encode_step(p, k, s, w, obs, n);
     for (size_t l = 0; l < p->n_layers; l++, cur ^= 1)
         policy_core_step(p, k, s, w, l, s->x[cur ^ 1], s->x[cur], p->recurrent ? h + l * h_rows * p->state_size : NULL,
                          reset, n);
@@ -335,8 +335,7 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
     size_t H = p->width, M = T * B;
     const void *x = s->encoded;
 
-    ops->linear_forward(k, s->encoded, obs, policy_w(p, w, 0), policy_w(p, w, 1), M, H, p->obs_size,
-                        (enum kern_act)p->set.activation);
+    policy_encode(p, k, s, w, obs, M);
     for (size_t l = 0; l < p->n_layers; l++) {
         policy_core_forward(p, k, s, w, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
         x = s->core[l];
@@ -390,6 +389,5 @@ void policy_backward(const struct policy *p, struct kern *k, struct policy_pass 
         policy_core_backward(p, k, s, w, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
                              p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B, add);
     }
-    ops->linear_backward(k, NULL, grads + tensors[0].offset, grads + tensors[1].offset, s->dx[cur], s->encoded, obs,
-                         policy_w(p, w, 0), M, H, p->obs_size, (enum kern_act)p->set.activation, false, add);
+    policy_encode_backward(p, k, s, w, grads, s->dx[cur], obs, M, add);
 }

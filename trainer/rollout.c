@@ -157,7 +157,7 @@ static bool rollout_at_once(struct trainer *t)
     };
 
     policy_fill_net(&t->policy, &net);
-    return t->ops->rollout != NULL && t->ops->rollout(t->kern, &all);
+    return t->ops->rollout != NULL && t->policy.n_convs == 0 && t->ops->rollout(t->kern, &all);
 }
 
 enum status rollout_run(struct trainer *t, struct error *err)

@@ -18,6 +18,14 @@ static const struct opt_def policy_defs[] = {
               "Chooses what stands between encoder and heads; mingru and lstm have memory."),
     PROW_ENUM(activation, "relu", "none|relu|tanh", OPT_CATEGORICAL,
               "Chooses the activation of the encoder and of mlp layers."),
+    PROW_ENUM(encoder, "linear", "linear|conv", OPT_CATEGORICAL,
+              "Chooses what reads the observation; conv is for games that show a grid."),
+    PROW_INT(conv_layers, "2", 1, 6, OPT_LINEAR, 1, 3, "layers",
+             "Sets the number of 3x3 convolutions of encoder conv."),
+    PROW_INT(conv_channels, "32", 8, 128, OPT_POW2, 8, 64, "channels",
+             "Sets the filters of each convolution, a multiple of 8."),
+    PROW_INT(conv_stride, "1", 1, 3, OPT_FIXED, 0, 0, "cells",
+             "Moves each convolution this far; 2 halves the grid, for pixels."),
 };
 
 const struct opt_table policy_opt_table = {

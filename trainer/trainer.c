@@ -152,7 +152,7 @@ static enum status trainer_describe(struct trainer *t, struct kern *kern, const 
     t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape->n_agents;
     t->root = rng_seed((uint64_t)train->seed);
-    policy_init(&t->policy, t->ops, policy, shape);
+    policy_init(&t->policy, kern, policy, shape);
     schedule_hyper(&t->set, 0, &t->host_hyper);
     t->env_settings = mem_alloc(def->options.settings_size);
     if (t->env_settings == NULL)
@@ -209,12 +209,13 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
                                   struct error *err)
 {
     struct trainer *t, *kept = NULL;
-    struct env_shape shape;
+    struct env_shape shape = {0};
     enum status rc;
 
     *ret_trainer = NULL;
     TRY(check_policy(policy, err));
     TRY(def->shape(env_settings, &shape, err));
+    TRY(policy_check_encoder(policy, def->name, &shape, err));
     TRY(check_train(train, def, &shape, err));
     TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);

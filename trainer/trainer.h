@@ -11,14 +11,17 @@
 #include "envs/envs.h"
 #include "kernels/kernels.h"
 
-/* [policy] encoder (linear + activation) -> num_layers core layers -> fused heads (logits and value). */
+/* [policy] encoder (linear, or convolutions and linear) -> num_layers core layers -> fused heads (logits and value). */
 struct policy_settings {
     int64_t hidden_size;
     int64_t num_layers; /* core layers */
     int core; /* enum policy_core */
     int activation; /* enum kern_act */
+    int encoder; /* enum policy_encoder */
+    int64_t conv_layers, conv_channels, conv_stride; /* of encoder conv */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
+enum policy_encoder { POLICY_ENCODER_LINEAR, POLICY_ENCODER_CONV };
 extern const struct opt_table policy_opt_table;
 
 /* [train] */

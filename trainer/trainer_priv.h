@@ -9,9 +9,11 @@
 
 #include "trainer/trainer.h"
 
-#define PLAN_MAX_ITEMS 96
+#define PLAN_MAX_ITEMS 192
 #define TENSOR_NAME_MAX 32
 #define POLICY_MAX_LAYERS KERN_MAX_LAYERS
+#define POLICY_MAX_CONVS 6
+#define POLICY_MAX_CHANNELS 128
 #define WINDOW_MAX 512 /* buckets of the result window */
 
 /* ---- plan.c: every device tensor is planned first, then checked against the device's memory, then allocated ---- */
@@ -35,7 +37,7 @@ void plan_clear(const struct plan *plan, struct kern *kern); /* all zero, as aft
 void plan_free(struct plan *plan, struct kern *kern);
 void plan_format_bytes(size_t bytes, char *buf, size_t size); /* "812 GB"; for messages */
 
-/* ---- policy.c ---- */
+/* ---- policy.c, policy_encoder.c ---- */
 struct policy {
     struct policy_settings set;
     const struct kern_ops *ops; /* of the precision it runs in */
@@ -45,6 +47,10 @@ struct policy {
     size_t n_gates; /* G: 3 (MinGRU), 4 (LSTM), else 0 */
     size_t state_size; /* S of one layer and agent: 0, H (MinGRU) or 2H (LSTM: h, c) */
     bool recurrent; /* S > 0 and L > 0 */
+    struct kern_conv convs[POLICY_MAX_CONVS];
+    size_t n_convs; /* 0: the encoder is linear */
+    size_t encoded_size; /* numbers that the encoder's linear layer takes: D, or those of the last convolution */
+    size_t conv_scratch_bytes; /* of all the device's threads */
     struct kern_tensor tensors[KERN_MAX_TENSORS];
     char names[KERN_MAX_TENSORS][TENSOR_NAME_MAX]; /* "core.0.weight" */
     size_t n_tensors, n_params;
@@ -67,6 +73,8 @@ struct policy_step {
     void *x[2]; /* (n, H) act */
     void *gates; /* (n, GH) act; recurrent only */
     float *out; /* (n, O) */
+    void *conv[2]; /* (n, largest convolution) act */
+    void *conv_scratch;
 };
 
 /* Activations of a training pass, kept for the way back. */
@@ -81,10 +89,18 @@ struct policy_pass {
     void *dx[2]; /* (lanes, n_block, H) act */
     void *dgates; /* (lanes, n_block, 3H) act; MinGRU only, an LSTM's gates become their gradient */
     float *dstate; /* (lanes, n_block, S), used as (lanes, 2, segments, H); LSTM only */
+    void *conv[POLICY_MAX_CONVS]; /* (M, numbers of the convolution) act */
+    void *dconv[2]; /* (lanes, n_block, largest convolution) act */
+    void *conv_scratch;
     size_t n_block; /* tokens */
+    size_t n_lanes;
 };
 
-void policy_init(struct policy *p, const struct kern_ops *ops, const struct policy_settings *set,
+/* The encoder's settings against what the game shows. */
+enum status policy_check_encoder(const struct policy_settings *set, const char *env, const struct env_shape *shape,
+                                 struct error *err) MUST_USE;
+/* Of checked settings; the operations are those of kern's precision in force. */
+void policy_init(struct policy *p, const struct kern *kern, const struct policy_settings *set,
                  const struct env_shape *shape);
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
@@ -106,6 +122,23 @@ void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                      float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B,
                      bool add);
+
+/* Parts of policy.c and policy_encoder.c for each other. */
+void policy_add_tensor(struct policy *p, const char *layer, const char *kind, size_t rows, size_t cols, bool is_matrix);
+const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i); /* tensor i, act */
+void policy_init_encoder(struct policy *p, const struct kern *kern, const struct env_shape *shape);
+void policy_plan_encoder_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
+void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
+                              size_t n_block, size_t n_lanes);
+void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t lane);
+/* s->x[0] (n, H); s->encoded (M, H); and back from dy (M, H), which is overwritten. */
+void policy_encode_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
+                        const void *obs, size_t n);
+void policy_encode(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                   const void *obs, size_t M);
+void policy_encode_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
+                            const struct policy_weights *w, float *grads, void *dy, const void *obs, size_t M,
+                            bool add);
 
 struct trainer;
 

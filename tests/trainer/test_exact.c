@@ -19,8 +19,15 @@ static enum status clock_shape(const void *settings, struct env_shape *shape, st
 {
     (void)settings;
     (void)err;
-    *shape = (struct env_shape){
-        .obs_size = 2, .n_agents = 1, .n_heads = 2, .head_sizes = {3, 2}, .has_mask = true, .may_truncate = true};
+    *shape = (struct env_shape){.obs_size = 2,
+                                .channels = 1,
+                                .height = 1,
+                                .width = 2,
+                                .n_agents = 1,
+                                .n_heads = 2,
+                                .head_sizes = {3, 2},
+                                .has_mask = true,
+                                .may_truncate = true};
     return ST_OK;
 }
 
@@ -65,7 +72,7 @@ static void clock_step_range(const void *settings, void *states, struct env_log 
         if (end) {
             logs[i].episodes += 1.0;
             logs[i].ep_length += (double)s->steps;
-            s->steps = 0;
+            s->steps = 4e-3;
         }
         clock_observe(s, io->obs + 2 * i, io->mask + 5 * i);
     }
@@ -313,6 +320,17 @@ static void test_training_equals_rollout(void **unused)
         check_ratio_one(&s, 100);
         setup_close(&s);
     }
+    for (int stride = 1; stride <= 2; stride++) { /* convolutions, in blocks and lanes */
+        setup_game(&s, "squared", (size_t)stride);
+        s.policy.encoder = POLICY_ENCODER_CONV;
+        s.policy.conv_channels = 8;
+        s.policy.conv_layers = 1 + stride;
+        s.policy.conv_stride = stride;
+        s.train.horizon = 32;
+        s.train.minibatch_size = 128;
+        check_ratio_one(&s, 3);
+        setup_close(&s);
+    }
 }
 
 /* The loss of the minibatch idx with weights params + eps * dir; leaves its gradient in t->grads. */
@@ -336,14 +354,18 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
 static void test_gradient(void **unused)
 {
     (void)unused;
-    for (int i_case = 0; i_case < 16; i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes */
-        int core = i_case % 4;
+    for (int i_case = 0; i_case < 20;
+         i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes; with convolutions */
+        int core = i_case < 16 ? i_case % 4 : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by so many biases */
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};
         setup_open(&s, &clock_def, i_case < 8 ? 1 : i_case < 12 ? 2 : 5);
         s.policy.core = core;
         s.policy.hidden_size = 7;
         s.policy.activation = KERN_ACT_TANH;
+        s.policy.encoder = i_case >= 16 ? POLICY_ENCODER_CONV : POLICY_ENCODER_LINEAR;
+        s.policy.conv_layers = 1 + i_case % 3;
+        s.policy.conv_channels = 8;
         s.train.vtrace = false; /* advantages stay what they are */
         s.train.clip_coef = 100.0;
         s.train.vf_clip_coef = 0.0; /* no kinks */

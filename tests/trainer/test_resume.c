@@ -5,9 +5,13 @@ static char ckpt_path[4096];
 
 static void setup_variant(struct setup *s, int variant)
 {
-    setup_game(s, variant % 2 == 0 ? "cartpole" : "memory", 2);
+    setup_game(s, variant == 6 ? "squared" : variant % 2 == 0 ? "cartpole" : "memory", 2);
     s->policy.core = variant < 2 ? POLICY_CORE_MLP : variant < 4 ? POLICY_CORE_MINGRU : POLICY_CORE_LSTM;
     s->train.optimizer = variant % 2 == 0 ? TRAIN_ADAM : TRAIN_MUON;
+    if (variant == 6) {
+        s->policy.encoder = POLICY_ENCODER_CONV;
+        s->policy.conv_channels = 8;
+    }
     if (variant == 3) {
         s->train.prio_alpha = 0.8;
         s->train.vtrace = false;
@@ -17,7 +21,7 @@ static void setup_variant(struct setup *s, int variant)
 static void test_same_seed_same_bytes(void **unused)
 {
     (void)unused;
-    for (int variant = 0; variant < 6; variant++) {
+    for (int variant = 0; variant < 7; variant++) {
         struct setup s, other;
         setup_variant(&s, variant);
         setup_variant(&other, variant);
@@ -55,7 +59,7 @@ static void test_seeds_differ(void **unused)
 static void test_resume_is_exact(void **unused)
 {
     (void)unused;
-    for (int variant = 0; variant < 6; variant++) {
+    for (int variant = 0; variant < 7; variant++) {
         struct setup s;
         struct train_metrics m, n;
         setup_variant(&s, variant);

@@ -35,6 +35,18 @@ static void test_settings_are_checked(void **unused)
     s = good;
     s.policy.hidden_size = 0;
     expect_create_fails(&s, ST_CONFIG, "policy.hidden_size is 0");
+    s = good;
+    s.policy.encoder = POLICY_ENCODER_CONV;
+    expect_create_fails(&s, ST_CONFIG, "cartpole shows a plain list of 4 numbers and no grid; use linear");
+    setup_close(&good);
+    setup_game(&good, "squared", 1);
+    s = good;
+    s.policy.encoder = POLICY_ENCODER_CONV;
+    s.policy.conv_channels = 12;
+    expect_create_fails(&s, ST_CONFIG, "policy.conv_channels is 12, it must be a multiple of 8");
+    s.policy.conv_channels = 16;
+    s.policy.conv_layers = 7;
+    expect_create_fails(&s, ST_CONFIG, "policy.conv_layers is 7");
     setup_close(&good);
 }
 
@@ -233,13 +245,15 @@ static void test_eval(void **unused)
     setup_close(&s);
 }
 
-static double learn(const char *game, int core, int64_t steps)
+static double learn(const char *game, int core, int encoder, int64_t steps)
 {
     struct setup s;
     struct watch w = {0};
 
     setup_game(&s, game, 2);
     s.policy.core = core;
+    s.policy.encoder = encoder;
+    s.policy.conv_channels = 8;
     s.policy.hidden_size = 32;
     s.policy.num_layers = 1;
     s.train.total_agents = 128;
@@ -258,11 +272,12 @@ static double learn(const char *game, int core, int64_t steps)
 static void test_learns(void **unused)
 {
     (void)unused;
-    assert_true(learn("squared", POLICY_CORE_MLP, 2048) < 0.5);
-    assert_true(learn("squared", POLICY_CORE_MLP, 100000) > 0.9);
-    assert_true(learn("memory", POLICY_CORE_MINGRU, 100000) > 0.9);
-    assert_true(learn("memory", POLICY_CORE_LSTM, 100000) > 0.9);
-    assert_float_equal(learn("memory", POLICY_CORE_NONE, 100000), 0.5, 0.05);
+    assert_true(learn("squared", POLICY_CORE_MLP, POLICY_ENCODER_LINEAR, 2048) < 0.5);
+    assert_true(learn("squared", POLICY_CORE_MLP, POLICY_ENCODER_LINEAR, 100000) > 0.9);
+    assert_true(learn("squared", POLICY_CORE_NONE, POLICY_ENCODER_CONV, 100000) > 0.9);
+    assert_true(learn("memory", POLICY_CORE_MINGRU, POLICY_ENCODER_LINEAR, 100000) > 0.9);
+    assert_true(learn("memory", POLICY_CORE_LSTM, POLICY_ENCODER_LINEAR, 100000) > 0.9);
+    assert_float_equal(learn("memory", POLICY_CORE_NONE, POLICY_ENCODER_LINEAR, 100000), 0.5, 0.05);
 }
 
 int main(void)

@@ -1,0 +1,179 @@
+/* policy_encoder.c - what makes H numbers of an observation: one linear layer, behind convolutions where the game shows a
+ * grid and policy.encoder asks for them.
+ * conv: n_convs layers of 3x3 filters, each with a border of zeros and an activation -> linear (all their numbers -> H).
+ * Invariant: the encoder's tensors come first in the flat vector, in the order that numbers take: filters and bias of each
+ * convolution, then the linear layer's weight and bias. */
+#include "trainer/trainer_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONV_KERNEL 3
+#define CONV_PAD 1
+#define CONV_CHANNELS_STEP 8 /* what a GPU's convolutions want, and what keeps every filter aligned */
+
+enum status policy_check_encoder(const struct policy_settings *set, const char *env, const struct env_shape *shape,
+                                 struct error *err)
+{
+    if (set->encoder < POLICY_ENCODER_LINEAR || set->encoder > POLICY_ENCODER_CONV)
+        return FAIL(err, ST_CONFIG, "policy.encoder is %d, it must be linear or conv", set->encoder);
+    if (set->encoder == POLICY_ENCODER_LINEAR)
+        return ST_OK;
+    if (shape->channels < 1)
+        return FAIL(err, ST_CONFIG,
+                    "policy.encoder is conv, but %s shows a plain list of %d numbers and no grid; use linear", env,
+                    shape->obs_size);
+    if (set->conv_layers < 1 || set->conv_layers > POLICY_MAX_CONVS)
+        return FAIL(err, ST_CONFIG, "policy.conv_layers is %" PRId64 ", it must be 1 to %d", set->conv_layers,
+                    POLICY_MAX_CONVS);
+    if (set->conv_channels < CONV_CHANNELS_STEP || set->conv_channels > POLICY_MAX_CHANNELS ||
+        set->conv_channels % CONV_CHANNELS_STEP != 0)
+        return FAIL(err, ST_CONFIG, "policy.conv_channels is %" PRId64 ", it must be a multiple of %d from %d to %d",
+                    set->conv_channels, CONV_CHANNELS_STEP, CONV_CHANNELS_STEP, POLICY_MAX_CHANNELS);
+    if (set->conv_stride < 1 || set->conv_stride > CONV_KERNEL)
+        return FAIL(err, ST_CONFIG, "policy.conv_stride is %" PRId64 ", it must be 1 to %d", set->conv_stride,
+                    CONV_KERNEL);
+    return ST_OK;
+}
+
+/* Numbers of convolution i's output. */
+static size_t conv_numbers(const struct policy *p, size_t i)
+{
+    return kern_conv_height(&p->convs[i]) * kern_conv_width(&p->convs[i]) * p->convs[i].out;
+}
+
+/* Of all of them, the most. */
+static size_t conv_numbers_max(const struct policy *p)
+{
+    size_t max = 0;
+    for (size_t i = 0; i < p->n_convs; i++)
+        max = conv_numbers(p, i) > max ? conv_numbers(p, i) : max;
+    return max;
+}
+
+void policy_init_encoder(struct policy *p, const struct kern *kern, const struct env_shape *shape)
+{
+    struct kern_conv conv = {.height = (size_t)shape->height,
+                             .width = (size_t)shape->width,
+                             .in = (size_t)shape->channels,
+                             .out = (size_t)p->set.conv_channels,
+                             .kernel = CONV_KERNEL,
+                             .stride = (size_t)p->set.conv_stride,
+                             .pad = CONV_PAD};
+    char layer[16];
+
+    p->n_convs = p->set.encoder == POLICY_ENCODER_CONV ? (size_t)p->set.conv_layers : 0;
+    p->encoded_size = p->obs_size;
+    for (size_t i = 0; i < p->n_convs; i++) {
+        size_t scratch = kern_conv_scratch_bytes(kern, &conv);
+
+        p->convs[i] = conv;
+        p->conv_scratch_bytes = scratch > p->conv_scratch_bytes ? scratch : p->conv_scratch_bytes;
+        p->encoded_size = conv_numbers(p, i);
+        snprintf(layer, sizeof layer, "encoder.%u", (unsigned)i % POLICY_MAX_CONVS);
+        policy_add_tensor(p, layer, "weight", conv.out, conv.kernel * conv.kernel * conv.in, true);
+        policy_add_tensor(p, layer, "bias", conv.out, 1, false);
+        conv.height = kern_conv_height(&p->convs[i]);
+        conv.width = kern_conv_width(&p->convs[i]);
+        conv.in = conv.out;
+    }
+    policy_add_tensor(p, "encoder", "weight", p->width, p->encoded_size, true);
+    policy_add_tensor(p, "encoder", "bias", p->width, 1, false);
+}
+
+/* ---- memory ---- */
+
+void policy_plan_encoder_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n)
+{
+    if (p->n_convs == 0)
+        return;
+    plan_add(plan, &s->conv[0], "step convolutions", p->ops->act_size, n, conv_numbers_max(p), 1);
+    plan_add(plan, &s->conv[1], "step convolutions", p->ops->act_size, n, conv_numbers_max(p), 1);
+    if (p->conv_scratch_bytes > 0)
+        plan_add(plan, &s->conv_scratch, "patches of convolutions", p->conv_scratch_bytes, 1, 1, 1);
+}
+
+void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
+                              size_t n_block, size_t n_lanes)
+{
+    size_t a = p->ops->act_size;
+
+    if (p->n_convs == 0)
+        return;
+    for (size_t i = 0; i < p->n_convs; i++)
+        plan_add(plan, &s->conv[i], "convolutions", a, n_tokens, conv_numbers(p, i), 1);
+    plan_add(plan, &s->dconv[0], "gradients of convolutions", a, n_lanes, n_block, conv_numbers_max(p));
+    plan_add(plan, &s->dconv[1], "gradients of convolutions", a, n_lanes, n_block, conv_numbers_max(p));
+    if (p->conv_scratch_bytes > 0)
+        plan_add(plan, &s->conv_scratch, "patches of convolutions", p->conv_scratch_bytes, 1, 1, 1);
+    s->n_lanes = n_lanes;
+}
+
+void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t lane)
+{
+    size_t back = lane * at->n_block * conv_numbers_max(p);
+
+    for (size_t i = 0; i < p->n_convs; i++)
+        at->conv[i] = act_at(p->ops, at->conv[i], token * conv_numbers(p, i));
+    if (p->n_convs > 0) {
+        at->dconv[0] = act_at(p->ops, at->dconv[0], back);
+        at->dconv[1] = act_at(p->ops, at->dconv[1], back);
+    }
+    if (at->conv_scratch != NULL) /* of all the device's threads: each lane is one */
+        at->conv_scratch = (char *)at->conv_scratch + lane * (p->conv_scratch_bytes / at->n_lanes);
+}
+
+/* ---- forward and backward ---- */
+
+void policy_encode_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
+                        const void *obs, size_t n)
+{
+    const struct kern_ops *ops = p->ops;
+    enum kern_act act = (enum kern_act)p->set.activation;
+    size_t i = 0;
+
+    for (; i < p->n_convs; i++) {
+        ops->conv_forward(k, s->conv[i % 2], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
+                          &p->convs[i], n, act);
+        obs = s->conv[i % 2];
+    }
+    ops->linear_forward(k, s->x[0], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), n, p->width, p->encoded_size,
+                        act);
+}
+
+void policy_encode(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
+                   const void *obs, size_t M)
+{
+    const struct kern_ops *ops = p->ops;
+    enum kern_act act = (enum kern_act)p->set.activation;
+    size_t i = 0;
+
+    for (; i < p->n_convs; i++) {
+        ops->conv_forward(k, s->conv[i], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
+                          &p->convs[i], M, act);
+        obs = s->conv[i];
+    }
+    ops->linear_forward(k, s->encoded, obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), M, p->width,
+                        p->encoded_size, act);
+}
+
+void policy_encode_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
+                            const struct policy_weights *w, float *grads, void *dy, const void *obs, size_t M, bool add)
+{
+    const struct kern_ops *ops = p->ops;
+    const struct kern_tensor *tensors = p->tensors;
+    enum kern_act act = (enum kern_act)p->set.activation;
+    size_t n = p->n_convs;
+    const void *x = n > 0 ? s->conv[n - 1] : obs;
+
+    ops->linear_backward(k, n > 0 ? s->dconv[n % 2] : NULL, grads + tensors[2 * n].offset,
+                         grads + tensors[2 * n + 1].offset, dy, s->encoded, x, policy_w(p, w, 2 * n), M, p->width,
+                         p->encoded_size, act, false, add);
+    for (size_t i = n; i-- > 0;) {
+        x = i > 0 ? s->conv[i - 1] : obs;
+        ops->conv_backward(k, i > 0 ? s->dconv[i % 2] : NULL, grads + tensors[2 * i].offset,
+                           grads + tensors[2 * i + 1].offset, s->dconv[(i + 1) % 2], s->conv[i], x,
+                           policy_w(p, w, 2 * i), s->conv_scratch, &p->convs[i], M, act, add);
+    }
+}
