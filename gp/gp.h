@@ -82,8 +82,8 @@ size_t pareto_knee(const struct gp_history *history);
 
 /* ---- suggest ---- */
 
-enum suggest_method { SUGGEST_PARETO, SUGGEST_RANDOM, SUGGEST_SOBOL };
-const char *suggest_method_names(void); /* "pareto|random|sobol", for option tables */
+enum suggest_method { SUGGEST_PARETO, SUGGEST_RANDOM, SUGGEST_SOBOL, SUGGEST_PROTEIN, SUGGEST_CARBS };
+const char *suggest_method_names(void); /* "pareto|random|sobol|protein|carbs", for option tables */
 
 struct suggest_settings {
     enum suggest_method method;

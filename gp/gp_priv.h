@@ -71,7 +71,7 @@ struct suggest_method_ops {
                         int64_t number, struct suggestion *ret_suggestion, struct error *err);
 };
 
-extern const struct suggest_method_ops suggest_pareto_ops;
+extern const struct suggest_method_ops suggest_pareto_ops, suggest_protein_ops, suggest_carbs_ops;
 
 /* Streams below rng_split(root, number); each label is used once. */
 enum suggest_stream {

@@ -1,8 +1,8 @@
 /* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
- * hands the rest to one method of a table. random and sobol live here, pareto in suggest_pareto.c; a further method is
+ * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further method is
  * one more row.
  * Invariants: (1) a suggestion is a function of (space, settings, history, number); work memory carries nothing over;
- * (2) it is a point that a trial can have and that no trial of the history has. */
+ * (2) it is a point that a trial can have and, but for carbs's labelled repeats, that no trial of the history has. */
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -34,14 +34,13 @@ static const struct suggest_method_ops random_ops = {"random", random_next};
 static const struct suggest_method_ops sobol_ops = {"sobol", sobol_next};
 
 static const struct suggest_method_ops *const methods[] = {
-    [SUGGEST_PARETO] = &suggest_pareto_ops,
-    [SUGGEST_RANDOM] = &random_ops,
-    [SUGGEST_SOBOL] = &sobol_ops,
+    [SUGGEST_PARETO] = &suggest_pareto_ops,   [SUGGEST_RANDOM] = &random_ops,       [SUGGEST_SOBOL] = &sobol_ops,
+    [SUGGEST_PROTEIN] = &suggest_protein_ops, [SUGGEST_CARBS] = &suggest_carbs_ops,
 };
 
 const char *suggest_method_names(void)
 {
-    return "pareto|random|sobol"; /* the order of enum suggest_method */
+    return "pareto|random|sobol|protein|carbs"; /* the order of enum suggest_method */
 }
 
 /* A free point near x: walks the values of the finite parameters like an odometer from x on. The history has seen->n

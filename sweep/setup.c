@@ -30,8 +30,10 @@ static const struct opt_table env_common_table = {
 };
 
 static const struct opt_def sweep_defs[] = {
-    OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
-                 "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
+    OPT_ROW_ENUM(
+        struct sweep_settings, method, "pareto", "pareto|random|sobol|protein|carbs", OPT_FIXED,
+        "Chooses how the next trial is found: by a model of score and cost (protein and carbs: rivals to compare "
+        "with), at random, or evenly spread."),
     OPT_ROW_STR(struct sweep_settings, metric, "perf", "Names the logged number that is a trial's score."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
                  "Says whether a higher or a lower score is better."),

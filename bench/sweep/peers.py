@@ -13,7 +13,8 @@ methods:
                 first ten results less a tenth of their range; failed trials are left out
 
 Seeds are paired with those of `trawl bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
-one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way.
+one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way; its
+trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and goes on.
 Start it with OMP_NUM_THREADS=1. Optuna needs torch and scipy.
 """
 import argparse
@@ -55,6 +56,23 @@ class Evaluator:
         """(score, cost), score None when the trial failed."""
         words = self.ask("point " + " ".join(repr(float(v)) for v in x) + f" {seconds:.6f}").split()
         return (None, float(words[1])) if words[0] == "failed" else (float(words[1]), float(words[2]))
+
+    def remember(self, part, old):
+        """part: takes each trial as it ends; old: what an earlier call left of this study."""
+        self.part, self.old = part, old
+
+    def trial(self, propose, told):
+        """One trial: an old one told again, or a proposal. propose() gives (natural values, what `told` needs)."""
+        if self.old:
+            known = self.old.pop(0)
+            told(known["of"], *self.point(known["x"], known["s"]), True)
+            return
+        start = time.monotonic()
+        x, of = propose()
+        seconds = time.monotonic() - start
+        score, cost = self.point(x, seconds)
+        self.part({"x": x, "of": of, "s": round(seconds, 6)})
+        told(of, score, cost, False)
 
     def close(self):
         self.process.stdin.close()
@@ -99,20 +117,29 @@ def natural(p, v):
 def optuna_study(method, evaluator, seed, trials):
     import optuna
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    seed += 1000 * len(evaluator.old)
     samplers = {"optuna-gp": lambda: optuna.samplers.GPSampler(seed=seed),
                 "optuna-tpe": lambda: optuna.samplers.TPESampler(seed=seed),
                 "optuna-nsga2": lambda: optuna.samplers.NSGAIISampler(seed=seed, population_size=20)}
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=samplers[method]())
-    space = {p["key"]: distribution(p) for p in evaluator.space}
-    for _ in range(trials):
-        start = time.monotonic()
+    space, asked = {p["key"]: distribution(p) for p in evaluator.space}, []
+
+    def propose():
         trial = study.ask(fixed_distributions=space)
-        x = [natural(p, trial.params[p["key"]]) for p in evaluator.space]
-        score, cost = evaluator.point(x, time.monotonic() - start)
-        if score is None:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        asked.append(trial)
+        return [natural(p, trial.params[p["key"]]) for p in evaluator.space], trial.params
+
+    def told(params, score, cost, again):
+        failed = score is None
+        state = optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE
+        values = None if failed else [score, math.log(cost)]
+        if again:
+            study.add_trial(optuna.trial.create_trial(state=state, values=values, params=params, distributions=space))
         else:
-            study.tell(trial, [score, math.log(cost)])
+            study.tell(asked.pop(), values, state=state)
+
+    for _ in range(trials):
+        evaluator.trial(propose, told)
 
 
 # ---- BoTorch ----
@@ -160,9 +187,11 @@ def botorch_study(evaluator, seed, trials):
     space, dim = evaluator.space, len(evaluator.space)
     n_init, bounds = min(2 * dim, 10), torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
     sobol, rows, values, ref = torch.quasirandom.SobolEngine(dim, scramble=True, seed=seed), [], [], None
-    for k in range(trials):
-        start = time.monotonic()
-        if k < n_init or len(rows) < max(2, n_init // 2):
+    n_asked = 0
+
+    def propose():
+        nonlocal ref
+        if len(rows) < max(2, n_init // 2) or n_asked < n_init:
             u = sobol.draw(1)[0].double().tolist()
         else:
             x, y = torch.tensor(rows).double(), torch.tensor(values).double()
@@ -174,23 +203,33 @@ def botorch_study(evaluator, seed, trials):
             fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
             acquisition = qLogNoisyExpectedHypervolumeImprovement(
                 model, ref_point=ref.tolist(), X_baseline=x, prune_baseline=True,
-                sampler=SobolQMCNormalSampler(torch.Size([128]), seed=seed * 10007 + k))
+                sampler=SobolQMCNormalSampler(torch.Size([128]), seed=seed * 10007 + n_asked))
             best, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512,
                                     options={"batch_limit": 10, "maxiter": 200})
             u = best[0].tolist()
-        score, cost = evaluator.point([from_unit(p, v) for p, v in zip(space, u)], time.monotonic() - start)
+        return [from_unit(p, v) for p, v in zip(space, u)], u
+
+    def told(u, score, cost, again):
+        nonlocal n_asked
+        n_asked += 1
+        if again and n_asked <= n_init:
+            sobol.draw(1)
         if score is not None:
             rows.append([snapped(p, v) for p, v in zip(space, u)])
             values.append([score, -math.log(cost)])
 
+    for _ in range(trials):
+        evaluator.trial(propose, told)
+
 
 # ---- many studies ----
 
-def run_task(args, problem, method, seed):
+def run_task(args, problem, method, seed, part, old):
     warnings.filterwarnings("ignore")
     import torch
     torch.set_num_threads(1)
     evaluator = Evaluator(args, problem)
+    evaluator.remember(part, old)
     evaluator.ask(f"study {method} {seed} {args.trials}")
     if method == "botorch":
         botorch_study(evaluator, seed, args.trials)
@@ -201,23 +240,39 @@ def run_task(args, problem, method, seed):
     return line
 
 
-def worker(args, tasks, lock, took, deadline):
+def worker(args, tasks, lock, took):
     while True:
         task = tasks.get()
         if task is None:
             return
-        problem, method, seed = task
-        start = time.monotonic()
-        if start + 0.8 * took.get(method, 0.0) > deadline:  # would not be done in time
-            continue
+        problem, method, seed, old = task
+
+        def part(trial):
+            text = json.dumps({"problem": problem, "method": method, "seed": seed, **trial})
+            with lock, open(args.out + ".part", "a", encoding="utf-8") as file:
+                file.write(text + "\n")
+
+        start, n_old = time.monotonic(), len(old)
         try:
-            line = run_task(args, problem, method, seed)
+            line = run_task(args, problem, method, seed, part, old)
         except Exception:
             print(f"{problem} {method} {seed} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
             continue
-        took[method] = time.monotonic() - start
+        if n_old == 0:
+            took[method] = time.monotonic() - start
         with lock, open(args.out, "a", encoding="utf-8") as file:
             file.write(line)
+
+
+def begun_before(args):
+    """Trials of unfinished studies by (problem, method, seed)."""
+    begun = {}
+    if os.path.exists(args.out + ".part"):
+        with open(args.out + ".part", encoding="utf-8") as file:
+            for line in file:
+                trial = json.loads(line)
+                begun.setdefault((trial["problem"], trial["method"], trial["seed"]), []).append(trial)
+    return begun
 
 
 def done_before(args):
@@ -244,7 +299,7 @@ def main():
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--fronts", default="bench/sweep/fronts.json")
     args = parser.parse_args()
-    deadline, done = time.monotonic() + args.seconds, done_before(args)
+    deadline, done, begun = time.monotonic() + args.seconds, done_before(args), begun_before(args)
     context = multiprocessing.get_context("spawn")
     manager = context.Manager()
     tasks, lock, took, n = manager.Queue(), manager.Lock(), manager.dict(), 0
@@ -252,20 +307,22 @@ def main():
         for seed in range(args.seeds):
             for problem in args.problems.split(","):
                 if (problem, method, seed) not in done:
-                    tasks.put((problem, method, seed))
+                    tasks.put((problem, method, seed, begun.get((problem, method, seed), [])))
                     n += 1
     for _ in range(args.processes):
         tasks.put(None)
-    workers = [context.Process(target=worker, args=(args, tasks, lock, took, deadline)) for _ in range(args.processes)]
+    workers = [context.Process(target=worker, args=(args, tasks, lock, took)) for _ in range(args.processes)]
     for w in workers:
         w.start()
     for w in workers:
         w.join(max(0.0, deadline - time.monotonic()) if math.isfinite(deadline) else None)
-    for w in workers:
-        if w.is_alive():
-            w.kill()  # its evaluator ends with the pipe
+    with lock:  # no line is cut
+        for w in workers:
+            if w.is_alive():
+                w.kill()  # its evaluator ends with the pipe
     now = len(done_before(args))
-    print(f"{now - len(done)} of {n} studies done, {now} in {args.out}; seconds a study: {dict(took)}")
+    trials = sum(map(len, begun_before(args).values()))
+    print(f"{now - len(done)} of {n} studies done, {now} in {args.out}, {trials} trials in its .part; seconds a study: {dict(took)}")
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ static void test_bad_input(void **state)
     space.params[0].max = -1.0;
     settings = (struct suggest_settings){.method = SUGGEST_SOBOL};
     assert_int_equal(suggester_create(&s, &space, &settings, NULL), ST_CONFIG);
-    assert_string_equal(suggest_method_names(), "pareto|random|sobol");
+    assert_string_equal(suggest_method_names(), "pareto|random|sobol|protein|carbs");
 }
 
 int main(void)

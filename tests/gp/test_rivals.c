@@ -1,0 +1,296 @@
+/* test_rivals.c - protein and carbs: their model against finite differences and known values, and the behaviour that
+ * their descriptions state, on small cases. */
+#include "gp/rival_priv.h"
+
+#include "base/mem.h"
+#include "tests/gp/gp_test.h"
+
+#define N_TRIALS 40
+
+struct play {
+    struct gp_trial trials[N_TRIALS];
+    double x[N_TRIALS][SPACE_MAX_DIM];
+    char origin[N_TRIALS][32];
+    size_t n;
+};
+
+static struct space small_space(void)
+{
+    struct space space = {.dim = 3};
+    space.params[0] = param_of("train.total_timesteps", SPACE_LOG, false, 1e4, 1e6);
+    space.params[1] = param_of("train.learning_rate", SPACE_LOG, false, 1e-4, 1e-1);
+    space.params[2] = param_of("train.gamma", SPACE_LOGIT, false, 0.9, 0.999);
+    return space;
+}
+
+/* Best at a learning rate of 1e-2; more steps help; cost is the steps. */
+static void judge(const double *x, struct gp_trial *t)
+{
+    double z = log10(x[1]) + 2.0;
+    t->state = GP_TRIAL_DONE;
+    t->score = exp(-z * z) * (1.0 - exp(-x[0] / 2e5));
+    t->cost = 1e-3 * x[0];
+}
+
+static void ask(struct suggester *s, struct play *p, struct suggestion *ret)
+{
+    struct error err = {0};
+    struct gp_history history = {p->n, p->trials};
+    assert_ok(suggester_next(s, &history, (int64_t)p->n, ret, &err), &err);
+}
+
+static void play_on(struct suggester *s, struct play *p, size_t n)
+{
+    struct suggestion a;
+    while (p->n < n) {
+        ask(s, p, &a);
+        memcpy(p->x[p->n], a.x, sizeof a.x);
+        strcpy(p->origin[p->n], a.origin);
+        judge(a.x, &p->trials[p->n]);
+        p->trials[p->n].x = p->x[p->n];
+        p->n++;
+    }
+}
+
+static void check_point(const struct space *space, const double *x)
+{
+    double snapped[SPACE_MAX_DIM];
+    memcpy(snapped, x, space->dim * sizeof *x);
+    space_snap(space, snapped);
+    for (size_t i = 0; i < space->dim; i++) {
+        assert_true(x[i] >= space->params[i].min && x[i] <= space->params[i].max);
+        assert_near(x[i], snapped[i], 1e-12 * fabs(x[i]));
+    }
+}
+
+static struct suggester *suggester_of(const struct space *space, enum suggest_method method, double max_cost)
+{
+    struct suggest_settings settings = {.method = method, .seed = 3, .max_cost = max_cost};
+    struct suggester *s;
+    struct error err = {0};
+    assert_ok(suggester_create(&s, space, &settings, &err), &err);
+    return s;
+}
+
+static void test_model_gradient(void **state)
+{
+    (void)state;
+    struct rival_gp gp;
+    struct error err = {0};
+    struct rng rng = rng_seed(2);
+    double g[RIVAL_MAX_THETA], unused[RIVAL_MAX_THETA];
+    assert_ok(rival_gp_init(&gp, 3, 12, 0.5, &err), &err);
+    for (int i = 0; i < 12; i++) {
+        double x[3] = {2 * rng_f64(&rng) - 1, 2 * rng_f64(&rng) - 1, 2 * rng_f64(&rng) - 1};
+        rival_gp_add(&gp, x, sin(2 * x[0]) + 0.3 * x[1] + 0.05 * rival_normal(&rng));
+    }
+    double value = rival_gp_objective(&gp, g);
+    for (size_t i = 0; i < 6; i++) {
+        double at = gp.theta[i], h = 1e-5;
+        gp.theta[i] = at + h;
+        double up = rival_gp_objective(&gp, unused);
+        gp.theta[i] = at - h;
+        double down = rival_gp_objective(&gp, unused);
+        gp.theta[i] = at;
+        assert_near(g[i], (up - down) / (2 * h), 1e-4 * (1 + fabs(g[i])));
+    }
+    rival_gp_fit(&gp, 50, 1e-2);
+    assert_true(rival_gp_objective(&gp, g) < value);
+    rival_gp_free(&gp);
+}
+
+static void test_model_predicts(void **state)
+{
+    (void)state;
+    struct rival_gp gp;
+    struct error err = {0};
+    double at[2] = {0.0, 0.9}, work[2 * 2], mean[2], sd[2], x = 0.0;
+    assert_ok(rival_gp_init(&gp, 1, 2, 0.3, &err), &err);
+    rival_gp_add(&gp, &x, 2.0);
+    assert_ok(rival_gp_factor(&gp, &err), &err);
+    rival_gp_predict(&gp, at, 2, work, mean, sd);
+    /* one row at 0: mean k(x) y / (1 + noise), k = (1 + a) exp(-a), a = sqrt3 |x| / 0.3 */
+    double a = sqrt(3.0) * 0.9 / 0.3, k = (1 + a) * exp(-a), noisy = 1.01 + 1e-8;
+    assert_near(mean[0], 2.0 / noisy, 1e-9);
+    assert_near(mean[1], 2.0 * k / noisy, 1e-9);
+    assert_near(sd[1], sqrt(1.0 + 0.1 * 0.81 - k * k / noisy), 1e-9);
+    rival_gp_free(&gp);
+}
+
+/* Both are functions of the history, keep inside the space and under the cap, and end nearer to the best than they began. */
+static void test_common(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++) {
+        struct play a = {.n = 0}, b = {.n = 0};
+        struct suggester *s = suggester_of(&space, (enum suggest_method)method, 0.0);
+        play_on(s, &a, N_TRIALS);
+        suggester_destroy(s);
+        for (size_t i = 0; i < N_TRIALS; i++)
+            check_point(&space, a.x[i]);
+        s = suggester_of(&space, (enum suggest_method)method, 0.0);
+        play_on(s, &b, 20);
+        suggester_destroy(s);
+        s = suggester_of(&space, (enum suggest_method)method, 0.0); /* killed and begun again */
+        play_on(s, &b, N_TRIALS);
+        suggester_destroy(s);
+        assert_memory_equal(a.x, b.x, sizeof a.x);
+        double early = 0.0, late = 0.0;
+        for (size_t i = 0; i < 10; i++) {
+            early = fmax(early, a.trials[i].score);
+            late = fmax(late, a.trials[N_TRIALS - 1 - i].score);
+        }
+        assert_true(late > early);
+        assert_true(late > 0.4);
+    }
+}
+
+static void test_protein_starts_with_few_steps(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    struct play p = {.n = 0};
+    struct suggester *s = suggester_of(&space, SUGGEST_PROTEIN, 0.0);
+    play_on(s, &p, 30);
+    suggester_destroy(s);
+    for (size_t i = 0; i < 30; i++) {
+        double v[SPACE_MAX_DIM];
+        rival_to_box(&space, p.x[i], v);
+        if (i < 10)
+            assert_true(fabs(v[0] + 0.8) < 0.051);
+        assert_string_equal(p.origin[i], i < 10 ? "sobol" : "protein");
+    }
+}
+
+/* A later run at the same point takes the place of the earlier: with the good result last, the search goes there. */
+static void test_protein_overwrites_repeats(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    struct play good = {.n = 0}, bad = {.n = 0};
+    struct suggestion a, b;
+    struct suggester *s = suggester_of(&space, SUGGEST_PROTEIN, 0.0);
+    play_on(s, &good, 12);
+    bad = good;
+    for (size_t i = 0; i < 12; i++)
+        bad.trials[i].x = bad.x[i];
+    for (int k = 0; k < 2; k++) { /* two runs at one point, in either order */
+        good.trials[12 + k] = (struct gp_trial){good.x[0], GP_TRIAL_DONE, k == 1 ? 5.0 : 0.0, 100.0};
+        bad.trials[12 + k] = (struct gp_trial){bad.x[0], GP_TRIAL_DONE, k == 0 ? 5.0 : 0.0, 100.0};
+    }
+    good.n = bad.n = 14;
+    ask(s, &good, &a);
+    ask(s, &bad, &b);
+    assert_true(memcmp(a.x, b.x, sizeof a.x) != 0);
+    bad.trials[12].score = -3.0; /* the overwritten one does not matter, whatever it was */
+    struct suggestion c;
+    ask(s, &bad, &c);
+    assert_memory_equal(b.x, c.x, sizeof b.x);
+    suggester_destroy(s);
+}
+
+/* Pending and failed trials do not enter Protein's model; carbs draws a fantasy and a failure model from them. */
+static void test_who_sees_pending_and_failed(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct play p = {.n = 0};
+            struct suggestion a, b;
+            struct suggester *s = suggester_of(&space, (enum suggest_method)method, 0.0);
+            struct error err = {0};
+            play_on(s, &p, 16);
+            ask(s, &p, &a);
+            double near[3] = {3e5, 8e-3, 0.98}; /* elsewhere than what was proposed, near the best */
+            p.trials[16] = (struct gp_trial){.x = near, .state = kind ? GP_TRIAL_FAILED : GP_TRIAL_PENDING};
+            struct gp_history history = {17, p.trials};
+            assert_ok(suggester_next(s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
+            assert_int_equal(memcmp(a.x, b.x, sizeof a.x) == 0, method == SUGGEST_PROTEIN);
+            suggester_destroy(s);
+        }
+}
+
+static void test_carbs_starts_at_the_centre(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    struct play p = {.n = 0};
+    space.params[1].has_init = true;
+    space.params[1].init = 2e-4; /* near the lower end */
+    struct suggester *s = suggester_of(&space, SUGGEST_CARBS, 0.0);
+    play_on(s, &p, 4);
+    suggester_destroy(s);
+    assert_string_equal(p.origin[0], "default");
+    for (size_t i = 1; i < 4; i++) {
+        assert_string_equal(p.origin[i], "carbs");
+        assert_true(p.x[i][1] < 1e-2); /* four radii above */
+    }
+}
+
+static void test_carbs_repeats_a_front_member(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    struct play p = {.n = 0};
+    struct suggester *s = suggester_of(&space, SUGGEST_CARBS, 0.0);
+    size_t repeats = 0;
+    play_on(s, &p, 31);
+    suggester_destroy(s);
+    for (size_t i = 0; i < 31; i++) {
+        bool known = false;
+        for (size_t j = 0; j < i; j++)
+            known = known || memcmp(p.x[i], p.x[j], sizeof p.x[i]) == 0;
+        assert_int_equal(known, strcmp(p.origin[i], "repeat") == 0);
+        repeats += known;
+    }
+    assert_int_equal(repeats, 6); /* after 5, 10, ... 30 successes */
+    assert_string_equal(p.origin[5], "repeat");
+}
+
+static void test_hard_histories(void **state)
+{
+    (void)state;
+    struct space space = small_space();
+    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++)
+        for (int kind = 0; kind < 4; kind++) {
+            struct play p = {.n = 0};
+            struct suggester *s = suggester_of(&space, (enum suggest_method)method, kind == 3 ? 20.0 : 0.0);
+            struct suggestion a;
+            play_on(s, &p, 20);
+            for (size_t i = 0; i < 20; i++) {
+                struct gp_trial *t = &p.trials[i];
+                if (kind == 0)
+                    t->state = GP_TRIAL_FAILED;
+                if (kind == 1)
+                    t->score = t->cost = 1.0;
+                if (kind == 2)
+                    t->score *= i % 2 ? 1e30 : -1e30;
+            }
+            for (int k = 0; k < 3; k++) {
+                ask(s, &p, &a);
+                check_point(&space, a.x);
+                memcpy(p.x[p.n], a.x, sizeof a.x);
+                p.trials[p.n] = (struct gp_trial){p.x[p.n], GP_TRIAL_PENDING, 0.0, 0.0};
+                p.n++;
+            }
+            suggester_destroy(s);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_gradient),
+        cmocka_unit_test(test_model_predicts),
+        cmocka_unit_test(test_common),
+        cmocka_unit_test(test_protein_starts_with_few_steps),
+        cmocka_unit_test(test_protein_overwrites_repeats),
+        cmocka_unit_test(test_who_sees_pending_and_failed),
+        cmocka_unit_test(test_carbs_starts_at_the_centre),
+        cmocka_unit_test(test_carbs_repeats_a_front_member),
+        cmocka_unit_test(test_hard_histories),
+    };
+    return cmocka_run_group_tests_name("gp.rivals", tests, NULL, NULL);
+}
