@@ -203,7 +203,7 @@ static void test_who_sees_pending_and_failed(void **state)
             struct error err = {0};
             play_on(s, &p, 16);
             ask(s, &p, &a);
-            double near[3] = {3e5, 8e-3, 0.98}; /* elsewhere than what was proposed, near the best */
+            double near[3] = {1.02 * a.x[0], 1.02 * a.x[1], a.x[2]}; /* beside what was proposed */
             p.trials[16] = (struct gp_trial){.x = near, .state = kind ? GP_TRIAL_FAILED : GP_TRIAL_PENDING};
             struct gp_history history = {17, p.trials};
             assert_ok(suggester_next(s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
