@@ -12,7 +12,9 @@
 #define N_LOCAL 512
 #define N_CANDIDATES (N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
 #define N_STARTS 8 /* candidates that are polished */
-#define POLISH_EVALS 40
+#define POLISH_FIRST 10 /* steps of every start */
+#define N_FINALISTS 3 /* starts that go on */
+#define POLISH_EVALS 30
 #define BLOCK 128 /* candidates predicted at a time */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
@@ -217,34 +219,60 @@ static void keep_best(const struct hunt *h, const struct candidate *c, size_t n,
         }
 }
 
-/* From a start: uphill by gradient, snapped, then one pass over the small discrete parameters. */
-static void polish(struct hunt *h, const struct candidate *start, struct candidate *best, bool *found)
+/* Uphill by gradient and snapped again; never worse than it was. */
+static void climb(struct hunt *h, struct candidate *c, int max_evals)
 {
     double lo[SPACE_MAX_DIM], hi[SPACE_MAX_DIM];
-    struct candidate now = *start, others[DISCRETE_MAX];
+    struct candidate up = *c;
     for (size_t i = 0; i < h->s->space->dim; i++) {
         bool fixed = h->s->space->params[i].scale == SPACE_CATEGORICAL;
-        lo[i] = fixed ? now.u[i] : 0.0;
-        hi[i] = fixed ? now.u[i] : 1.0;
+        lo[i] = fixed ? up.u[i] : 0.0;
+        hi[i] = fixed ? up.u[i] : 1.0;
     }
-    optimise_box(polish_objective, h, h->s->space->dim, lo, hi, POLISH_EVALS, now.u);
-    judge(h, &now, 1);
-    if (seen_has(h->seen, now.x) || better(start, &now))
-        now = *start;
+    optimise_box(polish_objective, h, h->s->space->dim, lo, hi, max_evals, up.u);
+    judge(h, &up, 1);
+    if (!seen_has(h->seen, up.x) && better(&up, c))
+        *c = up;
+}
+
+/* One pass over the small discrete parameters, every value of each. */
+static void try_values(struct hunt *h, struct candidate *c)
+{
+    struct candidate others[DISCRETE_MAX];
     for (size_t i = 0; i < h->s->space->dim; i++) {
         const struct space_param *p = &h->s->space->params[i];
         double size = space_param_size(p);
         if (!(size <= DISCRETE_MAX))
             continue;
         for (size_t k = 0; k < (size_t)size; k++) {
-            others[k] = now;
+            others[k] = *c;
             others[k].u[i] = space_param_to_unit(p, space_param_value(p, (double)k));
         }
         judge(h, others, (size_t)size);
         bool have = true;
-        keep_best(h, others, (size_t)size, &now, &have);
+        keep_best(h, others, (size_t)size, c, &have);
     }
-    keep_best(h, &now, 1, best, found);
+}
+
+/* A few steps from every start, then the best of them to the end. */
+static void polish(struct hunt *h, const struct candidate *const *starts, size_t n, struct candidate *best, bool *found)
+{
+    struct candidate now[N_STARTS];
+    for (size_t k = 0; k < n; k++) {
+        now[k] = *starts[k];
+        climb(h, &now[k], POLISH_FIRST);
+    }
+    for (size_t k = 0; k < n && k < N_FINALISTS; k++) { /* selection sort, as far as it is needed */
+        size_t top = k;
+        for (size_t i = k + 1; i < n; i++)
+            top = better(&now[i], &now[top]) ? i : top;
+        struct candidate swap = now[k];
+        now[k] = now[top];
+        now[top] = swap;
+        climb(h, &now[k], POLISH_EVALS);
+        try_values(h, &now[k]);
+    }
+    keep_best(h, now, n, best, found);
 }
 
 static void hunt_free(struct hunt *h)
@@ -290,8 +318,7 @@ enum status pareto_best(struct pareto_search *s, const struct seen *seen, struct
         goto done;
     judge(h, h->pool, h->n_pool);
     size_t n_starts = choose_starts(h, starts);
-    for (size_t i = 0; i < n_starts; i++)
-        polish(h, starts[i], ret_best, ret_found);
+    polish(h, starts, n_starts, ret_best, ret_found);
     if (!*ret_found) /* all too dear: the cheapest new one */
         keep_best(h, h->pool, h->n_pool, ret_best, ret_found);
 done:

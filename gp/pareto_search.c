@@ -8,12 +8,13 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define ROWS_MAX 1000 /* distinct points per model; the front and the newest are kept */
+#define ROWS_MAX                                                                                                       \
+    384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
-#define FIT_EVALS 60 /* likelihood evaluations per model when it is small ... */
+#define FIT_EVALS 40 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
-#define FIT_EVALS_MORE 20 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
-#define FIT_ROWS 256
+#define FIT_EVALS_MORE 10 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
+#define FIT_ROWS 192
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 #define FRONT_BLOCK 128 /* points predicted at a time */
@@ -42,7 +43,36 @@ static void find_front(struct pareto_search *s)
     }
 }
 
-/* The rows of one model out of all groups that have values; the front's and then the newest when there are too many.
+/* ret_keep (groups, zeroed): all that have values, or ROWS_MAX of them. */
+static void choose_rows(const struct pareto_search *s, const struct mean_ss *values, size_t n_known, bool *ret_keep)
+{
+    const struct observations *o = &s->obs;
+    size_t room = ROWS_MAX;
+    for (size_t i = 0; i < s->n_front && room > 0; i++)
+        if (values[s->front[i]].n > 0.0) {
+            ret_keep[s->front[i]] = true;
+            room--;
+        }
+    size_t newest = room / 2 < n_known ? room / 2 : n_known, older = 0, seen = 0, g = o->n;
+    for (; g-- > 0 && newest > 0;)
+        if (values[g].n > 0.0 && !ret_keep[g]) {
+            ret_keep[g] = true;
+            room--;
+            newest--;
+        }
+    size_t oldest = g + 1; /* groups before this one are the older ones */
+    for (g = 0; g < oldest; g++)
+        older += values[g].n > 0.0 && !ret_keep[g];
+    for (g = 0; g < oldest; g++) /* spread evenly: room of older */
+        if (values[g].n > 0.0 && !ret_keep[g]) {
+            ret_keep[g] =
+                (seen + 1) * room / (older > room ? older : room) > seen * room / (older > room ? older : room);
+            seen++;
+        }
+}
+
+/* The rows of one model out of all groups that have values; the front's, the newest and a
+ * spread of the older when there are too many.
  * theta: hyper-parameters to take; NULL: fit them. */
 static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
                               size_t n_pending, const double *theta, struct error *err)
@@ -58,17 +88,7 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
         rc = FAIL(err, ST_NOMEM, "no memory for %zu observations", n_known);
         goto done;
     }
-    size_t room = ROWS_MAX;
-    for (size_t i = 0; i < s->n_front && room > 0; i++)
-        if (values[s->front[i]].n > 0.0) {
-            keep[s->front[i]] = true;
-            room--;
-        }
-    for (size_t g = o->n; g-- > 0 && room > 0;)
-        if (values[g].n > 0.0 && !keep[g]) {
-            keep[g] = true;
-            room--;
-        }
+    choose_rows(s, values, n_known, keep);
     double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known;
     for (size_t g = 0; g < o->n; g++)
         if (keep[g]) {

@@ -139,33 +139,28 @@ static double reached(const struct known *known, double score)
     return (score - known->ref_score) / (known->best_score - known->ref_score);
 }
 
-static bool same_point(const struct play *study, size_t a, size_t b)
+/* The trial that `trawl show` recommends; n_done if none. */
+static enum status recommended(const struct play *study, size_t *ret_number, struct error *err)
 {
-    return memcmp(study->trials[a].x, study->trials[b].x, study->problem->space.dim * sizeof(double)) == 0;
-}
+    struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
+    struct gp_insight insight;
 
-/* The point that a user would take: highest mean of the scores seen at one point. n_done if every trial failed. */
-static size_t recommended(const struct play *study)
-{
-    size_t best = study->n_done;
-    double best_mean = -(double)INFINITY;
-
+    if (trials == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for %zu trials", study->n_done);
     for (size_t i = 0; i < study->n_done; i++) {
-        double sum = 0.0;
-        size_t n = 0;
-        if (study->trials[i].seen.failed)
-            continue;
-        for (size_t j = 0; j < study->n_done; j++)
-            if (!study->trials[j].seen.failed && same_point(study, i, j)) {
-                sum += study->trials[j].seen.score;
-                n++;
-            }
-        if (sum / (double)n > best_mean) {
-            best_mean = sum / (double)n;
-            best = i;
-        }
+        const struct outcome *seen = &study->trials[i].seen;
+        trials[i] = (struct gp_trial){.x = study->trials[i].x,
+                                      .state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE,
+                                      .score = seen->score,
+                                      .cost = seen->cost};
     }
-    return best;
+    enum status rc = gp_insight_init(&insight, &study->problem->space,
+                                     &(struct gp_history){.n = study->n_done, .trials = trials}, study->seed, err);
+    if (rc == ST_OK)
+        *ret_number = insight.recommended;
+    gp_insight_free(&insight);
+    mem_free(trials);
+    return rc;
 }
 
 static double mean_of_unseen(const struct play *study, size_t number)
@@ -188,7 +183,10 @@ static double mean_of_unseen(const struct play *study, size_t number)
 
 static bool add_recommended(cJSON *json, const struct play *study, const struct known *known, double best_seen)
 {
-    size_t number = recommended(study);
+    size_t number = study->n_done;
+
+    if (recommended(study, &number, NULL) != ST_OK)
+        return false;
     double mean = number < study->n_done ? mean_of_unseen(study, number) : (double)NAN;
 
     return json_add_f64(json, "recommended_regret", round5(1.0 - reached(known, mean))) &&
