@@ -1,26 +1,27 @@
-/* warm_bench.c - what the start of a trial costs in a worker that lives on, and whether memory grows over many.
+/* warm_bench.c - trial after trial in one process, as a sweep's worker runs them: what a start costs, whether memory grows,
+ * and how long a training takes until its policy is good.
  *
- * usage: build/bench/warm_bench TRIALS STEPS   trials of breakout, back to back on one GPU, as JSON
- * A start is trainer_create_cached, trainer_iterate, trainer_sync, less what one more iteration of the same trainer takes. */
+ * usage: build/bench/warm_bench growth CONFIG TRIALS [--section.key value ...]
+ *        build/bench/warm_bench score CONFIG SEEDS [--section.key value ...]
+ * growth  a start is making the trainer and its first iteration, less what a later iteration takes; every tenth trial has
+ *         another width. score: seconds from handing over a setup to the end of training, and the perf of 1024 episodes
+ *         afterwards, played outside of the time. One JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/config.h"
-#include "trainer/trainer.h"
+#include "base/mem.h"
+#include "sweep/sweep.h"
 
-#define FAIL_MAIN(err)                                                                                                 \
-    do {                                                                                                               \
-        fprintf(stderr, "%s\n", (err).text);                                                                           \
-        return 1;                                                                                                      \
-    } while (0)
+#define EPISODES 1024
+#define GROWTH_FROM 20 /* by then every shape has been seen */
 
-static const char *const lines[][2] = {
-    {"policy.core", "mingru"},      {"policy.hidden_size", "128"}, {"policy.num_layers", "1"},
-    {"train.total_agents", "4096"}, {"train.horizon", "64"},       {"train.minibatch_size", "32768"},
-    {"train.replay_ratio", "1"},    {"train.optimizer", "muon"},   {"train.learning_rate", "0.01"},
+struct warm {
+    struct setup *setup;
+    struct run run;
+    int64_t n;
+    double *ms, *perf; /* (n) */
 };
 
 static long resident_kb(void)
@@ -36,88 +37,126 @@ static long resident_kb(void)
     return resident * 4;
 }
 
-static enum status make(struct policy_settings *policy, struct train_settings *train, void *env,
-                        const struct env_def *def, struct error *err)
-{
-    struct config *config = NULL;
-
-    TRY(config_create(&config, err));
-    TRY(config_add_table(config, &policy_opt_table, err));
-    TRY(config_add_table(config, &train_opt_table, err));
-    TRY(config_add_table(config, &def->options, err));
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        TRY(config_set(config, CONFIG_COMMAND, lines[i][0], lines[i][1], "bench", err));
-    TRY(config_resolve(config, err));
-    TRY(config_fill(config, &policy_opt_table, policy, err));
-    TRY(config_fill(config, &train_opt_table, train, err));
-    TRY(config_fill(config, &def->options, env, err));
-    config_destroy(config);
-    return ST_OK;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-int main(int argc, char **argv)
+static void end_trial(struct warm *w)
 {
-    const struct env_def *def = env_find("breakout");
-    struct kern_settings settings = {.kind = KERN_CUDA};
-    struct policy_settings policy;
-    struct train_settings train;
-    struct trainer_cache *cache = NULL;
-    struct error err = {0};
-    struct kern *kern = NULL;
-    int n = argc > 1 ? atoi(argv[1]) : 200;
-    double *start_ms = calloc((size_t)n, sizeof *start_ms), open_s = clock_mono_s(), all_s;
-    void *env = calloc(1, def->options.settings_size);
-    long first_kb = 0;
-    size_t first_left = 0;
+    trainer_destroy(w->run.trainer);
+    w->run.trainer = NULL;
+}
 
-    if (n < 4 || start_ms == NULL || env == NULL)
-        return 2;
-    if (make(&policy, &train, env, def, &err) != ST_OK || kern_open(&kern, &settings, &err) != ST_OK ||
-        trainer_cache_create(&cache, &err) != ST_OK)
-        FAIL_MAIN(err);
-    train.total_timesteps = argc > 2 ? atoll(argv[2]) : 20000000;
-    printf("{\"device\": \"%s\", \"open_s\": %.3f, ", kern_device_name(kern), clock_mono_s() - open_s);
-    all_s = clock_mono_s();
-    for (int i = 0; i < n; i++) {
+static enum status growth(struct warm *w, struct error *err)
+{
+    const struct train_settings *train = &w->setup->train;
+    int64_t *width = &w->setup->policy.hidden_size, first_width = *width, known = 0;
+    double all_s = clock_mono_s(), first_ms = 0.0, new_ms = 0.0;
+    long host_kb = 0;
+    size_t device = 0;
+
+    for (int64_t i = 0; i < w->n; i++) {
         struct train_result result;
-        struct trainer *t = NULL;
-        double create_s = clock_mono_s(), first_s, one_s;
+        double begin_s = clock_mono_s(), start_ms, one_s;
 
-        train.seed = i;
-        if (i > 0 && i % 10 == 0) /* now and then another shape */
-            policy.hidden_size = policy.hidden_size == 128 ? 64 : 128;
-        if (trainer_create_cached(&t, cache, kern, def, env, &policy, &train, &err) != ST_OK ||
-            trainer_iterate(t, &err) != ST_OK || trainer_sync(t, &err) != ST_OK)
-            FAIL_MAIN(err);
-        first_s = clock_mono_s() - create_s;
-        if (trainer_run(t, NULL, &result, &err) != ST_OK)
-            FAIL_MAIN(err);
-        one_s = result.cost_s * (double)(train.total_agents * train.horizon) / (double)result.env_steps;
-        start_ms[i] = (first_s - one_s) * 1e3;
-        trainer_destroy(t);
-        if (i == 20) {
-            first_kb = resident_kb();
-            first_left = kern_memory_bytes(kern);
+        w->setup->train.seed = i;
+        if (i > 0 && i % 10 == 0)
+            *width = *width == first_width ? first_width / 2 : first_width;
+        TRY(run_open(&w->run, w->setup, err));
+        TRY(trainer_iterate(w->run.trainer, err));
+        TRY(trainer_sync(w->run.trainer, err));
+        start_ms = 1e3 * (clock_mono_s() - begin_s);
+        TRY(trainer_run(w->run.trainer, NULL, &result, err));
+        one_s = result.cost_s * (double)(train->total_agents * train->horizon) / (double)result.env_steps;
+        start_ms -= 1e3 * one_s;
+        end_trial(w);
+        if (i == 0)
+            first_ms = start_ms;
+        else if (i == 10)
+            new_ms = start_ms;
+        else
+            w->ms[known++] = start_ms;
+        if (i == GROWTH_FROM) {
+            host_kb = resident_kb();
+            device = kern_memory_bytes(w->run.kern);
         }
     }
-    all_s = clock_mono_s() - all_s;
-    printf("\"trials\": %d, \"seconds\": %.2f, \"start_ms_first\": %.2f, \"start_ms_new_shape\": %.2f, ", n, all_s,
-           start_ms[0], n > 10 ? start_ms[10] : 0.0);
-    if (n > 20)
-        printf("\"grown_host_kb_since_20\": %ld, \"grown_device_bytes_since_20\": %lld, ", resident_kb() - first_kb,
-               (long long)first_left - (long long)kern_memory_bytes(kern));
-    start_ms[0] = start_ms[n > 10 ? 10 : 0] = 0.0;
-    qsort(start_ms, (size_t)n, sizeof *start_ms, compare);
-    printf("\"start_ms_known_median\": %.2f, \"start_ms_known_max\": %.2f}\n", start_ms[n / 2], start_ms[n - 1]);
-    trainer_cache_destroy(cache);
-    kern_close(kern);
-    free(start_ms);
-    free(env);
-    return 0;
+    qsort(w->ms, (size_t)known, sizeof *w->ms, compare);
+    printf("\"trials\": %lld, \"steps_each\": %lld, \"seconds\": %.3f, \"start_ms\": {\"first\": %.2f, \"new_shape\": "
+           "%.2f, "
+           "\"known_median\": %.2f, \"known_max\": %.2f}",
+           (long long)w->n, (long long)train->total_timesteps, clock_mono_s() - all_s, first_ms, new_ms,
+           known > 0 ? w->ms[known / 2] : 0.0, known > 0 ? w->ms[known - 1] : 0.0);
+    if (w->n > GROWTH_FROM + 1)
+        printf(", \"grown_since_trial_%d\": {\"host_kb\": %ld, \"device_bytes\": %lld}", GROWTH_FROM,
+               resident_kb() - host_kb, (long long)device - (long long)kern_memory_bytes(w->run.kern));
+    return ST_OK;
+}
+
+static enum status score(struct warm *w, struct error *err)
+{
+    struct eval_settings eval = {.episodes = EPISODES, .agents = EPISODES, .seed = 1, .max_steps = 1000000};
+    int64_t n_good = 0;
+
+    printf("\"runs\": [");
+    for (int64_t i = 0; i < w->n; i++) {
+        struct eval_result r;
+        struct train_result result;
+        double begin_s = clock_mono_s();
+
+        w->setup->train.seed = i + 1;
+        TRY(run_open(&w->run, w->setup, err));
+        TRY(trainer_run(w->run.trainer, NULL, &result, err));
+        w->ms[i] = 1e3 * (clock_mono_s() - begin_s);
+        TRY(trainer_eval(w->run.trainer, &eval, &r, err));
+        end_trial(w);
+        w->perf[i] = r.perf;
+        n_good += r.perf >= 0.95;
+        printf("%s{\"seed\": %lld, \"s\": %.3f, \"perf\": %.4f, \"env_steps\": %lld}", i > 0 ? ", " : "",
+               (long long)i + 1, w->ms[i] * 1e-3, r.perf, (long long)result.env_steps);
+    }
+    qsort(w->ms, (size_t)w->n, sizeof *w->ms, compare);
+    qsort(w->perf, (size_t)w->n, sizeof *w->perf, compare);
+    printf("], \"s_median\": %.3f, \"s_max\": %.3f, \"perf_median\": %.4f, \"perf_min\": %.4f, \"reached_0.95\": %lld",
+           w->ms[w->n / 2] * 1e-3, w->ms[w->n - 1] * 1e-3, w->perf[w->n / 2], w->perf[0], (long long)n_good);
+    return ST_OK;
+}
+
+static enum status warm_main(struct warm *w, int argc, char **argv, struct error *err)
+{
+    double open_s = clock_mono_s();
+
+    TRY(setup_create(&w->setup, err));
+    TRY(config_take_args(w->setup->config, &argc, argv, err));
+    if (argc != 4 || (w->n = atoll(argv[3])) < 1)
+        return FAIL(err, ST_USAGE, "usage: warm_bench growth|score CONFIG COUNT [--section.key value ...]");
+    w->ms = mem_array((size_t)w->n, sizeof *w->ms);
+    w->perf = mem_array((size_t)w->n, sizeof *w->perf);
+    if (w->ms == NULL || w->perf == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for %lld trials", (long long)w->n);
+    TRY(setup_load(w->setup, argv[2], err));
+    TRY(setup_finish(w->setup, err));
+    TRY(run_open_device(&w->run, w->setup, err));
+    printf("{\"bench\": \"warm %s\", \"config\": \"%s\", \"program\": \"%s\", \"device\": \"%s\", \"open_s\": %.3f, ",
+           argv[1], argv[2], program_text, kern_device_name(w->run.kern), clock_mono_s() - open_s);
+    TRY(strcmp(argv[1], "score") == 0 ? score(w, err) : growth(w, err));
+    printf("}\n");
+    return ST_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct warm w = {0};
+    struct error err = {0};
+    enum status rc = warm_main(&w, argc, argv, &err);
+
+    if (rc != ST_OK)
+        fprintf(stderr, "\nwarm_bench: %s\n", err.text);
+    run_close(&w.run);
+    setup_destroy(w.setup);
+    mem_free(w.ms);
+    mem_free(w.perf);
+    return status_exit_code(rc);
 }

@@ -2,6 +2,7 @@
  * Invariants: (1) a struct kern has a backend from open to close; (2) what a failed call returns through ret_x is NULL. */
 #include "kernels/kern_priv.h"
 
+#include <cblas.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -34,6 +35,8 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
 
     *ret_kern = NULL;
     TRY(kern_find_device(settings->kind, &device, err));
+    openblas_set_num_threads(
+        1); /* the pool's workers call it, each for its own part, and the trainer for small factors */
     kern = mem_alloc(sizeof *kern);
     if (kern == NULL)
         return FAIL(err, ST_NOMEM, "opening the device: out of memory");

@@ -67,7 +67,6 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
     rc = check_address_space(kern->n_threads, err);
     if (rc != ST_OK)
         goto fail_partials;
-    openblas_set_num_threads(1); /* the pool's workers call it, each for its own part */
     machine_cpu_name(model, sizeof model);
     snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,
              kern->n_threads == 1 ? "" : "s", cpu_blas_core());
