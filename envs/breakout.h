@@ -121,6 +121,11 @@ ENV_FN void breakout_launch(struct breakout_state *state)
     state->dir_y = BREAKOUT_LAUNCH_COS;
 }
 
+ENV_FN float breakout_pace(const struct breakout_state *state) /* px per frame */
+{
+    return env_div_const(state->speed, 60.0f);
+}
+
 /* -- what the ball touches -- */
 /* Access to a row that is not known before it runs. On the device every row is looked at, for an array with a computed
  * index cannot stay in registers, nor can the struct around it. */
@@ -167,6 +172,8 @@ ENV_FN bool breakout_enter_row(struct breakout_state *state, int row, int first,
 /* A left or right edge enters `col`, in rows first..last (clipped to the wall here). True: it hit a brick. */
 ENV_FN bool breakout_enter_col(struct breakout_state *state, int col, int first, int last)
 {
+    if (last < 0 || first >= BREAKOUT_ROWS)
+        return false;
     uint32_t standing = 0; /* bit r: the brick of row r */
     ENV_UNROLL
     for (int r = 0; r < BREAKOUT_ROWS; r++)
@@ -219,36 +226,27 @@ ENV_FN void breakout_reach_top(struct breakout_state *state)
 
 /* -- lines: where an edge can touch something --
  * A column is as wide as the ball, so both edges of a ball at x cross lines together, at x = 32 k. Rows are looked at in
- * terms of ball_y. The divisions are exact enough: a position next to a line never rounds onto it. On a line, an edge
+ * terms of ball_y. What rounds here is exact enough: a position next to a line never rounds onto it. On a line, an edge
  * belongs to the ball's side of it. */
 #define BREAKOUT_ROW_BELOW BREAKOUT_ROWS /* between the bricks and the paddle's level */
 #define BREAKOUT_ROW_LOST (BREAKOUT_ROWS + 1) /* below the paddle's level */
 #define BREAKOUT_EVENTS_MAX 32 /* per frame; a frame has room for a handful */
 
-ENV_FN int breakout_floor(float value) /* |value| is small */
-{
-    int whole = (int)value;
-    return whole - ((float)whole > value);
-}
-
-ENV_FN int breakout_ceil(float value)
-{
-    return -breakout_floor(-value);
-}
-
 /* Row of the upper edge, -1 for all above the first. */
 ENV_FN int breakout_top_row(float ball_y)
 {
-    int row = breakout_floor((ball_y - BREAKOUT_BRICK_Y) / BREAKOUT_BRICK_H);
-    return row < 0 ? -1 : row > BREAKOUT_ROW_BELOW ? BREAKOUT_ROW_BELOW : row;
+    int below = env_floor(ball_y - BREAKOUT_BRICK_Y); /* whole pixels: lines are whole */
+    if (below < 0)
+        return -1;
+    return below < BREAKOUT_ROWS * (int)BREAKOUT_BRICK_H ? below / (int)BREAKOUT_BRICK_H : BREAKOUT_ROW_BELOW;
 }
 
 /* Row of the lower edge, likewise. */
 ENV_FN int breakout_bottom_row(float ball_y)
 {
-    int row = breakout_ceil((ball_y - (BREAKOUT_BRICK_Y - BREAKOUT_BALL)) / BREAKOUT_BRICK_H) - 1;
-    if (row < BREAKOUT_ROWS)
-        return row < 0 ? -1 : row;
+    int below = env_ceil(ball_y - (BREAKOUT_BRICK_Y - BREAKOUT_BALL));
+    if (below <= BREAKOUT_ROWS * (int)BREAKOUT_BRICK_H)
+        return below <= 0 ? -1 : (below - 1) / (int)BREAKOUT_BRICK_H;
     return ball_y <= BREAKOUT_PADDLE_Y - BREAKOUT_BALL ? BREAKOUT_ROW_BELOW : BREAKOUT_ROW_LOST;
 }
 
@@ -270,10 +268,9 @@ ENV_FN float breakout_line_down(int row)
  * of it (0: done). */
 ENV_FN float breakout_fly(struct breakout_state *state, float rest, int *events)
 {
-    float vx = state->dir_x * (state->speed / 60.0f), vy = state->dir_y * (state->speed / 60.0f);
+    float vx = state->dir_x * breakout_pace(state), vy = state->dir_y * breakout_pace(state);
     bool right = vx >= 0.0f, down = vy >= 0.0f;
-    int col =
-        right ? breakout_ceil(state->ball_x / BREAKOUT_BRICK_W) : breakout_floor(state->ball_x / BREAKOUT_BRICK_W);
+    int col = right ? env_ceil(state->ball_x / BREAKOUT_BRICK_W) : env_floor(state->ball_x / BREAKOUT_BRICK_W);
     int row = down ? breakout_bottom_row(state->ball_y) : breakout_top_row(state->ball_y);
 
     for (; *events < BREAKOUT_EVENTS_MAX; ++*events) {
@@ -286,8 +283,8 @@ ENV_FN float breakout_fly(struct breakout_state *state, float rest, int *events)
             state->ball_y = y;
             return 0.0f;
         }
-        float time_x = cross_x ? (line_x - state->ball_x) / vx : 2.0f;
-        float time_y = cross_y ? (line_y - state->ball_y) / vy : 2.0f;
+        float time_x = cross_x ? env_div(line_x - state->ball_x, vx) : 2.0f;
+        float time_y = cross_y ? env_div(line_y - state->ball_y, vy) : 2.0f;
         float time = time_x <= time_y ? time_x : time_y;
         rest = rest > time ? rest - time : 0.0f;
 
@@ -316,8 +313,8 @@ ENV_FN float breakout_fly(struct breakout_state *state, float rest, int *events)
                     return rest;
                 continue;
             }
-            int first = right ? breakout_floor(state->ball_x / BREAKOUT_BRICK_W) : col;
-            int last = right ? col : breakout_ceil(state->ball_x / BREAKOUT_BRICK_W);
+            int first = right ? env_floor(state->ball_x / BREAKOUT_BRICK_W) : col;
+            int last = right ? col : env_ceil(state->ball_x / BREAKOUT_BRICK_W);
             if (row >= 0 && row < BREAKOUT_ROWS && breakout_enter_row(state, row, first, last)) {
                 state->dir_y = -state->dir_y;
                 return rest;
@@ -330,8 +327,8 @@ ENV_FN float breakout_fly(struct breakout_state *state, float rest, int *events)
 /* One frame of flight. */
 ENV_FN void breakout_move_ball(struct breakout_state *state)
 {
-    float x = state->ball_x + state->dir_x * (state->speed / 60.0f);
-    float y = state->ball_y + state->dir_y * (state->speed / 60.0f);
+    float x = state->ball_x + state->dir_x * breakout_pace(state);
+    float y = state->ball_y + state->dir_y * breakout_pace(state);
     const float open_top = BREAKOUT_BRICK_Y + BREAKOUT_BRICK_H * BREAKOUT_ROWS;
     const float open_bottom = BREAKOUT_PADDLE_Y - BREAKOUT_BALL;
     if (state->ball_y >= open_top && y >= open_top && state->ball_y <= open_bottom && y <= open_bottom && x >= 0.0f &&
@@ -389,16 +386,16 @@ ENV_FN void breakout_flag_words(const struct breakout_state *state, uint32_t wor
 /* The observation before the flags. */
 ENV_OBS_FN void breakout_observe_head(const struct breakout_state *state, env_obs *obs)
 {
-    obs[0] = state->paddle_x / BREAKOUT_WIDTH;
+    obs[0] = env_div_const(state->paddle_x, BREAKOUT_WIDTH);
     obs[1] = BREAKOUT_PADDLE_Y / BREAKOUT_HEIGHT;
-    obs[2] = state->ball_x / BREAKOUT_WIDTH;
-    obs[3] = state->ball_y / BREAKOUT_HEIGHT;
-    obs[4] = state->dir_x * (state->speed / 60.0f) / 512.0f;
-    obs[5] = state->dir_y * (state->speed / 60.0f) / 512.0f;
-    obs[6] = (float)state->fired / 5.0f;
-    obs[7] = (float)state->points / (2.0f * BREAKOUT_WALL_POINTS);
-    obs[8] = (float)state->balls / (float)BREAKOUT_BALLS;
-    obs[9] = state->paddle_width / BREAKOUT_PADDLE_WIDTH;
+    obs[2] = env_div_const(state->ball_x, BREAKOUT_WIDTH);
+    obs[3] = env_div_const(state->ball_y, BREAKOUT_HEIGHT);
+    obs[4] = state->dir_x * breakout_pace(state) / 512.0f;
+    obs[5] = state->dir_y * breakout_pace(state) / 512.0f;
+    obs[6] = env_div_const((float)state->fired, 5.0f);
+    obs[7] = env_div_const((float)state->points, 2.0f * BREAKOUT_WALL_POINTS);
+    obs[8] = env_div_const((float)state->balls, (float)BREAKOUT_BALLS);
+    obs[9] = env_div_const(state->paddle_width, BREAKOUT_PADDLE_WIDTH);
 }
 
 ENV_OBS_FN void breakout_observe(const struct breakout_settings *settings, const struct breakout_state *state,

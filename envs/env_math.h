@@ -1,4 +1,5 @@
-/* env_math.h - sine and cosine for games, the same bits on host and device. (public: used by the game headers)
+/* env_math.h - sine, cosine, division and rounding for games, the same bits on host and device. (public: used by the game
+ * headers)
  * libm and CUDA round the last bit differently, and a cart-pole doubles such a difference every nine steps. These
  * polynomials use only IEEE + and *, so wherever contraction to fused multiply-add is off (envs/meson.build says so
  * for the host, -fmad=false for nvcc) every compiler gives the same result. */
@@ -8,6 +9,56 @@
 #include "envs/env.h"
 
 #define ENV_PI 3.14159265358979323846
+
+/* a / b, rounded as IEEE says, for operands and quotients that are 0 or far from the ends of the range of f32. The compiler's
+ * division on the device asks first whether they are, and takes a branch that holds up the divisions beside it; these are
+ * its own steps for when they are: a reciprocal refined once, a quotient corrected twice. */
+ENV_FN float env_div(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+    r = fmaf(r, fmaf(-b, r, 1.0f), r);
+    float q = a * r;
+    q = fmaf(fmaf(-b, q, a), r, q);
+    return fmaf(fmaf(-b, q, a), r, q);
+#else
+    return a / b;
+#endif
+}
+
+/* The same for a b that the compiler knows. */
+ENV_FN float env_div_const(float a, float b)
+{
+#ifdef __CUDA_ARCH__
+    const float r = 1.0f / b;
+    float q = a * r;
+    q = fmaf(fmaf(-b, q, a), r, q);
+    return fmaf(fmaf(-b, q, a), r, q);
+#else
+    return a / b;
+#endif
+}
+
+/* Largest whole number <= value, smallest >= value; |value| is small. */
+ENV_FN int env_floor(float value)
+{
+#ifdef __CUDA_ARCH__
+    return __float2int_rd(value);
+#else
+    int whole = (int)value;
+    return whole - ((float)whole > value);
+#endif
+}
+
+ENV_FN int env_ceil(float value)
+{
+#ifdef __CUDA_ARCH__
+    return __float2int_ru(value);
+#else
+    return -env_floor(-value);
+#endif
+}
 
 /* |x| <= pi/4 (no range reduction); error below 0.6 units in the last place. */
 ENV_FN void env_sincos(double x, double *ret_sin, double *ret_cos)

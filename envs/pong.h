@@ -20,6 +20,7 @@
 #define ENVS_PONG_H
 
 #include "envs/env.h"
+#include "envs/env_math.h"
 
 #define PONG_OBS 8
 #define PONG_WIDTH 500
@@ -140,14 +141,14 @@ ENV_OBS_FN void pong_observe(const struct pong_settings *settings, const struct 
     (void)settings;
     (void)agent;
     const float range = (float)(PONG_PADDLE_MAX - PONG_PADDLE_MIN);
-    obs[0] = (float)(state->opponent_y - PONG_PADDLE_MIN) / range;
-    obs[1] = (float)(state->own_y - PONG_PADDLE_MIN) / range;
-    obs[2] = (float)state->ball_x / (float)PONG_WIDTH;
-    obs[3] = (float)state->ball_y / (float)PONG_HEIGHT;
-    obs[4] = (float)(state->ball_vx + PONG_BALL_VX) / (2.0f * PONG_BALL_VX);
-    obs[5] = (float)(state->ball_vy + PONG_BALL_VY_MAX) / (2.0f * PONG_BALL_VY_MAX);
-    obs[6] = (float)state->opponent_points / (float)PONG_POINTS;
-    obs[7] = (float)state->own_points / (float)PONG_POINTS;
+    obs[0] = env_div_const((float)(state->opponent_y - PONG_PADDLE_MIN), range);
+    obs[1] = env_div_const((float)(state->own_y - PONG_PADDLE_MIN), range);
+    obs[2] = env_div_const((float)state->ball_x, (float)PONG_WIDTH);
+    obs[3] = env_div_const((float)state->ball_y, (float)PONG_HEIGHT);
+    obs[4] = env_div_const((float)(state->ball_vx + PONG_BALL_VX), 2.0f * PONG_BALL_VX);
+    obs[5] = env_div_const((float)(state->ball_vy + PONG_BALL_VY_MAX), 2.0f * PONG_BALL_VY_MAX);
+    obs[6] = env_div_const((float)state->opponent_points, (float)PONG_POINTS);
+    obs[7] = env_div_const((float)state->own_points, (float)PONG_POINTS);
 }
 
 #endif

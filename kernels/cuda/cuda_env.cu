@@ -69,14 +69,34 @@ __device__ static inline void clear_block(void *dst, size_t bytes)
 
 /* ---- one kernel for each game, type of observation and mode ---- */
 
+template <class A, class B> struct same_type {
+    enum { yes = 0 };
+};
+template <class A> struct same_type<A, A> {
+    enum { yes = 1 };
+};
+
 /* obs of the block's instances first..first + count - 1; `it` is instance `game` of them when this thread has one. Threads
- * meet once, after which tile->states is complete too. */
+ * meet before they copy, so tile->states is complete then too. Breakout's many flags are written by all threads. */
 template <class G, typename T, int GAMES>
 __device__ static inline void observe_block(const typename G::settings *settings, env_tile<G, T, GAMES> *tile,
                                             const typename G::instance *it, bool mine, int game, size_t first,
                                             int count, T *obs, uint8_t *mask)
 {
-    if constexpr (G::row_size > 0) {
+    if constexpr (same_type<G, cuda_game_breakout>::yes && same_type<T, __nv_bfloat16>::yes) {
+        const int each = ENV_BLOCK / GAMES, one = (int)threadIdx.x / each;
+        uint32_t *pairs = (uint32_t *)(tile->rows + one * G::row_size);
+        if (mine)
+            cuda_breakout_head(&it->state, pairs);
+        __syncthreads();
+        for (int p = (int)threadIdx.x % each; p < CUDA_BREAKOUT_FLAG_PAIRS; p += each) { /* no pair is in two rows */
+            const uint32_t *bricks = tile->states[one].state.bricks;
+            int brick = 2 * p, row = brick / BREAKOUT_COLS;
+            pairs[CUDA_BREAKOUT_HEAD_PAIRS + p] = cuda_breakout_flags(~(bricks[row] >> (brick - row * BREAKOUT_COLS)));
+        }
+        __syncthreads();
+        copy_block(obs + first * G::row_size, tile->rows, (size_t)count * G::row_size * sizeof(T));
+    } else if constexpr (G::row_size > 0) {
         if (mine)
             cuda_env_row<G, T>(settings, it, tile->rows + game * G::row_size);
         __syncthreads();
@@ -139,7 +159,7 @@ __global__ void __launch_bounds__(ENV_BLOCK, 4) env_k(const env_args<G> a, const
     }
     if (mine && MODE == ENV_STEP)
         play_one<G, T>(&a, &it, &io, first + (size_t)game);
-    if (mine && MODE != ENV_OBSERVE)
+    if (mine)
         tile.states[game] = it;
     observe_block<G, T, GAMES>(&a.settings, &tile, &it, mine, game, first, count, (T *)io.obs, io.mask);
     if constexpr (MODE != ENV_OBSERVE)

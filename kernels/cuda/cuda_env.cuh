@@ -111,27 +111,40 @@ __device__ static inline void cuda_env_row(const typename G::settings *settings,
     G::observe(settings, it, 0, row);
 }
 
-/* Breakout in bf16: flags two at a time, 0x3f80 is 1.0. */
+/* Breakout in bf16: everything two at a time. */
+#define CUDA_BREAKOUT_HEAD_PAIRS (BREAKOUT_HEAD / 2)
+#define CUDA_BREAKOUT_FLAG_PAIRS (BREAKOUT_ROWS * BREAKOUT_COLS / 2)
+
+__device__ static inline void cuda_breakout_head(const breakout_state *state, uint32_t *pairs)
+{
+    float head[BREAKOUT_HEAD];
+
+    breakout_observe_head(state, head);
+#pragma unroll
+    for (int i = 0; i < CUDA_BREAKOUT_HEAD_PAIRS; i++) {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(head[2 * i], head[2 * i + 1]);
+        pairs[i] = *(uint32_t *)&pair;
+    }
+}
+
+/* The flags of the lowest two bits; 0x3f80 is 1.0. */
+__device__ static inline uint32_t cuda_breakout_flags(uint32_t two)
+{
+    return ((two & 1u) ? 0x3f80u : 0u) | ((two & 2u) ? 0x3f800000u : 0u);
+}
+
 template <>
 __device__ inline void cuda_env_row<cuda_game_breakout, __nv_bfloat16>(const breakout_settings *settings,
                                                                        const breakout_instance *it, __nv_bfloat16 *row)
 {
     (void)settings;
     uint32_t *pairs = (uint32_t *)row, words[4];
-    float head[BREAKOUT_HEAD];
 
-    breakout_observe_head(&it->state, head);
-#pragma unroll
-    for (int i = 0; i < BREAKOUT_HEAD / 2; i++) {
-        __nv_bfloat162 pair = __floats2bfloat162_rn(head[2 * i], head[2 * i + 1]);
-        pairs[i] = *(uint32_t *)&pair;
-    }
+    cuda_breakout_head(&it->state, pairs);
     breakout_flag_words(&it->state, words);
 #pragma unroll
-    for (int i = 0; i < BREAKOUT_ROWS * BREAKOUT_COLS / 2; i++) {
-        uint32_t two = words[i / 16] >> (i % 16 * 2);
-        pairs[BREAKOUT_HEAD / 2 + i] = ((two & 1u) ? 0x3f80u : 0u) | ((two & 2u) ? 0x3f800000u : 0u);
-    }
+    for (int i = 0; i < CUDA_BREAKOUT_FLAG_PAIRS; i++)
+        pairs[CUDA_BREAKOUT_HEAD_PAIRS + i] = cuda_breakout_flags(words[i / 16] >> (i % 16 * 2));
 }
 
 #endif

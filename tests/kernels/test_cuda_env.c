@@ -115,16 +115,26 @@ static void ok(enum status rc, const struct error *err)
         fail_msg("%s", err->text);
 }
 
+/* Devices are opened once, as in a worker. */
+static struct kern *kern_of_kind(enum kern_kind kind)
+{
+    static struct kern *opened[KERN_CUDA + 1];
+    struct kern_settings device = {.kind = kind, .n_threads = 2};
+    struct error err = {0};
+    if (opened[kind] == NULL)
+        ok(kern_open(&opened[kind], &device, &err), &err);
+    return opened[kind];
+}
+
 /* `shift`: bytes by which observations are off the alignment of device memory. */
 static void side_open(struct side *s, enum kern_kind kind, enum kern_precision precision, const struct env_def *def,
                       const void *settings, size_t n_envs, size_t shift)
 {
-    struct kern_settings device = {.kind = kind, .n_threads = 2};
     struct error err = {0};
     size_t width = 0;
 
     memset(s, 0, sizeof *s);
-    ok(kern_open(&s->kern, &device, &err), &err);
+    s->kern = kern_of_kind(kind);
     ok(kern_precision_set(s->kern, precision, &err), &err);
     s->ops = kern_ops(s->kern);
     ok(def->shape(settings, &s->shape, &err), &err);
@@ -161,7 +171,6 @@ static void side_close(struct side *s)
     kern_free(s->kern, s->actions);
     kern_free(s->kern, s->dev);
     mem_free(s->got);
-    kern_close(s->kern);
 }
 
 static void side_act(struct side *s, const int32_t *actions)
@@ -525,14 +534,12 @@ static void games_of_the_host(void **state)
 
 static void too_many_games_are_refused(void **state)
 {
-    struct kern_settings device = {.kind = KERN_CUDA};
     const struct env_def *def = env_find("breakout");
     void *settings = test_settings(def);
     struct error err = {0};
     struct kern_env *env = NULL;
-    struct kern *k;
+    struct kern *k = kern_of_kind(KERN_CUDA);
     (void)state;
-    ok(kern_open(&k, &device, &err), &err);
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 40, rng_seed(1), &err), ST_CONFIG);
     err = (struct error){0};
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 31, rng_seed(1), &err), ST_NOMEM);
@@ -541,7 +548,6 @@ static void too_many_games_are_refused(void **state)
     ok(kern_sync(k, &err), &err); /* and the device goes on */
     ok(kern_env_create(k, &env, def, settings, 8, rng_seed(1), &err), &err);
     kern_env_destroy(k, env);
-    kern_close(k);
     mem_free(settings);
 }
 
@@ -562,5 +568,8 @@ int main(void)
         printf("1..0 # SKIP no GPU, nothing of cuda_env.cu was tested: %s\n", reason);
         return 0;
     }
-    return cmocka_run_group_tests_name("cuda_env", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("cuda_env", tests, NULL, NULL);
+    kern_close(kern_of_kind(KERN_CPU));
+    kern_close(kern_of_kind(KERN_CUDA));
+    return failed;
 }
