@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define ENV_BLOCK 128 /* threads */
+#define ENV_BLOCK 64 /* threads */
 #define LOG_BLOCK 256
 #define LOG_FIELDS (sizeof(struct env_log) / sizeof(double))
 
@@ -138,7 +138,7 @@ __device__ static inline void play_one(const env_args<G> *a, typename G::instanc
 
 /* GAMES instances for each block of ENV_BLOCK threads: every (ENV_BLOCK / GAMES)th thread plays one, all of them copy. */
 template <class G, typename T, int GAMES, enum env_mode MODE>
-__global__ void __launch_bounds__(ENV_BLOCK, 4) env_k(const env_args<G> a, const struct kern_env_io io)
+__global__ void __launch_bounds__(ENV_BLOCK, 8) env_k(const env_args<G> a, const struct kern_env_io io)
 {
     __shared__ env_tile<G, T, GAMES> tile;
     const size_t first = (size_t)blockIdx.x * GAMES;
@@ -181,16 +181,18 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
     cuda_launched(k, "a game's kernel");
 }
 
-/* Few games: fewer in each block, so that every SM has some and the threads of a warp diverge less (docs/cuda.md has the
- * measurements). */
+/* Few games: few in each block, so that every SM has some and the threads of a warp, of which only some play then, diverge
+ * less. Many: all threads play (docs/cuda.md has the measurements). */
 template <class G, typename T>
 static void env_launch_step(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {
     size_t per_sm = env->n_envs / (size_t)cuda_of(k)->n_sm;
 
-    if (per_sm < 48)
+    if (per_sm < 80)
+        env_launch<G, T, 8, ENV_STEP>(k, env, io);
+    else if (per_sm < 160)
         env_launch<G, T, 16, ENV_STEP>(k, env, io);
-    else if (per_sm < 128)
+    else if (per_sm < 400)
         env_launch<G, T, 32, ENV_STEP>(k, env, io);
     else
         env_launch<G, T, 64, ENV_STEP>(k, env, io);
