@@ -193,6 +193,36 @@ static void shuffle_is_a_permutation(void **state)
     kern_close(k);
 }
 
+static struct rng order_rng;
+static int order_key(const void *a, const void *b)
+{
+    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    struct rng x = order_rng, y = order_rng;
+    x.counter += (uint64_t)i, y.counter += (uint64_t)j;
+    uint32_t p = rng_u32(&x), q = rng_u32(&y);
+    return p != q ? (p > q) - (p < q) : (i > j) - (i < j);
+}
+
+static void shuffle_is_the_order_of_draws(void **state)
+{
+    static const size_t sizes[] = {1, 2, 37, 5000, 300000}; /* the last: many keys in a bucket, some of them equal */
+    struct kern *k = test_kern(1);
+    (void)state;
+    order_rng = rng_seed(11);
+    order_rng.counter = UINT64_MAX - 20;
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        size_t n = sizes[s];
+        int32_t *got = NEW(int32_t, n), *want = NEW(int32_t, n);
+        for (size_t i = 0; i < n; i++)
+            want[i] = (int32_t)i;
+        qsort(want, n, sizeof *want, order_key);
+        kern_ops(k)->segments_shuffle(k, got, &order_rng, n);
+        assert_memory_equal(got, want, n * sizeof *got);
+        mem_free(got), mem_free(want);
+    }
+    kern_close(k);
+}
+
 static void priority_follows_the_formula(void **state)
 {
     enum { T = 9, N = 37 };
@@ -309,11 +339,11 @@ static void pack_and_unpack_are_inverse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_the_sum),         cmocka_unit_test(ratio_one_is_plain_gae),
-        cmocka_unit_test(lambda_one_is_the_return),    cmocka_unit_test(mean_and_deviation),
-        cmocka_unit_test(shuffle_is_a_permutation),    cmocka_unit_test(priority_follows_the_formula),
-        cmocka_unit_test(pick_is_systematic_and_fair), cmocka_unit_test(gather_takes_columns),
-        cmocka_unit_test(pack_and_unpack_are_inverse),
+        cmocka_unit_test(agrees_with_the_sum),          cmocka_unit_test(ratio_one_is_plain_gae),
+        cmocka_unit_test(lambda_one_is_the_return),     cmocka_unit_test(mean_and_deviation),
+        cmocka_unit_test(shuffle_is_a_permutation),     cmocka_unit_test(shuffle_is_the_order_of_draws),
+        cmocka_unit_test(priority_follows_the_formula), cmocka_unit_test(pick_is_systematic_and_fair),
+        cmocka_unit_test(gather_takes_columns),         cmocka_unit_test(pack_and_unpack_are_inverse),
     };
     return cmocka_run_group_tests_name("advantage", tests, NULL, NULL);
 }
