@@ -142,15 +142,16 @@ void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const 
 void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                        const struct kern_hyper *hyper, size_t N, size_t B)
 {
-    double u = rng_f64(rng), total = 0.0, passed;
+    double u = rng_f64(rng), total = 0.0, step, passed;
     size_t i = 0;
 
     (void)k;
     for (size_t j = 0; j < N; j++)
         total += (double)prob[j];
+    step = total / (double)B;
     passed = (double)prob[0];
     for (size_t j = 0; j < B; j++) {
-        double at = ((double)j + u) / (double)B * total;
+        double at = ((double)j + u) * step;
         while (passed <= at && i + 1 < N)
             passed += (double)prob[++i];
         idx[j] = (int32_t)i;

@@ -37,30 +37,38 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
              struct rng *rng, unsigned *ticket, bool greedy, size_t N)
 {
     size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * SAMPLE_BLOCK + threadIdx.x;
+    struct rng parent = *rng;
+    unsigned drawn = 0;
 
-    if (i < N) {
-        const float *logits = out + i * (A + 1);
-        const uint8_t *own_mask = mask == NULL ? NULL : mask + i * A;
-        struct rng parent = *rng, own = rng_split(parent, i);
-        float sum = 0.0f;
-        int at = 0;
-
-        own.counter = parent.counter;
-        for (int j = 0; j < heads.n_heads; j++) {
-            int n = heads.sizes[j];
-            const uint8_t *allowed = head_mask(own_mask, at, n);
-            float log_sum = head_log_sum(logits + at, allowed, n);
-            int a = greedy ? head_argmax(logits + at, allowed, n)
-                           : head_draw(logits + at, allowed, n, log_sum, rng_f32(&own));
-            actions[i * (size_t)heads.n_heads + (size_t)j] = a;
-            sum += logits[at + a] - log_sum;
-            at += n;
-        }
-        logp[i] = sum;
-        value[i] = logits[A];
+    /* A ticket says that its block has read the counter; nobody waits for it until the end. */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        drawn = atomicInc(ticket, gridDim.x - 1);
     }
-    if (num_last_block(ticket, gridDim.x) && threadIdx.x == 0) /* every block has read the counter */
-        rng->counter += (uint64_t)heads.n_heads;
+    if (i >= N)
+        return;
+    const float *logits = out + i * (A + 1);
+    const uint8_t *own_mask = mask == NULL ? NULL : mask + i * A;
+    struct rng own = rng_split(parent, i);
+    float sum = 0.0f, v = logits[A];
+    int at = 0;
+
+    own.counter = parent.counter;
+    for (int j = 0; j < heads.n_heads; j++) {
+        int n = heads.sizes[j];
+        const uint8_t *allowed = head_mask(own_mask, at, n);
+        float log_sum = head_log_sum(logits + at, allowed, n);
+        int a =
+            greedy ? head_argmax(logits + at, allowed, n) : head_draw(logits + at, allowed, n, log_sum, rng_f32(&own));
+        actions[i * (size_t)heads.n_heads + (size_t)j] = a;
+        sum += logits[at + a] - log_sum;
+        at += n;
+    }
+    logp[i] = sum;
+    value[i] = v;
+    if (threadIdx.x == 0 && drawn == gridDim.x - 1)
+        rng->counter = parent.counter + (uint64_t)heads.n_heads;
 }
 
 extern "C" void cuda_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out,

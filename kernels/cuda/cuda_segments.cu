@@ -41,6 +41,19 @@ static __global__ void __launch_bounds__(SHUFFLE_BLOCK)
         for (unsigned i = threadIdx.x; i < SHUFFLE_TILE && t0 + i < N; i += SHUFFLE_BLOCK)
             tile[i] = rng_philox(key, counter + t0 + i, 0).v[0];
         __syncthreads();
+        if (t0 + from + slice_keys <= first || t0 + from >= first + SHUFFLE_BLOCK_ENTRIES) {
+            /* all of them before these entries, or all behind: that decides between equal keys */
+            uint32_t tie = t0 + from < first ? 1 : 0;
+            unsigned to = N - t0 < from ? from : N - t0 < from + slice_keys ? N - t0 : from + slice_keys;
+#pragma unroll 8
+            for (unsigned i = from; i < to; i++) {
+                uint64_t other = tile[i];
+#pragma unroll
+                for (unsigned e = 0; e < SHUFFLE_OWN; e++)
+                    count[e] += other < (uint64_t)own[e] + tie;
+            }
+            continue;
+        }
         for (unsigned i = from; i < from + slice_keys && t0 + i < N; i++) {
             uint32_t other = tile[i];
 #pragma unroll
@@ -137,15 +150,15 @@ extern "C" void cuda_segments_priority(struct kern *k, float *prob, const float 
 
 /* ---- pick ---- */
 
-/* The first of B equally spaced points at(j) = (j + u) / B total that is not below c. */
-static __device__ __forceinline__ size_t first_point(double c, double u, double total, size_t B)
+/* The first of B points at(j) = (j + u) step that is not below c; per_step is about 1 / step. */
+static __device__ __forceinline__ size_t first_point(double c, double u, double step, double per_step, size_t B)
 {
-    double guess = ceil(c / total * (double)B - u);
+    double guess = ceil(c * per_step - u);
     size_t j = !(guess > 0.0) ? 0 : guess < (double)B ? (size_t)guess : B;
 
-    while (j > 0 && ((double)(j - 1) + u) / (double)B * total >= c)
+    while (j > 0 && ((double)(j - 1) + u) * step >= c)
         j--;
-    while (j < B && ((double)j + u) / (double)B * total < c)
+    while (j < B && ((double)j + u) * step < c)
         j++;
     return j;
 }
@@ -161,7 +174,7 @@ static __global__ void __launch_bounds__(PICK_BLOCK)
     size_t n_own = (N + PICK_BLOCK - 1) / PICK_BLOCK, from = threadIdx.x * n_own,
            to = from + n_own < N ? from + n_own : N, j;
     struct rng draw = *rng;
-    double u = rng_f64(&draw), sum = 0.0, base = 0.0, total, c, end;
+    double u = rng_f64(&draw), sum = 0.0, base = 0.0, step, per_step, c, end;
 
     for (size_t i = from; i < to; i++)
         sum += (double)prob[i];
@@ -180,14 +193,15 @@ static __global__ void __launch_bounds__(PICK_BLOCK)
         rng->counter = draw.counter;
     if (from >= to)
         return;
-    total = up_to[PICK_BLOCK - 1];
+    step = up_to[PICK_BLOCK - 1] / (double)B;
+    per_step = 1.0 / step;
     c = threadIdx.x == 0 ? 0.0 : up_to[threadIdx.x - 1];
     end = up_to[threadIdx.x];
-    j = threadIdx.x == 0 ? 0 : first_point(c, u, total, B);
+    j = threadIdx.x == 0 ? 0 : first_point(c, u, step, per_step, B);
     for (size_t i = from; i < to; i++) {
         float p = prob[i];
         c = i + 1 == to || c + (double)p > end ? end : c + (double)p;
-        size_t next = i + 1 == N ? B : first_point(c, u, total, B);
+        size_t next = i + 1 == N ? B : first_point(c, u, step, per_step, B);
         float w = j < next ? powf((float)N * p, -hyper->prio_beta) : 0.0f;
         for (; j < next; j++) {
             idx[j] = (int32_t)i;
