@@ -59,6 +59,7 @@ static void cuda_close(struct kern *kern)
         cublasLtDestroy(cuda->lt);
     if (cuda->blas != NULL)
         cublasDestroy(cuda->blas);
+    cuda_convs_destroy(cuda->convs);
     cuda_matmuls_destroy(cuda->matmuls);
     if (cuda->tickets != NULL)
         cudaFree(cuda->tickets);

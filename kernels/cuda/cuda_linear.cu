@@ -1,6 +1,7 @@
 /* cuda_linear.cu - linear layers. The products are cuBLASLt's (cuda_matmul.h); bias and relu go with them, the gradient
  * before the activation and the column sums of db are one pass over dy.
  * Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one after another. */
+#include "kernels/cuda/cuda_linear.h"
 #include "kernels/cuda/cuda_matmul.h"
 #include "kernels/cuda/cuda_num.h"
 
@@ -50,6 +51,14 @@ static void linear_forward(struct kern *k, void *y, const void *x, const void *w
     cuda_matmul_run(k, &p);
     if (act == KERN_ACT_TANH)
         tanh_in_place<T>(k, (T *)y, M * N);
+}
+
+void cuda_layer_tanh(struct kern *k, void *y, size_t n, bool is_bf16)
+{
+    if (is_bf16)
+        tanh_in_place<bf16>(k, (bf16 *)y, n);
+    else
+        tanh_in_place<float>(k, (float *)y, n);
 }
 
 /* ---- backward ---- */
@@ -134,18 +143,35 @@ static void act_gradient(struct kern *k, T *dy, const T *y, float *db, size_t M,
 }
 
 template <typename T>
+static void layer_gradient(struct kern *k, T *dy, const T *y, float *db, size_t M, size_t N, enum kern_act act,
+                           bool add_dw)
+{
+    bool wide = N % 8 == 0 && (((uintptr_t)dy | (act == KERN_ACT_NONE ? 0 : (uintptr_t)y)) & 15) == 0;
+
+    if (act == KERN_ACT_NONE && db == NULL)
+        return;
+    if (wide)
+        act_gradient<T, 8>(k, dy, y, db, M, N, act, add_dw);
+    else
+        act_gradient<T, 1>(k, dy, y, db, M, N, act, add_dw);
+}
+
+void cuda_layer_gradient(struct kern *k, void *dy, const void *y, float *db, size_t M, size_t N, enum kern_act act,
+                         bool add, bool is_bf16)
+{
+    if (is_bf16)
+        layer_gradient<bf16>(k, (bf16 *)dy, (const bf16 *)y, db, M, N, act, add);
+    else
+        layer_gradient<float>(k, (float *)dy, (const float *)y, db, M, N, act, add);
+}
+
+template <typename T>
 static void linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
                             const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
 {
-    bool wide = N % 8 == 0 && (((uintptr_t)dy | (act == KERN_ACT_NONE ? 0 : (uintptr_t)y)) & 15) == 0;
     struct cuda_matmul to_dw = {}, to_dx = {};
 
-    if (act != KERN_ACT_NONE || db != NULL) {
-        if (wide)
-            act_gradient<T, 8>(k, (T *)dy, (const T *)y, db, M, N, act, add_dw);
-        else
-            act_gradient<T, 1>(k, (T *)dy, (const T *)y, db, M, N, act, add_dw);
-    }
+    layer_gradient<T>(k, (T *)dy, (const T *)y, db, M, N, act, add_dw);
     to_dw.c = dw, to_dw.a = dy, to_dw.b = x;
     to_dw.m = N, to_dw.n = K, to_dw.k = M;
     to_dw.a_t = true;

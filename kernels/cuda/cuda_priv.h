@@ -36,6 +36,7 @@ struct cuda {
      * the operation (atomicInc to gridDim - 1 brings it back to 0). */
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* cuda_matmul.cu: cuBLASLt's choice for each shape seen so far */
+    struct cuda_convs *convs; /* cuda_conv.cu: cuDNN and its choices; NULL until the first convolution */
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
@@ -70,6 +71,7 @@ static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const ch
 }
 
 /* cuBLASLt's choices: cuda_matmul.cu, used through cuda_matmul.h */
+void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
 void cuda_matmuls_destroy(struct cuda_matmuls *m);
 
