@@ -9,6 +9,7 @@
 #include "tests/kernels/kern_test.h"
 
 #define PARITY_MAX_BUFS 48
+#define PARITY_MAX_CASES 64
 #define PARITY_F32 1e-5
 #define PARITY_BF16 2e-2
 
@@ -330,6 +331,62 @@ TEST_UNUSED static bool parity_has_op(const struct kern *k, size_t op)
     void *row;
     memcpy(&row, (const char *)kern_ops(k) + op, sizeof row);
     return row != NULL;
+}
+
+TEST_UNUSED static struct parity parity;
+TEST_UNUSED static size_t parity_largest = SIZE_MAX;
+
+TEST_UNUSED static void agrees_with_the_cpu(void **state)
+{
+    const struct parity_case *c = (const struct parity_case *)*state;
+    struct parity *p = &parity;
+    struct error err = {0};
+
+    for (int precision = KERN_F32; precision <= (c->has_acts ? KERN_BF16 : KERN_F32); precision++) {
+        p->bf16 = precision == KERN_BF16;
+        MUST(kern_precision_set(p->gpu, (enum kern_precision)precision, &err));
+        if (!parity_has_op(p->gpu, c->op)) {
+            print_message("# %s: the table does not have this row\n", c->name);
+            skip();
+        }
+        for (const size_t(*s)[5] = c->shapes; (*s)[0] != 0; s++) {
+            if ((*s)[0] * ((*s)[1] > 0 ? (*s)[1] : 1) > parity_largest)
+                continue;
+            snprintf(p->where, sizeof p->where, "%s %s (%zu, %zu, %zu, %zu)", c->name, kern_ops(p->gpu)->name, (*s)[0],
+                     (*s)[1], (*s)[2], (*s)[3]);
+            parity_run(p, c, *s);
+        }
+    }
+}
+
+/* The main of a test program. argv[1]: only tests of that name; argv[2]: only shapes of so many rows at most. */
+TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, const struct parity_case *cases,
+                                   size_t n_cases)
+{
+    struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
+    struct CMUnitTest tests[PARITY_MAX_CASES];
+    char reason[512];
+    struct error err = {0};
+    int failed;
+
+    if (!kern_cuda_available(reason, sizeof reason)) {
+        printf("1..0 # SKIP no CUDA device: %s\n", reason);
+        return 0;
+    }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    if (argc > 2)
+        parity_largest = (size_t)strtoull(argv[2], NULL, 10);
+    if (kern_open(&parity.cpu, &of_cpu, &err) != ST_OK || kern_open(&parity.gpu, &of_gpu, &err) != ST_OK) {
+        printf("Bail out! %s\n", err.text);
+        return 1;
+    }
+    for (size_t i = 0; i < n_cases && i < PARITY_MAX_CASES; i++)
+        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
+    failed = _cmocka_run_group_tests(group, tests, n_cases, NULL, NULL);
+    kern_close(parity.gpu);
+    kern_close(parity.cpu);
+    return failed;
 }
 
 #endif

@@ -722,56 +722,7 @@ static const struct parity_case cases[] = {
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 
-static struct parity parity;
-static size_t largest = SIZE_MAX;
-
-static void agrees_with_the_cpu(void **state)
-{
-    const struct parity_case *c = (const struct parity_case *)*state;
-    struct parity *p = &parity;
-    struct error err = {0};
-
-    for (int precision = KERN_F32; precision <= (c->has_acts ? KERN_BF16 : KERN_F32); precision++) {
-        p->bf16 = precision == KERN_BF16;
-        MUST(kern_precision_set(p->gpu, (enum kern_precision)precision, &err));
-        if (!parity_has_op(p->gpu, c->op) || (!parity_has_op(p->cpu, c->op) && c->make != weights_cast_make)) {
-            print_message("# %s: the tables do not have this row\n", c->name);
-            skip();
-        }
-        for (const size_t(*s)[5] = c->shapes; (*s)[0] != 0; s++) {
-            if ((*s)[0] * ((*s)[1] > 0 ? (*s)[1] : 1) > largest)
-                continue;
-            snprintf(p->where, sizeof p->where, "%s %s (%zu, %zu, %zu, %zu)", c->name, kern_ops(p->gpu)->name, (*s)[0],
-                     (*s)[1], (*s)[2], (*s)[3]);
-            parity_run(p, c, *s);
-        }
-    }
-}
-
 int main(int argc, char **argv)
 {
-    struct kern_settings of_cpu = {.kind = KERN_CPU, .n_threads = 2}, of_gpu = {.kind = KERN_CUDA};
-    struct CMUnitTest tests[N_CASES];
-    char reason[512];
-    struct error err = {0};
-    int failed;
-
-    if (!kern_cuda_available(reason, sizeof reason)) {
-        printf("1..0 # SKIP no CUDA device: %s\n", reason);
-        return 0;
-    }
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    if (argc > 2)
-        largest = (size_t)strtoull(argv[2], NULL, 10);
-    if (kern_open(&parity.cpu, &of_cpu, &err) != ST_OK || kern_open(&parity.gpu, &of_gpu, &err) != ST_OK) {
-        printf("Bail out! %s\n", err.text);
-        return 1;
-    }
-    for (size_t i = 0; i < N_CASES; i++)
-        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
-    failed = cmocka_run_group_tests_name("parity", tests, NULL, NULL);
-    kern_close(parity.gpu);
-    kern_close(parity.cpu);
-    return failed;
+    return parity_main(argc, argv, "parity", cases, N_CASES);
 }

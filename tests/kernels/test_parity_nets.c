@@ -1,0 +1,149 @@
+/* test_parity_nets.c - LSTM layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for the other rows. */
+#include "tests/kernels/parity.h"
+
+/* ---- LSTM: N, H for a step; T, B, H for a sequence ---- */
+
+static void lstm_weights(struct parity *p, size_t H)
+{
+    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * H * H, 1.0f / sqrtf((float)H));
+}
+
+static void lstm_step_make(struct parity *p, const size_t *s)
+{
+    size_t N = s[0], H = s[1];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, N * H);
+    parity_normal(p, "state", BUF_F32, BUF_INOUT, N * 2 * H, 0.5f);
+    parity_normal(p, "gates", BUF_ACT, BUF_SCRATCH, N * 4 * H, 1.0f);
+    lstm_weights(p, H);
+    parity_flags(p, "reset", N, 0.2f);
+}
+
+static void lstm_step_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->lstm_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
+}
+
+static void lstm_forward_make(struct parity *p, const size_t *s)
+{
+    size_t T = s[0], B = s[1], H = s[2];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, T * B * H);
+    parity_add(p, "h_prev", BUF_ACT, BUF_OUT, T * B * H);
+    parity_add(p, "c_prev", BUF_ACT, BUF_OUT, T * B * H);
+    parity_normal(p, "gates", BUF_ACT, BUF_INOUT, T * B * 4 * H, 1.0f);
+    parity_normal(p, "state", BUF_F32, BUF_INOUT, B * 2 * H, 0.5f);
+    lstm_weights(p, H);
+    parity_flags(p, "reset", T * B, 0.1f);
+}
+
+static void lstm_forward_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->lstm_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (float *)c->p[4], c->p[5],
+                              (const uint8_t *)c->p[6], c->s[0], c->s[1], c->s[2]);
+}
+
+static void lstm_backward_make(struct parity *p, const size_t *s)
+{
+    size_t T = s[0], B = s[1], H = s[2];
+    float *gates = parity_normal(p, "gates", BUF_ACT, BUF_INOUT, T * B * 4 * H, 1.0f);
+    for (size_t i = 0; i < T * B * 4 * H; i++) { /* as forward leaves them: g in (-1, 1), the others in (0, 1) */
+        float x = tanhf(gates[i]);
+        x = i / H % 4 == 2 ? x : 0.5f + 0.5f * x;
+        gates[i] = p->bf16 ? bf16_value(bf16_bits(x)) : x;
+    }
+    parity_add(p, "dstate", BUF_F32, BUF_OUT, B * 2 * H);
+    parity_normal(p, "dout", BUF_ACT, BUF_IN, T * B * H, 1.0f);
+    parity_normal(p, "c_prev", BUF_ACT, BUF_IN, T * B * H, 0.5f);
+    lstm_weights(p, H);
+    parity_flags(p, "reset", T * B, 0.1f);
+}
+
+static void lstm_backward_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->lstm_backward(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], c->p[4], (const uint8_t *)c->p[5],
+                               c->s[0], c->s[1], c->s[2]);
+}
+
+/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds ---- */
+
+static struct kern_conv conv_of(const size_t *s)
+{
+    return (struct kern_conv){s[1], s[1] + 1, s[2], s[3], 3, s[4] & 3, 1};
+}
+
+static void conv_make(struct parity *p, const size_t *s, bool backward)
+{
+    struct kern_conv conv = conv_of(s);
+    size_t n_x = s[0] * conv.height * conv.width * conv.in, n_w = conv.out * 9 * conv.in;
+    size_t n_y = s[0] * kern_conv_height(&conv) * kern_conv_width(&conv) * conv.out;
+    bool relu = (s[4] >> 2 & 3) == KERN_ACT_RELU;
+    float *y;
+
+    if (backward && s[4] & 16)
+        parity_add(p, "dx", BUF_ACT, BUF_OUT, n_x);
+    else
+        parity_none(p);
+    if (backward) {
+        parity_normal(p, "dw", BUF_F32, BUF_INOUT, n_w, 1.0f);
+        parity_normal(p, "db", BUF_F32, BUF_INOUT, conv.out, 1.0f);
+        parity_normal(p, "dy", BUF_ACT, BUF_INOUT, n_y, 1.0f);
+        y = parity_normal(p, "y", BUF_ACT, BUF_IN, n_y, 0.15f);
+        for (size_t i = 0; relu && i < n_y; i++)
+            y[i] = y[i] < 0.0f ? 0.0f : y[i];
+    } else {
+        parity_add(p, "y", BUF_ACT, BUF_OUT, n_y);
+    }
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n_x, 1.0f);
+    parity_normal(p, "w", BUF_ACT, BUF_IN, n_w, 0.3f);
+    if (!backward)
+        parity_normal(p, "b", BUF_ACT, BUF_IN, conv.out, 1.0f);
+    parity_add(p, "scratch", BUF_BYTES, BUF_SCRATCH, kern_conv_scratch_bytes(p->cpu, &conv));
+}
+
+static void conv_forward_make(struct parity *p, const size_t *s)
+{
+    conv_make(p, s, false);
+}
+
+static void conv_forward_run(struct kern *k, const struct call *c)
+{
+    struct kern_conv conv = conv_of(c->s);
+    kern_ops(k)->conv_forward(k, c->p[1], c->p[2], c->p[3], c->p[4], c->p[5], &conv, c->s[0],
+                              (enum kern_act)(c->s[4] >> 2 & 3));
+}
+
+static void conv_backward_make(struct parity *p, const size_t *s)
+{
+    conv_make(p, s, true);
+}
+
+static void conv_backward_run(struct kern *k, const struct call *c)
+{
+    struct kern_conv conv = conv_of(c->s);
+    kern_ops(k)->conv_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], c->p[3], c->p[4], c->p[5], c->p[6],
+                               c->p[7], &conv, c->s[0], (enum kern_act)(c->s[4] >> 2 & 3), (c->s[4] & 32) != 0);
+}
+
+#define ROW(op, ...)                                                                                                   \
+    {                                                                                                                  \
+#op, offsetof(struct kern_ops, op), true, op##_make, op##_run,                                                 \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+static const struct parity_case cases[] = {
+    ROW(lstm_step, {1, 1}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
+    ROW(lstm_forward, {1, 1, 1}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128}, {3, 1100, 128}, {1, 7, 128},
+        {4, 20, 256}),
+    ROW(lstm_backward, {1, 1, 1}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128}, {3, 1100, 128}, {1, 7, 128},
+        {4, 20, 256}),
+    ROW(conv_forward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8}, {100, 11, 32, 32, 1 + 4},
+        {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}),
+    ROW(conv_backward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8 + 16 + 32},
+        {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16}),
+};
+#define N_CASES (sizeof cases / sizeof cases[0])
+
+int main(int argc, char **argv)
+{
+    return parity_main(argc, argv, "parity_nets", cases, N_CASES);
+}
