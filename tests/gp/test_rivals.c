@@ -35,7 +35,7 @@ static void judge(const double *x, struct gp_trial *t)
 static void ask(struct suggester *s, struct play *p, struct suggestion *ret)
 {
     struct error err = {0};
-    struct gp_history history = {p->n, p->trials};
+    struct gp_history history = {.n = p->n, .trials = p->trials};
     assert_ok(suggester_next(s, &history, (int64_t)p->n, ret, &err), &err);
 }
 
@@ -205,7 +205,7 @@ static void test_who_sees_pending_and_failed(void **state)
             ask(s, &p, &a);
             double near[3] = {1.02 * a.x[0], 1.02 * a.x[1], a.x[2]}; /* beside what was proposed */
             p.trials[16] = (struct gp_trial){.x = near, .state = kind ? GP_TRIAL_FAILED : GP_TRIAL_PENDING};
-            struct gp_history history = {17, p.trials};
+            struct gp_history history = {.n = 17, .trials = p.trials};
             assert_ok(suggester_next(s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
             assert_int_equal(memcmp(a.x, b.x, sizeof a.x) == 0, method == SUGGEST_PROTEIN);
             suggester_destroy(s);
