@@ -15,6 +15,7 @@ methods:
 Seeds are paired with those of `trawl bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
 one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way; its
 trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and goes on.
+--unfinished FILE writes the measures of the studies in --out.part that are not done, as far as they got, and ends.
 Start it with OMP_NUM_THREADS=1. Optuna needs torch and scipy.
 """
 import argparse
@@ -286,6 +287,20 @@ def done_before(args):
     return done
 
 
+def measure_unfinished(args):
+    done = done_before(args)
+    with open(args.unfinished, "w", encoding="utf-8") as file:
+        for (problem, method, seed), trials in sorted(begun_before(args).items()):
+            if (problem, method, seed) in done:
+                continue
+            evaluator = Evaluator(args, problem)
+            evaluator.ask(f"study {method} {seed} {len(trials)}")
+            for trial in trials:
+                evaluator.point(trial["x"], trial["s"])
+            file.write(evaluator.ask("end"))
+            evaluator.close()
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--out", required=True)
@@ -298,7 +313,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--fronts", default="bench/sweep/fronts.json")
+    parser.add_argument("--unfinished")
     args = parser.parse_args()
+    if args.unfinished:
+        return measure_unfinished(args)
     deadline, done, begun = time.monotonic() + args.seconds, done_before(args), begun_before(args)
     context = multiprocessing.get_context("spawn")
     manager = context.Manager()

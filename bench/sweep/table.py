@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""table.py - tables out of studies: the lines that `trawl bench sweep --json` and peers.py print.
+
+usage: table.py [--against METHOD] [--problems] STUDIES.jsonl ...
+
+First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 20 reference costs, each the
+mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn anew within each problem).
+A cell counts only problems and seeds that every method of the table has with that many trials; "n" says how many pairs.
+Second: each method against one other on the pairs of (problem, seed) that both have: the ratio of the mean regrets with its
+interval (pairs drawn anew), and the share of pairs in which it is the lower. --problems adds a row for each problem.
+"""
+import argparse
+import json
+import random
+import statistics
+
+CHECKPOINTS = (30, 60, 100, 150)
+UNITS = 20.0
+DRAWS = 1000
+
+
+def read(paths):
+    studies = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                s = json.loads(line)
+                key = (s["method"] + (f" x{s['parallel']}" if s["parallel"] > 1 else ""), s["problem"], s["seed"])
+                if key not in studies or len(s["regret"]) > len(studies[key]["regret"]):
+                    studies[key] = s
+    return studies
+
+
+def value(study, column):
+    """Regret at a checkpoint or at the spent cost; None: the study did not get there."""
+    if column == "cost":
+        if study["spent"][-1] < UNITS and len(study["regret"]) < CHECKPOINTS[-1]:
+            return None
+        at = [r for r, spent in zip(study["regret"], study["spent"]) if spent <= UNITS]
+        return at[-1] if at else 1.0
+    return study["regret"][column - 1] if len(study["regret"]) >= column else None
+
+
+def second(study, share):
+    """Number of the second trial that reaches a share of the way from median to best."""
+    past = [i + 1 for i, v in enumerate(study["reached"]) if v is not None and v >= share]
+    return past[1] if len(past) > 1 else None
+
+
+def interval(draw):
+    values = sorted(draw() for _ in range(DRAWS))
+    return values[int(0.025 * DRAWS)], values[int(0.975 * DRAWS)]
+
+
+def by_problem(pairs):
+    groups = {}
+    for problem, v in pairs:
+        groups.setdefault(problem, []).append(v)
+    return groups
+
+
+def mean_of_means(groups):
+    return statistics.fmean(statistics.fmean(v) for v in groups.values())
+
+
+def cell(studies, methods, method, column, rng):
+    keys = [(p, s) for (m, p, s) in studies if m == method
+            and all((o, p, s) in studies and value(studies[o, p, s], column) is not None for o in methods)]
+    if not keys:
+        return "-", 0
+    groups = by_problem([(p, value(studies[method, p, s], column)) for p, s in keys])
+    low, high = interval(lambda: mean_of_means({p: rng.choices(v, k=len(v)) for p, v in groups.items()}))
+    return f"{mean_of_means(groups):.3f} ({low:.3f} to {high:.3f})", len(keys)
+
+
+def against(studies, method, other, column, rng):
+    pairs = [(value(studies[method, p, s], column), value(studies[other, p, s], column))
+             for (m, p, s) in studies if m == method and (other, p, s) in studies]
+    pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not pairs:
+        return "-"
+    ratio = lambda some: sum(a for a, _ in some) / max(sum(b for _, b in some), 1e-12)
+    low, high = interval(lambda: ratio(rng.choices(pairs, k=len(pairs))))
+    wins = sum(a < b for a, b in pairs) / len(pairs)
+    return f"{ratio(pairs):.2f} ({low:.2f} to {high:.2f}), {wins:.0%} of {len(pairs)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--against", default="pareto", help="the method of the second table")
+    parser.add_argument("--methods", help="only these, in this order")
+    parser.add_argument("--problems", action="store_true")
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    studies, rng = read(args.files), random.Random(1)
+    found = sorted({m for m, _, _ in studies})
+    methods = args.methods.split(",") if args.methods else found
+    columns = (*CHECKPOINTS, "cost")
+    cells = {m: [cell(studies, methods, m, c, rng) for c in columns] for m in methods}
+    counts = " | ".join(str(n) for _, n in cells[methods[0]])
+    print("| method | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns)
+          + " | latency p50, p95 ms |")
+    print("|---|" + "---|" * (len(columns) + 1))
+    for m in methods:
+        mine = [s for (o, _, _), s in studies.items() if o == m]
+        ms = [statistics.median(s[f"latency_{q}_ms"] for s in mine if isinstance(s[f"latency_{q}_ms"], (int, float)))
+              for q in ("p50", "p95")]
+        print(f"| {m} | " + " | ".join(text for text, _ in cells[m]) + f" | {ms[0]:.3g}, {ms[1]:.3g} |")
+    print(f"| *pairs of problem and seed* | {counts} | |")
+    print(f"\nRegret of `{args.against}` over that of each, and the share of pairs where it is lower:\n")
+    print("| against | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns) + " |")
+    print("|---|" + "---|" * len(columns))
+    for m in methods:
+        if m != args.against and args.against in found:
+            print(f"| {m} | " + " | ".join(against(studies, args.against, m, c, rng) for c in columns) + " |")
+    print("\nMedian number of the second trial past a share of the way from the median of random designs to the best known "
+          "score (-: more than half never), and the recommended point's regret and gap in score, over the pairs that every "
+          "method has:\n")
+    print("| method | 80 % | 90 % | 95 % | 99 % | recommended, regret | gap to best seen |")
+    print("|---|---|---|---|---|---|---|")
+    whole = {k for k, s in studies.items() if len(s["regret"]) >= CHECKPOINTS[-1]}
+    for m in methods:
+        mine = [studies[m, p, s] for (o, p, s) in whole if o == m and all((n, p, s) in whole for n in methods)]
+        if not mine:
+            continue
+        texts = []
+        for share in (0.8, 0.9, 0.95, 0.99):
+            at = sorted(second(s, share) or 10 ** 9 for s in mine)[len(mine) // 2]
+            texts.append("-" if at == 10 ** 9 else str(at))
+        number = lambda key: statistics.fmean(s[key] for s in mine if isinstance(s[key], (int, float)))
+        print(f"| {m} | " + " | ".join(texts) + f" | {number('recommended_regret'):.3f} | {number('recommended_gap'):.3f} |")
+    if args.problems:
+        print("\n| problem | method | " + " | ".join(map(str, columns)) + " | seeds |")
+        print("|---|---|" + "---|" * (len(columns) + 1))
+        for p in sorted({p for _, p, _ in studies}):
+            for m in methods:
+                mine = [s for (o, q, _), s in studies.items() if o == m and q == p]
+                means = [[v for v in (value(s, c) for s in mine) if v is not None] for c in columns]
+                print(f"| {p} | {m} | " + " | ".join(f"{statistics.fmean(v):.3f}" if v else "-" for v in means)
+                      + f" | {len(mine)} |")
+
+
+if __name__ == "__main__":
+    main()
