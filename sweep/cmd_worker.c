@@ -203,7 +203,6 @@ static enum status open_device(struct worker_main *w, const cJSON *message, stru
 
     if (opened == ST_OK)
         opened = run_open_device(&w->run, setup, &why);
-    setup_destroy(setup);
     ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
     if (ok && opened == ST_OK)
         ok = json_add_str(hello, "device", kern_device_name(w->run.kern));
@@ -211,9 +210,15 @@ static enum status open_device(struct worker_main *w, const cJSON *message, stru
         ok = json_add_str(hello, "reason", why.text);
     if (!ok) {
         cJSON_Delete(hello);
+        setup_destroy(setup);
         return FAIL(err, ST_NOMEM, "out of memory for a greeting");
     }
-    return proto_send(&w->proto, hello, err);
+    opened = proto_send(&w->proto, hello, err);
+    if (opened == ST_OK && setup != NULL)
+        run_warm_up(&w->run, setup);
+    w->lost = w->run.kern != NULL && kern_is_lost(w->run.kern);
+    setup_destroy(setup);
+    return opened;
 }
 
 static enum status serve(struct worker_main *w, struct error *err)

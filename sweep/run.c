@@ -1,7 +1,10 @@
 /* run.c - a device and a trainer for a setup; the device stays open between runs on it. */
 #include "sweep/sweep.h"
 
+#include "base/log.h"
 #include "kernels/kernels.h"
+
+#define WARM_ITERATIONS 2 /* plain, and recorded */
 
 enum status run_open_device(struct run *run, const struct setup *setup, struct error *err)
 {
@@ -31,6 +34,24 @@ enum status run_open(struct run *run, const struct setup *setup, struct error *e
     TRY(run_open_device(run, setup, err));
     return trainer_create_cached(&run->trainer, run->cache, run->kern, setup->env, setup->env_settings, &setup->policy,
                                  &setup->train, err);
+}
+
+void run_warm_up(struct run *run, const struct setup *setup)
+{
+    struct error why = {0};
+    enum status rc = ST_OK;
+
+    if (run->cache == NULL)
+        return;
+    rc = run_open(run, setup, &why);
+    for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)
+        rc = trainer_iterate(run->trainer, &why);
+    if (rc == ST_OK)
+        rc = trainer_sync(run->trainer, &why);
+    if (rc != ST_OK)
+        log_debug("the device was not warmed up: %s", why.text);
+    trainer_destroy(run->trainer);
+    run->trainer = NULL;
 }
 
 void run_close(struct run *run)

@@ -194,7 +194,7 @@ static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
         }
         passed_s = clock_mono_s() - start_s;
         if (passed_s > cuda->patience_s) {
-            snprintf(why, sizeof why, "nothing has finished for %.0f s; a kernel hangs", passed_s);
+            snprintf(why, sizeof why, "nothing has finished for %.3g s; a kernel hangs", passed_s);
             cuda_fail(kern, what, why);
         }
         if (passed_s > WAIT_SPIN_S)
