@@ -90,18 +90,14 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
     const float *logits = l.out + i * (A + 1);
     const uint8_t *mask = l.mask == NULL ? NULL : l.mask + i * A;
     const int32_t *actions = l.actions + i * (size_t)l.heads.n_heads;
-    /* What does not wait for the logits is on its way before them. */
-    float old_logp = l.old_logp[i], adv = l.adv[i], target = l.ret[i], old_value = l.old_value[i];
-    float v = logits[A], weight = l.weight == NULL ? 1.0f : l.weight[i % l.B];
     bool norm = hyper->norm_adv != 0;
     float shift = norm ? l.mean_std[0] : 0.0f, scale = norm ? 1.0f / (l.mean_std[1] + 1e-8f) : 1.0f;
-    float clip = hyper->clip_coef, vf_clip = hyper->vf_clip_coef, vf_coef = hyper->vf_coef, ent_coef = hyper->ent_coef;
-    float low = 1.0f - clip, high = 1.0f + clip, log_sum[ENV_MAX_HEADS];
-    float log_ratio = token_logp(l.heads, logits, mask, actions, log_sum) - old_logp, ratio = expf(log_ratio);
-    adv = (adv - shift) * scale * weight;
+    float low = 1.0f - hyper->clip_coef, high = 1.0f + hyper->clip_coef, log_sum[ENV_MAX_HEADS];
+    float log_ratio = token_logp(l.heads, logits, mask, actions, log_sum) - l.old_logp[i], ratio = expf(log_ratio);
+    float adv = (l.adv[i] - shift) * scale * (l.weight == NULL ? 1.0f : l.weight[i % l.B]);
     float plain = -adv * ratio, clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
     float g = clipped > plain ? 0.0f : plain * l.inv_m; /* d(-A r)/dlogp = -A r */
-    float err = target - v, entropy = 0.0f, slope;
+    float v = logits[A], target = l.ret[i], err = target - v, entropy = 0.0f, slope;
     int at = 0;
 
 #pragma unroll
@@ -110,12 +106,12 @@ static __device__ __forceinline__ void loss_token(float *dout, double (&sums)[P_
             break;
         int n = l.heads.sizes[j];
         entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
-                                 ent_coef * l.inv_m);
+                                 hyper->ent_coef * l.inv_m);
         at += n;
     }
     sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
-    sums[P_VALUE] += (double)value_loss(v, old_value, target, vf_clip, &slope);
-    dout[A] = vf_coef * slope * l.inv_m;
+    sums[P_VALUE] += (double)value_loss(v, l.old_value[i], target, hyper->vf_clip_coef, &slope);
+    dout[A] = hyper->vf_coef * slope * l.inv_m;
     sums[P_ENTROPY] += (double)entropy;
     sums[P_KL] += (double)(ratio - 1.0f - log_ratio);
     sums[P_CLIPPED] += ratio < low || ratio > high ? 1.0 : 0.0;
@@ -133,7 +129,6 @@ static __device__ void loss_finish(float *dout, struct kern_stats *part, double 
 
     for (unsigned p = warp; p < P_COUNT; p += LOSS_BLOCK / 32) {
         double sum = 0.0;
-#pragma unroll 8
         for (unsigned b = lane; b < gridDim.x; b += 32)
             sum += __ldcg(&partials[p * gridDim.x + b]);
         sum = num_warp_sum(sum);
