@@ -49,7 +49,7 @@ static const struct opt_def sweep_defs[] = {
                   "Proposes nothing that is predicted to cost more, in units of sweep.cost; 0: no cap."),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
-    OPT_ROW_BOOL(struct sweep_settings, early_stop, "true",
+    OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",
                  "Stops a trial when finished curves say that it will not improve the front."),
     OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
                 "Stops the sweep after this many failed trials in a row; 0: never."),
