@@ -94,7 +94,7 @@ def main():
     args = parser.parse_args()
     studies, rng = read(args.files), random.Random(1)
     found = sorted({m for m, _, _ in studies})
-    methods = args.methods.split(",") if args.methods else found
+    methods = [m for m in args.methods.split(",") if m in found] if args.methods else found
     columns = (*CHECKPOINTS, "cost")
     cells = {m: [cell(studies, methods, m, c, rng) for c in columns] for m in methods}
     counts = " | ".join(str(n) for _, n in cells[methods[0]])
