@@ -75,24 +75,6 @@ static enum status pick(const struct study_view *v, const char *rule, size_t *re
     return ST_OK;
 }
 
-/* The trial's config as a finished setup, so that every format comes from the same values. */
-static enum status load_trial(const struct trial *trial, struct setup **ret_setup, struct error *err)
-{
-    struct setup *setup = NULL;
-    char name[64];
-    enum status rc = setup_create(&setup, err);
-
-    snprintf(name, sizeof name, "trial %lld's config", (long long)trial->number);
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, name, trial->config, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
-    if (rc == ST_OK)
-        rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
-    setup_destroy(setup);
-    return rc;
-}
-
 static void header(const struct study_view *v, size_t i, const char *rule, char *buf, size_t size)
 {
     const struct trial *t = &v->trials[i];
@@ -131,7 +113,7 @@ static enum status build(const struct study_view *v, size_t i, const char *rule,
 {
     struct setup *setup = NULL;
     char head[512];
-    enum status rc = load_trial(&v->trials[i], &setup, err);
+    enum status rc = trial_setup(&v->trials[i], &setup, err);
 
     if (rc != ST_OK)
         return rc;

@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"show", "show a study and its trials", cmd_show},
     {"report", "write a study's report (html, svg, csv, json)", cmd_report},
     {"export", "write a trial's config, ready to train", cmd_export},
+    {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},
     {"doctor", "check this machine and build", cmd_doctor},

@@ -273,6 +273,23 @@ fail:
     return rc;
 }
 
+enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err)
+{
+    struct setup *setup = NULL;
+    char name[64];
+    enum status rc = setup_create(&setup, err);
+
+    snprintf(name, sizeof name, "trial %lld's config", (long long)trial->number);
+    if (rc == ST_OK)
+        rc = config_load_text(setup->config, name, trial->config, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc == ST_OK)
+        rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
+    setup_destroy(setup);
+    return rc;
+}
+
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
 {
     struct strbuf sb;

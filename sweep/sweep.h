@@ -23,7 +23,8 @@ extern const char program_version[], program_commit[], program_text[];
 /* ---- commands: parse argv (argv[0] is the command's name), print data to stdout, progress to stderr ---- */
 
 typedef enum status command_fn(int argc, char **argv, struct error *err);
-command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_envs, cmd_bench, cmd_doctor;
+command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_envs, cmd_bench, cmd_doctor,
+    cmd_rerun;
 command_fn cmd_worker; /* hidden: the process that trains for a controller */
 command_fn cmd_reference; /* hidden: docs/options.md */
 
@@ -120,6 +121,8 @@ struct setup_override {
 /* A finished setup of the same run with other values and without the sweep's own sections: one trial. */
 enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
                          struct setup **ret_setup, struct error *err) MUST_USE;
+/* A trial's stored config as a finished setup. */
+enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
 /* Every value as ini text; caller: mem_free. */
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
 

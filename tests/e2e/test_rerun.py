@@ -1,0 +1,119 @@
+"""`trawl rerun`: the same bytes with the stored seed, mean and spread with fresh ones."""
+import json
+import math
+import signal
+import sqlite3
+import statistics
+import sys
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, show, start, write
+
+
+def make(folder, text=TINY_SWEEP, **more):
+    store = folder / "s.db"
+    run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 4, "-q", **more)
+    return store
+
+
+def rerun(store, number, *args, code=0):
+    return json.loads(run("rerun", "a", "--trial", number, "--store", store, "--json", *args, code=code)[0])
+
+
+def test_the_stored_seed_gives_the_same_bytes(folder):
+    store = make(folder)
+    trials = show(store, "a")["trials"]
+    for t in trials:
+        result = rerun(store, t["number"])
+        equal(result["same"], True)
+        equal(result["now"]["score"], t["score"])
+        equal(result["now"]["env_steps"], t["env_steps"])
+        equal(result["seed"], t["seed"])
+        equal(result["now"]["device"], result["stored"]["device"])
+    out, _ = run("rerun", "a", "--trial", 1, "--store", store, "-o", folder / "p.ckpt")
+    assert "equal" in out and "DIFFERENT" not in out, out
+    assert json.loads(run("eval", folder / "p.ckpt", "--episodes", 4, "--json")[0])["episodes"] >= 4
+    equal(show(store, "a")["trials"], trials)  # the store was only read
+
+
+def change(store, sql, *values):
+    db = sqlite3.connect(store)
+    db.execute("DROP TRIGGER trial_finished_is_final")
+    db.execute(sql, values)
+    db.commit()
+    db.close()
+
+
+def test_another_result_is_told(folder):
+    store = make(folder)
+    change(store, "UPDATE trial SET score = score + 0.001, device = 'Abacus (1 thread, wood)' WHERE number = 2")
+    said = fails("rerun", "a", "--trial", 2, "--store", store, code=1, says=("trial 2 of a", "another device"))
+    assert "please report" not in said
+    equal(rerun(store, 2, code=1)["same"], False)
+    change_back = show(store, "a")["trials"][1]
+    equal(rerun(store, 1)["now"]["score"], change_back["score"])
+
+
+def test_many_seeds_give_mean_and_interval(folder):
+    store = make(folder)
+    result = rerun(store, 1, "--seeds", 5)
+    runs, stored = result["runs"], show(store, "a")["trials"][1]
+    equal(len({r["seed"] for r in runs} | {stored["seed"]}), 6)  # fresh ones
+    for key in ("score", "cost_s"):
+        values = [r[key] for r in runs]
+        mean, sd = statistics.mean(values), statistics.stdev(values)
+        half = 2.7764451051977934 * sd / math.sqrt(5)  # Student's t, 4 degrees of freedom, 97.5 %
+        for name, want in (("mean", mean), ("sd", sd), ("mean_lo", mean - half), ("mean_hi", mean + half)):
+            assert math.isclose(result[key][name], want, rel_tol=1e-9, abs_tol=1e-12), (key, name, result[key], want)
+    equal(result["better"], sum(r["score"] > stored["score"] for r in runs))
+    half = 2.7764451051977934 * statistics.stdev([r["score"] for r in runs]) * math.sqrt(1.2)
+    usual = abs(stored["score"] - result["score"]["mean"]) <= half
+    assert (result["verdict"] == "usual") == usual, result
+    again = rerun(store, 1, "--seeds", 5)
+    equal([r["score"] for r in again["runs"]], [r["score"] for r in runs])  # the same fresh seeds
+    change(store, "UPDATE trial SET score = 1e6 WHERE number = 1")
+    out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 3, "-q")
+    assert "count on the mean" in out, out
+
+
+def test_threads_are_those_of_the_stored_run(folder):
+    store = make(folder, TINY_SWEEP.replace("threads = 1", "threads = 0"))
+    device = show(store, "a")["trials"][0]["device"]
+    change(store, "UPDATE trial SET device = '%s'" % device.replace("threads", "thread").replace("(2 thread", "(1 thread"))
+    result = json.loads(start("rerun", "a", "--trial", 0, "--store", store, "--json").communicate()[0])
+    assert "(1 thread," in result["now"]["device"], result
+
+
+def test_a_stopped_trial_is_repeated_up_to_its_end(folder):
+    store = folder / "s.db"
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
+    run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--budget", "1s", "-q")
+    trial = show(store, "a")["trials"][0]
+    equal(trial["state"], "stopped")
+    result = rerun(store, 0)
+    equal((result["now"]["env_steps"], result["now"]["score"]), (trial["env_steps"], trial["score"]))
+
+
+def test_an_interrupt_tells_what_was_trained(folder):
+    store = make(folder, TINY_SWEEP.replace("4096", "100k"))
+    process = start("rerun", "a", "--trial", 0, "--store", store, "--seeds", 1000)
+    for _ in range(2):
+        process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    equal(process.returncode, 130)
+    assert "mean" in out and "interrupted after" in err, (out, err)
+
+
+def test_bad_input(folder):
+    store = make(folder)
+    fails("rerun", "a", "--store", store, code=2, says="--trial N")
+    fails("rerun", "a", "--trial", 99, "--store", store, code=1, says="no trial 99")
+    fails("rerun", "b", "--trial", 0, "--store", store, code=1, says="no study 'b'")
+    fails("rerun", "a", "--trial", 0, "--seeds", 5000, "--store", store, code=2, says="--seeds")
+    fails("rerun", "a", "--trial", 0, "--seeds", 5, "-o", folder / "x", "--store", store, code=2, says="-o")
+    fails("rerun", "a", "--trial", 0, "--store", folder / "none.db", code=1, says="no store")
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
