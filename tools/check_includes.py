@@ -45,7 +45,7 @@ LIBRARIES = [
     (r"sqlite3\.h$", ["store"]),
     (r"curl/", ["web"]),
     (r"microhttpd\.h$", ["web"]),
-    (r"gsl/", ["gp"]),
+    (r"gsl/", ["gp", "sweep"]),
     (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer", "sweep/bench_sweep_lcbench.c"]),
     (r"(cuda.*|cublas.*|cudnn.*|nccl)\.h$", ["kernels/cuda"]),
     (r"ini\.h$", ["base"]),
