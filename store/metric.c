@@ -1,4 +1,4 @@
-/* metric.c - learning curves, checkpoints by reference and the outbox of the trackers.
+/* metric.c - learning curves and checkpoints by reference.
  *
  * A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept as NULL and come
  * back as NaN. */
@@ -47,17 +47,6 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
     return ST_OK;
 }
 
-enum status store_outbox_insert(struct store *store, int64_t trial_id, const char *json, struct error *err)
-{
-    sqlite3_stmt *stmt;
-
-    TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, trial_id);
-    store_bind_text(stmt, 2, json);
-    sqlite3_bind_int64(stmt, 3, clock_utc_ms());
-    return store_sql_run(store, stmt, "recording news for the trackers", err);
-}
-
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err)
 {
@@ -96,11 +85,12 @@ enum status store_metrics_add(struct store *store, int64_t trial_id, const struc
     if (rc == ST_OK && trial.state != TRIAL_RUNNING)
         rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s, late metrics were dropped", store->path,
                   (long long)trial.number, trial_state_name(trial.state));
+    int64_t study_id = trial.study_id;
     trial_free(&trial);
     if (rc == ST_OK)
         rc = store_metric_insert(store, trial_id, points, n, err);
     if (rc == ST_OK && outbox_json != NULL)
-        rc = store_outbox_insert(store, trial_id, outbox_json, err);
+        rc = store_outbox_insert(store, study_id, trial_id, outbox_json, err);
     return store_end(store, rc, what, err);
 }
 

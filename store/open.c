@@ -177,6 +177,30 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     return ST_OK;
 }
 
+enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
+{
+    struct store *store = NULL;
+    enum status rc;
+
+    *ret_store = NULL;
+    rc = store_new(&store, path, true, err);
+    if (rc == ST_OK) {
+        int code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        if (code != SQLITE_OK)
+            rc = store_sql_fail(store, code, "opening the store", err);
+    }
+    if (rc == ST_OK)
+        rc = set_up(store, err);
+    if (rc == ST_OK)
+        rc = store_schema_open(store, err);
+    if (rc != ST_OK) {
+        store_close(store);
+        return rc;
+    }
+    *ret_store = store;
+    return ST_OK;
+}
+
 /* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left behind
  * nobody writes it, and it can be read as it stands. */
 static enum status open_immutable(struct store *store, struct error *err)

@@ -89,7 +89,44 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
 
-static const char *const migrations[] = {migration_1};
+/* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, so no foreign key: rows of a trial go with
+ * it by a trigger), and each tracker's position in each run is kept beside it, so that both change in one transaction
+ * and a copy of the store is a copy of both. */
+static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever written to it */
+                                  "CREATE TABLE outbox ("
+                                  "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* an id is never used twice */
+                                  "  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,"
+                                  "  trial_id INTEGER NOT NULL," /* 0: the study */
+                                  "  payload TEXT NOT NULL CHECK (json_valid(payload)),"
+                                  "  created_ms INTEGER NOT NULL"
+                                  ") STRICT;"
+                                  "CREATE INDEX outbox_by_run ON outbox (study_id, trial_id, id);"
+                                  "CREATE TRIGGER outbox_goes_with_trial AFTER DELETE ON trial"
+                                  "  BEGIN DELETE FROM outbox WHERE study_id = old.study_id AND trial_id = old.id; END;"
+
+                                  "CREATE TABLE tracker ("
+                                  "  id INTEGER PRIMARY KEY,"
+                                  "  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,"
+                                  "  name TEXT NOT NULL,"
+                                  "  key TEXT NOT NULL,"
+                                  "  UNIQUE (study_id, name)"
+                                  ") STRICT;"
+
+                                  "CREATE TABLE tracker_run ("
+                                  "  tracker_id INTEGER NOT NULL REFERENCES tracker (id) ON DELETE CASCADE,"
+                                  "  trial_id INTEGER NOT NULL," /* 0: the study */
+                                  "  acked_id INTEGER NOT NULL,"
+                                  "  claimed_id INTEGER NOT NULL,"
+                                  "  thin_ms INTEGER NOT NULL,"
+                                  "  last_step INTEGER NOT NULL,"
+                                  "  sent_rows INTEGER NOT NULL,"
+                                  "  ended INTEGER NOT NULL,"
+                                  "  state TEXT NOT NULL CHECK (json_valid(state)),"
+                                  "  refused TEXT,"
+                                  "  PRIMARY KEY (tracker_id, trial_id)"
+                                  ") STRICT, WITHOUT ROWID;";
+
+static const char *const migrations[] = {migration_1, migration_2};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

@@ -61,7 +61,39 @@ const char *const store_sql_text[SQL_COUNT] = {
     [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
     [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
 
-    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (trial_id, payload, created_ms) VALUES (?1, ?2, ?3)",
+    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_OUTBOX_READ] = "SELECT id, created_ms, payload FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
+                        "AND id <= ?4 ORDER BY id LIMIT ?5",
+    [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox AS o "
+                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE o.study_id = ?1 AND o.id > ?2 "
+                        "GROUP BY o.trial_id ORDER BY min(o.id)",
+    [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
+    [SQL_OUTBOX_COUNT_OF] =
+        "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r ON r.trial_id = o.trial_id AND r.tracker_id = "
+        "(SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
+        "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
+    /* What every tracker of the study has acknowledged; one that knows nothing of the run yet keeps all. */
+    [SQL_OUTBOX_TRIM] = "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
+                        "(SELECT min(coalesce(r.acked_id, 0)) FROM tracker AS t LEFT JOIN tracker_run AS r "
+                        "ON r.tracker_id = t.id AND r.trial_id = ?2 WHERE t.study_id = ?1)",
+    [SQL_OUTBOX_TRIM_ALL] = "DELETE FROM outbox WHERE study_id = ?1 AND id <= coalesce((SELECT "
+                            "min(coalesce(r.acked_id, 0)) FROM tracker AS t "
+                            "LEFT JOIN tracker_run AS r ON r.tracker_id = t.id AND r.trial_id = outbox.trial_id WHERE "
+                            "t.study_id = ?1), id)",
+
+    [SQL_TRACKER_FIND] = "SELECT id, key FROM tracker WHERE study_id = ?1 AND name = ?2",
+    [SQL_TRACKER_LIST] = "SELECT name, key FROM tracker WHERE study_id = ?1 ORDER BY id",
+    [SQL_TRACKER_INSERT] = "INSERT INTO tracker (study_id, name, key) VALUES (?1, ?2, ?3)",
+    [SQL_TRACKER_DELETE] = "DELETE FROM tracker WHERE study_id = ?1 AND name = ?2",
+    [SQL_POSITION_FIND] = "SELECT r.acked_id, r.claimed_id, r.thin_ms, r.last_step, r.sent_rows, r.ended, r.state, "
+                          "r.refused FROM tracker AS t JOIN tracker_run AS r ON r.tracker_id = t.id "
+                          "WHERE t.study_id = ?1 AND t.name = ?2 AND r.trial_id = ?3",
+    [SQL_POSITION_SET] =
+        "INSERT INTO tracker_run (tracker_id, trial_id, acked_id, claimed_id, thin_ms, last_step, sent_rows, ended, "
+        "state, refused) SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM tracker WHERE study_id = ?1 AND "
+        "name = ?2 ON CONFLICT DO UPDATE SET acked_id = excluded.acked_id, claimed_id = excluded.claimed_id, "
+        "thin_ms = excluded.thin_ms, last_step = excluded.last_step, sent_rows = excluded.sent_rows, "
+        "ended = excluded.ended, state = excluded.state, refused = excluded.refused",
 };
 
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err)

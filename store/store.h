@@ -1,6 +1,6 @@
 /* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file (public face of store/).
  *
- * Invariants: (1) one writer: the process that holds PATH.lock (an flock, tied to the process's life); readers open
+ * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, tied to its life); readers open
  * read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
  * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) WAL, synchronous=NORMAL, foreign
  * keys on, schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION.
@@ -125,6 +125,71 @@ struct study_counts {
     double cost_s; /* sum over finished trials */
 };
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
+                               struct error *err) MUST_USE;
+
+/* -- trackers: the outbox and what each tracker has got of it; payloads: web/track.h -- */
+
+/* A second writing connection of the process that holds the writer's lock, for a thread of its own; its transactions are
+ * small, since the first one waits for them. */
+enum status store_open_second(struct store **ret_store, const char *path, struct error *err) MUST_USE;
+
+/* One more row, in a transaction of its own; trial_id 0: about the study. */
+enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
+                             struct error *err) MUST_USE;
+struct outbox_row {
+    int64_t id, created_ms;
+    char *payload; /* owned by the list */
+};
+struct outbox_list {
+    struct outbox_row *rows; /* (n) */
+    size_t n;
+    size_t bytes; /* sum of the payloads */
+};
+void outbox_list_free(struct outbox_list *list); /* NULL-safe, zeroed after */
+/* Rows of one run with after_id < id <= to_id, oldest first, at most rows_max and (but for the first) bytes_max. */
+enum status store_outbox_read(struct store *store, int64_t study_id, int64_t trial_id, int64_t after_id, int64_t to_id,
+                              size_t rows_max, size_t bytes_max, struct outbox_list *ret_list,
+                              struct error *err) MUST_USE;
+/* Runs that have rows with id > after_id, by their first such row; ret_last_id: the newest of all (after_id if none). */
+struct outbox_run {
+    int64_t trial_id, number; /* 0 and -1: the study */
+    int64_t first_id, last_id;
+};
+enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t after_id, struct outbox_run **ret_runs,
+                              size_t *ret_n, int64_t *ret_last_id, struct error *err) MUST_USE; /* mem_free */
+
+/* The study's trackers; key: of its runs in all trackers, made once at random ("k3j9x0ab"). */
+#define TRACKER_KEY_MAX 16
+enum status store_tracker_register(struct store *store, int64_t study_id, const char *tracker,
+                                   char ret_key[TRACKER_KEY_MAX], struct error *err) MUST_USE;
+/* Forgets a tracker of the study and what it has got: its rows wait no longer. ST_NOTFOUND. */
+enum status store_tracker_forget(struct store *store, int64_t study_id, const char *tracker,
+                                 struct error *err) MUST_USE;
+/* Names, in order of registration; the list and its texts are freed by store_tracker_names_free. */
+enum status store_tracker_names(struct store *store, int64_t study_id, char ***ret_names, size_t *ret_n,
+                                struct error *err) MUST_USE;
+void store_tracker_names_free(char **names, size_t n);
+
+/* What one tracker has got of one run. */
+struct tracker_position {
+    int64_t acked_id; /* rows up to here are acknowledged */
+    int64_t claimed_id; /* rows up to here were tried: a resend ends there too; >= acked_id */
+    int64_t thin_ms; /* thinning of the claimed rows */
+    int64_t last_step; /* env_steps of the last metrics row told; -1: none */
+    int64_t sent_rows; /* told so far, thinned ones not counted */
+    bool ended; /* the result was told */
+    char *state; /* JSON object of the tracker; owned; never NULL after store_tracker_position */
+    char *refused; /* why this run is given up; NULL: it is not; owned */
+};
+void tracker_position_free(struct tracker_position *position);
+/* Zeros, "{}" and last_step -1 when there is none yet. */
+enum status store_tracker_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
+                                   struct tracker_position *ret_position, struct error *err) MUST_USE;
+/* One transaction: the position, and the removal of the run's rows that all trackers of the study have got. */
+enum status store_tracker_commit(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
+                                 const struct tracker_position *position, struct error *err) MUST_USE;
+/* Rows that the tracker has not acknowledged (NULL: that are still in the outbox at all). */
+enum status store_outbox_count(struct store *store, int64_t study_id, const char *tracker, int64_t *ret_n,
                                struct error *err) MUST_USE;
 
 /* PRAGMA integrity_check and foreign_key_check. */

@@ -38,6 +38,18 @@ enum store_sql {
     SQL_CHECKPOINT_FIND,
     SQL_CHECKPOINT_DELETE,
     SQL_OUTBOX_INSERT,
+    SQL_OUTBOX_READ,
+    SQL_OUTBOX_RUNS,
+    SQL_OUTBOX_COUNT,
+    SQL_OUTBOX_COUNT_OF,
+    SQL_OUTBOX_TRIM,
+    SQL_OUTBOX_TRIM_ALL,
+    SQL_TRACKER_FIND,
+    SQL_TRACKER_LIST,
+    SQL_TRACKER_INSERT,
+    SQL_TRACKER_DELETE,
+    SQL_POSITION_FIND,
+    SQL_POSITION_SET,
     SQL_COUNT
 };
 extern const char *const store_sql_text[SQL_COUNT];
@@ -82,7 +94,8 @@ void store_lock_drop(struct store *store); /* also of a store that has none */
 /* -- metric.c: parts of a transaction that the caller opened -- */
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                                 struct error *err) MUST_USE;
-enum status store_outbox_insert(struct store *store, int64_t trial_id, const char *json, struct error *err) MUST_USE;
+enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
+                                struct error *err) MUST_USE;
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err) MUST_USE;
 /* Forgets curve and checkpoints of an earlier attempt. */

@@ -202,6 +202,17 @@ static enum status check_result(const struct store *store, const struct trial_re
     return ST_OK;
 }
 
+static enum status add_news(struct store *store, int64_t trial_id, const char *json, struct error *err)
+{
+    struct trial trial;
+    enum status rc = store_trial_by_id(store, trial_id, &trial, err);
+
+    if (rc == ST_OK)
+        rc = store_outbox_insert(store, trial.study_id, trial_id, json, err);
+    trial_free(&trial);
+    return rc;
+}
+
 enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
                                const char *outbox_json, struct error *err)
 {
@@ -229,7 +240,7 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     if (rc == ST_OK && result->checkpoint_path != NULL)
         rc = store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err);
     if (rc == ST_OK && outbox_json != NULL)
-        rc = store_outbox_insert(store, trial_id, outbox_json, err);
+        rc = add_news(store, trial_id, outbox_json, err);
     return store_end(store, rc, what, err);
 }
 

@@ -32,7 +32,7 @@ PUBLIC = {
     "trainer": ["trainer/trainer.h"],
     "gp": ["gp/gp.h"],
     "store": ["store/store.h"],
-    "web": ["web/web.h"],
+    "web": ["web/web.h", "web/track.h"],
     "sweep": [],
 }
 # (including folder, pattern of the header): exceptions with a decision behind them

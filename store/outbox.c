@@ -1,0 +1,152 @@
+/* outbox.c - rows that wait for the trackers.
+ *
+ * A row is written in the transaction of what it tells and is removed by the commit that makes the last tracker's position
+ * pass it (tracker.c). Rows about the study itself have trial_id 0. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
+                                struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, trial_id);
+    store_bind_text(stmt, 3, json);
+    sqlite3_bind_int64(stmt, 4, clock_utc_ms());
+    return store_sql_run(store, stmt, "recording news for the trackers", err);
+}
+
+enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
+                             struct error *err)
+{
+    static const char what[] = "recording news for the trackers";
+
+    TRY(store_begin(store, what, err));
+    return store_end(store, store_outbox_insert(store, study_id, trial_id, json, err), what, err);
+}
+
+void outbox_list_free(struct outbox_list *list)
+{
+    if (list == NULL)
+        return;
+    for (size_t i = 0; i < list->n; i++)
+        mem_free(list->rows[i].payload);
+    mem_free(list->rows);
+    *list = (struct outbox_list){0};
+}
+
+static enum status add_row(struct store *store, sqlite3_stmt *stmt, struct outbox_list *list, size_t *cap,
+                           struct error *err)
+{
+    if (list->n == *cap) {
+        size_t more = *cap > 0 ? *cap * 2 : 64;
+        struct outbox_row *grown = mem_grow(list->rows, *cap, more, sizeof *grown);
+        if (grown == NULL)
+            return FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
+        list->rows = grown;
+        *cap = more;
+    }
+    struct outbox_row *row = &list->rows[list->n];
+    row->id = sqlite3_column_int64(stmt, 0);
+    row->created_ms = sqlite3_column_int64(stmt, 1);
+    if (store_column_text(stmt, 2, &row->payload) != ST_OK)
+        return FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
+    list->n++;
+    list->bytes += (size_t)sqlite3_column_bytes(stmt, 2);
+    return ST_OK;
+}
+
+enum status store_outbox_read(struct store *store, int64_t study_id, int64_t trial_id, int64_t after_id, int64_t to_id,
+                              size_t rows_max, size_t bytes_max, struct outbox_list *ret_list, struct error *err)
+{
+    size_t cap = 0;
+    int step = SQLITE_DONE;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    *ret_list = (struct outbox_list){0};
+    TRY(store_sql(store, SQL_OUTBOX_READ, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, trial_id);
+    sqlite3_bind_int64(stmt, 3, after_id);
+    sqlite3_bind_int64(stmt, 4, to_id);
+    sqlite3_bind_int64(stmt, 5, (int64_t)rows_max);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
+        size_t size = (size_t)sqlite3_column_bytes(stmt, 2);
+        if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
+            break;
+        if ((rc = add_row(store, stmt, ret_list, &cap, err)) != ST_OK)
+            break;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK)
+        outbox_list_free(ret_list);
+    return rc;
+}
+
+enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t after_id, struct outbox_run **ret_runs,
+                              size_t *ret_n, int64_t *ret_last_id, struct error *err)
+{
+    struct outbox_run *runs = NULL;
+    size_t n = 0, cap = 0;
+    int step = SQLITE_DONE;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    *ret_runs = NULL;
+    *ret_n = 0;
+    *ret_last_id = after_id;
+    TRY(store_sql(store, SQL_OUTBOX_RUNS, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, after_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
+        if (n == cap) {
+            size_t more = cap > 0 ? cap * 2 : 16;
+            struct outbox_run *grown = mem_grow(runs, cap, more, sizeof *runs);
+            if (grown == NULL) {
+                rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
+                break;
+            }
+            runs = grown;
+            cap = more;
+        }
+        runs[n] = (struct outbox_run){.trial_id = sqlite3_column_int64(stmt, 0),
+                                      .number = sqlite3_column_int64(stmt, 1),
+                                      .first_id = sqlite3_column_int64(stmt, 2),
+                                      .last_id = sqlite3_column_int64(stmt, 3)};
+        if (runs[n].last_id > *ret_last_id)
+            *ret_last_id = runs[n].last_id;
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        mem_free(runs);
+        return rc;
+    }
+    *ret_runs = runs;
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status store_outbox_count(struct store *store, int64_t study_id, const char *tracker, int64_t *ret_n,
+                               struct error *err)
+{
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_n = 0;
+    TRY(store_sql(store, tracker != NULL ? SQL_OUTBOX_COUNT_OF : SQL_OUTBOX_COUNT, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    if (tracker != NULL)
+        store_bind_text(stmt, 2, tracker);
+    TRY(store_sql_step(store, stmt, &step, "counting the outbox", err));
+    *ret_n = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return ST_OK;
+}

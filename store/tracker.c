@@ -1,0 +1,226 @@
+/* tracker.c - the trackers of a study and what each has got of each run.
+ *
+ * Invariants: (1) a position only moves forward; (2) position and removal of rows are one transaction, so a copy of the
+ * store at any instant holds either the row or a position behind it. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define KEY_CHARS 8
+
+/* 8 base-36 characters, about 41 bits: two studies of one project with the same key are never seen. */
+static void make_key(char ret_key[TRACKER_KEY_MAX])
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    uint64_t bits = 0;
+
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits)
+        bits = clock_mono_ns() ^ ((uint64_t)getpid() << 40) ^ (uint64_t)clock_utc_ms();
+    struct rng rng = rng_seed(bits);
+    ret_key[0] = digits[10 + rng_below(&rng, 26)]; /* a letter first: some trackers want a name */
+    for (int i = 1; i < KEY_CHARS; i++)
+        ret_key[i] = digits[rng_below(&rng, 36)];
+    ret_key[KEY_CHARS] = '\0';
+}
+
+/* The study's key, from any of its trackers; "" when it has none. */
+static enum status find_key(struct store *store, int64_t study_id, const char *tracker, char ret_key[TRACKER_KEY_MAX],
+                            bool *ret_registered, struct error *err)
+{
+    int step;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    ret_key[0] = '\0';
+    *ret_registered = false;
+    TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(stmt, 0),
+                   *key = (const char *)sqlite3_column_text(stmt, 1);
+        snprintf(ret_key, TRACKER_KEY_MAX, "%s", key != NULL ? key : "");
+        *ret_registered = *ret_registered || (name != NULL && strcmp(name, tracker) == 0);
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_tracker_register(struct store *store, int64_t study_id, const char *tracker,
+                                   char ret_key[TRACKER_KEY_MAX], struct error *err)
+{
+    static const char what[] = "adding a tracker";
+    bool registered;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    TRY(store_begin(store, what, err));
+    rc = find_key(store, study_id, tracker, ret_key, &registered, err);
+    if (rc == ST_OK && !registered) {
+        if (ret_key[0] == '\0')
+            make_key(ret_key);
+        rc = store_sql(store, SQL_TRACKER_INSERT, &stmt, err);
+        if (rc == ST_OK) {
+            sqlite3_bind_int64(stmt, 1, study_id);
+            store_bind_text(stmt, 2, tracker);
+            store_bind_text(stmt, 3, ret_key);
+            rc = store_sql_run(store, stmt, what, err);
+        }
+    }
+    return store_end(store, rc, what, err);
+}
+
+enum status store_tracker_forget(struct store *store, int64_t study_id, const char *tracker, struct error *err)
+{
+    static const char what[] = "forgetting a tracker";
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    TRY(store_begin(store, what, err));
+    rc = store_sql(store, SQL_TRACKER_DELETE, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, study_id);
+        store_bind_text(stmt, 2, tracker);
+        rc = store_sql_run(store, stmt, what, err);
+    }
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        rc = FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s'", store->path, tracker);
+    if (rc == ST_OK)
+        rc = store_sql(store, SQL_OUTBOX_TRIM_ALL, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, study_id);
+        rc = store_sql_run(store, stmt, what, err);
+    }
+    return store_end(store, rc, what, err);
+}
+
+void store_tracker_names_free(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        mem_free(names[i]);
+    mem_free(names);
+}
+
+enum status store_tracker_names(struct store *store, int64_t study_id, char ***ret_names, size_t *ret_n,
+                                struct error *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    int step;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    *ret_names = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
+        char **grown = mem_grow(names, n, n + 1, sizeof *names);
+        if (grown != NULL)
+            names = grown;
+        if (grown == NULL || store_column_text(stmt, 0, &names[n]) != ST_OK) {
+            rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading the trackers", store->path);
+            break;
+        }
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        store_tracker_names_free(names, n);
+        return rc;
+    }
+    *ret_names = names;
+    *ret_n = n;
+    return ST_OK;
+}
+
+void tracker_position_free(struct tracker_position *position)
+{
+    if (position == NULL)
+        return;
+    mem_free(position->state);
+    mem_free(position->refused);
+    *position = (struct tracker_position){0};
+}
+
+enum status store_tracker_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
+                                   struct tracker_position *ret_position, struct error *err)
+{
+    int step;
+    enum status rc = ST_OK;
+    sqlite3_stmt *stmt;
+
+    *ret_position = (struct tracker_position){.last_step = -1};
+    TRY(store_sql(store, SQL_POSITION_FIND, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    store_bind_text(stmt, 2, tracker);
+    sqlite3_bind_int64(stmt, 3, trial_id);
+    TRY(store_sql_step(store, stmt, &step, "reading a tracker's position", err));
+    if (step == SQLITE_ROW) {
+        ret_position->acked_id = sqlite3_column_int64(stmt, 0);
+        ret_position->claimed_id = sqlite3_column_int64(stmt, 1);
+        ret_position->thin_ms = sqlite3_column_int64(stmt, 2);
+        ret_position->last_step = sqlite3_column_int64(stmt, 3);
+        ret_position->sent_rows = sqlite3_column_int64(stmt, 4);
+        ret_position->ended = sqlite3_column_int(stmt, 5) != 0;
+        rc = store_column_text(stmt, 6, &ret_position->state);
+        if (rc == ST_OK)
+            rc = store_column_text(stmt, 7, &ret_position->refused);
+    } else if ((ret_position->state = mem_strdup("{}")) == NULL) {
+        rc = ST_NOMEM;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        tracker_position_free(ret_position);
+        return FAIL(err, rc, "%s: out of memory while reading a tracker's position", store->path);
+    }
+    return ST_OK;
+}
+
+static enum status set_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
+                                const struct tracker_position *p, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_POSITION_SET, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    store_bind_text(stmt, 2, tracker);
+    sqlite3_bind_int64(stmt, 3, trial_id);
+    sqlite3_bind_int64(stmt, 4, p->acked_id);
+    sqlite3_bind_int64(stmt, 5, p->claimed_id);
+    sqlite3_bind_int64(stmt, 6, p->thin_ms);
+    sqlite3_bind_int64(stmt, 7, p->last_step);
+    sqlite3_bind_int64(stmt, 8, p->sent_rows);
+    sqlite3_bind_int(stmt, 9, p->ended);
+    store_bind_text(stmt, 10, p->state);
+    store_bind_text(stmt, 11, p->refused);
+    TRY(store_sql_run(store, stmt, "recording a tracker's position", err));
+    if (sqlite3_changes(store->db) == 0)
+        return FAIL(err, ST_NOTFOUND, "%s: the study has no tracker '%s' any more", store->path, tracker);
+    return ST_OK;
+}
+
+enum status store_tracker_commit(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
+                                 const struct tracker_position *position, struct error *err)
+{
+    static const char what[] = "recording a tracker's position";
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    TRY(store_begin(store, what, err));
+    rc = set_position(store, study_id, tracker, trial_id, position, err);
+    if (rc == ST_OK)
+        rc = store_sql(store, SQL_OUTBOX_TRIM, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, study_id);
+        sqlite3_bind_int64(stmt, 2, trial_id);
+        rc = store_sql_run(store, stmt, what, err);
+    }
+    return store_end(store, rc, what, err);
+}
