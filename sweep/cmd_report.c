@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
-static const char *const format_names[] = {
-    [REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv", [REPORT_JSON] = "json"};
+static const char *const format_names[] = {[REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv",
+                                           [REPORT_JSON] = "json", [REPORT_PDF] = "pdf", [REPORT_PNG] = "png"};
 #define N_FORMATS (sizeof format_names / sizeof format_names[0])
 
 static enum status find_format(const char *name, const char *path, enum report_format *ret_format, struct error *err)
@@ -22,20 +23,31 @@ static enum status find_format(const char *name, const char *path, enum report_f
             return ST_OK;
         }
     if (name == NULL)
-        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .svg, .csv or .json; say --format", path);
-    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, svg, csv and json are known", name);
+        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .pdf, .png, .svg, .csv or .json; say --format",
+                    path);
+    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
 }
 
 static enum status write_report(const struct study_view *view, const char *store_path, enum report_format format,
                                 const char *path, struct error *err)
 {
+    bool binary = format == REPORT_PDF || format == REPORT_PNG;
+    struct gp_insight insight = {0};
     struct report report;
     struct strbuf out;
-    enum status rc;
+    enum status rc = ST_OK;
 
+    if (binary && path == NULL && isatty(STDOUT_FILENO))
+        return FAIL(err, ST_USAGE, "report: %s is nothing for a terminal; say -o report.%s", format_names[format],
+                    format_names[format]);
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     study_view_report(view, store_path, &report);
-    rc = report_write(&report, format, &out, err);
+    if (format != REPORT_CSV && format != REPORT_JSON) {
+        rc = gp_insight_init(&insight, &view->search.space, &view->history, (uint64_t)view->study.seed, err);
+        report.insight = &insight;
+    }
+    if (rc == ST_OK)
+        rc = report_write(&report, format, &out, err);
     if (rc == ST_OK)
         rc = strbuf_status(&out, "the report", err);
     if (rc == ST_OK && path != NULL)
@@ -45,6 +57,7 @@ static enum status write_report(const struct study_view *view, const char *store
     if (rc == ST_OK && path != NULL)
         fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
     strbuf_free(&out);
+    gp_insight_free(&insight);
     return rc;
 }
 
@@ -58,14 +71,16 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format (stdout)"},
-        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, svg, csv or json (html)"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, csv or json (html)"},
     };
     const struct cli cli = {
         .name = "report",
-        .synopsis = "trawl report NAME [-o FILE] [--format html|svg|csv|json] [--store FILE]",
+        .synopsis = "trawl report NAME [-o FILE] [--format html|pdf|png|svg|csv|json] [--store FILE]",
         .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. "
                  "The HTML\n"
-                 "is one file that needs no network and no script. It only reads the store.",
+                 "is one file that needs no network and no script; the PDF is A4 pages; PNG and SVG are the chart of "
+                 "the front. It\n"
+                 "only reads the store.",
         .examples = "  trawl report first --store my.db -o report.html\n"
                     "  trawl report first --store my.db --format csv >trials.csv",
         .opts = opts,

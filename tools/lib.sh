@@ -21,6 +21,7 @@ pc:libcjson|libcjson-dev|JSON
 pc:libcurl|libcurl4-openssl-dev|HTTP client
 pc:libmicrohttpd|libmicrohttpd-dev|HTTP server
 pc:inih|libinih-dev|ini files
+pc:librsvg-2.0|librsvg2-dev|reports as PDF and PNG
 pc:zlib|zlib1g-dev|checksums and compression
 '
 needs_test='

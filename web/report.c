@@ -1,4 +1,4 @@
-/* report.c - the report's four formats behind one call. */
+/* report.c - the report's formats behind one call. */
 #include "web/report_priv.h"
 
 static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out,
@@ -6,13 +6,25 @@ static enum status write_charts(const struct report *report, enum report_format 
 {
     struct report_view view;
 
-    TRY(report_view_create(&view, report, err));
+    enum status rc = report_view_create(&view, report, err);
+
+    if (rc != ST_OK)
+        return rc;
     if (format == REPORT_SVG)
         draw_front(out, &view, FRONT_ALONE);
+    else if (format == REPORT_PDF)
+        rc = report_write_pdf(out, &view, err);
+    else if (format == REPORT_PNG)
+        rc = report_write_png(out, &view, err);
     else
         report_write_html(out, &view);
     report_view_free(&view);
-    return ST_OK;
+    return rc;
+}
+
+bool report_has_insight(const struct report *report)
+{
+    return report->insight != NULL && report->insight->note == NULL && report->insight->n == report->n_trials;
 }
 
 enum status report_write(const struct report *report, enum report_format format, struct strbuf *out, struct error *err)
@@ -20,6 +32,8 @@ enum status report_write(const struct report *report, enum report_format format,
     switch (format) {
     case REPORT_HTML:
     case REPORT_SVG:
+    case REPORT_PDF:
+    case REPORT_PNG:
         TRY(write_charts(report, format, out, err));
         break;
     case REPORT_CSV:

@@ -90,9 +90,16 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
     struct strbuf value;
 
     strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
-    strbuf_addf(out, "%s%s</td><td>%s</td><td>%s</td><td>%s</td>", best ? "<span class=\"tag\">best</span>" : "",
-                knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a),
-                text_duration(trial->cost_s, b), text_number((double)trial->env_steps, c));
+    strbuf_addf(out, "%s%s</td><td>%s</td>", best ? "<span class=\"tag\">best</span>" : "",
+                knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a));
+    if (report_has_insight(report)) {
+        const struct gp_belief *belief = &report->insight->beliefs[index];
+        strbuf_addf(out, "<td>%s \xc2\xb1 %s</td>",
+                    text_number(report->study->maximize ? belief->score : -belief->score, a),
+                    text_number(1.96 * belief->score_sd, b));
+    }
+    strbuf_addf(out, "<td>%s</td><td>%s</td>", text_duration(trial->cost_s, b),
+                text_number((double)trial->env_steps, c));
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
@@ -116,7 +123,10 @@ static void write_front_table(struct strbuf *out, const struct report_view *view
     strbuf_add(out,
                "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
                "one of these.</p>\n"
-               "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th><th>score</th><th>cost</th><th>env steps</th>");
+               "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th><th>score</th>");
+    if (report_has_insight(view->report))
+        strbuf_add(out, "<th>expected</th>");
+    strbuf_add(out, "<th>cost</th><th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<th>");
         write_key(out, space->params[k].key);
@@ -126,6 +136,31 @@ static void write_front_table(struct strbuf *out, const struct report_view *view
     for (size_t i = 0; i < view->n_front; i++)
         write_front_row(out, view, view->front[i]);
     strbuf_add(out, "</tbody>\n</table></div>\n");
+}
+
+static void write_importance(struct strbuf *out, const struct report_view *view)
+{
+    const struct gp_insight *insight = view->report->insight;
+
+    if (insight == NULL || view->report->space->dim == 0)
+        return;
+    strbuf_add(out, "<h2>What matters</h2>\n<p class=\"soft small\">");
+    if (!report_has_insight(view->report)) {
+        strbuf_add(out, "Not known yet: ");
+        text_escape(out, insight->note);
+        strbuf_add(out, ".</p>\n");
+        return;
+    }
+    strbuf_add(out,
+               "Share of the variance over the whole space that a parameter explains by itself, as the model sees it; "
+               "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
+    draw_importance(out, view);
+    strbuf_add(out, "</figure>\n");
+    if (insight->score_note != NULL || insight->cost_note != NULL) {
+        strbuf_add(out, "<p class=\"soft small\">");
+        text_escape(out, insight->score_note != NULL ? insight->score_note : insight->cost_note);
+        strbuf_add(out, ".</p>\n");
+    }
 }
 
 static void write_strips(struct strbuf *out, const struct report_view *view)
@@ -263,8 +298,8 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
                     "name=\"color-scheme\" content=\"light dark\">\n<title>");
     text_escape(out, report->study->name);
-    strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s</style>\n</head>\n<body>\n<main>\n",
-                report_style_chart, report_style_page);
+    strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s%s</style>\n</head>\n<body>\n<main>\n",
+                report_style_colors, report_style_chart, report_style_page);
     write_summary(out, view);
     strbuf_add(out, "<div class=\"card\">\n");
     draw_front(out, view, FRONT_WIDE);
@@ -279,6 +314,7 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, "</figure>\n<figure><figcaption>Best score over cost spent</figcaption>\n");
     draw_best_by_cost(out, view);
     strbuf_add(out, "</figure>\n</div>\n");
+    write_importance(out, view);
     write_strips(out, view);
     write_reasons(out, view);
     strbuf_add(out, "<footer>Written by ");

@@ -151,3 +151,52 @@ void draw_strip(struct strbuf *out, const struct report_view *view, size_t param
     }
     strbuf_add(out, "</svg>\n");
 }
+
+#define ROW_HEIGHT 34
+
+/* Two bars a parameter: filled for the score, an outline for the cost. */
+void draw_importance(struct strbuf *out, const struct report_view *view)
+{
+    const struct report *report = view->report;
+    const struct space *space = report->space;
+    int height = (int)space->dim * ROW_HEIGHT + 60;
+    struct axis x;
+    char text[REPORT_TEXT_MAX];
+
+    axis_init(&x, SPACE_LINEAR, false, 0.0, 1.0, 190.0, 640.0, 1);
+    x.lo = 0.0;
+    x.hi = 1.0;
+    x.n_ticks = 0;
+    svg_open(out, 700, height, "chart", "How much each parameter matters for score and cost");
+    strbuf_add(out, "<rect x=\"190\" y=\"7\" width=\"14\" height=\"9\" class=\"bar\"/>\n");
+    svg_text(out, 210.0, 16.0, "legend", "score");
+    strbuf_add(out, "<rect x=\"262\" y=\"7\" width=\"14\" height=\"9\" class=\"bar cost\"/>\n");
+    svg_text(out, 282.0, 16.0, "legend", "cost");
+    for (int percent = 0; percent <= 100; percent += 25) {
+        double at = axis_at(&x, percent / 100.0);
+        svg_line(out, at, 26.0, at, (double)height - 30.0, "grid");
+        snprintf(text, sizeof text, "%d %%", percent);
+        svg_text(out, at, (double)height - 12.0, "tick mid", text);
+    }
+    for (size_t k = 0; k < space->dim; k++) {
+        double y = 32.0 + (double)k * ROW_HEIGHT;
+        char key[40];
+        snprintf(key, sizeof key, "%.27s%s", space->params[k].key,
+                 strlen(space->params[k].key) > 27 ? "\xe2\x80\xa6" : "");
+        svg_text(out, 182.0, y + 14.0, "tick end", key);
+        for (int side = 0; side < 2; side++) {
+            const struct gp_importance *imp = side == 0 ? &report->insight->score[k] : &report->insight->cost[k];
+            double effect = isfinite(imp->effect) ? imp->effect : 0.0,
+                   sd = isfinite(imp->effect_sd) ? imp->effect_sd : 0.0;
+            double top = y + side * 11.0;
+            strbuf_add(out, "<rect x=\"190\" y=\"");
+            svg_number(out, top);
+            strbuf_add(out, "\" width=\"");
+            svg_number(out, axis_at(&x, effect) - x.from);
+            strbuf_addf(out, "\" height=\"9\" class=\"bar%s\"/>\n", side == 0 ? "" : " cost");
+            svg_line(out, axis_at(&x, effect - 2.0 * sd), top + 4.5, axis_at(&x, effect + 2.0 * sd), top + 4.5,
+                     "whisker");
+        }
+    }
+    strbuf_add(out, "</svg>\n");
+}

@@ -60,20 +60,37 @@ void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double l
 double axis_at(const struct axis *axis, double value); /* position, inside from..to */
 
 /* -- drawing: report_svg.c, report_panels.c; classes are styled by report_style -- */
+extern const char report_style_colors[]; /* CSS: the variables, for light, dark and print */
 extern const char report_style_chart[]; /* CSS of the charts */
 extern const char report_style_page[]; /* CSS of the page */
+void report_style_flat(struct strbuf *out); /* CSS of the charts with print's colours put in, for report_render.c */
 
-enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE };
+/* FRONT_ALONE is a file of its own; FRONT_FLAT the same without what librsvg does not know. */
+enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT };
 void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout);
 void draw_hypervolume(struct strbuf *out, const struct report_view *view);
 void draw_best_by_cost(struct strbuf *out, const struct report_view *view);
 void draw_strip(struct strbuf *out, const struct report_view *view, size_t param);
+/* Shares of variance with a standard deviation; only with report->insight that has no note. */
+void draw_importance(struct strbuf *out, const struct report_view *view);
+bool report_has_insight(const struct report *report);
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
 void svg_number(struct strbuf *out, double value); /* one decimal */
 void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text); /* escaped */
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);
+
+/* -- pages of paper: report_pages.c; pictures: report_render.c -- */
+#define PAGE_WIDTH 595 /* A4 in points */
+#define PAGE_HEIGHT 842
+
+/* Called with each page, an SVG of PAGE_WIDTH x PAGE_HEIGHT. */
+typedef enum status report_page_fn(void *context, const struct strbuf *svg, struct error *err);
+enum status report_write_pages(const struct report_view *view, report_page_fn *emit, void *context,
+                               struct error *err) MUST_USE;
+enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
+enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
 
 /* -- formats: report_html.c, report_data.c -- */
 void report_write_html(struct strbuf *out, const struct report_view *view);

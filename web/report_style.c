@@ -1,8 +1,11 @@
-/* report_style.c - the looks: one set of variables for light, dark and print.
+/* report_style.c - the looks: one set of variables for light, dark and print, and those of print put in where a renderer
+ * knows no variables (report_style_flat).
  * Blue against vermilion and grey tell apart for every kind of colour blindness, and shapes tell without colour. */
 #include "web/report_priv.h"
 
-const char report_style_chart[] =
+#include <string.h>
+
+const char report_style_colors[] =
     ":root{--paper:#fdfdfc;--card:#ffffff;--ink:#1b1f24;--soft:#5b6470;--line:#e3e5e8;--axis:#9aa1aa;--main:#0b64b8;"
     "--reach:#0b64b81a;--dim:#7d8792;--bad:#c2410c;--tag:#e8f1fa}"
     "@media(prefers-color-scheme:dark){:root{--paper:#121518;--card:#191d21;--ink:#e7eaee;--soft:#a0a8b2;--line:#"
@@ -10,7 +13,9 @@ const char report_style_chart[] =
     "--axis:#59626d;--main:#5cb3ff;--reach:#5cb3ff1f;--dim:#8b95a1;--bad:#ff9561;--tag:#1d3347}}"
     "@media "
     "print{:root{--paper:#fff;--card:#fff;--ink:#000;--soft:#333;--line:#ddd;--axis:#666;--main:#0b4f94;--dim:#777;"
-    "--reach:#0000000d;--bad:#8f2d00;--tag:#eee}}"
+    "--reach:#0000000d;--bad:#8f2d00;--tag:#eee}}";
+
+const char report_style_chart[] =
     ".chart{display:block;width:100%;height:auto;font:13px system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif}"
     ".chart text{fill:var(--soft)}.chart .mid{text-anchor:middle}.chart .end{text-anchor:end}"
     ".chart .tick{font-variant-numeric:tabular-nums}.chart .strong{font-weight:600;fill:var(--ink)}"
@@ -24,7 +29,10 @@ const char report_style_chart[] =
     "circle{stroke-opacity:.4}"
     ".dots{fill:none;stroke:var(--dim);stroke-opacity:.5;stroke-width:5;stroke-linecap:round}"
     ".failed{fill:none;stroke:var(--bad);stroke-width:1.8;pointer-events:all}"
-    ".stopped{fill:none;stroke:var(--dim);stroke-width:1.5;pointer-events:all}";
+    ".stopped{fill:none;stroke:var(--dim);stroke-width:1.5;pointer-events:all}"
+    ".interval{stroke:var(--main);stroke-width:1.6;stroke-opacity:.55;fill:none}"
+    ".bar{fill:var(--main);fill-opacity:.85}.bar.cost{fill:none;stroke:var(--dim);stroke-width:1.5}"
+    ".whisker{stroke:var(--ink);stroke-width:1.2;fill:none}";
 
 const char report_style_page[] =
     "*{box-sizing:border-box}html{color-scheme:light dark;-webkit-text-size-adjust:100%}"
@@ -44,7 +52,8 @@ const char report_style_page[] =
     "6px;min-width:0}"
     "figcaption{font-size:14px;font-weight:600;margin-bottom:4px;overflow-wrap:anywhere}"
     "figcaption small{font-weight:400;color:var(--soft)}"
-    ".narrow{display:none}@media(max-width:640px){.narrow{display:block}.wide{display:none}main{padding:18px 12px 36px}"
+    ".importance{max-width:720px}.narrow{display:none}@media(max-width:640px){.narrow{display:block}.wide{display:none}"
+    "main{padding:18px 12px 36px}"
     ".card{padding:8px}h1{font-size:23px}pre{white-space:pre-wrap;overflow-wrap:anywhere}}"
     ".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px;margin:10px 0}"
     "table{border-collapse:collapse;width:100%;font-size:14px;font-variant-numeric:tabular-nums}"
@@ -63,3 +72,34 @@ const char report_style_page[] =
     ".wide{display:block}.narrow{display:none}.scroll{overflow:visible}th,td{padding:3px 6px}table{font-size:9pt}"
     "pre{white-space:pre-wrap}.strips{grid-template-columns:repeat(3,1fr)}.two{grid-template-columns:1fr 1fr}"
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}";
+
+/* -- for renderers without variables -- */
+
+static const struct {
+    const char *name, *value;
+} print_colors[] = {{"paper", "#fff"},  {"card", "#fff"},   {"ink", "#000"},       {"soft", "#333"},
+                    {"line", "#ddd"},   {"axis", "#666"},   {"main", "#0b4f94"},   {"dim", "#777"},
+                    {"bad", "#8f2d00"}, {"tag", "#e8eef5"}, {"reach", "#0b4f9412"}};
+
+static const char *print_color(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof print_colors / sizeof print_colors[0]; i++)
+        if (strlen(print_colors[i].name) == n && strncmp(print_colors[i].name, name, n) == 0)
+            return print_colors[i].value;
+    return "#000";
+}
+
+void report_style_flat(struct strbuf *out)
+{
+    const char *at = report_style_chart;
+
+    for (const char *var = strstr(at, "var(--"); var != NULL; var = strstr(at, "var(--")) {
+        const char *name = var + strlen("var(--");
+        size_t n = strcspn(name, ")");
+        strbuf_add_n(out, at, (size_t)(var - at));
+        strbuf_add(out, print_color(name, n));
+        at = name + n + (name[n] == ')');
+    }
+    strbuf_add(out, at);
+    strbuf_add(out, ".chart{font-family:\"Liberation Sans\",\"DejaVu Sans\",Arial,sans-serif}");
+}

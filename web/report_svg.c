@@ -201,6 +201,27 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
     }
 }
 
+/* Where the model expects the score of this point: 95 % of it, without the noise of seeds. */
+static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report *report = chart->view->report;
+    double sign = report->study->maximize ? 1.0 : -1.0;
+
+    if (!report_has_insight(report))
+        return;
+    for (size_t i = 0; i < chart->view->n_front; i++) {
+        const struct gp_belief *belief = &report->insight->beliefs[chart->view->front[i]];
+        double half = 1.96 * belief->score_sd, x = axis_at(&chart->x, report->trials[chart->view->front[i]].cost_s);
+        if (!isfinite(belief->score) || !isfinite(half))
+            continue;
+        double lo = axis_at(&chart->y, sign * belief->score - half),
+               hi = axis_at(&chart->y, sign * belief->score + half);
+        svg_line(out, x, lo, x, hi, "interval");
+        svg_line(out, x - 4.0, lo, x + 4.0, lo, "interval"); /* caps: the front's own line may cover the rest */
+        svg_line(out, x - 4.0, hi, x + 4.0, hi, "interval");
+    }
+}
+
 static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
 {
     const struct report_view *view = chart->view;
@@ -259,7 +280,7 @@ static void draw_legend(struct strbuf *out, const struct front_chart *chart)
     const struct report_view *view = chart->view;
     const size_t *n = view->n_state;
     char text[REPORT_TEXT_MAX];
-    double x = chart->x.from, y = chart->layout == FRONT_ALONE ? 56.0 : 18.0;
+    double x = chart->x.from, y = chart->layout >= FRONT_ALONE ? 56.0 : 18.0;
     bool narrow = chart->layout == FRONT_NARROW;
 
     snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", view->n_front);
@@ -271,6 +292,11 @@ static void draw_legend(struct strbuf *out, const struct front_chart *chart)
     if (n[TRIAL_STOPPED] > 0) {
         snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);
         legend_item(out, &x, y, "stopped", text);
+    }
+    if (report_has_insight(view->report) && view->n_front > 0 && !narrow) {
+        svg_line(out, x + 5.0, y - 10.0, x + 5.0, y + 1.0, "interval");
+        svg_text(out, x + 12.0, y, "legend", "expected score, 95 %");
+        x += 12.0 + 6.9 * (double)strlen("expected score, 95 %") + 16.0;
     }
     if (n[TRIAL_FAILED] + n[TRIAL_LOST] > 0) {
         snprintf(text, sizeof text, narrow ? "failed" : "failed or lost (%zu)", n[TRIAL_FAILED] + n[TRIAL_LOST]);
@@ -305,7 +331,7 @@ static const char *empty_text(const struct report_view *view)
 
 void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout)
 {
-    bool narrow = layout == FRONT_NARROW, alone = layout == FRONT_ALONE;
+    bool narrow = layout == FRONT_NARROW, flat = layout == FRONT_FLAT, alone = flat || layout == FRONT_ALONE;
     struct front_chart chart = {.view = view,
                                 .layout = layout,
                                 .width = narrow ? 400 : 960,
@@ -325,8 +351,12 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
              view->n_front);
     svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);
     if (alone) {
-        strbuf_addf(out, "<style>%s</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", report_style_chart,
-                    chart.width, chart.height);
+        strbuf_add(out, "<style>");
+        if (flat)
+            report_style_flat(out);
+        else
+            strbuf_addf(out, "%s%s", report_style_colors, report_style_chart);
+        strbuf_addf(out, "</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", chart.width, chart.height);
         snprintf(label, sizeof label, "%.120s: cost against score", view->report->study->name);
         svg_text(out, left - 52.0 + 10.0, 28.0, "headline", label);
     }
@@ -347,6 +377,7 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     draw_lane(out, &chart);
     if (view->n_front > 0) {
         draw_steps(out, &chart, false);
+        draw_intervals(out, &chart);
         draw_front_points(out, &chart);
         draw_labels(out, &chart);
     } else {

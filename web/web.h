@@ -10,7 +10,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 
-enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON };
+enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG };
 
 /* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
 struct report {
@@ -23,9 +23,12 @@ struct report {
     const struct space *space;
     const char *program; /* "trawl 0.1.0 (abc1234)" */
     const char *store_path; /* for the commands that the page suggests; NULL: left out */
+    const struct gp_insight *insight; /* intervals and importance, of the same trials; NULL: left out */
 };
 
-/* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. */
+/* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. PDF is A4 pages,
+ * PNG the chart of the front; both need librsvg in the build (ST_USAGE without it). */
+bool report_can_render(void); /* PDF and PNG */
 enum status report_write(const struct report *report, enum report_format format, struct strbuf *out,
                          struct error *err) MUST_USE;
 

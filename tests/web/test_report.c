@@ -1,7 +1,8 @@
-/* test_report.c - the report in its four formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
+/* test_report.c - the report in its formats: well formed, whole, escaped, nothing fetched, for odd studies too. */
 #include "report_test.h"
 
 #include "base/fault.h"
+#include "web/report_priv.h"
 
 static char *write_report(const struct sample *s, enum report_format format)
 {
@@ -285,6 +286,74 @@ static void json_is_what_show_promises(void **state)
     sample_free(s);
 }
 
+struct page_count {
+    size_t n_pages, n_charts;
+};
+
+static enum status check_page(void *context, const struct strbuf *svg, struct error *err)
+{
+    struct page_count *pages = context;
+
+    (void)err;
+    check_markup(svg->text, false);
+    check_self_contained(svg->text);
+    assert_null(strstr(svg->text, "var(")); /* the renderer knows no variables */
+    assert_null(strstr(svg->text, "@media"));
+    pages->n_pages++;
+    pages->n_charts += count(svg->text, "<svg") / 2; /* each in a frame of its own */
+    return ST_OK;
+}
+
+/* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */
+static void paper_has_every_chart(void **state)
+{
+    static const size_t sizes[] = {0, 1, 60, 400};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct sample *s = sample_make(sizes[i]);
+        struct gp_insight insight;
+        struct report_view view;
+        struct page_count pages = {0, 0};
+        OK(gp_insight_init(&insight, &s->space, &s->history, 1, err));
+        s->report.insight = &insight;
+        OK(report_view_create(&view, &s->report, err));
+        OK(report_write_pages(&view, check_page, &pages, err));
+        assert_int_equal(pages.n_charts, 3 + (insight.note == NULL) + (view.n_plotted > 0 ? SAMPLE_DIM : 0));
+        assert_in_range(pages.n_pages, 1, 12);
+        char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG);
+        check_markup(html, true);
+        check_markup(svg, false);
+        assert_int_equal(count(svg, "class=\"interval\""), insight.note == NULL ? 3 * view.n_front + 1 : 0);
+        assert_non_null(strstr(html, "What matters"));
+        free(html);
+        free(svg);
+        report_view_free(&view);
+        gp_insight_free(&insight);
+        sample_free(s);
+    }
+}
+
+static void pictures_are_pictures(void **state)
+{
+    struct sample *s = sample_make(60);
+    struct strbuf out;
+    struct error why = {ST_OK, ""};
+    (void)state;
+    strbuf_init(&out, 64u << 20);
+    if (!report_can_render()) {
+        assert_int_equal(report_write(&s->report, REPORT_PDF, &out, &why), ST_USAGE);
+        assert_non_null(strstr(why.text, "librsvg"));
+    } else {
+        OK(report_write(&s->report, REPORT_PDF, &out, err));
+        assert_true(out.len > 10000 && memcmp(out.text, "%PDF-", 5) == 0);
+        strbuf_clear(&out);
+        OK(report_write(&s->report, REPORT_PNG, &out, err));
+        assert_true(out.len > 10000 && memcmp(out.text, "\x89PNG\r\n", 6) == 0);
+    }
+    strbuf_free(&out);
+    sample_free(s);
+}
+
 static void out_of_memory_is_a_status(void **state)
 {
     struct sample *s = sample_make(12);
@@ -321,6 +390,7 @@ int main(void)
         cmocka_unit_test(every_trial_is_drawn),       cmocka_unit_test(odd_studies),
         cmocka_unit_test(foreign_text_is_escaped),    cmocka_unit_test(csv_has_every_column),
         cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
+        cmocka_unit_test(paper_has_every_chart),      cmocka_unit_test(pictures_are_pictures),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
