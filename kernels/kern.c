@@ -113,6 +113,16 @@ size_t kern_memory_bytes(const struct kern *kern)
     return kern->device->memory_bytes != NULL ? kern->device->memory_bytes(kern) : kern->memory_bytes;
 }
 
+size_t kern_memory_total_bytes(const struct kern *kern)
+{
+    return kern->memory_bytes;
+}
+
+size_t kern_memory_held_bytes(const struct kern *kern)
+{
+    return kern->device->memory_held_bytes != NULL ? kern->device->memory_held_bytes(kern) : 0;
+}
+
 bool kern_cuda_available(char *ret_reason, size_t size)
 {
 #ifdef TRAWL_HAVE_CUDA

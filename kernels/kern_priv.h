@@ -32,6 +32,7 @@ struct kern_device {
     enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
     void (*close)(struct kern *kern);
     size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes says it */
+    size_t (*memory_held_bytes)(const struct kern *kern); /* NULL: 0 */
     void *(*alloc)(struct kern *kern, size_t bytes); /* zeroed; NULL: does not fit */
     void (*free)(struct kern *kern, void *mem);
     enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);

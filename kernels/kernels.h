@@ -332,6 +332,9 @@ size_t kern_block_tokens(const struct kern *kern);
 /* What a new run could have: all of a machine's memory, on a GPU what is free now, with what this process has given back.
  * 0: not known. */
 size_t kern_memory_bytes(const struct kern *kern);
+size_t kern_memory_total_bytes(const struct kern *kern); /* the machine's or the GPU's, free or not; 0: not known */
+/* Device memory that this process holds on a GPU, used or kept for later; 0 on a CPU. */
+size_t kern_memory_held_bytes(const struct kern *kern);
 
 enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
                        struct error *err) MUST_USE; /* zeroed */

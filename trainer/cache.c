@@ -13,6 +13,9 @@
 struct trainer_cache {
     struct trainer *kept[CACHE_MAX]; /* owned; the oldest first */
     size_t n;
+    size_t bytes, max_bytes; /* of what is kept; max 0: no limit but the device's */
+    bool (*wait)(void *ctx);
+    void *wait_ctx;
 };
 
 enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err)
@@ -21,12 +24,29 @@ enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error 
     return *ret_cache != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for a cache of trainers");
 }
 
+void trainer_cache_share(struct trainer_cache *cache, size_t max_bytes, bool (*wait)(void *ctx), void *ctx)
+{
+    cache->max_bytes = max_bytes;
+    cache->wait = wait;
+    cache->wait_ctx = ctx;
+}
+
+bool trainer_cache_wait(struct trainer_cache *cache)
+{
+    return cache->wait != NULL && cache->wait(cache->wait_ctx);
+}
+
+void trainer_cache_clear(struct trainer_cache *cache)
+{
+    while (trainer_cache_drop_oldest(cache))
+        ;
+}
+
 void trainer_cache_destroy(struct trainer_cache *cache)
 {
     if (cache == NULL)
         return;
-    while (trainer_cache_drop_oldest(cache))
-        ;
+    trainer_cache_clear(cache);
     mem_free(cache);
 }
 
@@ -35,6 +55,7 @@ static struct trainer *cache_remove(struct trainer_cache *cache, size_t i)
     struct trainer *t = cache->kept[i];
 
     cache->n--;
+    cache->bytes -= t->plan.total;
     memmove(cache->kept + i, cache->kept + i + 1, (cache->n - i) * sizeof *cache->kept);
     return t;
 }
@@ -69,8 +90,11 @@ bool trainer_cache_give(struct trainer_cache *cache, struct trainer *t)
 {
     if (kern_is_lost(t->kern) || kern_sync(t->kern, NULL) != ST_OK)
         return false;
-    if (cache->n == CACHE_MAX)
+    if (cache->max_bytes > 0 && t->plan.total > cache->max_bytes)
+        return false;
+    while (cache->n == CACHE_MAX || (cache->max_bytes > 0 && cache->bytes + t->plan.total > cache->max_bytes))
         trainer_cache_drop_oldest(cache);
     cache->kept[cache->n++] = t;
+    cache->bytes += t->plan.total;
     return true;
 }

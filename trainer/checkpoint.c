@@ -201,6 +201,8 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
         return FAIL(err, ST_NUMERIC,
                     "%s: not written, training had failed with NaN or Inf; the last checkpoint is kept", path);
     TRY(trainer_sync(t, err));
+    if (t->running)
+        trainer_tick(t);
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape);
     text = mem_strdup(config_text);
@@ -216,6 +218,7 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
         rc = file_write_all(path, bytes, n, err);
     mem_free(bytes);
     mem_free(text);
+    trainer_tick_skip(t);
     return rc;
 }
 

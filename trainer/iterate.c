@@ -141,6 +141,7 @@ static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_mini
                                 .profiled = profiled,
                                 .marks = {.first = piece * MARKS_MAX}};
         TRY(recording_make(t, r, err));
+        t->n_recorded++;
     }
     r->used = ++t->recording_clock;
     *ret_marks = profiled ? &r->marks : NULL;
@@ -209,6 +210,8 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     window_add(&t->window, t->count.env_steps, &report.log);
     t->unsettled_n++;
     trainer_tick(t);
+    if (t->cost.state == COST_SHARED)
+        t->count.wall_s += t->cost.iteration_s;
     if (report.stats.nonfinite > 0) {
         t->failed = true;
         TRY(kern_sync(t->kern, err)); /* what was handed over since still changes the tensors */
@@ -221,8 +224,14 @@ void trainer_tick(struct trainer *t)
 {
     uint64_t now = clock_mono_ns();
 
-    t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
+    if (t->cost.state != COST_SHARED)
+        t->count.wall_s += 1e-9 * (double)(now - t->clock_ns);
     t->clock_ns = now;
+}
+
+void trainer_tick_skip(struct trainer *t)
+{
+    t->clock_ns = clock_mono_ns();
 }
 
 enum status trainer_iterate(struct trainer *t, struct error *err)
@@ -251,4 +260,10 @@ enum status trainer_sync(struct trainer *t, struct error *err)
 int64_t trainer_issued_steps(const struct trainer *t)
 {
     return t->count.env_steps + (int64_t)((t->n_issued - t->n_collected) * t->n_agents * t->horizon);
+}
+
+void trainer_get_progress(const struct trainer *t, int64_t *ret_env_steps, int64_t *ret_iterations)
+{
+    *ret_env_steps = t->count.env_steps;
+    *ret_iterations = (int64_t)t->n_collected;
 }

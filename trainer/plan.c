@@ -49,6 +49,11 @@ bool plan_fits(const struct plan *plan, const struct kern *kern)
            (memory == 0 || plan->total <= memory); /* 0: not known, the allocator will tell */
 }
 
+bool plan_could_fit(const struct plan *plan, const struct kern *kern)
+{
+    return plan->total <= kern_memory_total_bytes(kern);
+}
+
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err)
 {
     size_t memory = kern_memory_bytes(kern);

@@ -188,6 +188,7 @@ static enum status trainer_renew(struct trainer *t, const struct trainer *like, 
     t->settled_wall_s = 0.0;
     t->unsettled_n = 0;
     t->lr = 0.0f;
+    t->cost = (struct cost){0};
     t->running = t->failed = false;
     plan_clear(&t->plan, t->kern);
     return kern_env_restart(t->kern, t->env, rng_split(t->root, STREAM_ENV), err);
@@ -197,7 +198,8 @@ static enum status trainer_renew(struct trainer *t, const struct trainer *like, 
 static enum status trainer_build_new(struct trainer *t, struct trainer_cache *cache, struct error *err)
 {
     trainer_plan(t);
-    while (!plan_fits(&t->plan, t->kern) && cache != NULL && trainer_cache_drop_oldest(cache))
+    while (!plan_fits(&t->plan, t->kern) && cache != NULL &&
+           (trainer_cache_drop_oldest(cache) || (plan_could_fit(&t->plan, t->kern) && trainer_cache_wait(cache))))
         ;
     TRY(plan_check(&t->plan, t->kern, LOWER, err));
     return trainer_build(t, err);
@@ -301,6 +303,7 @@ static void trainer_fill_result(struct trainer *t, bool stopped, struct train_re
         .env_steps = t->count.env_steps,
         .updates = t->count.updates,
         .cost_s = t->count.wall_s,
+        .cost_calibrated = t->cost.iteration_s > 0.0,
         .steps_per_s = t->count.wall_s > 0.0 ? (double)t->count.env_steps / t->count.wall_s : NAN,
         .n_params = (int64_t)t->policy.n_params,
         .stopped = stopped,
@@ -315,7 +318,7 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
     bool stopped = false;
 
     t->running = true;
-    t->clock_ns = clock_mono_ns();
+    cost_begin(t, callbacks != NULL ? callbacks->gate : NULL);
     while (rc == ST_OK && !stopped && trainer_issued_steps(t) < t->set.total_timesteps) {
         trainer_tick(t);
         if (t->set.max_seconds > 0.0 && t->count.wall_s >= t->set.max_seconds)
@@ -324,13 +327,16 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
             stopped = true;
             break;
         }
-        rc = trainer_iterate(t, err);
+        rc = cost_turn(t, err);
+        if (rc == ST_OK)
+            rc = trainer_iterate(t, err);
         if (rc == ST_OK && t->count.wall_s - t->count.report_wall_s >= t->set.log_interval_s)
             stopped = !trainer_report(t, callbacks);
     }
     if (rc == ST_OK)
         rc = trainer_sync(t, err);
     trainer_tick(t);
+    cost_end(t);
     if (rc == ST_OK && t->count.report_env_steps < t->count.env_steps && !trainer_report(t, callbacks))
         stopped = true;
     t->running = false;

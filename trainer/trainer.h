@@ -70,7 +70,7 @@ const char *train_phase_name(enum train_phase phase); /* "env", "forward", ... *
 /* Every logged number; names, units and meaning in docs/metrics.md. Non-finite where unknown (no episode ended). */
 struct train_metrics {
     int64_t env_steps, updates; /* updates: minibatches so far */
-    double wall_s; /* since training began, over resumes */
+    double wall_s; /* of training so far, over resumes; counted as cost_s of struct train_result */
     double steps_per_s; /* since the last report */
     double episodes; /* ended since the last report */
     double score, perf, ep_return, ep_length; /* means over them; NaN when none ended */
@@ -97,15 +97,28 @@ struct train_result {
     double score, perf, ep_return, ep_length;
     double episodes; /* the means are over */
     int64_t env_steps, updates;
-    double cost_s; /* wall seconds of training, over resumes */
+    double cost_s; /* seconds of training on a device that the run has for itself, over resumes */
+    bool cost_calibrated; /* cost_s is the time of an iteration alone times iterations; false: time that passed */
     double steps_per_s;
     double phase_s[PHASE_COUNT];
     int64_t n_params;
     bool stopped; /* a callback asked to end early */
 };
 
+/* How runs that share a device come by a time alone on it, which their cost is measured in. A run enters it to be alone
+ * (the first iterations, and a few now and then), else shared with others; whenever it leaves, nothing of it is on the device.
+ * Time in enter is not counted. Called on the training thread. */
+struct train_gate {
+    void *ctx;
+    void (*enter)(void *ctx, bool alone);
+    void (*leave)(void *ctx);
+    bool (*wanted)(
+        void *ctx); /* asked before each iteration, cheap: does somebody wait to be alone? Then the run leaves */
+};
+
 struct train_callbacks {
     void *ctx;
+    const struct train_gate *gate; /* NULL: the run has its device for itself */
     /* Called at every report, on the training thread; returns false to stop. */
     bool (*on_metrics)(void *ctx, const struct train_metrics *metrics);
     /* Asked between updates (cheap): true stops at once. May be NULL. */
@@ -125,6 +138,11 @@ void trainer_destroy(struct trainer *trainer);
  * start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
 struct trainer_cache;
 enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err) MUST_USE;
+/* For a cache beside others on one device: keeps at most max_bytes of device memory. wait (may be NULL) is called when a new
+ * trainer would fit the device but not what is free, and nothing is left to drop: it waits until others may have given
+ * memory back and returns true; false: nobody will. */
+void trainer_cache_share(struct trainer_cache *cache, size_t max_bytes, bool (*wait)(void *ctx), void *ctx);
+void trainer_cache_clear(struct trainer_cache *cache);
 void trainer_cache_destroy(struct trainer_cache *cache); /* NULL is fine */
 /* As trainer_create, with the same numbers to the bit; trainer_destroy then gives back to the cache. NULL: no cache. */
 enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
@@ -140,8 +158,11 @@ enum status trainer_run(struct trainer *trainer, const struct train_callbacks *c
 enum status trainer_iterate(struct trainer *trainer, struct error *err) MUST_USE;
 enum status trainer_sync(struct trainer *trainer, struct error *err) MUST_USE;
 void trainer_get_metrics(struct trainer *trainer, struct train_metrics *ret_metrics);
+/* Env steps, over resumes, and iterations of this trainer that have ended; cheap. On the training thread. */
+void trainer_get_progress(const struct trainer *trainer, int64_t *ret_env_steps, int64_t *ret_iterations);
 
-/* Checkpoints: versioned, checksummed, written whole or not at all. text is stored with it (the resolved config, ini). */
+/* Checkpoints: versioned, checksummed, written whole or not at all. text is stored with it (the resolved config, ini).
+ * Within a callback of trainer_run too; its time is then not counted. */
 enum status trainer_save(struct trainer *trainer, const char *path, const char *config_text,
                          struct error *err) MUST_USE;
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */

@@ -31,6 +31,7 @@ struct plan {
 /* size * a * b * c bytes; slot is the address of a pointer, NULL: counted only (memory that others allocate). */
 void plan_add(struct plan *plan, void *slot, const char *what, size_t size, size_t a, size_t b, size_t c);
 bool plan_fits(const struct plan *plan, const struct kern *kern);
+bool plan_could_fit(const struct plan *plan, const struct kern *kern); /* were all of the device free */
 enum status plan_check(const struct plan *plan, const struct kern *kern, const char *lower, struct error *err) MUST_USE;
 enum status plan_alloc(struct plan *plan, struct kern *kern, struct error *err) MUST_USE;
 void plan_clear(const struct plan *plan, struct kern *kern); /* all zero, as after plan_alloc */
@@ -245,6 +246,20 @@ struct recording {
     uint64_t used; /* when last, by trainer.recording_clock */
 };
 
+/* ---- cost.c ---- */
+enum cost_state { COST_WALL, COST_WARM, COST_WINDOW, COST_SHARED };
+struct cost {
+    const struct train_gate *gate; /* borrowed; NULL: none */
+    enum cost_state state;
+    uint64_t n_warm; /* iterations before a window */
+    uint64_t from_issued, from_recorded; /* n_issued, n_recorded, wall_s, minibatch_carry when the state began */
+    double from_wall_s, from_carry;
+    int n_spoilt; /* windows in a row that something was recorded in */
+    double iteration_s; /* by the last window; 0: there was none yet */
+    double again_s; /* between the last window and the next, which is at */
+    uint64_t again_ns;
+};
+
 struct trainer {
     struct kern *kern; /* borrowed */
     struct trainer_cache *home; /* borrowed: gets the trainer when it is destroyed; NULL: none */
@@ -286,7 +301,7 @@ struct trainer {
     uint64_t n_issued, n_collected; /* iterations handed over, and looked at */
     float lr; /* of the last one looked at */
     struct recording recordings[RECORDINGS_MAX];
-    uint64_t recording_clock;
+    uint64_t recording_clock, n_recorded;
     bool played[PIECE_COUNT]; /* has run once without being recorded */
     struct marks plain_marks[PIECE_COUNT];
     struct marks *marking; /* takes the marks of what is being called; NULL: none are made */
@@ -295,6 +310,7 @@ struct trainer {
     int64_t unsettled_n; /* iterations since */
     uint64_t mark_ns; /* direct: when the last phase ended */
     uint64_t clock_ns; /* wall_s is up to date with it */
+    struct cost cost;
     bool running, failed; /* failed: the weights are no longer to be saved */
 };
 
@@ -315,8 +331,14 @@ void trainer_phase(struct trainer *t, enum train_phase phase);
 
 void trainer_profile_settle(struct trainer *t);
 void trainer_tick(struct trainer *t); /* brings wall_s up to date */
+void trainer_tick_skip(struct trainer *t); /* what passed since is not counted */
 int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those in flight */
 void recordings_free(struct trainer *t);
+
+/* ---- cost.c ---- */
+void cost_begin(struct trainer *t, const struct train_gate *gate); /* starts the clock */
+enum status cost_turn(struct trainer *t, struct error *err) MUST_USE; /* before each iteration */
+void cost_end(struct trainer *t); /* after the last one has ended, or a failure */
 
 /* ---- trainer.c, cache.c ---- */
 /* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as trainer_describe. */
@@ -324,6 +346,7 @@ struct trainer *trainer_cache_take(struct trainer_cache *cache, const struct tra
 /* Takes over the trainer; false: it is not for keeping. */
 bool trainer_cache_give(struct trainer_cache *cache, struct trainer *t);
 bool trainer_cache_drop_oldest(struct trainer_cache *cache); /* false: it is empty */
+bool trainer_cache_wait(struct trainer_cache *cache); /* for memory; false: in vain */
 void trainer_free(struct trainer *t); /* NULL and half-built trainers are fine */
 
 /* ---- rollout.c, update.c, numeric.c, schedule.c ---- */

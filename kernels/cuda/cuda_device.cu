@@ -157,6 +157,16 @@ static size_t cuda_memory_bytes(const struct kern *kern)
     return unused + (size_t)(reserved - used);
 }
 
+/* The pool is the process's, whoever of it opened the device how often; workspaces are each opener's own. */
+static size_t cuda_memory_held_bytes(const struct kern *kern)
+{
+    uint64_t reserved = 0;
+
+    if (cudaMemPoolGetAttribute(cuda_of(kern)->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess)
+        cudaGetLastError();
+    return (size_t)reserved;
+}
+
 static void *cuda_alloc(struct kern *kern, size_t bytes)
 {
     struct cuda *cuda = cuda_of(kern);
@@ -404,6 +414,7 @@ extern "C" const struct kern_device cuda_device = {
     .open = cuda_open,
     .close = cuda_close,
     .memory_bytes = cuda_memory_bytes,
+    .memory_held_bytes = cuda_memory_held_bytes,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,

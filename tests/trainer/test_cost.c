@@ -1,0 +1,228 @@
+/* test_cost.c - runs that share a device: what the gate sees, what is counted, and that neither changes a byte. */
+#include "trainer_test.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+
+#define NAP_US 300
+#define POINTS_MAX 8192
+
+/* A gate that is always open, and looks at who comes through. */
+struct watch {
+    struct trainer *t;
+    bool inside, alone, wants_always;
+    int n_alone, n_shared, n_wrong;
+    double naps_s, saves_s;
+    struct train_gate gate;
+    int64_t n_points;
+    double wall_s[POINTS_MAX], iteration_s[POINTS_MAX]; /* of each report */
+    bool shared[POINTS_MAX];
+    const char *save_to;
+};
+
+static void watch_enter(void *ctx, bool alone)
+{
+    struct watch *w = ctx;
+    double start_s = clock_mono_s();
+
+    w->n_wrong += w->inside || w->t->n_issued != w->t->n_collected;
+    w->inside = true;
+    w->alone = alone;
+    *(alone ? &w->n_alone : &w->n_shared) += 1;
+    usleep(NAP_US);
+    w->naps_s += clock_mono_s() - start_s;
+}
+
+static void watch_leave(void *ctx)
+{
+    struct watch *w = ctx;
+
+    w->n_wrong += !w->inside || (!w->t->failed && w->t->n_issued != w->t->n_collected);
+    w->inside = false;
+}
+
+static bool watch_wanted(void *ctx)
+{
+    struct watch *w = ctx;
+    return w->wants_always;
+}
+
+static bool watch_metrics(void *ctx, const struct train_metrics *m)
+{
+    struct watch *w = ctx;
+
+    if (w->n_points < POINTS_MAX) {
+        w->wall_s[w->n_points] = m->wall_s;
+        w->iteration_s[w->n_points] = w->t->cost.iteration_s;
+        w->shared[w->n_points++] = w->inside && !w->alone;
+    }
+    if (w->save_to != NULL) {
+        double start_s = clock_mono_s();
+        OK(trainer_save(w->t, w->save_to, "", err));
+        w->saves_s += clock_mono_s() - start_s;
+    }
+    return true;
+}
+
+static struct train_callbacks watch_callbacks(struct watch *w, struct trainer *t)
+{
+    *w = (struct watch){.t = t, .wants_always = w->wants_always, .save_to = w->save_to};
+    w->gate = (struct train_gate){.ctx = w, .enter = watch_enter, .leave = watch_leave, .wanted = watch_wanted};
+    return (struct train_callbacks){.ctx = w, .gate = &w->gate, .on_metrics = watch_metrics};
+}
+
+static void setup_long(struct setup *s)
+{
+    setup_game(s, "squared", 1);
+    s->train.total_timesteps = 96 * 1500;
+    s->train.replay_ratio = 1.4; /* 4 or 5 minibatches */
+    s->train.log_interval_s = 0.0; /* every iteration */
+}
+
+/* Queued: as on a device that is handed work ahead. */
+static void run_watched(bool queued, bool wants_always)
+{
+    static struct watch w;
+    struct train_result alone, watched;
+    struct setup s;
+    double start_s, all_s, first = 0.0;
+
+    setup_long(&s);
+    struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
+    a->direct = b->direct = !queued;
+    OK(trainer_run(a, NULL, &alone, err));
+    assert_false(alone.cost_calibrated);
+    w.wants_always = wants_always;
+    struct train_callbacks callbacks = watch_callbacks(&w, b);
+    start_s = clock_mono_s();
+    OK(trainer_run(b, &callbacks, &watched, err));
+    all_s = clock_mono_s() - start_s;
+    assert_same_weights(a, b);
+    assert_int_equal(alone.env_steps, watched.env_steps);
+    assert_int_equal(alone.updates, watched.updates);
+    assert_true(watched.cost_calibrated);
+    assert_int_equal(w.n_wrong, 0);
+    assert_false(w.inside);
+    assert_true(w.n_alone >= 1 && w.n_shared >= 1);
+    assert_true(wants_always || w.n_shared <= w.n_alone); /* nobody asked: it leaves only for its own windows */
+    if (wants_always)
+        assert_true(w.n_shared > 10 && watched.cost_s < all_s - 0.5 * w.naps_s);
+    for (int64_t i = 1; i < w.n_points; i++) { /* each iteration that is shared adds what the window says */
+        assert_true(w.wall_s[i] >= w.wall_s[i - 1]);
+        if (!w.shared[i] || !w.shared[i - 1] || w.iteration_s[i] != w.iteration_s[i - 1])
+            continue;
+        first = w.iteration_s[i];
+        if (fabs(w.wall_s[i] - w.wall_s[i - 1] - first) > 1e-9)
+            fail_msg("point %lld: %.9g s are counted for an iteration of %.9g s", (long long)i,
+                     w.wall_s[i] - w.wall_s[i - 1], first);
+    }
+    assert_true(first > 0.0);
+    trainer_destroy(a);
+    trainer_destroy(b);
+    setup_close(&s);
+}
+
+static void test_direct(void **unused)
+{
+    (void)unused;
+    run_watched(false, false);
+}
+
+static void test_queued(void **unused)
+{
+    (void)unused;
+    run_watched(true, false);
+}
+
+static void test_neighbours_always_want(void **unused)
+{
+    (void)unused;
+    run_watched(true, true);
+}
+
+/* A run that ends within its first window was alone all the time. */
+static void test_too_short(void **unused)
+{
+    static struct watch w;
+    struct train_result r;
+    struct setup s;
+
+    (void)unused;
+    setup_long(&s);
+    s.train.total_timesteps = 96 * 3;
+    struct trainer *t = setup_trainer(&s);
+    struct train_callbacks callbacks = watch_callbacks(&w, t);
+    OK(trainer_run(t, &callbacks, &r, err));
+    assert_false(r.cost_calibrated);
+    assert_int_equal(w.n_alone, 1);
+    assert_int_equal(w.n_shared, 0);
+    assert_false(w.inside);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* A run that fails gives the gate back. */
+static void test_failure_leaves(void **unused)
+{
+    static struct watch w;
+    struct error failure = {0};
+    struct train_result r;
+    struct setup s;
+
+    (void)unused;
+    setup_long(&s);
+    struct trainer *t = setup_trainer(&s);
+    struct train_callbacks callbacks = watch_callbacks(&w, t);
+    t->set.gamma = NAN;
+    assert_int_equal(trainer_run(t, &callbacks, &r, &failure), ST_NUMERIC);
+    assert_false(w.inside);
+    trainer_destroy(t);
+    setup_close(&s);
+}
+
+/* What a save takes is not counted, and the file says what was. */
+static void test_saves_are_free(void **unused)
+{
+    static struct watch w;
+    char path[] = "/tmp/trawl-cost-XXXXXX";
+    struct train_result r;
+    struct setup s;
+    int fd = mkstemp(path);
+
+    (void)unused;
+    assert_true(fd >= 0);
+    close(fd);
+    setup_long(&s);
+    s.train.total_timesteps = 96 * 100;
+    w.save_to = path;
+    struct trainer *t = setup_trainer(&s);
+    struct train_callbacks callbacks = watch_callbacks(&w, t);
+    callbacks.gate = NULL;
+    double start_s = clock_mono_s();
+    OK(trainer_run(t, &callbacks, &r, err));
+    double all_s = clock_mono_s() - start_s;
+    assert_int_equal(w.n_points, 100);
+    assert_true(r.cost_s < all_s - 0.5 * w.saves_s);
+    struct trainer *u = setup_trainer(&s);
+    OK(trainer_load(u, path, err));
+    assert_true(u->count.wall_s >= w.wall_s[99]);
+    assert_same_weights(t, u);
+    trainer_destroy(u);
+    trainer_destroy(t);
+    unlink(path);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_queued),
+        cmocka_unit_test(test_neighbours_always_want),
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_failure_leaves),
+        cmocka_unit_test(test_saves_are_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

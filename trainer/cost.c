@@ -1,0 +1,140 @@
+/* cost.c - what a run costs. Alone on its device: the time that passes. Sharing it (train_callbacks.gate): time passes
+ * for others too, so the run has the device for itself for a few iterations, takes their time, and from then on counts that
+ * much for each iteration. Formulas and what it measured: docs/cuda.md.
+ *
+ *   wall      no gate: time counts
+ *   warm      alone: time counts; libraries load, pieces are recorded, caches fill
+ *   window    alone: time counts; the time of an iteration is taken
+ *   shared    an iteration counts as the last window had it; time does not
+ *
+ * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) nothing is in flight when
+ * the state changes or the gate is let go; (3) wall_s never falls. */
+#include "trainer/trainer_priv.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+
+#define WARM_QUEUED 3 /* plain, recorded, recorded with a profile */
+#define WARM_DIRECT 1
+#define WARM_AGAIN 1 /* others had the caches */
+#define WINDOW_ITERATIONS 4
+#define WINDOW_MIN_S 0.03
+#define WINDOW_MAX_S 0.3
+#define WINDOW_ODD 0.02 /* by so much may a window's number of minibatches differ from replay_ratio's mean */
+#define WINDOWS_SPOILT_MAX 2
+#define AGAIN_FIRST_S 5.0 /* the next window, and twice as long after each */
+#define AGAIN_MAX_S 80.0
+
+static void cost_state(struct trainer *t, enum cost_state state)
+{
+    struct cost *c = &t->cost;
+
+    c->state = state;
+    c->from_issued = t->n_issued;
+    c->from_recorded = t->n_recorded;
+    c->from_wall_s = t->count.wall_s;
+    c->from_carry = t->count.minibatch_carry;
+    t->clock_ns = clock_mono_ns();
+}
+
+static void cost_enter(struct trainer *t, bool alone)
+{
+    const struct train_gate *gate = t->cost.gate;
+
+    gate->enter(gate->ctx, alone);
+    cost_state(t, alone ? COST_WARM : COST_SHARED);
+}
+
+void cost_begin(struct trainer *t, const struct train_gate *gate)
+{
+    t->cost = (struct cost){.gate = gate, .n_warm = t->direct ? WARM_DIRECT : WARM_QUEUED};
+    if (gate != NULL)
+        cost_enter(t, true);
+    else
+        cost_state(t, COST_WALL);
+}
+
+/* Nothing in flight, the gate free for others. */
+static enum status cost_leave(struct trainer *t, struct error *err)
+{
+    TRY(trainer_sync(t, err));
+    trainer_tick(t);
+    t->cost.gate->leave(t->cost.gate->ctx);
+    return ST_OK;
+}
+
+/* Does the window stand for the iterations to come? */
+static bool window_is_enough(const struct trainer *t)
+{
+    const struct cost *c = &t->cost;
+    double n = (double)(t->n_issued - c->from_issued), passed_s = t->count.wall_s - c->from_wall_s;
+    double mean = t->set.replay_ratio * (double)t->n_agents / (double)t->n_segments; /* minibatches of an iteration */
+
+    if (passed_s >= WINDOW_MAX_S)
+        return n >= 1.0;
+    return n >= WINDOW_ITERATIONS && passed_s >= WINDOW_MIN_S &&
+           fabs(t->count.minibatch_carry - c->from_carry) <= WINDOW_ODD * n * mean;
+}
+
+static enum status window_end(struct trainer *t, struct error *err)
+{
+    struct cost *c = &t->cost;
+    double n;
+
+    TRY(trainer_sync(t, err));
+    trainer_tick(t);
+    if (t->n_recorded != c->from_recorded && c->n_spoilt < WINDOWS_SPOILT_MAX) { /* another number of minibatches */
+        c->n_spoilt++;
+        cost_state(t, COST_WINDOW);
+        return ST_OK;
+    }
+    c->n_spoilt = 0;
+    n = (double)(t->n_issued - c->from_issued);
+    c->iteration_s = (t->count.wall_s - c->from_wall_s) / n;
+    c->again_s = c->again_s > 0.0 ? fmin(2.0 * c->again_s, AGAIN_MAX_S) : AGAIN_FIRST_S;
+    c->again_ns = clock_mono_ns() + (uint64_t)(1e9 * c->again_s);
+    c->n_warm = WARM_AGAIN;
+    c->gate->leave(c->gate->ctx);
+    cost_enter(t, false);
+    return ST_OK;
+}
+
+enum status cost_turn(struct trainer *t, struct error *err)
+{
+    struct cost *c = &t->cost;
+
+    switch (c->state) {
+    case COST_WALL:
+        break;
+    case COST_WARM:
+        if (t->n_issued - c->from_issued >= c->n_warm) {
+            TRY(trainer_sync(t, err));
+            trainer_tick(t);
+            cost_state(t, COST_WINDOW);
+        }
+        break;
+    case COST_WINDOW:
+        if (window_is_enough(t))
+            return window_end(t, err);
+        break;
+    case COST_SHARED:
+        if (clock_mono_ns() >= c->again_ns) {
+            TRY(cost_leave(t, err));
+            cost_enter(t, true);
+        } else if (c->gate->wanted(c->gate->ctx)) {
+            TRY(cost_leave(t, err));
+            cost_enter(t, false);
+        }
+        break;
+    }
+    return ST_OK;
+}
+
+void cost_end(struct trainer *t)
+{
+    if (t->cost.gate != NULL)
+        t->cost.gate->leave(t->cost.gate->ctx);
+    t->cost.gate = NULL;
+    t->cost.state = COST_WALL;
+}
