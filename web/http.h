@@ -35,7 +35,10 @@ struct http_settings {
 struct http; /* opaque */
 
 enum status http_create(struct http **ret_http, const struct http_settings *settings, struct error *err) MUST_USE;
-void http_destroy(struct http *http); /* NULL is fine */
+void http_destroy(struct http *http); /* NULL is fine; wipes the secrets */
+/* A text that must never be in a message, whoever sends it back to us. Up to HTTP_SECRETS_MAX. */
+#define HTTP_SECRETS_MAX 8
+enum status http_hide(struct http *http, const char *secret, struct error *err) MUST_USE;
 
 struct http_request {
     const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
@@ -49,7 +52,8 @@ struct http_request {
     bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a text that says so */
 };
 
-/* What is to be done about it, not what it means. */
+/* What is to be done about it, not what it means. A page in place of JSON or a redirect elsewhere is a wrong setting before
+ * the first success of this handle, and a passing trouble (maintenance, a hotel's network) after it. */
 enum http_outcome {
     HTTP_OK, /* 2xx, with JSON when wanted */
     HTTP_RETRY, /* no reply, half a reply, 408, 425, 429, 5xx but 501 and 505 */
@@ -62,6 +66,7 @@ struct http_reply {
     long code; /* 0: no reply */
     struct strbuf body; /* kept between requests, cleared by each */
     cJSON *json; /* parsed when the reply is JSON, also of an error; owned */
+    bool elsewhere; /* refused by a page, a redirect or a certificate: it was not the tracker that spoke */
     double retry_after_s; /* both forms of Retry-After; 0: not said */
     double pause_s; /* RateLimit-Remaining and -Reset: wait so long before the next; 0: not said */
     char text[ERROR_TEXT_MAX]; /* not HTTP_OK: "POST https://host/path: 503: text of the server" */

@@ -59,6 +59,9 @@ extern const struct opt_table track_opt_table;
 /* Names, URLs without credentials, files that must exist; "neptune" is told that it is closed. No network, no secret. */
 enum status track_settings_check(const struct track_settings *settings, struct error *err) MUST_USE;
 
+/* The next of "a, b": for lists in settings and variables; false behind the last. */
+bool track_next_word(const char **at, char *ret_word, size_t size);
+
 /* ---- what a tracker implements ---- */
 
 enum track_row_type {
@@ -107,6 +110,10 @@ struct track_reply {
     int64_t n_skipped; /* rows or values that the tracker cannot hold, left out (told once by the core) */
     char text[ERROR_TEXT_MAX]; /* why not TRACK_DONE: where, what, what to do; never a secret */
 };
+
+struct http_reply;
+/* The usual meaning of an HTTP reply: 401, 403 and "elsewhere" are TRACK_REFUSED, other refusals TRACK_RUN_REFUSED. */
+void track_reply_http(struct track_reply *reply, const struct http_reply *http);
 
 /* What open gets; everything is borrowed and outlives the tracker. */
 struct track_open {
