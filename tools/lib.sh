@@ -29,6 +29,7 @@ pc:cmocka|libcmocka-dev|unit tests
 cmd:sqlite3|sqlite3|checks stores from outside
 cmd:clang|clang|the second compiler
 cmd:clang-format|clang-format|format check
+cmd:openssl|openssl|certificates for tests of TLS
 path:/usr/share/i18n/locales/de_DE|locales|a locale with decimal commas
 '
 
