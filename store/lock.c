@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #define LOCK_TRIES 20
+#define LOOK_TRIES 3 /* somebody who only looks (store_is_held) holds it for microseconds */
+#define LOOK_WAIT_US 20000
 
 static enum status open_failed(struct store *store, struct error *err)
 {
@@ -61,6 +63,11 @@ enum status store_lock_take(struct store *store, struct error *err)
         if (fd < 0)
             return open_failed(store, err);
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EWOULDBLOCK && i < LOOK_TRIES) {
+                close(fd);
+                usleep(LOOK_WAIT_US);
+                continue;
+            }
             enum status rc = lock_refused(store, fd, err);
             close(fd);
             return rc;

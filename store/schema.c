@@ -126,7 +126,27 @@ static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever writt
                                   "  PRIMARY KEY (tracker_id, trial_id)"
                                   ") STRICT, WITHOUT ROWID;";
 
-static const char *const migrations[] = {migration_1, migration_2};
+/* 3: studies that are paused, ended by a rule, weighed against each other. Of an older study the program cannot know
+ * whether it was to go on: it counts as paused, or as ended where its limit says so. */
+static const char migration_3[] =
+    "ALTER TABLE study ADD COLUMN state TEXT NOT NULL DEFAULT 'running'"
+    "  CHECK (state IN ('running', 'paused', 'ended'));"
+    "ALTER TABLE study ADD COLUMN end_rule TEXT;"
+    "ALTER TABLE study ADD COLUMN end_text TEXT;"
+    "ALTER TABLE study ADD COLUMN priority INTEGER NOT NULL DEFAULT 1 CHECK (priority BETWEEN 1 AND 100);"
+    "ALTER TABLE study ADD COLUMN wall_max_s REAL NOT NULL DEFAULT 0;" /* 0: no limit */
+    "ALTER TABLE study ADD COLUMN device_max_s REAL NOT NULL DEFAULT 0;" /* 0: no limit */
+    "ALTER TABLE study ADD COLUMN target_score REAL;" /* NULL: none */
+    "ALTER TABLE study ADD COLUMN gain_min REAL NOT NULL DEFAULT 0;" /* 0: off */
+    "ALTER TABLE study ADD COLUMN wall_used_s REAL NOT NULL DEFAULT 0;"
+    "UPDATE study SET state = 'paused', end_text = 'written by an older Trawl';"
+    "UPDATE study SET state = 'ended', end_rule = 'trials', end_text = 'it has its trials' WHERE trials_max > 0 AND"
+    "  (SELECT count(*) FROM trial WHERE study_id = study.id AND trial.state IN ('done', 'stopped', 'failed'))"
+    "  >= trials_max;"
+    "UPDATE study SET state = 'ended', end_rule = 'budget', end_text = 'its budget is spent' WHERE budget_s > 0 AND"
+    "  (SELECT total(cost_s) FROM trial WHERE study_id = study.id) >= budget_s;";
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

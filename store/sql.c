@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define STUDY_COLUMNS                                                                                                  \
-    "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms"
+    "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \
+    "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms"
@@ -21,12 +22,17 @@ const char *const store_sql_text[SQL_COUNT] = {
     [SQL_COMMIT] = "COMMIT",
 
     [SQL_STUDY_INSERT] =
-        "INSERT INTO study (name, config, space, method, metric, direction, seed, trials_max, budget_s, "
-        "program, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, priority, "
+        "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS " FROM study WHERE name = ?1",
     [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS " FROM study ORDER BY id",
     [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
-    [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3 WHERE id = ?1",
+    [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
+                         "target_score = ?6, gain_min = ?7 WHERE id = ?1",
+    [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
+    [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
+    [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2 WHERE id = ?1",
     [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
                          "GROUP BY state",
 

@@ -26,8 +26,20 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
 const char *store_path(const struct store *store);
+/* Does some process hold the writer's lock of the store at path? *ret_pid: which, as it says itself; 0: unknown. */
+bool store_is_held(const char *path, int64_t *ret_pid);
 
 /* -- studies -- */
+enum study_state {
+    STUDY_RUNNING, /* its trials run whenever a controller has the store */
+    STUDY_PAUSED, /* by people or an interrupt; goes on when told */
+    STUDY_ENDED, /* a stop rule has fired */
+    STUDY_STATES
+};
+const char *study_state_name(enum study_state state); /* "running", "paused", "ended" */
+
+#define STUDY_PRIORITY_MAX 100
+
 struct study {
     int64_t id;
     char *name;
@@ -37,7 +49,16 @@ struct study {
     bool maximize;
     int64_t seed;
     int64_t trials_max; /* 0: no limit */
-    double budget_s; /* 0: no limit */
+    double budget_s; /* training seconds over all trials; 0: no limit */
+    double wall_max_s; /* time with a controller at work; 0: no limit */
+    double device_max_s; /* device seconds over all trials; 0: no limit */
+    bool has_target; /* ends at a score of target_score or better */
+    double target_score;
+    double gain_min; /* ends when the hypervolume grows by less in an hour; 0: off */
+    double wall_used_s; /* of wall_max_s, over all sessions */
+    int64_t priority; /* 1 to STUDY_PRIORITY_MAX: its share of the devices against others'; 0 on creating: 1 */
+    enum study_state state;
+    char *end_rule, *end_text; /* "trials", "target", "user", ...: why paused or ended, and in words; NULL */
     char *program; /* "trawl 0.1.0 (abc1234)" */
     int64_t created_ms;
 };
@@ -46,9 +67,15 @@ void study_free(struct study *study); /* its strings; NULL-safe */
 enum status store_study_create(struct store *store, struct study *study, struct error *err) MUST_USE;
 enum status store_study_find(struct store *store, const char *name, struct study *ret_study,
                              struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
-/* New limits on resume. */
-enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s,
-                                   struct error *err) MUST_USE;
+/* Writes the limits that study holds (trials_max, budget_s, wall_max_s, device_max_s, target, gain_min). */
+enum status store_study_set_limits(struct store *store, const struct study *study, struct error *err) MUST_USE;
+/* rule and text say why it is paused or has ended (ended needs a rule); a running study has none. */
+enum status store_study_set_state(struct store *store, int64_t study_id, enum study_state state, const char *rule,
+                                  const char *text, struct error *err) MUST_USE;
+enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority,
+                                     struct error *err) MUST_USE;
+/* Adds to wall_used_s; a controller calls it as it goes, so that a crash loses seconds. */
+enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, struct error *err) MUST_USE;
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
                              struct error *err) MUST_USE;
 void study_list_free(struct study *studies, size_t n);

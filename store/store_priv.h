@@ -20,6 +20,9 @@ enum store_sql {
     SQL_STUDY_LIST,
     SQL_STUDY_NAMES,
     SQL_STUDY_LIMITS,
+    SQL_STUDY_STATE,
+    SQL_STUDY_PRIORITY,
+    SQL_STUDY_WALL,
     SQL_STUDY_COUNTS,
     SQL_TRIAL_INSERT,
     SQL_TRIAL_START,
@@ -100,6 +103,10 @@ enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64
                                     struct error *err) MUST_USE;
 /* Forgets curve and checkpoints of an earlier attempt. */
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+
+/* -- study_state.c -- */
+enum study_state study_state_parse(const char *word); /* STUDY_STATES when there is no such word */
+void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
 
 /* -- trial.c -- */
 /* Fills trial from the row with that id; ST_NOTFOUND. The caller frees it. */

@@ -1,4 +1,4 @@
-/* study.c - studies: created once, found by name, listed, counted. Only their limits ever change. */
+/* study.c - studies: created once, found by name, listed, counted. What may change later stands in study_state.c. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -19,6 +19,8 @@ void study_free(struct study *study)
     mem_free(study->method);
     mem_free(study->metric);
     mem_free(study->program);
+    mem_free(study->end_rule);
+    mem_free(study->end_text);
     *study = (struct study){0};
 }
 
@@ -48,10 +50,10 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     store_bind_text(stmt, 5, study->metric);
     store_bind_text(stmt, 6, study->maximize ? "maximize" : "minimize");
     sqlite3_bind_int64(stmt, 7, study->seed);
-    sqlite3_bind_int64(stmt, 8, study->trials_max);
-    sqlite3_bind_double(stmt, 9, study->budget_s);
-    store_bind_text(stmt, 10, study->program);
-    sqlite3_bind_int64(stmt, 11, now_ms);
+    store_bind_text(stmt, 8, study->program);
+    sqlite3_bind_int64(stmt, 9, now_ms);
+    sqlite3_bind_int64(stmt, 10, study->priority > 0 ? study->priority : 1);
+    store_bind_limits(stmt, 11, study);
     step = sqlite3_step(stmt);
     if (step == SQLITE_CONSTRAINT_UNIQUE)
         rc = FAIL(err, ST_EXISTS, "%s already has a study '%s'; go on with it by --resume %s or choose another --name",
@@ -63,6 +65,8 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     TRY(store_end(store, rc, what, err));
     study->id = id;
     study->created_ms = now_ms;
+    study->state = STUDY_RUNNING;
+    study->priority = study->priority > 0 ? study->priority : 1;
     return ST_OK;
 }
 
@@ -84,6 +88,10 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
         rc = store_column_text(stmt, 5, &study->metric);
     if (rc == ST_OK)
         rc = store_column_text(stmt, 10, &study->program);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 13, &study->end_rule);
+    if (rc == ST_OK)
+        rc = store_column_text(stmt, 14, &study->end_text);
     if (rc != ST_OK) {
         study_free(study);
         return FAIL(err, rc, "%s: out of memory while reading a study", store->path);
@@ -94,6 +102,14 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     study->trials_max = sqlite3_column_int64(stmt, 8);
     study->budget_s = sqlite3_column_double(stmt, 9);
     study->created_ms = sqlite3_column_int64(stmt, 11);
+    study->state = study_state_parse((const char *)sqlite3_column_text(stmt, 12));
+    study->priority = sqlite3_column_int64(stmt, 15);
+    study->wall_max_s = sqlite3_column_double(stmt, 16);
+    study->device_max_s = sqlite3_column_double(stmt, 17);
+    study->has_target = sqlite3_column_type(stmt, 18) != SQLITE_NULL;
+    study->target_score = sqlite3_column_double(stmt, 18);
+    study->gain_min = sqlite3_column_double(stmt, 19);
+    study->wall_used_s = sqlite3_column_double(stmt, 20);
     return ST_OK;
 }
 
@@ -144,24 +160,6 @@ enum status store_study_find(struct store *store, const char *name, struct study
     rc = step == SQLITE_ROW ? read_study(store, stmt, ret_study, err) : ST_NOTFOUND;
     sqlite3_reset(stmt);
     return rc == ST_NOTFOUND ? study_missing(store, name, err) : rc;
-}
-
-enum status store_study_set_limits(struct store *store, int64_t study_id, int64_t trials_max, double budget_s,
-                                   struct error *err)
-{
-    static const char what[] = "setting the study's limits";
-    sqlite3_stmt *stmt;
-    enum status rc;
-
-    TRY(store_sql(store, SQL_STUDY_LIMITS, &stmt, err));
-    TRY(store_begin(store, what, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    sqlite3_bind_int64(stmt, 2, trials_max);
-    sqlite3_bind_double(stmt, 3, budget_s);
-    rc = store_sql_run(store, stmt, what, err);
-    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
-        rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);
-    return store_end(store, rc, what, err);
 }
 
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n, struct error *err)

@@ -201,7 +201,9 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
         take_new_limits(s);
         set_limits(s->trials < 0 ? s->view.study.trials_max : s->trials,
                    s->budget == NULL ? s->view.study.budget_s : s->budget_s, &limits);
-        rc = store_study_set_limits(c->store, s->view.study.id, limits.trials, limits.budget_s, err);
+        s->view.study.trials_max = limits.trials;
+        s->view.study.budget_s = limits.budget_s;
+        rc = store_study_set_limits(c->store, &s->view.study, err);
     }
     if (rc == ST_OK)
         rc = store_trials_recover(c->store, s->view.study.id, true, &n, err);

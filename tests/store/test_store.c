@@ -38,8 +38,10 @@ static void studies_round_trip(void **state)
     REFUSED(store_study_create(store, &a, err), ST_EXISTS, "--resume breakout small");
     REFUSED(store_study_find(store, "breakot small", &found, err), ST_NOTFOUND, "did you mean 'breakout small'");
     REFUSED(store_study_find(store, "zzzzzzzzzz", &found, err), ST_NOTFOUND, "it has: ");
-    OK(store_study_set_limits(store, a.id, 100, 0.0, err));
-    REFUSED(store_study_set_limits(store, 99, 100, 0.0, err), ST_NOTFOUND, "99");
+    a.trials_max = 100;
+    OK(store_study_set_limits(store, &a, err));
+    struct study nobody = {.id = 99};
+    REFUSED(store_study_set_limits(store, &nobody, err), ST_NOTFOUND, "99");
     OK(store_study_list(store, &list, &n, err));
     assert_int_equal(n, 2);
     assert_int_equal(list[0].trials_max, 100);

@@ -1,0 +1,121 @@
+/* study_state.c - what may change about a study after it was made: limits, state, priority, time spent.
+ *
+ *   running <-> paused      by people
+ *   running, paused -> ended -> running      by a stop rule, which is kept, and by larger limits
+ *
+ * Invariants: (1) an ended study has the rule that ended it; a running one has none; (2) each call is one transaction. */
+#include "store/store_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char *const state_names[STUDY_STATES] = {"running", "paused", "ended"};
+
+const char *study_state_name(enum study_state state)
+{
+    return (unsigned)state < STUDY_STATES ? state_names[state] : "unknown";
+}
+
+enum study_state study_state_parse(const char *word)
+{
+    int state = 0;
+
+    while (state < STUDY_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
+        state++;
+    return (enum study_state)state;
+}
+
+void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study)
+{
+    sqlite3_bind_int64(stmt, at, study->trials_max);
+    sqlite3_bind_double(stmt, at + 1, study->budget_s);
+    sqlite3_bind_double(stmt, at + 2, study->wall_max_s);
+    sqlite3_bind_double(stmt, at + 3, study->device_max_s);
+    sqlite3_bind_double(stmt, at + 4, study->has_target ? study->target_score : (double)NAN); /* NaN is kept as NULL */
+    sqlite3_bind_double(stmt, at + 5, study->gain_min);
+}
+
+/* Runs a bound UPDATE of one study. */
+static enum status update(struct store *store, sqlite3_stmt *stmt, int64_t study_id, const char *what,
+                          struct error *err)
+{
+    enum status rc;
+
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    rc = store_sql_run(store, stmt, what, err);
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_study_set_limits(struct store *store, const struct study *study, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_STUDY_LIMITS, &stmt, err));
+    store_bind_limits(stmt, 2, study);
+    return update(store, stmt, study->id, "setting the study's limits", err);
+}
+
+enum status store_study_set_state(struct store *store, int64_t study_id, enum study_state state, const char *rule,
+                                  const char *text, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    if ((unsigned)state >= STUDY_STATES || (state == STUDY_ENDED && rule == NULL))
+        return FAIL(err, ST_INTERNAL, "%s: a study cannot be %s%s", store->path, study_state_name(state),
+                    rule == NULL ? " without a rule" : "");
+    TRY(store_sql(store, SQL_STUDY_STATE, &stmt, err));
+    store_bind_text(stmt, 2, study_state_name(state));
+    store_bind_text(stmt, 3, state == STUDY_RUNNING ? NULL : rule);
+    store_bind_text(stmt, 4, state == STUDY_RUNNING ? NULL : text);
+    return update(store, stmt, study_id, "setting the study's state", err);
+}
+
+enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (priority < 1 || priority > STUDY_PRIORITY_MAX)
+        return FAIL(err, ST_USAGE, "a priority of %lld is not possible, 1 to %d are", (long long)priority,
+                    STUDY_PRIORITY_MAX);
+    TRY(store_sql(store, SQL_STUDY_PRIORITY, &stmt, err));
+    sqlite3_bind_int64(stmt, 2, priority);
+    return update(store, stmt, study_id, "setting the study's priority", err);
+}
+
+enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_STUDY_WALL, &stmt, err));
+    sqlite3_bind_double(stmt, 2, isfinite(seconds) && seconds > 0 ? seconds : 0);
+    return update(store, stmt, study_id, "counting the study's time", err);
+}
+
+bool store_is_held(const char *path, int64_t *ret_pid)
+{
+    char lock_path[4096], text[24] = "";
+    int fd;
+    bool held;
+
+    *ret_pid = 0;
+    if (snprintf(lock_path, sizeof lock_path, "%s.lock", path) >= (int)sizeof lock_path)
+        return false;
+    fd = open(lock_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    /* Shared and let go at once: two that look at the same time do not see each other. */
+    held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (held && pread(fd, text, sizeof text - 1, 0) > 0)
+        *ret_pid = strtoll(text, NULL, 10);
+    close(fd);
+    return held;
+}

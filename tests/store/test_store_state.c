@@ -1,0 +1,224 @@
+/* test_store_state.c - states, limits and priorities of studies, and what a file of the first release becomes. */
+#include "store_test.h"
+
+#include <math.h>
+
+#include <sqlite3.h>
+
+#include "base/mem.h"
+#include "schema_v1.h"
+
+static struct study find(struct store *store, const char *name)
+{
+    struct study study;
+
+    OK(store_study_find(store, name, &study, err));
+    return study;
+}
+
+static void a_new_study_runs(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+
+    OK(store_open_writer(&store, place->path, err));
+    study_make(store, "s");
+    struct study s = find(store, "s");
+    assert_int_equal(s.state, STUDY_RUNNING);
+    assert_int_equal(s.priority, 1);
+    assert_null(s.end_rule);
+    assert_null(s.end_text);
+    assert_false(s.has_target);
+    assert_true(s.wall_max_s == 0 && s.device_max_s == 0 && s.gain_min == 0 && s.wall_used_s == 0);
+    study_free(&s);
+    store_close(store);
+}
+
+static void limits_round_trip(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct study made = {.name = "s",
+                         .config = "",
+                         .space = "{}",
+                         .method = "sobol",
+                         .metric = "score",
+                         .program = "p",
+                         .wall_max_s = 60,
+                         .device_max_s = 1.5,
+                         .has_target = true,
+                         .target_score = 0,
+                         .gain_min = 0.25,
+                         .priority = 7};
+
+    OK(store_open_writer(&store, place->path, err));
+    OK(store_study_create(store, &made, err));
+    struct study s = find(store, "s");
+    assert_true(s.wall_max_s == 60 && s.device_max_s == 1.5 && s.gain_min == 0.25);
+    assert_true(s.has_target && s.target_score == 0); /* 0 is a target like any other */
+    assert_int_equal(s.priority, 7);
+    s.has_target = false;
+    s.trials_max = 9;
+    s.wall_max_s = 0;
+    OK(store_study_set_limits(store, &s, err));
+    study_free(&s);
+    s = find(store, "s");
+    assert_false(s.has_target);
+    assert_true(s.trials_max == 9 && s.wall_max_s == 0 && s.device_max_s == 1.5);
+    study_free(&s);
+    store_close(store);
+}
+
+static void states_keep_their_rule(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study made = study_make(store, "s");
+    OK(store_study_set_state(store, made.id, STUDY_ENDED, "target", "perf 0.9 reached", err));
+    struct study s = find(store, "s");
+    assert_int_equal(s.state, STUDY_ENDED);
+    assert_string_equal(s.end_rule, "target");
+    assert_string_equal(s.end_text, "perf 0.9 reached");
+    study_free(&s);
+    OK(store_study_set_state(store, made.id, STUDY_RUNNING, "x", "y", err));
+    s = find(store, "s");
+    assert_int_equal(s.state, STUDY_RUNNING);
+    assert_null(s.end_rule);
+    assert_null(s.end_text);
+    study_free(&s);
+    OK(store_study_set_state(store, made.id, STUDY_PAUSED, "user", NULL, err));
+    s = find(store, "s");
+    assert_int_equal(s.state, STUDY_PAUSED);
+    assert_string_equal(s.end_rule, "user");
+    study_free(&s);
+    REFUSED(store_study_set_state(store, made.id, STUDY_ENDED, NULL, "why", err), ST_INTERNAL, "rule");
+    REFUSED(store_study_set_state(store, made.id, STUDY_STATES, "a", "b", err), ST_INTERNAL, "unknown");
+    REFUSED(store_study_set_state(store, 99, STUDY_PAUSED, NULL, NULL, err), ST_NOTFOUND, "99");
+    store_close(store);
+}
+
+static void priority_and_time(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study made = study_make(store, "s");
+    OK(store_study_set_priority(store, made.id, 100, err));
+    REFUSED(store_study_set_priority(store, made.id, 0, err), ST_USAGE, "1 to 100");
+    REFUSED(store_study_set_priority(store, made.id, 101, err), ST_USAGE, "1 to 100");
+    REFUSED(store_study_set_priority(store, 99, 2, err), ST_NOTFOUND, "99");
+    OK(store_study_add_wall(store, made.id, 1.5, err));
+    OK(store_study_add_wall(store, made.id, 2.25, err));
+    OK(store_study_add_wall(store, made.id, -5, err)); /* time does not go back, nor is it unknown */
+    OK(store_study_add_wall(store, made.id, (double)NAN, err));
+    struct study s = find(store, "s");
+    assert_int_equal(s.priority, 100);
+    assert_true(s.wall_used_s == 3.75);
+    study_free(&s);
+    store_close(store);
+}
+
+static void the_holder_is_known(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    int64_t pid = -1;
+
+    assert_false(store_is_held(place->path, &pid));
+    assert_int_equal(pid, 0);
+    OK(store_open_writer(&store, place->path, err));
+    assert_true(store_is_held(place->path, &pid));
+    assert_int_equal(pid, getpid());
+    store_close(store);
+    assert_false(store_is_held(place->path, &pid));
+}
+
+static void exec(sqlite3 *db, const char *sql)
+{
+    char *text = NULL;
+
+    if (sqlite3_exec(db, sql, NULL, NULL, &text) != SQLITE_OK)
+        fail_msg("%s: %s", sql, text);
+}
+
+/* A file as the first release wrote it: three studies, one at its number of trials, one at its budget. */
+static void make_v1(const char *path)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    exec(db, "PRAGMA journal_mode = WAL");
+    exec(db, schema_v1);
+    exec(db, schema_v1_pragmas);
+    exec(db, "INSERT INTO study VALUES"
+             " (1, 'open', 'sobol', 'score', 'maximize', 1, 3, 0, '{}', '', 'trawl 0.1.0', 1),"
+             " (2, 'full', 'sobol', 'score', 'maximize', 1, 2, 0, '{}', '', 'trawl 0.1.0', 2),"
+             " (3, 'spent', 'sobol', 'score', 'minimize', 1, 0, 10, '{}', '', 'trawl 0.1.0', 3)");
+    exec(db, "INSERT INTO trial (id, study_id, number, state, params, score, cost_s, seed, attempt, origin, created_ms,"
+             " config) VALUES"
+             " (1, 1, 0, 'done', '{\"a\":1}', 0.5, 2, 1, 1, 'sobol', 1, 'c'),"
+             " (2, 1, 1, 'running', '{}', NULL, NULL, 2, 1, 'sobol', 1, 'c'),"
+             " (3, 2, 0, 'done', '{}', 1, 2, 1, 1, 'sobol', 1, 'c'),"
+             " (4, 2, 1, 'failed', '{}', NULL, 2, 1, 1, 'sobol', 1, 'c'),"
+             " (5, 3, 0, 'done', '{}', 1, 11, 1, 1, 'sobol', 1, 'c')");
+    exec(db, "INSERT INTO metric_name VALUES (1, 'score'); INSERT INTO metric VALUES (1, 1, 100, 0.5, 0.25)");
+    exec(db, "INSERT INTO outbox (trial_id, payload, created_ms) VALUES (1, '{}', 1)");
+    sqlite3_close(db);
+}
+
+static void a_file_of_the_first_release_goes_on(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct trial *trials;
+    struct curve_point *points;
+    size_t n;
+    int64_t n_recovered;
+
+    make_v1(place->path);
+    REFUSED(store_open_reader(&store, place->path, err), ST_VERSION, "brings it up to date");
+    OK(store_open_writer(&store, place->path, err));
+    struct study s = find(store, "open");
+    assert_int_equal(s.state, STUDY_PAUSED);
+    assert_int_equal(s.priority, 1);
+    assert_false(s.has_target);
+    assert_int_equal(s.trials_max, 3);
+    study_free(&s);
+    s = find(store, "full");
+    assert_int_equal(s.state, STUDY_ENDED);
+    assert_string_equal(s.end_rule, "trials");
+    study_free(&s);
+    s = find(store, "spent");
+    assert_int_equal(s.state, STUDY_ENDED);
+    assert_string_equal(s.end_rule, "budget");
+    study_free(&s);
+    OK(store_trial_list(store, 1, &trials, &n, err));
+    assert_int_equal(n, 2);
+    assert_true(trials[0].state == TRIAL_DONE && trials[0].score == 0.5 && trials[0].cost_s == 2);
+    assert_int_equal(trials[1].state, TRIAL_RUNNING);
+    trial_list_free(trials, n);
+    OK(store_curve(store, 1, "score", &points, &n, err));
+    assert_true(n == 1 && points[0].value == 0.25);
+    mem_free(points);
+    OK(store_trials_recover(store, 1, true, &n_recovered, err));
+    assert_int_equal(n_recovered, 1);
+    struct trial t = trial_make(store, 1);
+    assert_int_equal(t.number, 2);
+    OK(store_check(store, err));
+    store_close(store);
+    OK(store_open_reader(&store, place->path, err)); /* once is enough */
+    store_close(store);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+    const struct CMUnitTest tests[] = {
+        CASE(a_new_study_runs),  CASE(limits_round_trip),   CASE(states_keep_their_rule),
+        CASE(priority_and_time), CASE(the_holder_is_known), CASE(a_file_of_the_first_release_goes_on),
+    };
+    return cmocka_run_group_tests_name("store-state", tests, NULL, NULL);
+}
