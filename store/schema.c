@@ -146,7 +146,14 @@ static const char migration_3[] =
     "UPDATE study SET state = 'ended', end_rule = 'budget', end_text = 'its budget is spent' WHERE budget_s > 0 AND"
     "  (SELECT total(cost_s) FROM trial WHERE study_id = study.id) >= budget_s;";
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3};
+/* 4: where a trial ran and how its cost was measured, for the timeline; what its worker said last when it died. */
+static const char migration_4[] = "ALTER TABLE trial ADD COLUMN slot TEXT;"
+                                  "ALTER TABLE trial ADD COLUMN cost_method TEXT;"
+                                  "ALTER TABLE trial ADD COLUMN log_tail TEXT;"
+                                  "ALTER TABLE trial ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;"
+                                  "ALTER TABLE trial ADD COLUMN propose_s REAL;";
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

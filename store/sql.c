@@ -15,7 +15,7 @@
     "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
-    "env_steps, reason, created_ms, started_ms, finished_ms"
+    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s"
 
 const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -37,16 +37,20 @@ const char *const store_sql_text[SQL_COUNT] = {
                          "GROUP BY state",
 
     [SQL_TRIAL_INSERT] =
-        "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, created_ms) "
+        "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, created_ms, propose_s) "
         "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
-        "?2, ?3, ?4, ?5, 0, ?6) RETURNING id, number",
+        "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
     [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
-                        "env_steps = 0 WHERE id = ?1 AND state IN ('queued', 'lost')",
+                        "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL WHERE id = ?1 AND state IN "
+                        "('queued', 'lost')",
     [SQL_TRIAL_FINISH] =
         "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = ?6, env_steps = ?7, "
-        "reason = ?8, finished_ms = ?9 WHERE id = ?1 AND state IN ('queued', 'running')",
-    [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL "
+        "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11 WHERE id = ?1 AND state IN ('queued', "
+        "'running')",
+    [SQL_TRIAL_REQUEUE_ONE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
+                              "deaths = deaths + ?2 WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL "
                           "WHERE study_id = ?1 AND state = 'running'",
     [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
                        "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",

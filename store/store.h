@@ -92,6 +92,11 @@ struct trial {
     double score, perf, cost_s, device_s; /* NaN when unknown */
     int64_t env_steps; /* 0 until finished */
     char *reason; /* why failed, stopped, lost; NULL */
+    char *slot; /* which of the sweep's slots ran it: "cpu/1", "cuda:0/3"; NULL until started */
+    char *cost_method; /* how its cost was measured: "wall", "calibrated"; NULL when unknown */
+    char *log_tail; /* last lines of a worker that died of it; NULL */
+    int64_t deaths; /* workers that died while they ran it */
+    double propose_s; /* that it took to find its values; NaN when unknown */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 };
 void trial_free(struct trial *trial);
@@ -99,8 +104,11 @@ void trial_free(struct trial *trial);
 /* Inserts a queued trial; number is the study's next one; fills id, number, created_ms. */
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
 /* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are forgotten. ST_EXISTS from
- * any other state. */
-enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, struct error *err) MUST_USE;
+ * any other state. slot: NULL is fine. */
+enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                              struct error *err) MUST_USE;
+/* running -> queued again; died: its worker died, which is counted. ST_EXISTS from any other state. */
+enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err) MUST_USE;
 
 struct metric_point {
     int64_t env_steps;
@@ -119,6 +127,7 @@ struct trial_result {
     int64_t env_steps;
     const char *reason; /* NULL when done */
     const char *checkpoint_path; /* NULL: none */
+    const char *cost_method, *log_tail; /* NULL: none */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };

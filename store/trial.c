@@ -2,7 +2,7 @@
  *
  *   queued -> running -> done | stopped | failed      final, never changed again
  *      |         |-----> lost ------> running         (started again)
- *      |         '-----> queued                       (recovery at start-up)
+ *      |         '-----> queued                       (recovery at start-up, a stop, a worker that died)
  *      '---------------> done | stopped | failed | lost
  *
  * Invariants: (1) a change of state is one UPDATE whose WHERE names the states it may come from; (2) result, last
@@ -31,6 +31,9 @@ void trial_free(struct trial *trial)
     mem_free(trial->origin);
     mem_free(trial->device);
     mem_free(trial->reason);
+    mem_free(trial->slot);
+    mem_free(trial->cost_method);
+    mem_free(trial->log_tail);
     *trial = (struct trial){0};
 }
 
@@ -47,8 +50,8 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     const struct {
         int column;
         char **text;
-    } texts[] = {
-        {4, &trial->params}, {5, &trial->config}, {6, &trial->origin}, {9, &trial->device}, {15, &trial->reason}};
+    } texts[] = {{4, &trial->params},  {5, &trial->config}, {6, &trial->origin},       {9, &trial->device},
+                 {15, &trial->reason}, {19, &trial->slot},  {20, &trial->cost_method}, {21, &trial->log_tail}};
     enum status rc = ST_OK;
     int state = 0;
 
@@ -79,6 +82,8 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     trial->created_ms = sqlite3_column_int64(stmt, 16);
     trial->started_ms = sqlite3_column_int64(stmt, 17); /* NULL reads as 0 */
     trial->finished_ms = sqlite3_column_int64(stmt, 18);
+    trial->deaths = sqlite3_column_int64(stmt, 22);
+    trial->propose_s = store_column_f64(stmt, 23);
     return ST_OK;
 }
 
@@ -98,6 +103,7 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
     store_bind_text(stmt, 4, trial->origin);
     sqlite3_bind_int64(stmt, 5, trial->seed);
     sqlite3_bind_int64(stmt, 6, now_ms);
+    sqlite3_bind_double(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
     rc = store_sql_step(store, stmt, &step, what, err);
     if (rc == ST_OK) {
         id = sqlite3_column_int64(stmt, 0);
@@ -141,7 +147,8 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
-enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, struct error *err)
+enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                              struct error *err)
 {
     static const char what[] = "starting a trial";
     sqlite3_stmt *stmt;
@@ -152,11 +159,28 @@ enum status store_trial_start(struct store *store, int64_t trial_id, const char 
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, device);
     sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+    store_bind_text(stmt, 4, slot);
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         rc = not_allowed(store, trial_id, "started", err);
     if (rc == ST_OK)
         rc = store_attempt_clear(store, trial_id, err);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err)
+{
+    static const char what[] = "putting a trial back into the queue";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    sqlite3_bind_int64(stmt, 2, died);
+    rc = store_sql_run(store, stmt, what, err);
+    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
+        rc = not_allowed(store, trial_id, "put back into the queue", err);
     return store_end(store, rc, what, err);
 }
 
@@ -232,6 +256,8 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     sqlite3_bind_int64(stmt, 7, result->env_steps);
     store_bind_text(stmt, 8, result->reason);
     sqlite3_bind_int64(stmt, 9, clock_utc_ms());
+    store_bind_text(stmt, 10, result->cost_method);
+    store_bind_text(stmt, 11, result->log_tail);
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         return store_end(store, finish_again(store, trial_id, result, err), what, err);

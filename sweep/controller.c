@@ -125,7 +125,7 @@ static enum status hand_over(struct controller *c, size_t i, struct error *err)
     cJSON *message;
     bool ok;
 
-    TRY(store_trial_start(c->store, t->id, c->worker.device, err));
+    TRY(store_trial_start(c->store, t->id, c->worker.device, NULL, err));
     t->state = TRIAL_RUNNING;
     t->attempt++;
     message = proto_message("run");

@@ -75,7 +75,7 @@ static void trial_round_trip(void **state)
     assert_true(t.started_ms == 0 && t.finished_ms == 0 && t.created_ms == b.created_ms);
     trial_free(&t);
 
-    OK(store_trial_start(store, b.id, "cpu:2", err));
+    OK(store_trial_start(store, b.id, "cpu:2", NULL, err));
     struct trial_result result = result_make(0.1 + 0.2, INFINITY);
     REFUSED(store_trial_finish(store, b.id, &result, NULL, err), ST_NUMERIC, "finite");
     result.cost_s = 1.5;
@@ -121,7 +121,7 @@ static void metrics_keep_nan_and_inf(void **state)
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     REFUSED(store_metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
-    OK(store_trial_start(store, t.id, "cpu", err));
+    OK(store_trial_start(store, t.id, "cpu", NULL, err));
     OK(store_metrics_add(store, t.id, points, 4, "{}", err));
     OK(store_metrics_add(store, t.id, &again, 1, NULL, err));
     OK(store_metrics_add(store, t.id, NULL, 0, NULL, err));
@@ -159,7 +159,7 @@ static void a_finished_trial_never_changes(void **state)
         result.state = ends[i];
         result.perf = NAN;
         result.reason = ends[i] == TRIAL_DONE ? NULL : "why";
-        OK(store_trial_start(store, t.id, "cpu", err));
+        OK(store_trial_start(store, t.id, "cpu", NULL, err));
         OK(store_trial_finish(store, t.id, &result, NULL, err));
         OK(store_trial_find(store, study.id, i, &before, err));
         OK(store_trial_finish(store, t.id, &result, NULL, err)); /* the same news twice is fine */
@@ -172,7 +172,7 @@ static void a_finished_trial_never_changes(void **state)
         changed = result;
         changed.state = TRIAL_LOST;
         REFUSED(store_trial_finish(store, t.id, &changed, NULL, err), ST_EXISTS, "dropped");
-        REFUSED(store_trial_start(store, t.id, "cpu", err), ST_EXISTS, trial_state_name(ends[i]));
+        REFUSED(store_trial_start(store, t.id, "cpu", NULL, err), ST_EXISTS, trial_state_name(ends[i]));
         OK(store_trials_recover(store, study.id, true, &n, err));
         assert_int_equal(n, 0);
         OK(store_trial_find(store, study.id, i, &after, err));
@@ -194,7 +194,7 @@ static void a_finished_trial_never_changes(void **state)
     struct trial t = trial_make(store, study.id);
     struct trial_result result = {.state = TRIAL_RUNNING};
     REFUSED(store_trial_finish(store, t.id, &result, NULL, err), ST_INTERNAL, "running");
-    REFUSED(store_trial_start(store, 12345, "cpu", err), ST_NOTFOUND, "12345");
+    REFUSED(store_trial_start(store, 12345, "cpu", NULL, err), ST_NOTFOUND, "12345");
     store_close(store);
 }
 
@@ -212,9 +212,9 @@ static void recovery_requeues_or_loses(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s"), other = study_make(store, "o");
     struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), c = trial_make(store, other.id);
-    OK(store_trial_start(store, a.id, "cpu", err));
-    OK(store_trial_start(store, c.id, "cpu", err));
-    REFUSED(store_trial_start(store, a.id, "cpu", err), ST_EXISTS, "running");
+    OK(store_trial_start(store, a.id, "cpu", NULL, err));
+    OK(store_trial_start(store, c.id, "cpu", NULL, err));
+    REFUSED(store_trial_start(store, a.id, "cpu", NULL, err), ST_EXISTS, "running");
     OK(store_metrics_add(store, a.id, &point, 1, NULL, err));
     store_close(store);
 
@@ -224,7 +224,7 @@ static void recovery_requeues_or_loses(void **state)
     OK(store_trial_find(store, study.id, 0, &t, err));
     assert_true(t.state == TRIAL_QUEUED && t.attempt == 1 && t.started_ms == 0 && t.device == NULL);
     trial_free(&t);
-    OK(store_trial_start(store, a.id, "cpu", err)); /* the second attempt starts with an empty curve */
+    OK(store_trial_start(store, a.id, "cpu", NULL, err)); /* the second attempt starts with an empty curve */
     OK(store_curve(store, a.id, "loss", &curve, &n_points, err));
     assert_int_equal(n_points, 0);
     OK(store_trials_recover(store, study.id, false, &n, err));
@@ -232,7 +232,7 @@ static void recovery_requeues_or_loses(void **state)
     OK(store_trial_find(store, study.id, 0, &t, err));
     assert_true(t.state == TRIAL_LOST && t.attempt == 2 && t.reason != NULL && t.finished_ms > 0);
     trial_free(&t);
-    OK(store_trial_start(store, a.id, "cpu", err));
+    OK(store_trial_start(store, a.id, "cpu", NULL, err));
     OK(store_trial_find(store, study.id, 0, &t, err));
     assert_true(t.state == TRIAL_RUNNING && t.attempt == 3 && t.reason == NULL && t.finished_ms == 0);
     trial_free(&t);
@@ -262,7 +262,7 @@ static void counts_follow_the_direction(void **state)
         struct study *study = i % 2 == 0 ? &up : &down;
         struct trial t = trial_make(store, study->id);
         struct trial_result result = result_make(i - 2.5, 1.0);
-        OK(store_trial_start(store, t.id, "cpu", err));
+        OK(store_trial_start(store, t.id, "cpu", NULL, err));
         OK(store_trial_finish(store, t.id, &result, NULL, err));
     }
     OK(store_study_counts(store, &up, &counts, err));
@@ -288,7 +288,7 @@ static void tables_are_readable(void **state)
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
     struct trial_result result = result_make(0.75, 1.25);
-    OK(store_trial_start(store, t.id, "cpu", err));
+    OK(store_trial_start(store, t.id, "cpu", NULL, err));
     OK(store_metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
     OK(store_trial_finish(store, t.id, &result, "{\"n\":2}", err));
     REFUSED(store_metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
