@@ -75,7 +75,7 @@ const char *const store_sql_text[SQL_COUNT] = {
     [SQL_OUTBOX_READ] = "SELECT id, created_ms, payload FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
                         "AND id <= ?4 ORDER BY id LIMIT ?5",
     [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox AS o "
-                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE o.study_id = ?1 AND o.id > ?2 "
+                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > ?2 " /* +: from the newest id on, not all of the study */
                         "GROUP BY o.trial_id ORDER BY min(o.id)",
     [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
     [SQL_OUTBOX_COUNT_OF] =

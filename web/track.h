@@ -106,6 +106,7 @@ struct track_reply {
     size_t n_done; /* rows acknowledged from the front; TRACK_DONE: ignored */
     double retry_after_s; /* what the server asked for; 0: nothing */
     double pause_s; /* after success: the server's rate headers ask to wait; 0: no */
+    int64_t n_requests; /* made for this; 0 counts as 1 */
     bool stop; /* somebody pressed Stop on the web page */
     int64_t n_skipped; /* rows or values that the tracker cannot hold, left out (told once by the core) */
     char text[ERROR_TEXT_MAX]; /* why not TRACK_DONE: where, what, what to do; never a secret */
@@ -115,13 +116,17 @@ struct http_reply;
 /* The usual meaning of an HTTP reply: 401, 403 and "elsewhere" are TRACK_REFUSED, other refusals TRACK_RUN_REFUSED. */
 void track_reply_http(struct track_reply *reply, const struct http_reply *http);
 
+/* What a tracker's own variable asks for (WANDB_MODE). */
+enum track_mode { TRACK_ONLINE, TRACK_OFFLINE /* rows wait for `trawl sync` */, TRACK_DISABLED };
+
 /* What open gets; everything is borrowed and outlives the tracker. */
 struct track_open {
     const struct track_settings *settings;
     const char *study; /* its name */
-    const char *key; /* of the study: "k3j9x0ab" */
+    const char *key; /* of the study: "k3j9x0ab"; filled in after open */
     const char *program; /* "trawl 0.1.0 (abc1234)" */
     const struct http_cancel *cancel; /* for http_create */
+    enum track_mode *ret_mode; /* TRACK_ONLINE before the call */
 };
 
 struct tracker_ops {
@@ -155,14 +160,19 @@ const struct tracker_ops *track_find(const char *name); /* NULL: no such */
 struct uploader; /* threads of one study in this process */
 
 struct upload_counts {
-    int64_t waiting; /* rows that some tracker has not acknowledged */
-    int64_t sent, skipped, refused; /* in this session */
+    int64_t waiting; /* rows that some tracker has not acknowledged; by uploader_close only */
+    int64_t sent, skipped; /* rows in this session, over all trackers */
+    int64_t refused_runs;
     bool down; /* some tracker cannot be reached now */
+    bool refused; /* some tracker will take nothing until a person acts */
+    bool idle; /* nothing is left that could be sent now */
+    char text[ERROR_TEXT_MAX]; /* why down or refused */
 };
 
 struct uploader_options {
     const char *store_path;
     int64_t study_id;
+    const char *study; /* its name */
     const struct track_settings *settings;
     const char *program;
     /* Called by a tracker's thread when a run is stopped on the tracker's page; may be NULL. */
@@ -175,8 +185,11 @@ struct uploader_options {
  * Offline: registers the study's trackers, starts nothing. */
 enum status uploader_create(struct uploader **ret_uploader, const struct uploader_options *options,
                             struct error *err) MUST_USE;
-/* Rows were added: look soon. Cheap, never waits. */
+/* False: nobody waits for rows (no trackers, or all are disabled by their own variables). */
+bool uploader_wants_rows(const struct uploader *uploader);
+/* Rows were added: look soon. Cheap, never waits. NULL is fine. */
 void uploader_wake(struct uploader *uploader);
+void uploader_counts(struct uploader *uploader, struct upload_counts *ret_counts);
 /* Sends what is left for at most seconds, then ends the threads. *ret_counts tells what is left. NULL is fine. */
 void uploader_close(struct uploader *uploader, double seconds, struct upload_counts *ret_counts);
 
