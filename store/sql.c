@@ -17,118 +17,101 @@
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s"
 
-const char
-    *const
-        store_sql_text
-            [SQL_COUNT] =
-                {
-                    [SQL_BEGIN] = "BEGIN IMMEDIATE",
-                    [SQL_COMMIT] = "COMMIT",
+const char *const store_sql_text[SQL_COUNT] = {
+    [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_COMMIT] = "COMMIT",
 
-                    [SQL_STUDY_INSERT] =
-                        "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, "
-                        "priority, "
-                        "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
-                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-                    [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS " FROM study WHERE name = ?1",
-                    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS " FROM study ORDER BY id",
-                    [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
-                    [SQL_STUDY_LIMITS] =
-                        "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
-                        "target_score = ?6, gain_min = ?7 WHERE id = ?1",
-                    [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
-                    [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
-                    [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2 WHERE id = ?1",
-                    [SQL_STUDY_COUNTS] =
-                        "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
-                        "GROUP BY state",
+    [SQL_STUDY_INSERT] =
+        "INSERT INTO study (name, config, space, method, metric, direction, seed, program, created_ms, "
+        "priority, "
+        "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS " FROM study WHERE name = ?1",
+    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS " FROM study ORDER BY id",
+    [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
+    [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
+                         "target_score = ?6, gain_min = ?7 WHERE id = ?1",
+    [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
+    [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
+    [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2 WHERE id = ?1",
+    [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
+                         "GROUP BY state",
 
-                    [SQL_TRIAL_INSERT] =
-                        "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
-                        "created_ms, propose_s) "
-                        "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
-                        "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
-                    [SQL_TRIAL_START] =
-                        "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
+    [SQL_TRIAL_INSERT] = "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
+                         "created_ms, propose_s) "
+                         "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
+                         "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
+    [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
                         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
                         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL WHERE id = ?1 AND state IN "
                         "('queued', 'lost')",
-                    [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
-                                         "?6, env_steps = ?7, "
-                                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11 WHERE id = "
-                                         "?1 AND state IN ('queued', "
-                                         "'running')",
-                    [SQL_TRIAL_REQUEUE_ONE] =
-                        "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
-                        "deaths = deaths + ?2 WHERE id = ?1 AND state = 'running'",
-                    [SQL_TRIAL_REQUEUE] =
-                        "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL "
-                        "WHERE study_id = ?1 AND state = 'running'",
-                    [SQL_TRIAL_LOSE] =
-                        "UPDATE trial SET state = 'lost', finished_ms = ?2, "
-                        "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",
-                    [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 ORDER BY number",
-                    [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
-                    [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
+    [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
+                         "?6, env_steps = ?7, "
+                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11 WHERE id = "
+                         "?1 AND state IN ('queued', "
+                         "'running')",
+    [SQL_TRIAL_REQUEUE_ONE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
+                              "deaths = deaths + ?2 WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL "
+                          "WHERE study_id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
+                       "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 ORDER BY number",
+    [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
+    [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
 
-                    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
-                    [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
-                    [SQL_METRIC_INSERT] =
-                        "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
-                        "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
-                    [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
-                    [SQL_METRIC_CURVE] =
-                        "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
-                        "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps",
+    [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
+    [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
+    [SQL_METRIC_INSERT] =
+        "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
+        "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
+    [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_CURVE] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
+                         "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps",
 
-                    [SQL_CHECKPOINT_INSERT] =
-                        "INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?1, ?2, ?3, ?4)",
-                    [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
-                    [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
+    [SQL_CHECKPOINT_INSERT] = "INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
+    [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
 
-                    [SQL_OUTBOX_INSERT] =
-                        "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
-                    [SQL_OUTBOX_READ] =
-                        "SELECT id, created_ms, payload FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
+    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_OUTBOX_READ] = "SELECT id, created_ms, payload FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
                         "AND id <= ?4 ORDER BY id LIMIT ?5",
-                    [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox "
-                                        "AS o "
-                                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > "
-                                        "?2 " /* +: from the newest id on, not all of the study */
-                                        "GROUP BY o.trial_id ORDER BY min(o.id)",
-                    [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
-                    [SQL_OUTBOX_COUNT_OF] = "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r ON r.trial_id "
-                                            "= o.trial_id AND r.tracker_id = "
-                                            "(SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
-                                            "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
-                    /* What every tracker of the study has acknowledged; one that knows nothing of the run yet keeps all. */
-                    [SQL_OUTBOX_TRIM] =
-                        "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
+    /* "+": by the newest ids, not through all rows of the study. */
+    [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox "
+                        "AS o "
+                        "LEFT JOIN trial AS t ON t.id = o.trial_id WHERE +o.study_id = ?1 AND o.id > "
+                        "?2 "
+                        "GROUP BY o.trial_id ORDER BY min(o.id)",
+    [SQL_OUTBOX_COUNT] = "SELECT count(*) FROM outbox WHERE study_id = ?1",
+    [SQL_OUTBOX_COUNT_OF] = "SELECT count(*) FROM outbox AS o LEFT JOIN tracker_run AS r ON r.trial_id "
+                            "= o.trial_id AND r.tracker_id = "
+                            "(SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
+                            "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
+    /* What every tracker of the study has acknowledged; one that knows nothing of the run yet keeps all. */
+    [SQL_OUTBOX_TRIM] = "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
                         "(SELECT min(coalesce(r.acked_id, 0)) FROM tracker AS t LEFT JOIN tracker_run AS r "
                         "ON r.tracker_id = t.id AND r.trial_id = ?2 WHERE t.study_id = ?1)",
-                    [SQL_OUTBOX_TRIM_ALL] =
-                        "DELETE FROM outbox WHERE study_id = ?1 AND id <= coalesce((SELECT "
-                        "min(coalesce(r.acked_id, 0)) FROM tracker AS t "
-                        "LEFT JOIN tracker_run AS r ON r.tracker_id = t.id AND r.trial_id = outbox.trial_id WHERE "
-                        "t.study_id = ?1), id)",
+    [SQL_OUTBOX_TRIM_ALL] = "DELETE FROM outbox WHERE study_id = ?1 AND id <= coalesce((SELECT "
+                            "min(coalesce(r.acked_id, 0)) FROM tracker AS t "
+                            "LEFT JOIN tracker_run AS r ON r.tracker_id = t.id AND r.trial_id = outbox.trial_id WHERE "
+                            "t.study_id = ?1), id)",
 
-                    [SQL_TRACKER_FIND] = "SELECT id, key FROM tracker WHERE study_id = ?1 AND name = ?2",
-                    [SQL_TRACKER_LIST] = "SELECT name, key FROM tracker WHERE study_id = ?1 ORDER BY id",
-                    [SQL_TRACKER_INSERT] = "INSERT INTO tracker (study_id, name, key) VALUES (?1, ?2, ?3)",
-                    [SQL_TRACKER_DELETE] = "DELETE FROM tracker WHERE study_id = ?1 AND name = ?2",
-                    [SQL_POSITION_FIND] =
-                        "SELECT r.acked_id, r.claimed_id, r.thin_ms, r.last_step, r.sent_rows, r.ended, r.state, "
-                        "r.refused FROM tracker AS t JOIN tracker_run AS r ON r.tracker_id = t.id "
-                        "WHERE t.study_id = ?1 AND t.name = ?2 AND r.trial_id = ?3",
-                    [SQL_POSITION_SET] =
-                        "INSERT INTO tracker_run (tracker_id, trial_id, acked_id, claimed_id, thin_ms, last_step, "
-                        "sent_rows, ended, "
-                        "state, refused) SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM tracker WHERE study_id = "
-                        "?1 AND "
-                        "name = ?2 ON CONFLICT DO UPDATE SET acked_id = excluded.acked_id, claimed_id = "
-                        "excluded.claimed_id, "
-                        "thin_ms = excluded.thin_ms, last_step = excluded.last_step, sent_rows = excluded.sent_rows, "
-                        "ended = excluded.ended, state = excluded.state, refused = excluded.refused",
+    [SQL_TRACKER_FIND] = "SELECT id, key FROM tracker WHERE study_id = ?1 AND name = ?2",
+    [SQL_TRACKER_LIST] = "SELECT name, key FROM tracker WHERE study_id = ?1 ORDER BY id",
+    [SQL_TRACKER_INSERT] = "INSERT INTO tracker (study_id, name, key) VALUES (?1, ?2, ?3)",
+    [SQL_TRACKER_DELETE] = "DELETE FROM tracker WHERE study_id = ?1 AND name = ?2",
+    [SQL_POSITION_FIND] = "SELECT r.acked_id, r.claimed_id, r.thin_ms, r.last_step, r.sent_rows, r.ended, r.state, "
+                          "r.refused FROM tracker AS t JOIN tracker_run AS r ON r.tracker_id = t.id "
+                          "WHERE t.study_id = ?1 AND t.name = ?2 AND r.trial_id = ?3",
+    [SQL_POSITION_SET] =
+        "INSERT INTO tracker_run (tracker_id, trial_id, acked_id, claimed_id, thin_ms, last_step, "
+        "sent_rows, ended, "
+        "state, refused) SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM tracker WHERE study_id = "
+        "?1 AND "
+        "name = ?2 ON CONFLICT DO UPDATE SET acked_id = excluded.acked_id, claimed_id = "
+        "excluded.claimed_id, "
+        "thin_ms = excluded.thin_ms, last_step = excluded.last_step, sent_rows = excluded.sent_rows, "
+        "ended = excluded.ended, state = excluded.state, refused = excluded.refused",
 };
 
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err)
