@@ -1,0 +1,184 @@
+/* track_wandb_files.c - small files of a W&B run: an address is asked for, the bytes are put there without our login, and
+ * the run is told of the file. A front is a table file and a page with its picture, named by a line of the history. */
+#include "web/track_wandb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define HEADERS_MAX 16
+#define FILE_TRIES 2 /* an address that has expired is asked for again */
+
+static const char create_files[] =
+    "mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, $files: [String!]!) { "
+    "createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, files: $files}) { "
+    "runID uploadHeaders files { name uploadUrl } } }";
+
+static cJSON *file_variables(const struct track_run *run, const char *name)
+{
+    cJSON *variables = cJSON_CreateObject(), *files = cJSON_CreateArray();
+    bool ok = files != NULL && cJSON_AddItemToArray(files, cJSON_CreateString(name));
+
+    ok = variables != NULL && json_add_str(variables, "entity", json_get_str(run->state, "entity")) &&
+         json_add_str(variables, "project", json_get_str(run->state, "project")) &&
+         json_add_str(variables, "run", wandb_run_id(run)) && ok;
+    if (variables == NULL || !json_add(variables, "files", files)) {
+        cJSON_Delete(files);
+        ok = false;
+    }
+    if (ok)
+        return variables;
+    cJSON_Delete(variables);
+    return NULL;
+}
+
+/* PUT of the bytes to the address in answer, which is of another host and gets no login. */
+static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, const char *bytes, size_t n,
+                      struct track_reply *reply)
+{
+    const cJSON *made = cJSON_GetObjectItemCaseSensitive(answer, "createRunFiles"), *item;
+    const cJSON *file = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(made, "files"), 0);
+    const char *to = json_get_str(file, "uploadUrl"), *headers[HEADERS_MAX];
+    char url[2048], *copy[HEADERS_MAX];
+    size_t n_headers = 0;
+
+    if (to == NULL) {
+        *reply = (struct track_reply){.verdict = TRACK_RUN_REFUSED};
+        snprintf(reply->text, sizeof reply->text, "the server gave no address for a file");
+        return;
+    }
+    snprintf(url, sizeof url, "%s%s", to[0] == '/' ? w->settings.base_url : "", to);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(made, "uploadHeaders"))
+    {
+        if (cJSON_IsString(item) && n_headers < HEADERS_MAX && strpbrk(item->valuestring, "\r\n") == NULL &&
+            (copy[n_headers] = mem_strdup(item->valuestring)) != NULL) { /* the answer goes with the next request */
+            headers[n_headers] = copy[n_headers];
+            n_headers++;
+        }
+    }
+    const struct http_request request = {.method = "PUT",
+                                         .url = url,
+                                         .headers = headers,
+                                         .n_headers = n_headers,
+                                         .body = bytes,
+                                         .n_body = n,
+                                         .content_type = mime,
+                                         .timeout_s = 60};
+    http_send(w->http, &request, &w->reply);
+    track_reply_http(reply, &w->reply);
+    for (size_t i = 0; i < n_headers; i++)
+        mem_free(copy[i]);
+}
+
+void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, const char *mime, const char *bytes,
+                     size_t n, struct track_reply *reply)
+{
+    cJSON *body, *list;
+    int64_t n_requests = 0;
+
+    for (int i = 0; i < FILE_TRIES; i++) {
+        const cJSON *answer = wandb_graphql(w, "CreateRunFiles", create_files, file_variables(run, name), reply);
+        n_requests++;
+        if (answer == NULL)
+            break;
+        put_bytes(w, answer, mime, bytes, n, reply);
+        n_requests++;
+        if (w->reply.code != 403) /* else it has expired meanwhile */
+            break;
+    }
+    if (reply->verdict == TRACK_REFUSED) /* of the place for files, not of the login */
+        reply->verdict = TRACK_RUN_REFUSED;
+    if (reply->verdict == TRACK_DONE) {
+        body = cJSON_CreateObject();
+        list = cJSON_AddArrayToObject(body, "uploaded");
+        if (list != NULL)
+            cJSON_AddItemToArray(list, cJSON_CreateString(name));
+        wandb_stream(w, run, body, reply);
+        n_requests++;
+    }
+    reply->n_requests = n_requests;
+}
+
+/* {"columns": [...], "data": [[...]]} of a "front" row; mem_free. */
+static char *table_text(const cJSON *front)
+{
+    cJSON *table = cJSON_CreateObject();
+    char *text = NULL;
+
+    if (table != NULL &&
+        cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
+        cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
+        text = json_print(table, false);
+    cJSON_Delete(table);
+    return text;
+}
+
+/* The numbers of a front as a line of the study's history, at the step "trials". */
+static cJSON *front_values(const cJSON *front, const char *path, size_t size)
+{
+    static const char *const names[][2] = {{"study/trials", "trials"},
+                                           {"study/hypervolume", "hypervolume"},
+                                           {"study/cost_s", "cost_s"},
+                                           {"study/best_score", "best_score"}};
+    cJSON *values = cJSON_CreateObject(), *table;
+
+    for (size_t i = 0; values != NULL && i < sizeof names / sizeof names[0]; i++) {
+        double value;
+        if (json_get_f64(front, names[i][1], &value))
+            (void)json_add_f64(values, names[i][0], value);
+    }
+    table = path != NULL ? cJSON_AddObjectToObject(values, "study/front") : NULL;
+    if (table != NULL) {
+        (void)json_add_str(table, "_type", "table-file");
+        (void)json_add_str(table, "path", path);
+        (void)json_add_i64(table, "size", (int64_t)size);
+        (void)json_add_i64(table, "ncols", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "columns")));
+        (void)json_add_i64(table, "nrows", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "rows")));
+    }
+    return values;
+}
+
+void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    char path[96];
+    int64_t trials = 0, lines = wandb_state_i64(run, "lines", 0), n_requests = 0;
+    cJSON *summary = cJSON_GetObjectItemCaseSensitive(run->state, "summary"), *values, *body, *files, *file, *content;
+    char *table = w->files ? table_text(row->json) : NULL;
+    struct strbuf line, all;
+
+    (void)json_get_i64(row->json, "trials", &trials);
+    snprintf(path, sizeof path, "media/table/study/front_%lld.table.json", (long long)trials);
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (table != NULL)
+        wandb_file_send(w, run, path, "application/json", table, strlen(table), reply);
+    n_requests = reply->n_requests;
+    values = front_values(row->json, table != NULL && reply->verdict == TRACK_DONE ? path : NULL,
+                          table != NULL ? strlen(table) : 0);
+    mem_free(table);
+    if (reply->verdict == TRACK_RETRY) {
+        cJSON_Delete(values);
+        return;
+    }
+    strbuf_init(&line, 1u << 20);
+    strbuf_init(&all, 1u << 20);
+    wandb_history_line(&line, row, values, trials, wandb_state_i64(run, "started_ms", row->ms), summary);
+    wandb_json_text(&all, summary);
+    body = cJSON_CreateObject();
+    files = cJSON_AddObjectToObject(body, "files");
+    file = cJSON_AddObjectToObject(files, "wandb-history.jsonl");
+    (void)json_add_i64(file, "offset", lines);
+    content = cJSON_AddArrayToObject(file, "content");
+    cJSON_AddItemToArray(content, cJSON_CreateString(line.text));
+    file = cJSON_AddObjectToObject(files, "wandb-summary.json");
+    (void)json_add_i64(file, "offset", 0);
+    content = cJSON_AddArrayToObject(file, "content");
+    cJSON_AddItemToArray(content, cJSON_CreateString(all.text));
+    wandb_stream(w, run, body, reply);
+    if (reply->verdict == TRACK_DONE)
+        (void)wandb_state_set_i64(run, "lines", lines + 1);
+    reply->n_requests = n_requests + 1;
+    cJSON_Delete(values);
+    strbuf_free(&line);
+    strbuf_free(&all);
+}

@@ -1,0 +1,167 @@
+/* track_wandb_lines.c - the texts inside W&B's file stream: lines of the history, summary, config.
+ *
+ * Numbers are written by hand: NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and
+ * a double keeps all its digits. */
+#include "web/track_wandb.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+static void add_text(struct strbuf *sb, const char *text)
+{
+    strbuf_add(sb, "\"");
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            strbuf_addf(sb, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            strbuf_addf(sb, "\\u%04x", *c);
+        else
+            strbuf_add_n(sb, c, 1);
+    }
+    strbuf_add(sb, "\"");
+}
+
+static void add_number(struct strbuf *sb, double value)
+{
+    char buf[NUM_TEXT_MAX];
+
+    if (isfinite(value))
+        strbuf_add(sb, num_format_f64(value, buf));
+    else
+        strbuf_add(sb, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+}
+
+/* "nan", "inf" and "-inf" of base/json.h. */
+static bool is_nonfinite(const cJSON *item, double *ret_value)
+{
+    return cJSON_IsString(item) && num_parse_f64_any(item->valuestring, ret_value) && !isfinite(*ret_value);
+}
+
+void wandb_json_text(struct strbuf *sb, const cJSON *json)
+{
+    const cJSON *item;
+    const char *between = "";
+    double value;
+
+    if (is_nonfinite(json, &value)) {
+        add_number(sb, value);
+    } else if (cJSON_IsNumber(json)) {
+        add_number(sb, json->valuedouble);
+    } else if (cJSON_IsString(json)) {
+        add_text(sb, json->valuestring);
+    } else if (cJSON_IsObject(json) || cJSON_IsArray(json)) {
+        strbuf_add(sb, cJSON_IsObject(json) ? "{" : "[");
+        cJSON_ArrayForEach(item, json)
+        {
+            strbuf_add(sb, between);
+            between = ",";
+            if (cJSON_IsObject(json)) {
+                add_text(sb, item->string);
+                strbuf_add(sb, ":");
+            }
+            wandb_json_text(sb, item);
+        }
+        strbuf_add(sb, cJSON_IsObject(json) ? "}" : "]");
+    } else {
+        strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
+    }
+}
+
+static void remember(cJSON *summary, const char *key, const cJSON *value)
+{
+    cJSON *copy = cJSON_Duplicate(value, true);
+
+    if (copy == NULL)
+        return;
+    cJSON_DeleteItemFromObjectCaseSensitive(summary, key);
+    cJSON_AddItemToObject(summary, key, copy);
+}
+
+static void remember_number(cJSON *summary, const char *key, double value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(summary, key);
+    (void)json_add_f64(summary, key, value);
+}
+
+void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
+                        int64_t started_ms, cJSON *summary)
+{
+    double runtime_s = (double)(row->ms - started_ms) / 1e3;
+    const cJSON *item;
+
+    strbuf_addf(sb, "{\"_step\":%lld,\"_runtime\":", (long long)step);
+    add_number(sb, runtime_s);
+    strbuf_add(sb, ",\"_timestamp\":");
+    add_number(sb, (double)row->ms / 1e3);
+    cJSON_ArrayForEach(item, values)
+    {
+        strbuf_add(sb, ",");
+        add_text(sb, item->string);
+        strbuf_add(sb, ":");
+        wandb_json_text(sb, item);
+        remember(summary, item->string, item);
+    }
+    strbuf_add(sb, "}");
+    remember_number(summary, "_step", (double)step);
+    remember_number(summary, "_runtime", runtime_s);
+    remember_number(summary, "_timestamp", (double)row->ms / 1e3);
+}
+
+void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t started_ms)
+{
+    const cJSON *item;
+
+    strbuf_add(sb, "{\"_wandb\":true,\"_timestamp\":");
+    add_number(sb, (double)row->ms / 1e3);
+    strbuf_add(sb, ",\"_runtime\":");
+    add_number(sb, (double)(row->ms - started_ms) / 1e3);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "values"))
+    {
+        char key[128];
+        snprintf(key, sizeof key, "%s", item->string);
+        for (char *c = key; *c != '\0'; c++)
+            *c = *c == '/' ? '.' : *c;
+        strbuf_add(sb, ",");
+        add_text(sb, key);
+        strbuf_add(sb, ":");
+        wandb_json_text(sb, item);
+    }
+    strbuf_add(sb, "}");
+}
+
+static void add_entry(struct strbuf *sb, const char *key, const cJSON *value)
+{
+    if (value == NULL)
+        return;
+    add_text(sb, key);
+    strbuf_add(sb, ":{\"value\":");
+    wandb_json_text(sb, value);
+    strbuf_add(sb, "},");
+}
+
+void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct track_row *row)
+{
+    static const char *const told[] = {"number", "attempt", "origin", "seed", "device", "env",
+                                       "params", "method",  "metric", "goal", "space",  "program"};
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(row->json, "config"), *section;
+
+    strbuf_add(sb, "{");
+    cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
+    strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
+    add_text(sb, w->study);
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, told[i]);
+        if (item == NULL)
+            continue;
+        strbuf_addf(sb, ",\"%s\":", told[i]);
+        wandb_json_text(sb, item);
+    }
+    /* Without "t" W&B's own client takes a run for one that never started. */
+    strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");
+    add_text(sb, w->program);
+    strbuf_add(sb, ",\"t\":{\"1\":[],\"13\":\"linux\"}}}}");
+}
