@@ -134,6 +134,15 @@ bool kern_cuda_available(char *ret_reason, size_t size)
 #endif
 }
 
+int kern_cuda_count(void)
+{
+#ifdef TRAWL_HAVE_CUDA
+    return cuda_count();
+#else
+    return 0;
+#endif
+}
+
 size_t kern_cuda_facts(struct kern_fact *ret_facts, size_t n_max)
 {
 #ifdef TRAWL_HAVE_CUDA

@@ -72,6 +72,7 @@ extern const struct kern_device cpu_device;
 #ifdef TRAWL_HAVE_CUDA
 /* cuda/probe.cu: true when a device answers; text is its description, or the reason why none does. */
 bool cuda_probe(char *ret_text, size_t size);
+int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
 extern const struct kern_device cuda_device; /* cuda/cuda_device.cu */
 #endif

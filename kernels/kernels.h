@@ -315,6 +315,7 @@ const char *kern_device_name(const struct kern *kern); /* "Intel(R) Xeon(R) ... 
 size_t kern_n_threads(const struct kern *kern);
 /* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
 bool kern_cuda_available(char *ret_reason, size_t size);
+int kern_cuda_count(void); /* devices that this build can use; opens none */
 /* What there is of CUDA, a row each for driver, libraries and devices; returns how many. Opens the devices. */
 struct kern_fact {
     char key[24], text[232];

@@ -1,7 +1,8 @@
-/* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs its controller.
+/* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs it.
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
- * keeps its config, space and method: only its limits may change. */
-#include "sweep/control.h"
+ * keeps its config, space and method: only its limits and the devices that it runs on may
+ * change. */
+#include "sweep/scheduler.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +12,15 @@
 #include "base/mem.h"
 
 struct sweep_cmd {
-    const char *store_path, *name, *resume, *budget, *from;
-    int64_t trials, seed;
+    const char *store_path, *name, *resume, *budget, *from, *devices;
+    int64_t trials, seed, runs_per_device;
     double budget_s;
     bool json, quiet, has_config;
     struct setup *setup; /* of the config that was given */
-    struct controller controller;
+    struct store *store;
+    struct study_run *run;
+    struct scheduler *sched;
     struct progress progress;
-    struct study_view view;
 };
 
 static enum status check_name(const char *name, struct error *err)
@@ -32,7 +34,7 @@ static enum status check_name(const char *name, struct error *err)
     return ST_OK;
 }
 
-/* --trials, --budget and --seed are short for options of the config. */
+/* --trials, --budget, --seed, --devices and --runs-per-device are short for options of the config. */
 static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
 {
     struct config *config = s->setup->config;
@@ -48,14 +50,20 @@ static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
     }
     if (s->budget != NULL)
         TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
+    if (s->devices != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.devices", s->devices, "--devices", err));
+    if (s->runs_per_device >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->runs_per_device);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
+    }
     return ST_OK;
 }
 
 /* No limit at all means 100 trials, as the option's help says. */
-static void set_limits(int64_t trials, double budget_s, struct controller_limits *ret_limits)
+static void set_limits(int64_t trials, double budget_s, struct study *study)
 {
-    ret_limits->trials = trials == 0 && budget_s == 0 ? 100 : trials;
-    ret_limits->budget_s = budget_s;
+    study->trials_max = trials == 0 && budget_s == 0 ? 100 : trials;
+    study->budget_s = budget_s;
 }
 
 static double budget_seconds(const char *text)
@@ -88,11 +96,8 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
                           .seed = s->setup->sweep.seed,
                           .program = (char *)program_text};
     enum status rc = search_from_setup(s->setup, &search, err);
-    struct controller_limits limits;
 
-    set_limits(s->setup->sweep.trials, budget_seconds(s->setup->sweep.budget), &limits);
-    study.trials_max = limits.trials;
-    study.budget_s = limits.budget_s;
+    set_limits(s->setup->sweep.trials, budget_seconds(s->setup->sweep.budget), &study);
     study.method = (char *)config_peek(s->setup->config, "sweep.method");
     if (rc == ST_OK && s->from != NULL) {
         snprintf(search.from, sizeof search.from, "%s", s->from);
@@ -105,31 +110,20 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = setup_to_ini(s->setup, &study.config, err);
     if (rc == ST_OK)
-        rc = store_open_writer(&s->controller.store, s->store_path, err);
+        rc = store_open_writer(&s->store, s->store_path, err);
     if (rc == ST_OK && s->from != NULL)
-        rc = warm_start_check(s->controller.store, s->from, s->setup, err);
+        rc = warm_start_check(s->store, s->from, s->setup, err);
     if (rc == ST_OK) {
-        rc = store_study_create(s->controller.store, &study, err);
+        rc = store_study_create(s->store, &study, err);
         if (rc == ST_EXISTS)
             rc = error_prefix(err, "sweep --name %s (use --resume %s to go on with it)", s->name, s->name);
     }
     if (rc == ST_OK)
-        rc = study_view_load(s->controller.store, s->name, &s->view, err);
+        rc = study_run_open(&s->run, s->store, s->name, err);
     search_free(&search);
     mem_free(study.space);
     mem_free(study.config);
     return rc;
-}
-
-/* The config of a stored study, finished. */
-static enum status load_stored(const struct study *study, struct setup **ret_setup, struct error *err)
-{
-    char name[160];
-
-    snprintf(name, sizeof name, "study %.120s", study->name);
-    TRY(setup_create(ret_setup, err));
-    TRY(config_load_text((*ret_setup)->config, name, study->config, err));
-    return setup_finish(*ret_setup, err);
 }
 
 /* "1e-8" and "0.00000001" are the same value. */
@@ -143,9 +137,22 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* A config given on resume must be the study's own, but for the limits. */
-static enum status check_same(const struct sweep_cmd *s, const struct setup *stored, struct error *err)
+/* Limits, and what belongs to the machine rather than to the study. */
+static bool may_change(const char *key)
 {
+    static const char *const keys[] = {"sweep.trials",          "sweep.budget",         "sweep.devices",
+                                       "sweep.runs_per_device", "sweep.hang_timeout_s", "sweep.worker_memory"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A config given on resume must be the study's own, but for the limits. */
+static enum status check_same(const struct sweep_cmd *s, struct error *err)
+{
+    const struct setup *stored = s->run->setup;
     const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
     struct search search = {0};
     char *space = NULL;
@@ -159,7 +166,7 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
             char key[CONFIG_KEY_MAX];
             const char *ours, *theirs;
             snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
-            if (strcmp(key, "sweep.trials") == 0 || strcmp(key, "sweep.budget") == 0)
+            if (may_change(key))
                 continue;
             ours = config_peek(s->setup->config, key);
             theirs = config_peek(stored->config, key);
@@ -169,10 +176,10 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
                             config_origin(s->setup->config, key), key, ours, s->resume, theirs);
         }
     rc = search_from_setup(s->setup, &search, err);
-    memcpy(search.from, s->view.search.from, sizeof search.from);
+    memcpy(search.from, s->run->view.search.from, sizeof search.from);
     if (rc == ST_OK)
         rc = search_to_json(&search, &space, err);
-    if (rc == ST_OK && strcmp(space, s->view.study.space) != 0)
+    if (rc == ST_OK && strcmp(space, s->run->view.study.space) != 0)
         rc = FAIL(err, ST_CONFIG, "the config searches another space than the study %s; start a new study with --name",
                   s->resume);
     search_free(&search);
@@ -180,42 +187,44 @@ static enum status check_same(const struct sweep_cmd *s, const struct setup *sto
     return rc;
 }
 
+/* Devices of a resumed study: what the command says, else the given config, else those it began with. */
+static enum status take_devices(struct sweep_cmd *s, struct error *err)
+{
+    struct sweep_settings *to = &s->run->setup->sweep;
+
+    if (s->has_config) {
+        const struct sweep_settings *from = &s->setup->sweep;
+        memcpy(to->devices, from->devices, sizeof to->devices);
+        memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
+        to->runs_per_device = from->runs_per_device;
+        to->hang_timeout_s = from->hang_timeout_s;
+    }
+    if (s->devices != NULL)
+        snprintf(to->devices, sizeof to->devices, "%s", s->devices);
+    if (s->runs_per_device > SCHED_MAX_LANES)
+        return FAIL(err, ST_USAGE, "sweep: --runs-per-device is %lld, 1 to %d are possible",
+                    (long long)s->runs_per_device, SCHED_MAX_LANES);
+    if (s->runs_per_device > 0)
+        to->runs_per_device = s->runs_per_device;
+    return ST_OK;
+}
+
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
-    struct controller *c = &s->controller;
-    struct controller_limits limits;
-    struct setup *stored = NULL;
-    int64_t n = 0;
-    enum status rc;
+    struct study *study;
 
     if (!file_exists(s->store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
-    rc = store_open_writer(&c->store, s->store_path, err);
-    if (rc == ST_OK)
-        rc = study_view_load(c->store, s->resume, &s->view, err);
-    if (rc == ST_OK)
-        rc = load_stored(&s->view.study, &stored, err);
-    if (rc == ST_OK && s->has_config)
-        rc = check_same(s, stored, err);
-    if (rc == ST_OK) {
-        take_new_limits(s);
-        set_limits(s->trials < 0 ? s->view.study.trials_max : s->trials,
-                   s->budget == NULL ? s->view.study.budget_s : s->budget_s, &limits);
-        s->view.study.trials_max = limits.trials;
-        s->view.study.budget_s = limits.budget_s;
-        rc = store_study_set_limits(c->store, &s->view.study, err);
-    }
-    if (rc == ST_OK)
-        rc = store_trials_recover(c->store, s->view.study.id, true, &n, err);
-    if (rc == ST_OK) { /* read again what recovery changed */
-        study_view_free(&s->view);
-        rc = study_view_load(c->store, s->resume, &s->view, err);
-    }
-    if (rc == ST_OK && n > 0)
-        log_info("%lld trial(s) were cut off and run again", (long long)n);
-    setup_destroy(s->setup);
-    s->setup = stored;
-    return rc;
+    TRY(store_open_writer(&s->store, s->store_path, err));
+    TRY(study_run_open(&s->run, s->store, s->resume, err));
+    if (s->has_config)
+        TRY(check_same(s, err));
+    TRY(take_devices(s, err));
+    take_new_limits(s);
+    study = &s->run->view.study;
+    set_limits(s->trials < 0 ? study->trials_max : s->trials, s->budget == NULL ? study->budget_s : s->budget_s, study);
+    TRY(store_study_set_limits(s->store, study, err));
+    return store_study_set_state(s->store, study->id, STUDY_RUNNING, NULL, NULL, err);
 }
 
 /* A study of failures alone is no success, and says why. */
@@ -232,38 +241,65 @@ static enum status check_any_done(const struct study_view *v, struct error *err)
                 v->trials[i - 1].reason != NULL ? v->trials[i - 1].reason : "it gave no reason");
 }
 
-static enum status run_study(struct sweep_cmd *s, struct error *err)
+/* A limit that leaves a resumed study nothing to do. */
+static void tell_nothing_done(const struct study_run *run)
 {
-    struct controller *c = &s->controller;
+    if (run->n_started > 0 || run->end.rule == NULL)
+        return;
+    if (strcmp(run->end.rule, "trials") == 0 || strcmp(run->end.rule, "budget") == 0)
+        log_info("%s; a larger --%s goes on", run->end.text, run->end.rule);
+    else
+        log_info("%s", run->end.text);
+}
+
+static enum status schedule(struct sweep_cmd *s, struct error *err)
+{
+    const struct setup *setup = s->run->setup;
+    struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc;
 
-    c->setup = s->setup;
-    c->view = &s->view;
-    c->progress = &s->progress;
-    c->current = -1;
-    c->limits.trials = s->view.study.trials_max;
-    c->limits.budget_s = s->view.study.budget_s;
-    TRY(search_bind(&s->view.search, s->setup, err));
-    TRY(warm_start_load(c->store, s->setup, &s->view, err));
-    signals_catch();
-    progress_begin(&s->progress, c, s->quiet);
-    rc = controller_run(c, err);
+    if (devices == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+    if (rc == ST_OK)
+        rc = scheduler_create(&s->sched, devices, err);
+    mem_free(devices);
+    if (rc != ST_OK)
+        return rc;
+    s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
+    TRY(scheduler_add(s->sched, s->run, err));
+    progress_begin(&s->progress, s->sched, s->run, s->quiet);
+    rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
+    if (rc == ST_OK && s->run->err.status != ST_OK)
+        rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
+    tell_nothing_done(s->run);
+    scheduler_destroy(s->sched);
+    s->sched = NULL;
+    return rc;
+}
+
+static enum status run_study(struct sweep_cmd *s, struct error *err)
+{
+    const struct study_view *v = &s->run->view;
+    enum status rc;
+
+    signals_catch();
+    rc = schedule(s, err);
     if (s->json) {
         struct error print_err = {0};
-        if (study_view_print_json(&s->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
+        if (study_view_print_json(v, s->store_path, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     } else {
-        progress_print_summary(&s->view, s->store_path);
+        progress_print_summary(v, s->store_path);
     }
     if (rc == ST_OK)
-        rc = check_any_done(&s->view, err);
+        rc = check_any_done(v, err);
     if (rc == ST_INTERRUPTED) {
         struct strbuf store;
         strbuf_init(&store, OUTPUT_MAX_BYTES);
         strbuf_add_shell(&store, s->store_path);
-        (void)FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", s->view.study.name,
-                   store.text);
+        (void)FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", v->study.name, store.text);
         strbuf_free(&store);
     }
     return rc;
@@ -294,6 +330,19 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     return check_writable(s->store_path, err);
 }
 
+/* Before the store is touched. */
+static enum status check_devices(const struct setup *setup, struct error *err)
+{
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc;
+
+    if (devices == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+    mem_free(devices);
+    return rc;
+}
+
 static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct cli *cli, struct error *err)
 {
     struct cli_words words;
@@ -314,6 +363,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(set_shorthands(s, err));
         TRY(setup_load(s->setup, words.v[0], err));
         TRY(setup_finish(s->setup, err));
+        TRY(check_devices(s->setup, err));
     }
     TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
     return run_study(s, err);
@@ -321,7 +371,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
 
 enum status cmd_sweep(int argc, char **argv, struct error *err)
 {
-    struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1};
+    struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1, .runs_per_device = -1};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
@@ -330,6 +380,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
          "learn from the trials of another study of the store, whatever it searched"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
+        {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
+        {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
         {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
         {"quiet", 'q', CLI_FLAG, &s.quiet, NULL, "show no progress"},
@@ -358,8 +410,9 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     };
     enum status rc = run(&s, argc, argv, &cli, err);
 
-    study_view_free(&s.view);
-    store_close(s.controller.store);
+    scheduler_destroy(s.sched);
+    study_run_destroy(s.run);
+    store_close(s.store);
     setup_destroy(s.setup);
     return rc;
 }

@@ -23,6 +23,7 @@
 struct worker_main {
     struct proto proto;
     struct run run;
+    char device[24]; /* "auto", "cpu", "cuda:1": what the controller gave us, whatever a config says */
     int64_t trial, attempt;
     bool stop, exit; /* asked for by the controller */
     bool lost; /* the device can no longer be used by this process */
@@ -36,6 +37,7 @@ static void listen_to_controller(struct worker_main *w, int timeout_ms)
 {
     cJSON *message = NULL;
     const char *type;
+    int64_t trial = -1;
 
     if (proto_receive(&w->proto, timeout_ms, &message, &w->err) != ST_OK || w->proto.closed)
         w->stop = w->exit = true;
@@ -43,7 +45,7 @@ static void listen_to_controller(struct worker_main *w, int timeout_ms)
         return;
     type = json_get_str(message, "type");
     if (type != NULL && strcmp(type, "stop") == 0)
-        w->stop = true;
+        w->stop = w->stop || !json_get_i64(message, "trial", &trial) || trial == w->trial;
     else if (type != NULL && strcmp(type, "exit") == 0)
         w->stop = w->exit = true;
     cJSON_Delete(message);
@@ -137,7 +139,8 @@ static enum status send_result(struct worker_main *w, enum status trained, const
 }
 
 /* A finished setup of the config in a message. */
-static enum status read_config(const cJSON *message, struct setup **ret_setup, struct error *err)
+static enum status read_config(const struct worker_main *w, const cJSON *message, struct setup **ret_setup,
+                               struct error *err)
 {
     const char *text = json_get_str(message, "config");
     enum status rc;
@@ -151,8 +154,13 @@ static enum status read_config(const cJSON *message, struct setup **ret_setup, s
     if (rc != ST_OK) {
         setup_destroy(*ret_setup);
         *ret_setup = NULL;
+        return rc;
     }
-    return rc;
+    if (strcmp(w->device, "cpu") == 0)
+        (*ret_setup)->train.device = KERN_CPU;
+    else if (strncmp(w->device, "cuda:", 5) == 0)
+        (*ret_setup)->train.device = KERN_CUDA;
+    return ST_OK;
 }
 
 static enum status train(struct worker_main *w, const cJSON *message, struct train_result *ret_result,
@@ -160,7 +168,7 @@ static enum status train(struct worker_main *w, const cJSON *message, struct tra
 {
     struct train_callbacks callbacks = {.ctx = w, .on_metrics = on_metrics, .should_stop = should_stop};
     struct setup *setup = NULL;
-    enum status rc = read_config(message, &setup, err);
+    enum status rc = read_config(w, message, &setup, err);
 
     if (rc == ST_OK)
         rc = run_open(&w->run, setup, err);
@@ -179,13 +187,14 @@ static enum status run_trial(struct worker_main *w, const cJSON *message, struct
     struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
     struct error why = {0};
     double start_s = clock_mono_s();
+    int64_t number;
     enum status trained;
 
     if (!json_get_i64(message, "trial", &w->trial) || !json_get_i64(message, "attempt", &w->attempt))
         return FAIL(err, ST_CORRUPT, "the controller's message names no trial");
     w->stop = w->has_last = false;
     memset(&w->last, 0, sizeof w->last);
-    log_set_trial(w->trial);
+    log_set_trial(json_get_i64(message, "number", &number) ? number : w->trial);
     trained = train(w, message, &result, &why);
     log_set_trial(-1);
     w->lost = w->run.kern != NULL && kern_is_lost(w->run.kern);
@@ -198,14 +207,20 @@ static enum status open_device(struct worker_main *w, const cJSON *message, stru
     cJSON *hello = proto_message("hello");
     struct setup *setup = NULL;
     struct error why = {0};
-    enum status opened = read_config(message, &setup, &why);
+    const char *device = json_get_str(message, "device");
+    enum status opened;
     bool ok;
 
+    snprintf(w->device, sizeof w->device, "%s", device != NULL ? device : "auto");
+    worker_limits_apply(message);
+    if (strncmp(w->device, "cuda:", 5) == 0)
+        w->run.ordinal = (int)strtol(w->device + 5, NULL, 10);
+    opened = read_config(w, message, &setup, &why);
     if (opened == ST_OK)
         opened = run_open_device(&w->run, setup, &why);
     ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
     if (ok && opened == ST_OK)
-        ok = json_add_str(hello, "device", kern_device_name(w->run.kern));
+        ok = json_add_i64(hello, "lanes", 1) && json_add_str(hello, "device", kern_device_name(w->run.kern));
     else if (ok)
         ok = json_add_str(hello, "reason", why.text);
     if (!ok) {

@@ -1,9 +1,7 @@
 /* control.h - what the files behind `trawl sweep` and its readers share: search space, a study as loaded from the
- * store, messages between controller and worker, the worker process, progress. */
+ * store, messages between controller and worker, progress. Running a study is scheduler.h's. */
 #ifndef SWEEP_CONTROL_H
 #define SWEEP_CONTROL_H
-
-#include <sys/types.h>
 
 #include "sweep/sweep.h"
 #include "web/web.h"
@@ -107,8 +105,22 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
 
 /* ---- proto.c: newline-delimited JSON over a socket, both ways ---- */
 
+/* controller -> worker
+ *   open {config, device, lanes, cores?, memory_bytes?}     device: "auto" (as config says), "cpu", "cuda:1"
+ *   run {trial, attempt, number, study, config, checkpoint_path?, checkpoint_every_s?, resume_from?}
+ *   stop {trial, attempt, checkpoint}
+ *   exit
+ * worker -> controller
+ *   hello {version, pid, device, lanes} or hello {version, reason}
+ *   alive {lanes: [{trial, attempt, env_steps, iterations}], memory_bytes, device_memory_bytes}   once a second
+ *   training {trial, attempt}                               its cost begins
+ *   metrics {trial, attempt, env_steps, wall_s, values}
+ *   checkpoint {trial, attempt, path, env_steps}
+ *   result {trial, attempt, state, perf, cost_s, device_s, env_steps, episodes, reason, cost_method, lost, final}
+ * trial is the row in the store, number the one that people know. lost: the device is of no use to this process any more,
+ * which ends; its other trials run again. */
 #define PROTO_MAX_BYTES (1u << 20)
-#define PROTO_VERSION 1
+#define PROTO_VERSION 2
 
 struct proto {
     int fd;
@@ -125,56 +137,26 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err) M
 /* *ret_message is NULL when nothing came within timeout_ms, a signal came, or the peer closed (proto->closed). */
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err) MUST_USE;
 
-/* ---- worker_process.c: the controller's side of a worker ---- */
+/* ---- worker_limits.c: in the worker, before its device opens ---- */
 
-struct worker {
-    pid_t pid; /* 0: none */
-    struct proto proto;
-    char device[256];
-};
-/* Waits until it has opened the device that config_text asks for. */
-enum status worker_start(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
-void worker_stop(struct worker *worker); /* asks, waits shortly, kills */
-/* After proto.closed: reaps and tells how it died ("killed by signal 11 (Segmentation fault)"). */
-void worker_reap(struct worker *worker, char *ret_how, size_t size);
-
-/* ---- controller.c ---- */
-
-struct controller_limits {
-    int64_t trials; /* 0: none */
-    double budget_s; /* 0: none */
-};
-
-struct controller {
-    struct store *store; /* the caller's, like setup and view */
-    struct setup *setup;
-    struct study_view *view;
-    struct suggester *suggester;
-    struct controller_limits limits;
-    struct early_stop early;
-    struct worker worker;
-    struct progress *progress;
-    int worker_deaths; /* in a row */
-    int64_t failures; /* in a row */
-    int64_t current; /* index in view of the trial in flight; -1: none */
-};
-/* Runs trials until a limit or a stop; ST_INTERRUPTED when asked to stop. Fill store, setup, view, limits, progress. */
-enum status controller_run(struct controller *controller, struct error *err) MUST_USE;
+/* Cores, memory and the order in which the kernel ends processes, as an `open` message says. */
+void worker_limits_apply(const cJSON *open_message);
 
 /* ---- progress.c: what a sweep shows on stderr ---- */
 
+struct scheduler;
+struct study_run;
+struct flight;
+
 struct progress {
+    const struct scheduler *sched;
+    const struct study_run *run;
     bool tty, quiet;
     double begin_s;
     double fraction_before; /* of the study, done by earlier sessions */
-    double trial_start_s;
-    int64_t env_steps; /* of the trial in flight */
-    double score; /* its metric at the last report; NaN */
 };
-void progress_begin(struct progress *progress, const struct controller *c, bool quiet);
-void progress_trial_start(struct progress *progress, const struct controller *c);
-void progress_tick(struct progress *progress, const struct controller *c); /* redraws the live view */
-void progress_trial_end(struct progress *progress, const struct controller *c, const struct trial *trial);
+/* Listens to the scheduler from now on. */
+void progress_begin(struct progress *progress, struct scheduler *sched, const struct study_run *run, bool quiet);
 void progress_end(struct progress *progress);
 /* Front and next commands, to stdout. */
 void progress_print_summary(const struct study_view *view, const char *store_path);

@@ -1,6 +1,6 @@
 /* progress.c - what a sweep shows: a live block on a terminal (front as a small plot), else a line per trial; and the
  * summary at the end. */
-#include "sweep/control.h"
+#include "sweep/scheduler.h"
 
 #include <limits.h>
 #include <math.h>
@@ -16,6 +16,7 @@
 #define PLOT_COLUMNS 60
 #define BLOCK_MAX 8192
 #define FRONT_MAX_ROWS 20
+#define FLIGHTS_SHOWN 4
 
 struct text {
     char *buf;
@@ -115,109 +116,116 @@ static void put_plot(struct text *t, const struct study_view *v)
 }
 
 /* By whichever limit is nearer. */
-static double fraction_done(const struct progress *p, const struct controller *c)
+static double fraction_done(const struct progress *p)
 {
-    double spent = study_view_cost(c->view), f = 0;
+    const struct study_view *v = &p->run->view;
+    double f = 0;
 
-    if (c->current >= 0)
-        spent += clock_mono_s() - p->trial_start_s;
-    if (c->limits.trials > 0)
-        f = (double)ended(c->view) / (double)c->limits.trials;
-    if (c->limits.budget_s > 0)
-        f = fmax(f, spent / c->limits.budget_s);
+    if (v->study.trials_max > 0)
+        f = (double)ended(v) / (double)v->study.trials_max;
+    if (v->study.budget_s > 0)
+        f = fmax(f, (study_view_cost(v) + study_run_running_s(p->run, p->sched)) / v->study.budget_s);
     return fmin(f, 1);
 }
 
-static const char *time_left(const struct progress *p, const struct controller *c, char buf[32])
+static const char *time_left(const struct progress *p, char buf[32])
 {
-    double spent_s = clock_mono_s() - p->begin_s, f = fraction_done(p, c), gained = f - p->fraction_before;
+    double spent_s = clock_mono_s() - p->begin_s, f = fraction_done(p), gained = f - p->fraction_before;
 
     return format_seconds(gained > 0 ? spent_s * (1 - f) / gained : NAN, buf);
 }
 
-void progress_begin(struct progress *p, const struct controller *c, bool quiet)
+static void put_flight(struct text *t, const struct flight *f, const struct scheduler *s)
 {
-    memset(p, 0, sizeof *p);
-    p->quiet = quiet;
-    p->begin_s = clock_mono_s();
-    p->score = NAN;
-    p->fraction_before = fraction_done(p, c);
-    p->tty = !quiet && term_begin();
-    if (!quiet && !p->tty)
-        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", c->view->study.name,
-                c->view->study.maximize ? "maximizing" : "minimizing", c->view->study.metric, c->view->study.method,
-                c->view->search.space.dim, c->setup->env->name);
-}
-
-static void put_current(struct text *t, const struct progress *p, const struct controller *c)
-{
-    const struct trial *trial;
+    const struct study_view *v = &f->run->view;
+    const struct trial *trial = &v->trials[f->i];
     char steps[NUM_TEXT_MAX], time[32];
 
-    if (c->current < 0)
-        return;
-    trial = &c->view->trials[c->current];
-    put(t, "trial %lld (%s) %s steps, %s", (long long)trial->number, trial->origin,
-        num_format_short((double)p->env_steps, steps), format_seconds(clock_mono_s() - p->trial_start_s, time));
-    if (isfinite(p->score))
-        put(t, ", %s %.4g", c->view->study.metric, p->score);
+    put(t, "trial %lld (%s) on %s: %s steps, %s", (long long)trial->number, trial->origin, f->slot->name,
+        num_format_short((double)f->env_steps, steps), format_seconds(s->now_s - f->start_s, time));
+    if (isfinite(f->score))
+        put(t, ", %s %.4g", v->study.metric, f->score);
     put(t, "\n");
 }
 
-void progress_tick(struct progress *p, const struct controller *c)
+static void put_flights(struct text *t, const struct progress *p)
 {
+    int n = 0;
+
+    for (size_t i = 0; i < p->sched->n_workers; i++)
+        for (int lane = 0; lane < p->sched->workers[i].spec.lanes; lane++) {
+            const struct flight *f = p->sched->workers[i].slots[lane].flight;
+            if (f != NULL && f->run == p->run && n++ < FLIGHTS_SHOWN)
+                put_flight(t, f, p->sched);
+        }
+    if (n > FLIGHTS_SHOWN)
+        put(t, "and %d more\n", n - FLIGHTS_SHOWN);
+}
+
+static void on_tick(void *ctx)
+{
+    const struct progress *p = ctx;
     char buf[BLOCK_MAX], bar[80], left[32], hv[32];
     struct text t = {.buf = buf, .size = sizeof buf};
-    const struct study_view *v = c->view;
+    const struct study_view *v = &p->run->view;
     size_t best = study_view_best(v);
     double f;
 
     if (!p->tty)
         return;
-    f = fraction_done(p, c);
+    f = fraction_done(p);
     buf[0] = '\0';
     put(&t, "sweep %s: %s %s of %s by %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
-        v->study.metric, c->setup->env->name, v->study.method);
-    put(&t, "%s %3.0f %%   left %s\n", term_bar(f, 30, bar), 100 * f, time_left(p, c, left));
+        v->study.metric, p->run->setup->env->name, v->study.method);
+    put(&t, "%s %3.0f %%   left %s\n", term_bar(f, 30, bar), 100 * f, time_left(p, left));
     put(&t, "done %lld  failed %lld  stopped %lld  front %zu  hypervolume %s",
         (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
         (long long)study_view_count(v, TRIAL_STOPPED), front_size(v), hypervolume_text(v, hv));
     if (best < v->n)
         put(&t, "  best %.4g (trial %lld)", v->trials[best].score, (long long)v->trials[best].number);
     put(&t, "\n");
-    put_current(&t, p, c);
+    put_flights(&t, p);
     put_plot(&t, v);
     term_draw(buf);
 }
 
-void progress_trial_start(struct progress *p, const struct controller *c)
+static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
 {
-    p->trial_start_s = clock_mono_s();
-    p->env_steps = 0;
-    p->score = NAN;
-    progress_tick(p, c);
-}
-
-void progress_trial_end(struct progress *p, const struct controller *c, const struct trial *trial)
-{
-    const struct study_view *v = c->view;
+    struct progress *p = ctx;
+    const struct study_view *v = &run->view;
     char cost[32], left[32], hv[32];
 
-    if (p->quiet)
+    if (p->quiet || run != p->run)
         return;
     if (p->tty) {
-        progress_tick(p, c);
+        on_tick(p);
         return;
     }
     fprintf(stderr, "%lld", (long long)ended(v));
-    if (c->limits.trials > 0)
-        fprintf(stderr, "/%lld", (long long)c->limits.trials);
+    if (v->study.trials_max > 0)
+        fprintf(stderr, "/%lld", (long long)v->study.trials_max);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial->state == TRIAL_DONE)
         fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s  left %s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv), time_left(p, c, left));
+                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv), time_left(p, left));
+    else if (trial->state == TRIAL_QUEUED)
+        fprintf(stderr, "  it runs again%s\n", p->sched->stopping ? " on resume" : "");
     else
-        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "it runs again on resume");
+        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "");
+}
+
+void progress_begin(struct progress *p, struct scheduler *sched, const struct study_run *run, bool quiet)
+{
+    const struct study_view *v = &run->view;
+
+    *p = (struct progress){.sched = sched, .run = run, .quiet = quiet, .begin_s = clock_mono_s()};
+    p->fraction_before = fraction_done(p);
+    p->tty = !quiet && term_begin();
+    sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end, .on_tick = on_tick};
+    if (!quiet && !p->tty)
+        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", v->study.name,
+                v->study.maximize ? "maximizing" : "minimizing", v->study.metric, v->study.method, v->search.space.dim,
+                run->setup->env->name);
 }
 
 void progress_end(struct progress *p)

@@ -19,6 +19,7 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
     if (run->kern == NULL) {
         struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
                                          .n_threads = (size_t)setup->train.threads,
+                                         .ordinal = run->ordinal,
                                          .patience_s = setup->train.device_timeout_s};
         TRY(kern_open(&run->kern, &settings, err));
         run->device = setup->train.device;

@@ -94,6 +94,10 @@ struct sweep_settings {
     int cost; /* 0: wall, 1: device, 2: env_steps */
     bool early_stop;
     int64_t max_failures;
+    char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all */
+    int64_t runs_per_device;
+    double hang_timeout_s; /* 0: never */
+    char worker_memory[OPT_STR_MAX]; /* auto, 0 or bytes */
 };
 extern const struct opt_table sweep_opt_table;
 
@@ -142,6 +146,7 @@ struct run {
     struct kern *kern;
     int device; /* train.device and threads that kern was opened with */
     int64_t threads;
+    int ordinal; /* which GPU; set before it is opened */
     struct trainer *trainer;
     struct trainer_cache *cache; /* on a GPU: what earlier trainers of this run leave to later ones */
 };
@@ -160,6 +165,7 @@ cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 int term_width(int fd); /* columns of the terminal that fd is; 80 when it does not say */
 bool term_begin(void); /* false: stderr is no terminal that can; log lines then go out plainly */
 void term_draw(const char *text); /* lines; cut to the terminal's width */
+void term_print(const char *line); /* a line of another process, above the block if there is one */
 void term_end(void); /* leaves the last block standing, shows the cursor */
 void term_emergency(void); /* async-signal-safe: shows the cursor */
 /* "[####------]" of width cells. */

@@ -41,6 +41,13 @@ static void log_above(void *ctx, enum log_level level, const char *line)
     fprintf(stderr, "trawl: %s: %s\n", names[level], line);
 }
 
+void term_print(const char *line)
+{
+    if (active)
+        wipe();
+    fprintf(stderr, "%s\n", line);
+}
+
 bool term_begin(void)
 {
     const char *kind = getenv("TERM");

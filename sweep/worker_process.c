@@ -1,7 +1,7 @@
-/* worker_process.c - starts, stops and buries the worker process of a controller.
- * Invariants: (1) a worker is the same binary, exec'd, with the socket as its fd 3 and nothing else of ours;
- * (2) it is reaped exactly once. */
-#include "sweep/control.h"
+/* worker_process.c - starts, stops and buries the worker processes of a controller, and keeps their last words.
+ * Invariants: (1) a worker is the same binary, exec'd, with the socket as its fd 3, a pipe of ours as its stderr and
+ * nothing else of ours; (2) it is reaped exactly once; (3) nothing here waits, but workers_stop for a while. */
+#include "sweep/scheduler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,13 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-#define HELLO_TIMEOUT_S 60
-#define STOP_TIMEOUT_S 5
+#define STOP_TIMEOUT_S 5 /* how long a worker may take to end */
+#define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
+#define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
 extern char **environ;
 
-static enum status spawn(struct worker *worker, int child_fd, struct error *err)
+static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct error *err)
 {
     char *argv[] = {"trawl", "worker", NULL};
     posix_spawn_file_actions_t actions;
@@ -30,119 +31,247 @@ static enum status spawn(struct worker *worker, int child_fd, struct error *err)
 
     if (rc == 0) {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, 2, 1); /* stdout is for data, and a worker has none */
-        posix_spawn_file_actions_adddup2(&actions, child_fd, 3);
-        rc = posix_spawn(&worker->pid, "/proc/self/exe", &actions, NULL, argv, environ);
+        posix_spawn_file_actions_adddup2(&actions, log_fd, 1); /* stdout is for data, and a worker has none */
+        posix_spawn_file_actions_adddup2(&actions, log_fd, 2);
+        posix_spawn_file_actions_adddup2(&actions, socket_fd, 3);
+        rc = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, argv, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
     if (rc != 0) {
-        worker->pid = 0;
+        w->pid = 0;
         return FAIL(err, ST_IO, "cannot start a worker process: %s", strerror(rc));
     }
     return ST_OK;
 }
 
-static enum status wait_hello(struct worker *worker, struct error *err)
+static cJSON *open_message(const struct worker *w, const char *config_text)
 {
-    double deadline = clock_mono_s() + HELLO_TIMEOUT_S;
-    cJSON *message = NULL;
-    const char *type, *device, *reason;
-    int64_t version = 0;
-    char how[256];
+    cJSON *json = proto_message("open");
+    bool ok = json != NULL && json_add_str(json, "config", config_text) && json_add_str(json, "device", w->spec.name) &&
+              json_add_i64(json, "lanes", w->spec.lanes);
 
-    while (message == NULL && clock_mono_s() < deadline && !signals_stop()) {
-        TRY(proto_receive(&worker->proto, 200, &message, err));
-        if (message == NULL && worker->proto.closed) {
-            worker_reap(worker, how, sizeof how);
-            return FAIL(err, ST_DEVICE, "the worker process ended before it was ready: %s", how);
-        }
+    if (ok && w->spec.cores[0] != '\0')
+        ok = json_add_str(json, "cores", w->spec.cores);
+    if (ok && w->spec.memory_bytes > 0)
+        ok = json_add_i64(json, "memory_bytes", w->spec.memory_bytes);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
     }
-    if (message == NULL)
-        return signals_stop() ? FAIL(err, ST_INTERRUPTED, "interrupted")
-                              : FAIL(err, ST_DEVICE, "the worker process said nothing for %d s", HELLO_TIMEOUT_S);
-    type = json_get_str(message, "type");
-    device = json_get_str(message, "device");
-    reason = json_get_str(message, "reason");
-    if (reason != NULL) {
-        (void)FAIL(err, ST_DEVICE, "the worker cannot open its device: %s", reason);
-        cJSON_Delete(message);
-        return ST_DEVICE;
+    return json;
+}
+
+static void close_log(struct worker *w)
+{
+    if (w->log_fd >= 0)
+        close(w->log_fd);
+    w->log_fd = -1;
+}
+
+/* The worker's end of a socket pair and of a pipe for its log; ours are in w. */
+static enum status connect_ends(struct worker *w, int *ret_socket_fd, int *ret_log_fd, struct error *err)
+{
+    int fds[2], log_fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        return FAIL(err, ST_IO, "cannot make a socket pair for the worker: %s", strerror(errno));
+    if (pipe2(log_fds, O_CLOEXEC) != 0) {
+        (void)FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(errno));
+        goto fail_sockets;
     }
-    if (type == NULL || strcmp(type, "hello") != 0 || !json_get_i64(message, "version", &version) ||
-        version != PROTO_VERSION) {
-        cJSON_Delete(message);
+    if (proto_create(&w->proto, fds[0], err) != ST_OK)
+        goto fail_pipe;
+    fcntl(log_fds[0], F_SETFL, O_NONBLOCK);
+    w->log_fd = log_fds[0];
+    *ret_socket_fd = fds[1];
+    *ret_log_fd = log_fds[1];
+    return ST_OK;
+fail_pipe:
+    close(log_fds[0]);
+    close(log_fds[1]);
+fail_sockets:
+    close(fds[0]);
+    close(fds[1]);
+    return ST_IO;
+}
+
+enum status worker_spawn(struct worker *w, const char *config_text, struct error *err)
+{
+    int socket_fd = -1, log_fd = -1;
+    struct error gone = {0};
+    enum status rc;
+
+    TRY(connect_ends(w, &socket_fd, &log_fd, err));
+    w->log_n = w->log_shown = 0;
+    w->beats = w->lost = false;
+    w->why[0] = '\0';
+    w->culprit = NULL;
+    w->memory_bytes = w->device_memory_bytes = 0;
+    w->started_s = w->heard_s = clock_mono_s();
+    rc = spawn(w, socket_fd, log_fd, err);
+    close(socket_fd);
+    close(log_fd);
+    if (rc != ST_OK) {
+        proto_destroy(&w->proto);
+        close_log(w);
+        return rc;
+    }
+    w->state = WORKER_STARTING;
+    if (proto_send(&w->proto, open_message(w, config_text), &gone) != ST_OK)
+        worker_kill(w, NULL, gone.text);
+    return ST_OK;
+}
+
+enum status worker_greeted(struct worker *w, const cJSON *message, struct error *err)
+{
+    const char *device = json_get_str(message, "device"), *reason = json_get_str(message, "reason");
+    int64_t version = 0;
+
+    if (reason != NULL)
+        return FAIL(err, ST_DEVICE, "the worker cannot open its device: %s", reason);
+    if (!json_get_i64(message, "version", &version) || version != PROTO_VERSION)
         return FAIL(
             err, ST_VERSION,
             "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
             (long long)version, PROTO_VERSION);
-    }
-    snprintf(worker->device, sizeof worker->device, "%s", device != NULL ? device : "cpu");
-    cJSON_Delete(message);
+    snprintf(w->device, sizeof w->device, "%s", device != NULL ? device : w->spec.name);
+    w->state = WORKER_READY;
+    w->was_ready = true;
     return ST_OK;
 }
 
-enum status worker_start(struct worker *worker, const char *config_text, struct error *err)
+void worker_kill(struct worker *w, struct flight *culprit, const char *why)
 {
-    cJSON *message;
-    int fds[2];
-    enum status rc;
-
-    memset(worker, 0, sizeof *worker);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-        return FAIL(err, ST_IO, "cannot make a socket pair for the worker: %s", strerror(errno));
-    rc = proto_create(&worker->proto, fds[0], err);
-    if (rc != ST_OK)
-        close(fds[0]);
-    if (rc == ST_OK)
-        rc = spawn(worker, fds[1], err);
-    close(fds[1]);
-    if (rc == ST_OK) {
-        message = proto_message("open");
-        if (message != NULL && !json_add_str(message, "config", config_text)) {
-            cJSON_Delete(message);
-            message = NULL;
-        }
-        rc = proto_send(&worker->proto, message, err);
+    if (w->pid <= 0)
+        return;
+    if (w->state != WORKER_DYING) {
+        snprintf(w->why, sizeof w->why, "%.*s", (int)sizeof w->why - 1, why);
+        w->culprit = culprit;
+        w->dying_s = clock_mono_s();
     }
-    if (rc == ST_OK)
-        rc = wait_hello(worker, err);
-    if (rc != ST_OK)
-        worker_stop(worker);
-    return rc;
+    kill(w->pid, SIGKILL);
+    w->state = WORKER_DYING;
 }
 
-void worker_reap(struct worker *worker, char *ret_how, size_t size)
+void worker_closed(struct worker *w)
+{
+    if (w->state == WORKER_DYING)
+        return;
+    w->state = WORKER_DYING;
+    w->dying_s = clock_mono_s();
+}
+
+bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 {
     int state = 0;
-    double deadline = clock_mono_s() + STOP_TIMEOUT_S;
-    pid_t got = 0;
+    pid_t got = waitpid(w->pid, &state, WNOHANG);
 
-    snprintf(ret_how, size, "it is gone");
-    if (worker->pid > 0) {
-        while ((got = waitpid(worker->pid, &state, WNOHANG)) == 0 && clock_mono_s() < deadline)
-            usleep(5000);
-        if (got == 0) { /* it has closed its socket and does not end */
-            kill(worker->pid, SIGKILL);
-            got = waitpid(worker->pid, &state, 0);
-        }
-        if (got == worker->pid && WIFSIGNALED(state))
-            snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
-        else if (got == worker->pid)
-            snprintf(ret_how, size, "ended with exit code %d", WEXITSTATUS(state));
+    if (got == 0) {
+        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S)
+            kill(w->pid, SIGKILL); /* it has closed its socket and does not end */
+        return false;
     }
-    worker->pid = 0;
-    proto_destroy(&worker->proto);
+    worker_read_log(w);
+    if (w->why[0] != '\0')
+        snprintf(ret_how, size, "%s", w->why);
+    else if (got == w->pid && WIFSIGNALED(state))
+        snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+    else if (got == w->pid)
+        snprintf(ret_how, size, "ended with exit code %d", WEXITSTATUS(state));
+    else
+        snprintf(ret_how, size, "it is gone");
+    w->pid = 0;
+    w->state = WORKER_DOWN;
+    proto_destroy(&w->proto);
+    close_log(w);
+    return true;
 }
 
-void worker_stop(struct worker *worker)
+/* Passes whole lines on to our stderr. */
+static void show_log(struct worker *w, bool all)
 {
-    char how[256];
-    struct error ignored = {0};
+    for (;;) {
+        char line[WORKER_LOG_BYTES + 1];
+        const char *from = w->log + w->log_shown, *end = memchr(from, '\n', w->log_n - w->log_shown);
+        size_t n = end != NULL ? (size_t)(end - from) : w->log_n - w->log_shown;
+        if (end == NULL && (!all || n == 0))
+            return;
+        memcpy(line, from, n);
+        line[n] = '\0';
+        term_print(line);
+        w->log_shown += n + (end != NULL);
+    }
+}
 
-    if (worker->proto.buf != NULL && worker->pid > 0 && !worker->proto.closed)
-        if (proto_send(&worker->proto, proto_message("exit"), &ignored) != ST_OK)
-            worker->proto.closed = true;
-    proto_destroy(&worker->proto); /* the end of the socket says it too */
-    if (worker->pid > 0)
-        worker_reap(worker, how, sizeof how);
+/* Makes room for n bytes by dropping the oldest lines. */
+static void make_room(struct worker *w, size_t n)
+{
+    size_t drop;
+    const char *end;
+
+    if (w->log_n + n <= sizeof w->log)
+        return;
+    show_log(w, true);
+    drop = w->log_n + n - sizeof w->log;
+    end = memchr(w->log + drop, '\n', w->log_n - drop);
+    if (end != NULL)
+        drop = (size_t)(end - w->log) + 1;
+    memmove(w->log, w->log + drop, w->log_n - drop);
+    w->log_n -= drop;
+    w->log_shown = w->log_n;
+}
+
+void worker_read_log(struct worker *w)
+{
+    char buf[1024];
+    size_t taken = 0;
+
+    while (w->log_fd >= 0 && taken < LOG_READ_MAX) {
+        ssize_t got = read(w->log_fd, buf, sizeof buf);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN)
+            break;
+        if (got <= 0) {
+            close_log(w);
+            break;
+        }
+        make_room(w, (size_t)got);
+        memcpy(w->log + w->log_n, buf, (size_t)got);
+        w->log_n += (size_t)got;
+        taken += (size_t)got;
+        show_log(w, false);
+    }
+    if (w->log_fd < 0)
+        show_log(w, true);
+}
+
+void workers_stop(struct worker *workers, size_t n)
+{
+    double deadline = clock_mono_s() + STOP_TIMEOUT_S;
+    struct error ignored = {0};
+    char how[256];
+    size_t left = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (workers[i].pid <= 0)
+            continue;
+        left++;
+        if (workers[i].state != WORKER_DYING && proto_send(&workers[i].proto, proto_message("exit"), &ignored) != ST_OK)
+            worker_closed(&workers[i]);
+        shutdown(workers[i].proto.fd, SHUT_WR); /* the end of the socket says it too */
+        workers[i].state = WORKER_DYING;
+        workers[i].dying_s = deadline; /* its patience begins there */
+    }
+    while (left > 0) {
+        for (size_t i = 0; i < n; i++)
+            if (workers[i].pid > 0) {
+                worker_read_log(&workers[i]);
+                if (clock_mono_s() > deadline)
+                    kill(workers[i].pid, SIGKILL);
+                left -= worker_try_reap(&workers[i], how, sizeof how);
+            }
+        if (left > 0)
+            usleep(2000);
+    }
 }

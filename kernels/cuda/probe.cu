@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 extern "C" bool cuda_probe(char *ret_text, size_t size);
+extern "C" int cuda_count(void);
 
 static const int built_for[] = {TRAWL_GPU_SMS}; /* compute capabilities, 90 for 9.0 */
 
@@ -42,6 +43,13 @@ static void explain(char *ret_text, size_t size, cudaError_t code, int driver, i
     else
         snprintf(ret_text, size, "the GPU does not answer: %s (%s); check nvidia-smi", cudaGetErrorString(code),
                  cudaGetErrorName(code));
+}
+
+int cuda_count(void)
+{
+    int count = 0;
+
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
 bool cuda_probe(char *ret_text, size_t size)

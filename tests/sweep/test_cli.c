@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "sweep/control.h"
+#include "sweep/scheduler.h"
 #include "tests/sweep/check.h"
 
 static void times_are_read_and_shown(void **state)
@@ -187,11 +187,11 @@ static void strangers_are_refused(void **state)
 
 static void no_fork_no_worker(void **state)
 {
-    struct worker worker;
+    static struct worker worker; /* zeroed */
 
     (void)state;
     fault_arm(FAULT_FORK, 1);
-    FAILS(worker_start(&worker, "[env]\nname = squared\n", err), ST_IO, "cannot start a worker");
+    FAILS(worker_spawn(&worker, "[env]\nname = squared\n", err), ST_IO, "cannot start a worker");
     assert_true(fault_disarm(FAULT_FORK));
     assert_int_equal(worker.pid, 0);
     assert_null(worker.proto.buf);

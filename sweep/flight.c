@@ -1,0 +1,319 @@
+/* flight.c - one trial in flight: what its worker says of it, how it is stopped, what is recorded of it.
+ * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) what is known is
+ * stored the moment it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
+#include "sweep/scheduler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAX_POINTS 64
+#define MAX_DEATHS 3 /* workers that died under a trial, of which it cannot be said that another trial was guilty */
+
+static struct trial *trial_of(const struct flight *f)
+{
+    return &f->run->view.trials[f->i];
+}
+
+static enum status copy_text(char **ret_copy, const char *text, struct error *err)
+{
+    char *copy = text != NULL ? mem_strdup(text) : NULL;
+
+    if (text != NULL && copy == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a trial");
+    mem_free(*ret_copy);
+    *ret_copy = copy;
+    return ST_OK;
+}
+
+static cJSON *run_message(const struct flight *f)
+{
+    const struct trial *t = trial_of(f);
+    cJSON *json = proto_message("run");
+
+    if (json != NULL &&
+        !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
+          json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->run->view.study.name) &&
+          json_add_str(json, "config", t->config))) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err)
+{
+    struct worker *w = slot->worker;
+    struct trial *t = &run->view.trials[i];
+    struct flight *f = mem_alloc(sizeof *f);
+    struct error gone = {0};
+
+    if (f == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a trial");
+    enum status rc = store_trial_start(run->store, t->id, w->device, slot->name, err);
+    if (rc == ST_OK)
+        rc = copy_text(&t->device, w->device, err);
+    if (rc == ST_OK)
+        rc = copy_text(&t->slot, slot->name, err);
+    if (rc != ST_OK) {
+        mem_free(f);
+        return rc;
+    }
+    t->state = TRIAL_RUNNING;
+    t->attempt++;
+    f->run = run;
+    f->i = i;
+    f->slot = slot;
+    f->trial_id = t->id;
+    f->attempt = t->attempt;
+    f->handed_s = f->start_s = f->progress_s = now_s;
+    f->score = NAN;
+    run->n_queued--;
+    run->n_flights++;
+    run->n_started++;
+    slot->flight = f;
+    if (proto_send(&w->proto, run_message(f), &gone) == ST_NOMEM) /* a closed socket shows in the next round */
+        return FAIL(err, ST_NOMEM, "%s", gone.text);
+    return ST_OK;
+}
+
+void flight_progress(struct flight *f, int64_t env_steps, int64_t iterations, double now_s)
+{
+    if (env_steps <= f->env_steps && iterations <= f->iterations)
+        return;
+    if (f->env_steps > 0 || f->iterations > 0)
+        f->gap_s = fmax(f->gap_s, now_s - f->progress_s);
+    f->env_steps = env_steps > f->env_steps ? env_steps : f->env_steps;
+    f->iterations = iterations > f->iterations ? iterations : f->iterations;
+    f->progress_s = now_s;
+}
+
+static enum status store_metrics(struct flight *f, const cJSON *message, double now_s, struct error *err)
+{
+    const struct study_view *v = &f->run->view;
+    struct metric_point points[MAX_POINTS];
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
+    int64_t env_steps = 0;
+    double wall_s = 0, score = NAN;
+    char reason[sizeof f->reason];
+    size_t n = 0;
+
+    if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
+        return ST_OK; /* of another program: nothing to keep */
+    cJSON_ArrayForEach(item, values)
+    {
+        double value;
+        if (n == MAX_POINTS || !json_get_f64(values, item->string, &value))
+            continue;
+        points[n++] =
+            (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
+        if (strcmp(item->string, v->study.metric) == 0)
+            f->score = score = value;
+    }
+    flight_progress(f, env_steps, f->iterations, now_s);
+    TRY(store_metrics_add(f->run->store, f->trial_id, points, n, NULL, err));
+    if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
+                                                   now_s - f->start_s, reason, sizeof reason)) {
+        memcpy(f->reason, reason, sizeof reason);
+        flight_ask_stop(f, FLIGHT_EARLY, now_s);
+    }
+    return ST_OK;
+}
+
+static void read_result(struct flight *f, const cJSON *message)
+{
+    const char *metric = f->run->view.study.metric;
+    const cJSON *final = cJSON_GetObjectItemCaseSensitive(message, "final");
+    const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
+    const char *cost_method = json_get_str(message, "cost_method");
+    struct trial_result *r = &f->result;
+    char why[sizeof f->reason] = "";
+    double episodes = 0;
+
+    r->score = r->perf = r->cost_s = r->device_s = NAN;
+    (void)json_get_f64(message, "perf", &r->perf);
+    (void)json_get_f64(message, "cost_s", &r->cost_s);
+    (void)json_get_f64(message, "device_s", &r->device_s);
+    (void)json_get_i64(message, "env_steps", &r->env_steps);
+    (void)json_get_f64(message, "episodes", &episodes);
+    if (final != NULL)
+        (void)json_get_f64(final, metric, &r->score);
+    snprintf(f->cost_method, sizeof f->cost_method, "%s", cost_method != NULL ? cost_method : "wall");
+    r->state = TRIAL_FAILED;
+    if (state != NULL && strcmp(state, "stopped") == 0)
+        r->state = TRIAL_STOPPED;
+    else if (state == NULL || strcmp(state, "done") != 0)
+        snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
+    else if (!isfinite(r->cost_s))
+        snprintf(why, sizeof why, "the worker gave no cost");
+    else if (!isfinite(r->score) && episodes < 1)
+        snprintf(why, sizeof why, "no episode ended within %lld steps, so there is no %s; raise train.total_timesteps",
+                 (long long)r->env_steps, metric);
+    else if (!isfinite(r->score))
+        snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
+    else
+        r->state = TRIAL_DONE;
+    if (r->state != TRIAL_STOPPED) /* when done it was faster than the word to stop */
+        memcpy(f->reason, why, sizeof why);
+    f->ended = true;
+}
+
+enum status flight_message(struct flight *f, const cJSON *message, double now_s, struct error *err)
+{
+    const char *type = json_get_str(message, "type");
+
+    if (type != NULL && strcmp(type, "metrics") == 0)
+        return store_metrics(f, message, now_s, err);
+    if (type != NULL && strcmp(type, "training") == 0) {
+        f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
+    } else if (type != NULL && strcmp(type, "result") == 0) {
+        read_result(f, message);
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
+            f->slot->worker->lost = true;
+            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.160s)", f->reason);
+        }
+    }
+    return ST_OK;
+}
+
+void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
+{
+    cJSON *json;
+    struct error gone = {0};
+
+    if (why == FLIGHT_REQUEUE)
+        f->stop = why; /* it will run again, whatever it was to be stopped for */
+    if (f->asked_s > 0 || f->ended)
+        return;
+    f->stop = why;
+    f->asked_s = now_s;
+    if (why == FLIGHT_LIMIT)
+        snprintf(f->reason, sizeof f->reason, "%s", f->run->end.text);
+    json = proto_message("stop");
+    if (json != NULL && !(json_add_i64(json, "trial", f->trial_id) && json_add_i64(json, "attempt", f->attempt) &&
+                          json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    if (proto_send(&f->slot->worker->proto, json, &gone) != ST_OK)
+        log_debug("%s", gone.text); /* seen as a death in the next round */
+}
+
+/* Frees the flight and its slot. */
+static void land(struct flight *f, double now_s)
+{
+    f->slot->busy_s += now_s - f->handed_s;
+    f->run->spent += (now_s - f->handed_s) / (double)f->run->view.study.priority;
+    f->run->n_flights--;
+    f->slot->flight = NULL;
+    if (f->slot->worker->culprit == f)
+        f->slot->worker->culprit = NULL;
+    mem_free(f);
+}
+
+static enum status requeue(struct flight *f, bool died, struct error *err)
+{
+    struct trial *t = trial_of(f);
+
+    TRY(store_trial_requeue(f->run->store, t->id, died, err));
+    t->state = TRIAL_QUEUED;
+    t->deaths += died;
+    f->run->n_queued++;
+    return study_view_update(&f->run->view, f->i, err);
+}
+
+static enum status record(struct flight *f, const char *log_tail, struct error *err)
+{
+    struct trial *t = trial_of(f);
+    struct trial_result *r = &f->result;
+
+    r->reason = f->reason[0] != '\0' ? f->reason : NULL;
+    r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
+    r->log_tail = log_tail;
+    TRY(store_trial_finish(f->run->store, t->id, r, NULL, err));
+    t->state = r->state;
+    t->score = r->score;
+    t->perf = r->perf;
+    t->cost_s = r->cost_s;
+    t->device_s = r->device_s;
+    t->env_steps = r->env_steps;
+    TRY(copy_text(&t->reason, r->reason, err)); /* in place of an earlier attempt's */
+    TRY(copy_text(&t->cost_method, r->cost_method, err));
+    TRY(copy_text(&t->log_tail, log_tail, err));
+    return study_run_recorded(f->run, f->i, err);
+}
+
+/* Frees the flight and says what became of its trial. */
+static void land_and_tell(struct flight *f, struct scheduler *s)
+{
+    const struct study_run *run = f->run;
+    const struct trial *t = trial_of(f);
+
+    land(f, s->now_s);
+    if (t->state == TRIAL_QUEUED)
+        scheduler_tell(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
+    else if (t->state != TRIAL_DONE)
+        scheduler_tell(s, "%s: trial %lld %s: %s", run->view.study.name, (long long)t->number,
+                       trial_state_name(t->state), t->reason != NULL ? t->reason : "");
+    if (s->listener.on_trial_end != NULL)
+        s->listener.on_trial_end(s->listener.ctx, run, t);
+}
+
+enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
+{
+    if (f->result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
+        TRY(requeue(f, false, err));
+    else
+        TRY(record(f, NULL, err));
+    if (!f->slot->worker->lost)
+        supervise_success(f->slot->worker);
+    land_and_tell(f, s);
+    return ST_OK;
+}
+
+/* The last lines of a worker's log, as text that may go into JSON. */
+static const char *log_tail_of(const struct worker *w, char buf[WORKER_LOG_BYTES + 1])
+{
+    size_t n = w->log_n;
+
+    memcpy(buf, w->log, n);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)buf[i] >= 0x80 || ((unsigned char)buf[i] < ' ' && buf[i] != '\n'))
+            buf[i] = '?';
+    return n > 0 ? buf : NULL;
+}
+
+enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt guilt, const char *how,
+                        struct error *err)
+{
+    struct worker *w = f->slot->worker;
+    char tail[WORKER_LOG_BYTES + 1];
+    enum status rc;
+
+    if (f->stop == FLIGHT_REQUEUE || guilt == FLIGHT_INNOCENT ||
+        (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS)) {
+        rc = requeue(f, guilt == FLIGHT_SUSPECT && f->stop != FLIGHT_REQUEUE, err);
+    } else {
+        f->result = (struct trial_result){.state = TRIAL_FAILED,
+                                          .score = NAN,
+                                          .perf = NAN,
+                                          .device_s = NAN,
+                                          .cost_s = s->now_s - f->start_s,
+                                          .env_steps = f->env_steps};
+        if (guilt == FLIGHT_GUILTY)
+            snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);
+        else
+            snprintf(f->reason, sizeof f->reason, "%d worker processes died while they ran it, the last: %s",
+                     MAX_DEATHS, how);
+        rc = record(f, log_tail_of(w, tail), err);
+    }
+    if (rc == ST_OK)
+        land_and_tell(f, s);
+    return rc;
+}

@@ -1,0 +1,274 @@
+/* scheduler.h - many trials on many devices: one scheduler, in one thread, serves one or more studies.
+ *
+ * A worker is a process for one device; it has lanes that each run one trial at a time. A slot is a lane of a worker. A
+ * flight is a trial that a slot runs. A free slot takes the next trial of the study that has had least of the devices for
+ * its weight. All of this is used by the scheduler's thread alone; readers (a view) read plain fields between events.
+ *
+ * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
+ * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll: a worker that
+ * starts, dies or hangs does not keep the others from their work. */
+#ifndef SWEEP_SCHEDULER_H
+#define SWEEP_SCHEDULER_H
+
+#include <sys/types.h>
+
+#include "sweep/control.h"
+
+struct flight;
+struct proposer;
+struct scheduler;
+struct study_run;
+
+#define SCHED_MAX_WORKERS 256
+#define SCHED_MAX_LANES 64
+#define SCHED_MAX_STUDIES 64
+#define SCHED_MAX_WATCHES 64
+#define SCHED_EVENTS 64 /* kept for a view */
+
+/* ---- devices.c: what [sweep] devices and runs_per_device ask for ---- */
+
+struct device_spec { /* of one worker */
+    char name[24]; /* "auto", "cpu", "cuda:1": what the worker opens */
+    char label[32]; /* "cpu/2", "cuda:1": names it for people */
+    int lanes;
+    char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
+    int64_t memory_bytes; /* of the host that it may take; 0: no limit */
+};
+struct devices {
+    size_t n;
+    struct device_spec v[SCHED_MAX_WORKERS];
+};
+/* train_device: train.device of the config, which devices = auto follows. */
+enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
+                          struct error *err) MUST_USE;
+
+/* ---- worker_process.c: a worker as the controller sees it ---- */
+
+enum worker_state {
+    WORKER_DOWN, /* no process; one is started when there is work and retry_at_s has come */
+    WORKER_STARTING, /* it opens its device */
+    WORKER_READY,
+    WORKER_DYING, /* its socket is closed or it was killed; not yet reaped */
+};
+
+#define WORKER_LOG_BYTES 4096
+
+struct slot {
+    struct worker *worker;
+    int lane;
+    char name[40]; /* "cpu/2", "cuda:1/3" */
+    struct flight *flight; /* NULL: free */
+    double busy_s, since_s; /* time with a trial, since the scheduler first offered it (for utilisation) */
+};
+
+struct worker {
+    struct device_spec spec;
+    enum worker_state state;
+    pid_t pid; /* 0: none */
+    struct proto proto;
+    char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", of its greeting */
+    char log[WORKER_LOG_BYTES]; /* the last of what it wrote to stderr, whole lines but for the first */
+    size_t log_n;
+    int log_fd; /* its stderr; -1: closed */
+    size_t log_shown; /* bytes of log that were passed on */
+    double started_s, heard_s, dying_s; /* by the monotonic clock */
+    bool beats; /* it has sent an `alive`: silence means something */
+    bool lost; /* it said that its device is lost, and ends */
+    char why[200]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
+    struct flight *culprit; /* the flight that it was killed for; NULL: unknown */
+    int64_t memory_bytes, device_memory_bytes; /* of its last `alive` */
+    /* health: supervise.c */
+    int deaths; /* in a row, without a trial that ended well */
+    int quarantines; /* in a row */
+    bool was_ready; /* once, since the scheduler began */
+    bool refused; /* its greeting was a failure */
+    bool quarantined;
+    double retry_at_s;
+    char last_death[240];
+    struct slot slots[SCHED_MAX_LANES]; /* (spec.lanes) */
+};
+/* Starts the process and sends it what to open; WORKER_STARTING afterwards. */
+enum status worker_spawn(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
+/* Its greeting; WORKER_READY afterwards, or a failure that says why the device does not open. */
+enum status worker_greeted(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
+void worker_kill(struct worker *worker, struct flight *culprit, const char *why); /* WORKER_DYING afterwards */
+void worker_closed(struct worker *worker); /* its socket is closed: WORKER_DYING */
+/* True when it is reaped (WORKER_DOWN): how is "killed by signal 11 (Segmentation fault)". Never waits. */
+bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
+void worker_read_log(struct worker *worker); /* what has come, without waiting */
+void workers_stop(struct worker *workers, size_t n); /* asks, waits shortly, kills; all at once */
+
+/* ---- limits.c: when a study has had enough ---- */
+
+/* Why a study ends: the rule's name as the store keeps it ("trials", "budget", "target", ...) and what a person reads. */
+struct study_end {
+    const char *rule; /* static; NULL: it goes on */
+    char text[200];
+};
+/* Limits at which what flies is stopped too. running_s: training of its flights so far, which no row counts yet. */
+void study_limits_check(const struct study_view *view, double running_s, struct study_end *ret_end);
+/* How many more trials may be created; INT64_MAX: no limit. */
+int64_t study_limits_room(const struct study_view *view);
+
+/* ---- study_run.c: a study while it is served ---- */
+
+enum study_run_state {
+    STUDY_RUN_ACTIVE,
+    STUDY_RUN_PAUSED, /* no new trials; what flies, ends */
+    STUDY_RUN_ENDING, /* no new trials; ended once nothing flies */
+    STUDY_RUN_ENDED,
+};
+
+struct study_run {
+    struct store *store; /* the caller's */
+    struct setup *setup; /* owned, like view */
+    struct study_view view;
+    enum study_run_state state;
+    struct early_stop early;
+    struct proposer *proposer;
+    bool used_up; /* every point of a finite space has been tried */
+    int64_t failures; /* in a row */
+    size_t n_flights, n_queued; /* of its trials */
+    double spent; /* device time over priority, for fairness between studies */
+    int64_t n_started; /* trials, since it was added */
+    int64_t n_recovered; /* cut off by an earlier end of the program */
+    struct study_end end; /* why it is ending */
+    struct error err; /* a failure that ended it */
+};
+/* Loads a study of the store with its config; nothing is changed. Limits and priority are those of view.study. */
+enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name,
+                           struct error *err) MUST_USE;
+void study_run_destroy(struct study_run *run); /* after the scheduler let go of it */
+/* How many trials it could hand out now, INT64_MAX: no end. */
+int64_t study_run_wants(const struct study_run *run);
+
+/* ---- the scheduler ---- */
+
+struct sched_event {
+    int64_t at_ms;
+    char text[200];
+};
+
+/* What a view is told; any may be NULL. */
+struct sched_listener {
+    void *ctx;
+    void (*on_trial_start)(void *ctx, const struct flight *flight);
+    void (*on_trial_end)(void *ctx, const struct study_run *run, const struct trial *trial); /* also: queued again */
+    void (*on_study_end)(void *ctx, struct study_run *run); /* it may be removed in the call */
+    void (*on_tick)(void *ctx); /* some times a second */
+};
+
+typedef void sched_fd_fn(void *ctx, short revents);
+struct sched_watch {
+    int fd;
+    short events;
+    sched_fd_fn *fn;
+    void *ctx;
+};
+
+struct scheduler {
+    struct worker *workers; /* (n_workers) */
+    size_t n_workers;
+    struct study_run *studies[SCHED_MAX_STUDIES]; /* in order of coming */
+    size_t n_studies;
+    struct sched_watch watches[SCHED_MAX_WATCHES];
+    size_t n_watches;
+    struct sched_listener listener;
+    double hang_timeout_s; /* no progress for so long is a hang; 0: never */
+    bool stay; /* run on without studies, until told to stop */
+    bool stopping; /* flights are stopped and queued again */
+    double begun_s, ticked_s, now_s; /* now_s: of this round */
+    int wake_fd; /* an eventfd: proposals have come */
+    struct pollfd *fds; /* room for every worker, watch and wake_fd */
+    struct sched_event events[SCHED_EVENTS]; /* ring; event k of n_events at k % SCHED_EVENTS */
+    size_t n_events;
+};
+enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
+                             struct error *err) MUST_USE;
+void scheduler_destroy(struct scheduler *s); /* ends the workers; NULL is fine; studies stay the caller's */
+/* Trials that were running when an earlier program ended are queued again. run is the caller's until it was removed or the
+ * scheduler is gone. */
+enum status scheduler_add(struct scheduler *s, struct study_run *run, struct error *err) MUST_USE;
+void scheduler_remove(struct scheduler *s, struct study_run *run); /* an ended one */
+struct study_run *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
+void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused);
+/* requeue: its flights are stopped at once and queued again; else they may end. */
+void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text);
+void scheduler_stop(struct scheduler *s); /* as a signal does: everything is stopped and queued again */
+/* fn is called from scheduler_run when fd is ready (it may watch and unwatch). */
+enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx,
+                            struct error *err) MUST_USE;
+void scheduler_unwatch(struct scheduler *s, int fd);
+/* Until every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A study's own
+ * failure is in its err and none of the scheduler's. */
+enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
+/* An event for the view. */
+void scheduler_tell(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
+
+/* ---- flight.c ---- */
+
+enum flight_stop { FLIGHT_GOES, FLIGHT_REQUEUE, FLIGHT_LIMIT, FLIGHT_EARLY };
+enum flight_guilt { FLIGHT_INNOCENT, FLIGHT_SUSPECT, FLIGHT_GUILTY }; /* of the death of its worker */
+
+struct flight {
+    struct study_run *run;
+    size_t i; /* index of its trial in run->view */
+    struct slot *slot;
+    int64_t trial_id, attempt;
+    double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
+    double asked_s; /* told to stop; 0: not */
+    enum flight_stop stop;
+    int64_t env_steps, iterations;
+    double progress_s; /* when these last moved */
+    double gap_s; /* longest time between two moves */
+    double score; /* its metric at the last report; NaN */
+    bool ended; /* result is whole */
+    struct trial_result result;
+    char reason[ERROR_TEXT_MAX], cost_method[16];
+};
+enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;
+/* A message of its worker about it. */
+enum status flight_message(struct flight *flight, const cJSON *message, double now_s, struct error *err) MUST_USE;
+void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
+void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
+/* Both record what became of it and free it and its slot. how: "killed by signal 9 (Killed)". */
+enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;
+enum status flight_died(struct flight *flight, struct scheduler *s, enum flight_guilt guilt, const char *how,
+                        struct error *err) MUST_USE;
+
+/* ---- supervise.c: the health of workers ---- */
+
+void supervise_round(struct scheduler *s); /* finds what hangs or does not obey, and kills it */
+void supervise_death(struct scheduler *s, struct worker *worker, const char *how); /* back-off, quarantine */
+void supervise_slept(struct scheduler *s, double gap_s); /* the program stood still: no worker is to blame */
+void supervise_success(struct worker *worker); /* a trial ended as it should */
+bool supervise_all_quarantined(const struct scheduler *s);
+
+/* ---- study_run.c, for the scheduler ---- */
+
+enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err) MUST_USE;
+/* A queued trial for that worker; false: none. */
+bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i);
+/* For a proposal, unless one is on its way or may not be. */
+enum status study_run_ask(struct study_run *run, struct error *err) MUST_USE;
+enum status study_run_collect(struct study_run *run,
+                              struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
+size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
+double study_run_running_s(const struct study_run *run, const struct scheduler *s);
+enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
+
+/* ---- proposer.c: the suggester in a thread of its own ---- */
+
+enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
+                            const struct suggest_settings *settings, int wake_fd, struct error *err) MUST_USE;
+void proposer_destroy(struct proposer *proposer); /* waits for a proposal on its way */
+/* The history is copied, but for the points, which must stay. One at a time. */
+enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
+                         struct error *err) MUST_USE;
+bool proposer_is_busy(const struct proposer *proposer);
+/* False: not yet. *ret_status: of suggester_next. */
+bool proposer_take(struct proposer *proposer, struct suggestion *ret_suggestion, double *ret_seconds,
+                   enum status *ret_status, struct error *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* study_run.c - a study while it is served: its proposals, its queue, its failures.
+ * Invariants: (1) a proposal becomes a queued row of the store before anybody may run it; (2) trials are handed out in
+ * order of number; (3) whether to propose ahead depends on what the store holds and on nothing else, so that a resumed
+ * study proposes as it would have done. */
+#include "sweep/scheduler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#define MEAN_TRIALS 20 /* of the last, over which times are averaged */
+#define AHEAD_SHARE 0.015 /* of a trial's time, that a device may wait for its proposal */
+
+/* The config of a stored study, finished. */
+static enum status load_setup(const struct study *study, struct setup **ret_setup, struct error *err)
+{
+    char name[160];
+
+    snprintf(name, sizeof name, "study %.120s", study->name);
+    TRY(setup_create(ret_setup, err));
+    TRY(config_load_text((*ret_setup)->config, name, study->config, err));
+    return setup_finish(*ret_setup, err);
+}
+
+enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name, struct error *err)
+{
+    struct study_run *run = mem_alloc(sizeof *run);
+    enum status rc;
+
+    if (run == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study");
+    run->store = store;
+    rc = study_view_load(store, name, &run->view, err);
+    if (rc == ST_OK)
+        rc = load_setup(&run->view.study, &run->setup, err);
+    if (rc == ST_OK)
+        rc = search_bind(&run->view.search, run->setup, err);
+    if (rc == ST_OK)
+        rc = warm_start_load(store, run->setup, &run->view, err);
+    if (rc != ST_OK) {
+        study_run_destroy(run);
+        return rc;
+    }
+    *ret_run = run;
+    return ST_OK;
+}
+
+void study_run_destroy(struct study_run *run)
+{
+    if (run == NULL)
+        return;
+    proposer_destroy(run->proposer); /* before the points that it reads */
+    early_stop_free(&run->early);
+    study_view_free(&run->view);
+    setup_destroy(run->setup);
+    mem_free(run);
+}
+
+/* Trials that an earlier program left running are queued again. */
+static enum status recover(struct study_run *run, struct error *err)
+{
+    struct study_view *v = &run->view;
+
+    TRY(store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err));
+    run->n_queued = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->trials[i].state == TRIAL_RUNNING)
+            v->trials[i].state = TRIAL_QUEUED; /* pending as before: nothing to update */
+        run->n_queued += v->trials[i].state == TRIAL_QUEUED;
+    }
+    if (run->n_recovered > 0)
+        log_info("%lld trial(s) were cut off and run again", (long long)run->n_recovered);
+    return ST_OK;
+}
+
+enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
+{
+    const struct sweep_settings *s = &run->setup->sweep;
+    struct suggest_settings settings = {.method = (enum suggest_method)s->method,
+                                        .seed = (uint64_t)s->seed,
+                                        .n_init = (size_t)s->n_init,
+                                        .max_cost = s->max_cost};
+
+    TRY(recover(run, err));
+    TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
+    run->early.on = s->early_stop;
+    for (size_t i = 0; i < run->view.n; i++)
+        TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
+    run->state = STUDY_RUN_ACTIVE;
+    return ST_OK;
+}
+
+int64_t study_run_wants(const struct study_run *run)
+{
+    int64_t room;
+
+    if (run->state != STUDY_RUN_ACTIVE)
+        return 0;
+    room = run->used_up ? 0 : study_limits_room(&run->view);
+    return room > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : room + (int64_t)run->n_queued;
+}
+
+/* A trial whose worker died is suspected; two of them never share a worker, so that the guilty one is found. */
+static bool suits(const struct trial *trial, const struct worker *worker)
+{
+    if (trial->deaths == 0)
+        return true;
+    for (int lane = 0; lane < worker->spec.lanes; lane++) {
+        const struct flight *f = worker->slots[lane].flight;
+        if (f != NULL && f->run->view.trials[f->i].deaths > 0)
+            return false;
+    }
+    return true;
+}
+
+bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i)
+{
+    if (run->state != STUDY_RUN_ACTIVE || run->n_queued == 0)
+        return false;
+    for (size_t i = 0; i < run->view.n; i++)
+        if (run->view.trials[i].state == TRIAL_QUEUED && suits(&run->view.trials[i], worker)) {
+            *ret_i = i;
+            return true;
+        }
+    return false;
+}
+
+enum status study_run_ask(struct study_run *run, struct error *err)
+{
+    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_room(&run->view) == 0 ||
+        proposer_is_busy(run->proposer))
+        return ST_OK;
+    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, err);
+}
+
+static int64_t trial_seed(int64_t study_seed, int64_t number)
+{
+    return (int64_t)(rng_split(rng_seed((uint64_t)study_seed), (uint64_t)number).key & 0x7fffffff);
+}
+
+/* The whole config of a new trial at x. */
+static enum status trial_config(const struct study_run *run, const double *x, int64_t seed, char **ret_text,
+                                struct error *err)
+{
+    const struct search *search = &run->view.search;
+    struct setup_override overrides[SPACE_MAX_DIM + 1];
+    struct setup *setup = NULL;
+    size_t n = 0;
+
+    for (; n < search->space.dim; n++) {
+        overrides[n].key = search->space.params[n].key;
+        search_value_text(search, n, x[n], overrides[n].value, sizeof overrides[n].value);
+    }
+    overrides[n].key = "train.seed";
+    snprintf(overrides[n].value, sizeof overrides[n].value, "%lld", (long long)seed);
+    TRY(setup_derive(run->setup, overrides, n + 1, "proposal", &setup, err));
+    enum status rc = setup_to_ini(setup, ret_text, err);
+    setup_destroy(setup);
+    return rc;
+}
+
+static enum status queue_trial(struct study_run *run, const struct suggestion *s, double propose_s, struct error *err)
+{
+    struct trial trial = {.study_id = run->view.study.id,
+                          .number = (int64_t)run->view.n,
+                          .score = NAN,
+                          .perf = NAN,
+                          .cost_s = NAN,
+                          .device_s = NAN,
+                          .propose_s = propose_s};
+    enum status rc;
+
+    trial.seed = trial_seed(run->view.study.seed, trial.number);
+    rc = search_params_json(&run->view.search, s->x, &trial.params, err);
+    if (rc == ST_OK)
+        rc = trial_config(run, s->x, trial.seed, &trial.config, err);
+    if (rc == ST_OK && (trial.origin = mem_strdup(s->origin)) == NULL)
+        rc = FAIL(err, ST_NOMEM, "out of memory for a trial");
+    if (rc == ST_OK)
+        rc = store_trial_create(run->store, &trial, err);
+    if (rc == ST_OK)
+        rc = study_view_append(&run->view, &trial, s->x, err);
+    if (rc == ST_OK)
+        run->n_queued++;
+    trial_free(&trial);
+    return rc;
+}
+
+enum status study_run_collect(struct study_run *run, struct error *err)
+{
+    struct suggestion suggestion;
+    struct error none = {0};
+    enum status rc;
+    double seconds;
+
+    if (!proposer_take(run->proposer, &suggestion, &seconds, &rc, &none))
+        return ST_OK;
+    if (rc == ST_LIMIT) {
+        run->used_up = true;
+        return ST_OK;
+    }
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", none.text);
+    return queue_trial(run, &suggestion, seconds, err);
+}
+
+size_t study_run_ahead(const struct study_run *run, size_t n_slots)
+{
+    const struct study_view *v = &run->view;
+    double propose_s = 0, trial_s = 0, need;
+    int n_propose = 0, n_trial = 0;
+
+    for (size_t i = v->n; i-- > 0 && (n_propose < MEAN_TRIALS || n_trial < MEAN_TRIALS);) {
+        const struct trial *t = &v->trials[i];
+        if (n_propose < MEAN_TRIALS && isfinite(t->propose_s)) {
+            propose_s += t->propose_s;
+            n_propose++;
+        }
+        if (n_trial < MEAN_TRIALS && t->state == TRIAL_DONE && isfinite(t->cost_s)) {
+            trial_s += t->cost_s;
+            n_trial++;
+        }
+    }
+    if (n_propose == 0 || n_trial == 0 || !(trial_s > 0))
+        return 0;
+    need = (propose_s / n_propose) / (trial_s / n_trial);
+    if (need <= AHEAD_SHARE)
+        return 0;
+    return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */
+}
+
+double study_run_running_s(const struct study_run *run, const struct scheduler *s)
+{
+    double sum = 0;
+
+    for (size_t w = 0; w < s->n_workers; w++)
+        for (int lane = 0; lane < s->workers[w].spec.lanes; lane++) {
+            const struct flight *f = s->workers[w].slots[lane].flight;
+            if (f != NULL && f->run == run)
+                sum += s->now_s - f->start_s;
+        }
+    return sum;
+}
+
+enum status study_run_recorded(struct study_run *run, size_t i, struct error *err)
+{
+    const struct trial *t = &run->view.trials[i];
+
+    TRY(study_view_update(&run->view, i, err));
+    TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
+    run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
+    if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&
+        run->err.status == ST_OK)
+        (void)FAIL(
+            &run->err, ST_LIMIT,
+            "%lld trials failed in a row, the last because: %s; mend the config's ranges and start a new study, or "
+            "go on with --resume %s",
+            (long long)run->failures, t->reason != NULL ? t->reason : "it gave no reason", run->view.study.name);
+    return ST_OK;
+}
