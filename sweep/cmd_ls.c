@@ -22,6 +22,8 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts)
          json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
          json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
          json_add_f64(json, "cost_s", counts->cost_s) && json_add_f64(json, "best_score", counts->best_score) &&
+         json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "end_rule", s->end_rule) &&
+         json_add_str(json, "end_text", s->end_text) && json_add_i64(json, "priority", s->priority) &&
          json_add_i64(json, "seed", s->seed) && json_add_str(json, "program", s->program) &&
          json_add_i64(json, "created_ms", s->created_ms);
     if (!ok) {
@@ -31,7 +33,17 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts)
     return json;
 }
 
-static void print_row(const struct study *s, const struct study_counts *c)
+/* "running" is said only of what a controller has; a study that waits for one is "open". */
+static const char *state_text(const struct study *s, const char *store_path)
+{
+    int64_t pid;
+
+    if (s->state == STUDY_RUNNING)
+        return store_is_held(store_path, &pid) ? "running" : "open";
+    return study_state_name(s->state);
+}
+
+static void print_row(const struct study *s, const struct study_counts *c, const char *state)
 {
     int64_t n = 0;
     char cost[32], best[32] = "-", when[32] = "";
@@ -44,8 +56,9 @@ static void print_row(const struct study *s, const struct study_counts *c)
         snprintf(best, sizeof best, "%.4g", c->best_score);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%MZ", &tm);
-    printf("%-20s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, (long long)n, (long long)c->n[TRIAL_DONE],
-           (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric, s->method, when);
+    printf("%-20s %-8s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, state, (long long)n,
+           (long long)c->n[TRIAL_DONE], (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric,
+           s->method, when);
 }
 
 static enum status list(struct store *store, bool json, struct error *err)
@@ -58,15 +71,15 @@ static enum status list(struct store *store, bool json, struct error *err)
     if (rc == ST_OK && !json && n == 0)
         printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
     if (rc == ST_OK && !json && n > 0)
-        printf("%-20s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "trials", "done", "failed", "best", "cost",
-               "metric", "method", "begun");
+        printf("%-20s %-8s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "state", "trials", "done", "failed",
+               "best", "cost", "metric", "method", "begun");
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;
         rc = store_study_counts(store, &studies[i], &counts, err);
         if (rc != ST_OK)
             break;
         if (!json) {
-            print_row(&studies[i], &counts);
+            print_row(&studies[i], &counts, state_text(&studies[i], store_path(store)));
             continue;
         }
         cJSON *row = row_json(&studies[i], &counts);
@@ -147,12 +160,25 @@ static void print_trial(const struct study_view *v, size_t i)
     printf("\n");
 }
 
-static void print_study(const struct study_view *v)
+static void print_state(const struct study *s, const char *store_path)
+{
+    printf("state %s", state_text(s, store_path));
+    if (s->end_rule != NULL)
+        printf(" (%s)", s->end_rule);
+    if (s->end_text != NULL)
+        printf(": %s", s->end_text);
+    if (s->priority != 1)
+        printf(", priority %lld", (long long)s->priority);
+    printf("\n");
+}
+
+static void print_study(const struct study_view *v, const char *store_path)
 {
     char cost[32], budget[32];
 
     printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
            v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
+    print_state(&v->study, store_path);
     printf("%zu trials", v->n);
     if (v->study.trials_max > 0)
         printf(" of %lld", (long long)v->study.trials_max);
@@ -205,7 +231,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     else if (rc == ST_OK && front)
         print_front_table(&view);
     else if (rc == ST_OK) {
-        print_study(&view);
+        print_study(&view, path);
         rc = insight_print(&view, err);
     }
     study_view_free(&view);

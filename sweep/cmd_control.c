@@ -1,0 +1,249 @@
+/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add` and `priority`: said to the running controller of the store,
+ * or written to the store where none runs.
+ * Invariant: the answer says which of the two it was. */
+#include "sweep/service.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/num.h"
+
+#define HANDOVER_TRIES 50 /* a controller that has just begun or is about to end: its lock and its socket differ */
+#define HANDOVER_WAIT_US 100000
+
+struct control_cmd {
+    struct control_command command;
+    const char *store_path, *budget;
+    bool json;
+    const struct cli *cli;
+};
+
+/* No controller: the store itself. */
+static enum status write_store(const struct control_cmd *c, char *ret_text, size_t size, struct error *err)
+{
+    struct store *store = NULL;
+    struct study study = {0};
+    enum status rc = store_open_writer(&store, c->store_path, err);
+
+    if (rc == ST_OK)
+        rc = store_study_find(store, c->command.study, &study, err);
+    if (rc == ST_OK)
+        rc = control_command_apply(store, &c->command, &study, ret_text, size, err);
+    study_free(&study);
+    store_close(store);
+    return rc;
+}
+
+static enum status ask_controller(const struct control_cmd *c, char *ret_text, size_t size, bool *ret_reached,
+                                  struct error *err)
+{
+    cJSON *answer = NULL;
+    const char *text;
+
+    TRY(control_call(c->store_path, control_command_to_json(&c->command), &answer, ret_reached, err));
+    text = json_get_str(answer, "text");
+    snprintf(ret_text, size, "%s", text != NULL ? text : "done");
+    cJSON_Delete(answer);
+    return ST_OK;
+}
+
+/* *ret_live: a controller has done it. */
+static enum status carry_out(const struct control_cmd *c, char *ret_text, size_t size, bool *ret_live,
+                             struct error *err)
+{
+    enum status rc = ST_NOTFOUND;
+    int64_t pid = 0;
+
+    for (int i = 0; i < HANDOVER_TRIES; i++) {
+        struct error why = {0};
+        bool reached = false;
+        *ret_live = store_is_held(c->store_path, &pid);
+        rc = *ret_live ? ask_controller(c, ret_text, size, &reached, &why) : write_store(c, ret_text, size, &why);
+        /* else it listens not yet or no more, or took the lock just now */
+        if (*ret_live ? rc == ST_OK || reached : rc != ST_BUSY)
+            return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
+        usleep(HANDOVER_WAIT_US);
+    }
+    return FAIL(err, ST_BUSY,
+                "%s is held by process %lld, which listens to no commands (a sweep of another version, or one that "
+                "hangs); stop it with Ctrl-C or `kill %lld`, then try again",
+                c->store_path, (long long)pid, (long long)pid);
+}
+
+static enum status tell(const struct control_cmd *c, const char *text, bool live, struct error *err)
+{
+    cJSON *json;
+
+    if (!c->json) {
+        printf("%s\n", text);
+        if (!live && c->command.kind != CONTROL_STOP && c->command.kind != CONTROL_PAUSE)
+            printf("written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` "
+                   "does\n",
+                   c->store_path, c->command.study, c->store_path);
+        else if (!live)
+            printf("written to %s; no controller was running\n", c->store_path);
+        return ST_OK;
+    }
+    json = cJSON_CreateObject();
+    if (json != NULL && !(json_add_str(json, "command", control_kind_name(c->command.kind)) &&
+                          json_add_str(json, "study", c->command.study) && json_add_str(json, "text", text) &&
+                          json_add_str(json, "done_by", live ? "controller" : "store"))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    return cli_print_json(json, err);
+}
+
+static enum status run(struct control_cmd *c, int argc, char **argv, struct error *err)
+{
+    struct control_command checked;
+    struct cli_words words;
+    char text[512] = "";
+    bool live = false;
+    cJSON *json;
+    enum status rc;
+
+    TRY(cli_parse(c->cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (strlen(words.v[0]) >= sizeof c->command.study)
+        return FAIL(err, ST_USAGE, "%s: no study has so long a name", c->cli->name);
+    snprintf(c->command.study, sizeof c->command.study, "%s", words.v[0]);
+    if (c->budget != NULL && !parse_seconds(c->budget, &c->command.budget_s))
+        return FAIL(err, ST_USAGE, "%s: --budget is '%s', a time is needed, like 90s, 30m or 2h", c->cli->name,
+                    c->budget);
+    if (c->command.kind == CONTROL_PRIORITY && !num_parse_i64(words.v[1], &c->command.priority))
+        return FAIL(err, ST_USAGE, "priority: '%s' is no whole number, 1 to %d are possible", words.v[1],
+                    STUDY_PRIORITY_MAX);
+    json = control_command_to_json(&c->command); /* the same checks on both sides */
+    rc = json != NULL ? control_command_from_json(json, &checked, err) : FAIL(err, ST_NOMEM, "out of memory");
+    cJSON_Delete(json);
+    TRY(rc);
+    if (access(c->store_path, F_OK) != 0)
+        return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", c->store_path);
+    TRY(carry_out(c, text, sizeof text, &live, err));
+    return tell(c, text, live, err);
+}
+
+#define STORE_OPT                                                                                                      \
+    {                                                                                                                  \
+        "store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"                                            \
+    }
+#define JSON_OPT                                                                                                       \
+    {                                                                                                                  \
+        "json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"                                                    \
+    }
+#define WORDS_TEXT "a study's name (`trawl ls` lists them)"
+
+enum status cmd_stop(int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = CONTROL_STOP, .store_path = "trawl.db"};
+    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
+    const struct cli cli = {
+        .name = "stop",
+        .synopsis = "trawl stop NAME [--store FILE] [--json]",
+        .about = "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
+                 "studies of the same controller go on. Nothing that was finished is lost; `trawl continue` goes on.",
+        .examples = "  trawl stop first --store my.db",
+        .opts = opts,
+        .n_opts = 2,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = WORDS_TEXT,
+    };
+
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}
+
+enum status cmd_pause(int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = CONTROL_PAUSE, .store_path = "trawl.db"};
+    const struct cli_opt opts[] = {
+        STORE_OPT, JSON_OPT, {"now", 0, CLI_FLAG, &c.command.now, NULL, "do not wait for the running trials"}};
+    const struct cli cli = {
+        .name = "pause",
+        .synopsis = "trawl pause NAME [--now] [--store FILE] [--json]",
+        .about =
+            "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
+            "running trials go back into the queue at once, to give the devices free.",
+        .examples = "  trawl pause first --store my.db --now",
+        .opts = opts,
+        .n_opts = 3,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = WORDS_TEXT,
+    };
+
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}
+
+enum status cmd_continue(int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = CONTROL_CONTINUE, .store_path = "trawl.db"};
+    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
+    const struct cli cli = {
+        .name = "continue",
+        .synopsis = "trawl continue NAME [--store FILE] [--json]",
+        .about =
+            "Goes on with a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
+            "`trawl add`.",
+        .examples = "  trawl continue first --store my.db",
+        .opts = opts,
+        .n_opts = 2,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = WORDS_TEXT,
+    };
+
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}
+
+enum status cmd_add(int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = CONTROL_ADD, .store_path = "trawl.db"};
+    const struct cli_opt opts[] = {STORE_OPT,
+                                   JSON_OPT,
+                                   {"trials", 0, CLI_INT, &c.command.trials, "N", "this many trials more"},
+                                   {"budget", 0, CLI_TEXT, &c.budget, "TIME", "this much training more: 90s, 30m, 2h"}};
+    const struct cli cli = {
+        .name = "add",
+        .synopsis = "trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
+        .about = "Raises a limit of a study, also while it runs. A study that had ended at this limit goes on.",
+        .examples = "  trawl add first --store my.db --trials 50\n"
+                    "  trawl add first --store my.db --budget 2h",
+        .opts = opts,
+        .n_opts = 4,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = WORDS_TEXT,
+    };
+
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}
+
+enum status cmd_priority(int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = CONTROL_PRIORITY, .store_path = "trawl.db"};
+    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
+    const struct cli cli = {
+        .name = "priority",
+        .synopsis = "trawl priority NAME N [--store FILE] [--json]",
+        .about = "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
+                 "three times the device time of one of priority 1. New studies have 1.",
+        .examples = "  trawl priority first 3 --store my.db",
+        .opts = opts,
+        .n_opts = 2,
+        .min_words = 2,
+        .max_words = 2,
+        .words_text = "a study's name or its new priority",
+    };
+
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}

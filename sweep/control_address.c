@@ -1,0 +1,72 @@
+/* control_address.c - the names under which the controller of a store listens.
+ * Invariant: two programs that mean the same store, by whatever path, find the same names. */
+#include "sweep/service.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* FNV-1a, 64 bits: short names from long paths. */
+static uint64_t hash_text(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h;
+}
+
+/* False when the path is too long for a socket. */
+static bool set_path(struct control_address *a, const char *path)
+{
+    size_t n = strlen(path);
+
+    if (n >= sizeof a->sun.sun_path)
+        return false;
+    memset(a, 0, sizeof *a);
+    a->sun.sun_family = AF_UNIX;
+    memcpy(a->sun.sun_path, path, n + 1);
+    a->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    snprintf(a->text, sizeof a->text, "%s", path);
+    return true;
+}
+
+static void set_abstract(struct control_address *a, const char *name)
+{
+    size_t n = strlen(name);
+
+    memset(a, 0, sizeof *a);
+    a->sun.sun_family = AF_UNIX;
+    memcpy(a->sun.sun_path + 1, name, n); /* after a NUL: no file */
+    a->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+    a->is_abstract = true;
+    snprintf(a->text, sizeof a->text, "@%s", name);
+}
+
+enum status control_addresses(const char *store_path, struct control_address ret_addresses[CONTROL_ADDRESSES],
+                              size_t *ret_n, struct error *err)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char real[PATH_MAX], name[PATH_MAX + 64], abstract[64];
+    uint64_t id;
+
+    *ret_n = 0;
+    if (realpath(store_path, real) == NULL)
+        return FAIL(err, errno == ENOENT ? ST_NOTFOUND : ST_IO, "%s: %s; check --store", store_path,
+                    errno == ENOENT ? "there is no such store" : strerror(errno));
+    id = hash_text(real);
+    snprintf(name, sizeof name, "%s.sock", real);
+    if (set_path(&ret_addresses[*ret_n], name))
+        ++*ret_n;
+    if (runtime != NULL && runtime[0] == '/' && strlen(runtime) < PATH_MAX) {
+        snprintf(name, sizeof name, "%s/trawl-%016llx.sock", runtime, (unsigned long long)id);
+        if (set_path(&ret_addresses[*ret_n], name))
+            ++*ret_n;
+    }
+    snprintf(abstract, sizeof abstract, "trawl-%ld-%016llx", (long)geteuid(), (unsigned long long)id);
+    set_abstract(&ret_addresses[(*ret_n)++], abstract);
+    return ST_OK;
+}
