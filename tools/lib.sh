@@ -4,8 +4,8 @@
 # Set-up asks for what is needed, not for what a distribution calls it: a command on the path or a library that
 # pkg-config finds. Only what is missing is installed, and only then is the network used or sudo asked for.
 
-# Rows: need | Debian/Ubuntu package | why. "cmd:" a command, "pc:" a library known to pkg-config, "cc:" a C compiler
-# that links a program.
+# Rows: need | Debian/Ubuntu package | why. "cmd:" a command, "pc:" a library known to pkg-config, "py:" a
+# module of Python, "cc:" a C compiler that links a program.
 needs_build='
 cc:|build-essential|C compiler, linker and C library
 cmd:pkg-config|pkg-config|finds the libraries
@@ -29,6 +29,7 @@ pc:cmocka|libcmocka-dev|unit tests
 cmd:sqlite3|sqlite3|checks stores from outside
 cmd:clang|clang|the second compiler
 cmd:clang-format|clang-format|format check
+py:ensurepip|python3-venv|tracking servers for tests
 cmd:openssl|openssl|certificates for tests of TLS
 path:/usr/share/i18n/locales/de_DE|locales|a locale with decimal commas
 '
@@ -60,6 +61,7 @@ need_met()
     case $1 in
     cc:*) cc_works ;;
     path:*) [ -e "${1#path:}" ] ;;
+    py:*) python3 -c "import ${1#py:}" 2>/dev/null ;;
     cmd:*) command -v "${1#cmd:}" >/dev/null 2>&1 ;;
     pc:*)
         if command -v pkg-config >/dev/null 2>&1; then

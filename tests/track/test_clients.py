@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""test_clients.py - the official clients do whole runs against our fakes, which shows that the fakes are what they imitate.
+
+usage: test_clients.py TRAWL [NAME ...]; speaks TAP. Needs the environment of `tools/test --servers`."""
+import json
+import math
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
+import tap  # noqa: E402
+from tap import Skip, equal  # noqa: E402
+
+import servers  # noqa: E402
+from fake_mlflow import FakeMlflow  # noqa: E402
+from fake_trackio import FakeTrackio  # noqa: E402
+
+
+def need_clients():
+    if servers.missing():
+        raise Skip(servers.missing())
+
+
+def check_mlflow(fake, folder, **env):
+    out = servers.client("client_mlflow.py", folder, MLFLOW_TRACKING_URI=fake.url, **env)
+    said = json.loads(out.splitlines()[-1])
+    equal(fake.broken, [])
+    run = fake.runs[said["run_id"]]
+    equal(run.statuses, ["RUNNING", "FINISHED"])
+    equal(run.params, {"train.lr": "0.01", "env.name": "breakout"})
+    equal(run.tags["group"], "proof")
+    seen = fake.values(run)
+    equal([seen["score", step] for step in range(6)], [[0.0], [1 / 3], [2 / 3], [1.0], [4 / 3], [math.inf]])
+    assert math.isnan(seen["train/loss", 2][0])
+    equal(said["history"], [[step, repr(seen["score", step][0])] for step in range(6)])
+    equal(list(fake.files.values()), [b"[train]\nlr = 0.01\n"])
+    return run
+
+
+def test_mlflow_client_against_the_fake(folder):
+    need_clients()
+    with FakeMlflow(prefix="/behind/a/path", auth="ann:secret") as fake:
+        run = check_mlflow(fake, folder, MLFLOW_TRACKING_USERNAME="ann", MLFLOW_TRACKING_PASSWORD="secret")
+        equal(run.repeats, 0)
+
+
+def test_mlflow_client_against_the_fake_in_trouble(folder):
+    need_clients()
+    with FakeMlflow() as fake:
+        fake.fail("status", code=503, match="log-batch")
+        fake.fail("status", code=429, retry_after=1, match="get-by-name")
+        fake.fail("commit_then_drop", match="log-metric")
+        run = check_mlflow(fake, folder)
+        equal(fake.pending_faults(), 0)
+        assert run.repeats > 0, "the client was to send the batch again whose reply was lost"
+
+
+def test_trackio_client_against_the_fake(folder):
+    need_clients()
+    with FakeTrackio() as fake:
+        servers.client("client_trackio.py", folder, TRACKIO_SERVER_URL=fake.url + "?write_token=" + fake.token,
+                       TRACKIO_DIR=folder / "trackio")
+        equal(fake.broken, [])
+        rows = sorted(fake.rows.values(), key=lambda row: row["step"])
+        equal([row["metrics"]["score"] for row in rows], [step / 3 for step in range(5)])
+        assert math.isnan(rows[2]["metrics"]["train/loss"])
+        equal([config["lr"] for config in fake.configs.values()], [0.01])
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
