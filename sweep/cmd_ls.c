@@ -195,18 +195,19 @@ static void print_study(const struct study_view *v, const char *store_path)
 enum status cmd_show(int argc, char **argv, struct error *err)
 {
     const char *path = "trawl.db";
-    bool json = false, front = false;
+    bool json = false, front = false, timeline = false;
     struct cli_words words;
     struct store *store = NULL;
     struct study_view view = {0};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
         {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
+        {"timeline", 0, CLI_FLAG, &timeline, NULL, "print when each slot had a trial, and its idle time"},
         {"json", 0, CLI_FLAG, &json, NULL, "print {\"study\": ..., \"trials\": [...]}"},
     };
     const struct cli cli = {
         .name = "show",
-        .synopsis = "trawl show NAME [--store FILE] [--front] [--json]",
+        .synopsis = "trawl show NAME [--store FILE] [--front | --timeline] [--json]",
         .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
                  "the trial\n"
                  "to take, how much each parameter matters and bounds that the front leans on. It only reads.",
@@ -230,6 +231,8 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         rc = study_view_print_json(&view, path, err);
     else if (rc == ST_OK && front)
         print_front_table(&view);
+    else if (rc == ST_OK && timeline)
+        rc = timeline_print(&view, err);
     else if (rc == ST_OK) {
         print_study(&view, path);
         rc = insight_print(&view, err);

@@ -79,6 +79,12 @@ enum status insight_print(const struct study_view *view, struct error *err) MUST
 /* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
 enum status insight_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 
+/* ---- timeline.c: when each slot had a trial ---- */
+
+enum status timeline_print(const struct study_view *view, struct error *err) MUST_USE; /* to stdout */
+/* {"begin_ms", "whole_s", "pause_s", "slots": [{"slot", "trials", "busy_s", "idle_s", "training_s"}]}; caller deletes. */
+enum status timeline_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
+
 /* ---- warm_start.c: trials of another study ---- */
 
 /* Can the study `from` teach one of this setup? */

@@ -205,13 +205,17 @@ void study_view_report(const struct study_view *view, const char *path, struct r
 enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)
 {
     struct report report;
-    cJSON *json = NULL, *insight = NULL;
+    cJSON *json = NULL, *insight = NULL, *timeline = NULL;
 
     study_view_report(view, path, &report);
     TRY(report_to_json(&report, &json, err));
     enum status rc = insight_to_json(view, &insight, err);
     if (rc == ST_OK && !json_add(json, "insight", insight))
         rc = FAIL(err, ST_NOMEM, "out of memory for the insight into a study");
+    if (rc == ST_OK)
+        rc = timeline_to_json(view, &timeline, err);
+    if (rc == ST_OK && !json_add(json, "timeline", timeline))
+        rc = FAIL(err, ST_NOMEM, "out of memory for the timeline of a study");
     if (rc != ST_OK) {
         cJSON_Delete(json);
         return rc;

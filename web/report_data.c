@@ -168,7 +168,10 @@ static cJSON *trial_to_json(const struct trial *trial, cJSON *params, bool on_fr
          json_add_i64(object, "attempt", trial->attempt) && json_add_str(object, "origin", trial->origin) &&
          json_add_bool(object, "on_front", on_front) && json_add_str(object, "device", trial->device) &&
          json_add_str(object, "reason", trial->reason) && add_time(object, "created_ms", trial->created_ms) &&
-         add_time(object, "started_ms", trial->started_ms) && add_time(object, "finished_ms", trial->finished_ms);
+         add_time(object, "started_ms", trial->started_ms) && add_time(object, "finished_ms", trial->finished_ms) &&
+         json_add_str(object, "slot", trial->slot) && json_add_str(object, "cost_method", trial->cost_method) &&
+         json_add_i64(object, "deaths", trial->deaths) && add_f64(object, "propose_s", trial->propose_s) &&
+         json_add_str(object, "log_tail", trial->log_tail);
     if (ok)
         return object;
     cJSON_Delete(object);
