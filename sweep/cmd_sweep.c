@@ -3,7 +3,9 @@
  * keeps its config, space and method: only its limits and the devices that it runs on may
  * change. */
 #include "sweep/scheduler.h"
+#include "sweep/track_hooks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +13,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
+
 struct sweep_cmd {
-    const char *store_path, *name, *resume, *budget, *from, *devices;
+    const char *store_path, *name, *resume, *budget, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
     double budget_s;
     bool json, quiet, has_config;
@@ -50,6 +54,8 @@ static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
     }
     if (s->budget != NULL)
         TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
+    if (s->track != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "track.trackers", s->track, "--track", err));
     if (s->devices != NULL)
         TRY(config_set(config, CONFIG_COMMAND, "sweep.devices", s->devices, "--devices", err));
     if (s->runs_per_device >= 0) {
@@ -209,6 +215,17 @@ static enum status take_devices(struct sweep_cmd *s, struct error *err)
     return ST_OK;
 }
 
+/* Where news of a resumed study go: the given config, or where they went before; then what the command says. */
+static void take_trackers(struct sweep_cmd *s)
+{
+    struct track_settings *to = &s->run->setup->track;
+
+    if (s->has_config)
+        *to = s->setup->track;
+    if (s->track != NULL)
+        snprintf(to->trackers, sizeof to->trackers, "%s", s->track);
+}
+
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
     struct study *study;
@@ -220,6 +237,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     if (s->has_config)
         TRY(check_same(s, err));
     TRY(take_devices(s, err));
+    take_trackers(s);
     take_new_limits(s);
     study = &s->run->view.study;
     set_limits(s->trials < 0 ? study->trials_max : s->trials, s->budget == NULL ? study->budget_s : s->budget_s, study);
@@ -274,6 +292,9 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
     tell_nothing_done(s->run);
+    track_hooks_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
+                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
+    s->run->track = NULL;
     scheduler_destroy(s->sched);
     s->sched = NULL;
     return rc;
@@ -364,6 +385,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(setup_load(s->setup, words.v[0], err));
         TRY(setup_finish(s->setup, err));
         TRY(check_devices(s->setup, err));
+        TRY(track_settings_check(&s->setup->track, err));
     }
     TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
     return run_study(s, err);
@@ -382,6 +404,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
+        {"track", 0, CLI_TEXT, &s.track, "NAMES",
+         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
         {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
         {"quiet", 'q', CLI_FLAG, &s.quiet, NULL, "show no progress"},

@@ -2,6 +2,7 @@
  * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) what is known is
  * stored the moment it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
 #include "sweep/scheduler.h"
+#include "sweep/track_hooks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     run->n_flights++;
     run->n_started++;
     slot->flight = f;
+    TRY(track_hooks_start(run->track, t, err));
     if (proto_send(&w->proto, run_message(f), &gone) == ST_NOMEM) /* a closed socket shows in the next round */
         return FAIL(err, ST_NOMEM, "%s", gone.text);
     return ST_OK;
@@ -114,7 +116,7 @@ static enum status store_metrics(struct flight *f, const cJSON *message, double 
             f->score = score = value;
     }
     flight_progress(f, env_steps, f->iterations, now_s);
-    TRY(store_metrics_add(f->run->store, f->trial_id, points, n, NULL, err));
+    TRY(store_metrics_add(f->run->store, f->trial_id, points, n, track_hooks_metrics(f->run->track, message), err));
     if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
                                                    now_s - f->start_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
@@ -202,6 +204,16 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
         log_debug("%s", gone.text); /* seen as a death in the next round */
 }
 
+enum status flight_alive(struct flight *f, double now_s, struct error *err)
+{
+    const struct worker *w = f->slot->worker;
+
+    TRY(track_hooks_system(f->run->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
+    if (f->stop == FLIGHT_GOES && track_hooks_stop(f->run->track, f->trial_id, f->reason, sizeof f->reason))
+        flight_ask_stop(f, FLIGHT_EARLY, now_s);
+    return ST_OK;
+}
+
 /* Frees the flight and its slot. */
 static void land(struct flight *f, double now_s)
 {
@@ -222,6 +234,7 @@ static enum status requeue(struct flight *f, bool died, struct error *err)
     t->state = TRIAL_QUEUED;
     t->deaths += died;
     f->run->n_queued++;
+    TRY(track_hooks_pause(f->run->track, t->id, f->env_steps, err));
     return study_view_update(&f->run->view, f->i, err);
 }
 
@@ -233,7 +246,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->reason = f->reason[0] != '\0' ? f->reason : NULL;
     r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
     r->log_tail = log_tail;
-    TRY(store_trial_finish(f->run->store, t->id, r, NULL, err));
+    TRY(store_trial_finish(f->run->store, t->id, r, track_hooks_result(f->run->track, r), err));
     t->state = r->state;
     t->score = r->score;
     t->perf = r->perf;

@@ -30,6 +30,7 @@ static const struct command commands[] = {
     {"add", "give a study more trials or more time", cmd_add},
     {"priority", "set a study's share of the devices", cmd_priority},
     {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
+    {"sync", "send to the experiment trackers what they lack", cmd_sync},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},
     {"doctor", "check this machine and build", cmd_doctor},

@@ -345,7 +345,7 @@ static struct flight *flight_of(struct worker *w, const cJSON *message)
     return NULL;
 }
 
-static void on_alive(struct scheduler *s, struct worker *w, const cJSON *message)
+static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
 {
     const cJSON *lanes = cJSON_GetObjectItemCaseSensitive(message, "lanes"), *lane;
 
@@ -361,7 +361,9 @@ static void on_alive(struct scheduler *s, struct worker *w, const cJSON *message
         (void)json_get_i64(lane, "env_steps", &env_steps);
         (void)json_get_i64(lane, "iterations", &iterations);
         flight_progress(f, env_steps, iterations, s->now_s);
+        TRY(flight_alive(f, s->now_s, err));
     }
+    return ST_OK;
 }
 
 static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message)
@@ -389,10 +391,8 @@ static enum status on_message(struct scheduler *s, struct worker *w, const cJSON
         on_hello(s, w, message);
         return ST_OK;
     }
-    if (type != NULL && strcmp(type, "alive") == 0) {
-        on_alive(s, w, message);
-        return ST_OK;
-    }
+    if (type != NULL && strcmp(type, "alive") == 0)
+        return on_alive(s, w, message, err);
     f = flight_of(w, message);
     if (f == NULL) {
         log_debug("a message of %s is about a trial that it does not run; dropped", w->spec.label);

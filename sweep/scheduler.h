@@ -18,6 +18,7 @@ struct flight;
 struct proposer;
 struct scheduler;
 struct study_run;
+struct track_hooks;
 
 #define SCHED_MAX_WORKERS 256
 #define SCHED_MAX_LANES 64
@@ -126,6 +127,7 @@ struct study_run {
     enum study_run_state state;
     struct early_stop early;
     struct proposer *proposer;
+    struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* of its trials */
@@ -231,6 +233,8 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
 /* A message of its worker about it. */
 enum status flight_message(struct flight *flight, const cJSON *message, double now_s, struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
+/* Once a second while it flies: its worker's memory for the trackers, and whether somebody pressed Stop on their pages. */
+enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
 /* Both record what became of it and free it and its slot. how: "killed by signal 9 (Killed)". */
 enum status flight_end(struct flight *flight, struct scheduler *s, struct error *err) MUST_USE;

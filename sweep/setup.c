@@ -86,6 +86,7 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
         (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
+        (with_sweep && (rc = config_add_table(setup->config, &track_opt_table, err)) != ST_OK) ||
         (rc = config_add_aliases(setup->config, dialect_aliases, dialect_n_aliases, err)) != ST_OK) {
         setup_destroy(setup);
         return rc;
@@ -211,6 +212,7 @@ static enum status finish(struct setup *setup, struct error *err)
     if (!setup->has_sweep)
         return ST_OK;
     TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
+    TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
     return check_sweep(setup, err);
 }
 

@@ -3,6 +3,7 @@
  * order of number; (3) whether to propose ahead depends on what the store holds and on nothing else, so that a resumed
  * study proposes as it would have done. */
 #include "sweep/scheduler.h"
+#include "sweep/track_hooks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#define LAST_NEWS_S 2 /* for the trackers, of a study that is let go of; the rest is for `trawl sync` */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 #define AHEAD_SHARE 0.015 /* of a trial's time, that a device may wait for its proposal */
 
@@ -53,6 +55,7 @@ void study_run_destroy(struct study_run *run)
 {
     if (run == NULL)
         return;
+    track_hooks_close(run->track, &run->view, run->end.text, LAST_NEWS_S);
     proposer_destroy(run->proposer); /* before the points that it reads */
     early_stop_free(&run->early);
     study_view_free(&run->view);
@@ -86,6 +89,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
                                         .max_cost = s->max_cost};
 
     TRY(recover(run, err));
+    TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
     run->early.on = s->early_stop;
     for (size_t i = 0; i < run->view.n; i++)
@@ -251,6 +255,7 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
     const struct trial *t = &run->view.trials[i];
 
     TRY(study_view_update(&run->view, i, err));
+    TRY(track_hooks_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
     if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&

@@ -14,6 +14,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "trainer/trainer.h"
+#include "web/track.h"
 
 /* version.c: "0.1.0", "abc1234", "trawl 0.1.0 (abc1234)" */
 extern const char program_version[], program_commit[], program_text[];
@@ -25,7 +26,7 @@ extern const char program_version[], program_commit[], program_text[];
 typedef enum status command_fn(int argc, char **argv, struct error *err);
 command_fn cmd_train, cmd_eval, cmd_sweep, cmd_ls, cmd_show, cmd_report, cmd_export, cmd_envs, cmd_bench, cmd_doctor,
     cmd_rerun;
-command_fn cmd_stop, cmd_pause, cmd_continue, cmd_add, cmd_priority;
+command_fn cmd_stop, cmd_pause, cmd_continue, cmd_add, cmd_priority, cmd_sync;
 command_fn cmd_worker; /* hidden: the process that trains for a controller */
 command_fn cmd_reference; /* hidden: docs/options.md */
 
@@ -109,6 +110,7 @@ struct setup {
     struct policy_settings policy;
     struct train_settings train;
     struct sweep_settings sweep;
+    struct track_settings track;
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
 };
 

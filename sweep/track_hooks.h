@@ -1,0 +1,34 @@
+/* track_hooks.h - what a sweep tells the trackers. Used by the thread that owns the store's writer; NULL hooks (no trackers)
+ * are fine everywhere and cost nothing. */
+#ifndef SWEEP_TRACK_HOOKS_H
+#define SWEEP_TRACK_HOOKS_H
+
+#include "sweep/control.h"
+#include "web/track.h"
+
+struct track_hooks; /* of one study */
+
+/* NULL in *ret_hooks when setup->track names no tracker, or all are disabled by their own variables. store is borrowed. */
+enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+                             const struct setup *setup, struct error *err) MUST_USE;
+/* After store_trial_start: the first row of an attempt. */
+enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, struct error *err) MUST_USE;
+/* The outbox_json of store_metrics_add for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
+ * none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). */
+const char *track_hooks_metrics(struct track_hooks *hooks, const cJSON *message);
+const char *track_hooks_result(struct track_hooks *hooks, const struct trial_result *result);
+/* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
+enum status track_hooks_system(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
+                               int64_t device_memory_bytes, struct error *err) MUST_USE;
+/* The trial was queued again; it goes on in the same run of the tracker when it is started again. */
+enum status track_hooks_pause(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps,
+                              struct error *err) MUST_USE;
+/* A trial has ended and the view knows: the front, at most once in 10 s. */
+enum status track_hooks_front(struct track_hooks *hooks, const struct study_view *view, struct error *err) MUST_USE;
+/* Has somebody pressed Stop for this trial? Said once. ret_why: "stopped on the page of wandb". */
+bool track_hooks_stop(struct track_hooks *hooks, int64_t trial_id, char *ret_why, size_t size);
+/* The end of the session: last front, picture, report; sends what is left for at most so many seconds and says what is not
+ * sent. Frees the hooks. view NULL: nothing is added. */
+void track_hooks_close(struct track_hooks *hooks, const struct study_view *view, const char *reason, double seconds);
+
+#endif
