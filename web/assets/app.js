@@ -1,0 +1,103 @@
+/* app.js - which page the address names; the address holds all of a view's state, so that every view can be linked to, and
+ * the back button works.
+ *
+ * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers what has
+ * to end with it. State that only refines a view replaces the address, going elsewhere adds to the history. */
+import {fill, h, empty} from './dom.js';
+import {ApiError} from './api.js';
+
+const routes = [
+  [/^\/$/, () => import('./studies.js')],
+  [/^\/study\/([^/]+)$/, () => import('./study.js')],
+  [/^\/study\/([^/]+)\/trial\/(\d+)$/, () => import('./trial.js')],
+  [/^\/compare$/, () => import('./compare.js')],
+];
+
+const main = document.getElementById('main'), crumbs = document.getElementById('crumbs'), live = document.getElementById('live');
+let leave = null;
+
+export function studyUrl(name, query) {
+  const tail = new URLSearchParams(Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null && value !== '')).toString();
+  return `/study/${encodeURIComponent(name).replace(/^\.+$/, (dots) => dots.replaceAll('.', '%2E'))}${tail ? `?${tail}` : ''}`;
+}
+
+export function trialUrl(name, number, query) {
+  const at = studyUrl(name, query).split('?');
+  return `${at[0]}/trial/${number}${at[1] ? `?${at[1]}` : ''}`;
+}
+
+/* The state of the view: what stands after the question mark. */
+export function state() {
+  return new URLSearchParams(location.search);
+}
+
+/* Changes some of it, without a new page; null takes one out. */
+export function setState(changes, push = false) {
+  const params = state();
+  for (const [key, value] of Object.entries(changes)) value === null || value === '' || value === undefined ? params.delete(key) : params.set(key, value);
+  const tail = params.toString();
+  const target = location.pathname + (tail ? `?${tail}` : '');
+  if (target !== location.pathname + location.search) history[push ? 'pushState' : 'replaceState'](null, '', target);
+}
+
+export function go(target) {
+  history.pushState(null, '', target);
+  route();
+}
+
+export function setLive(text, kind = '') {
+  live.className = `live ${kind}`;
+  live.textContent = text;
+}
+
+export function explain(problem) {
+  console.info(problem);
+  const hint = problem instanceof ApiError ? problem.hint : null;
+  return empty(problem instanceof ApiError ? problem.message : `This page met an error: ${problem.message}`,
+    hint && h('p.soft', null, hint),
+    h('p', null, h('button', {type: 'button', onclick: route}, 'Try again'), ' ', h('a.button', {href: '/'}, 'All studies')));
+}
+
+async function route() {
+  leave?.();
+  const gone = new AbortController(), ends = [];
+  leave = () => { gone.abort(); for (const end of ends) end(); };
+  setLive('');
+  const found = routes.map(([pattern, load]) => [location.pathname.match(pattern), load]).find(([match]) => match);
+  if (!found) {
+    document.title = 'Not found – Trawl';
+    fill(crumbs);
+    fill(main, empty('There is no such page.', h('p', null, h('a.button', {href: '/'}, 'All studies'))));
+    return;
+  }
+  try {
+    const [, name, number] = found[0];
+    const page = await found[1]();
+    if (gone.signal.aborted) return;
+    const ctx = {name: name && decodeURIComponent(name), number: number && Number(number), signal: gone.signal, onLeave: (end) => ends.push(end)};
+    const [title, ...path] = page.where(ctx);
+    document.title = title ? `${title} – Trawl` : 'Trawl';
+    fill(crumbs, path.map(([label, href]) => [h('span', {'aria-hidden': 'true'}, '/'), href ? h('a', {href}, label) : h('span', {'aria-current': 'page'}, label)]));
+    await page.show(main, ctx);
+  } catch (problem) {
+    if (gone.signal.aborted || problem.name === 'AbortError') return;
+    fill(main, explain(problem));
+  }
+}
+
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href]');
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey ||
+    link.hasAttribute('download') || link.target || link.origin !== location.origin) return;
+  if (!routes.some(([pattern]) => pattern.test(link.pathname))) return;
+  if (link.hash && link.pathname === location.pathname) return;
+  event.preventDefault();
+  if (link.href !== location.href) history.pushState(null, '', link.href);
+  route();
+  window.scrollTo(0, 0);
+  main.focus({preventScroll: true});
+});
+window.addEventListener('popstate', route);
+/* Charts have the colours of the moment they were drawn in. */
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', route);
+route();

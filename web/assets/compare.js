@@ -1,0 +1,155 @@
+/* compare.js - learning curves of several trials, or of the best trials of several studies, in one chart.
+ *
+ * In the address: trial=STUDY/NUMBER and study=NAME, each as often as wanted; trials of the same parameters (reruns with other
+ * seeds) become one series: mean, and a band over the seeds. A study stands for its trials of the front's best config. */
+import {get, listen, studyPath} from './api.js';
+import {card, empty, fill, h} from './dom.js';
+import {setState, setLive, state, studyUrl, trialUrl} from './app.js';
+import {seriesKey, showLines} from './charts/lines.js';
+import {vega} from './charts/vega.js';
+import {serverReport} from './charts/fallback.js';
+import * as fmt from './format.js';
+
+const GRID = 160, TOP_TRIALS = 8;
+
+export function where() {
+  return ['Compare', ['Compare']];
+}
+
+function parseTrial(text) {
+  const at = text.lastIndexOf('/');
+  return at > 0 && /^\d+$/.test(text.slice(at + 1)) ? {study: text.slice(0, at), number: Number(text.slice(at + 1))} : null;
+}
+
+/* y of a curve at x, linear between its points; NaN outside. */
+function sample(curve, over, x) {
+  const xs = curve[over], ys = curve.value;
+  if (!xs.length || x < xs[0] || x > xs.at(-1)) return NaN;
+  let lo = 0, hi = xs.length - 1;
+  while (hi - lo > 1) {
+    const mid = (lo + hi) >> 1;
+    if (xs[mid] <= x) lo = mid;
+    else hi = mid;
+  }
+  return xs[hi] === xs[lo] ? ys[hi] : ys[lo] + (ys[hi] - ys[lo]) * (x - xs[lo]) / (xs[hi] - xs[lo]);
+}
+
+/* Mean of several curves with one standard deviation, where at least half of them are. */
+export function meanBand(curves, over) {
+  const end = Math.max(...curves.map((c) => c[over].at(-1) ?? 0)), out = {x: [], y: [], lo: [], hi: []};
+  for (let k = 1; k <= GRID; k++) {
+    const x = end * k / GRID, ys = curves.map((c) => sample(c, over, x)).filter(Number.isFinite);
+    if (ys.length < Math.max(1, curves.length / 2)) continue;
+    const mean = ys.reduce((a, b) => a + b, 0) / ys.length;
+    const sd = ys.length > 1 ? Math.sqrt(ys.reduce((a, b) => a + (b - mean) ** 2, 0) / (ys.length - 1)) : 0;
+    out.x.push(x);
+    out.y.push(mean);
+    out.lo.push(mean - sd);
+    out.hi.push(mean + sd);
+  }
+  return out;
+}
+
+async function loadTrial(entry, ctx) {
+  const [answer, {curves}] = await Promise.all([get(studyPath(entry.study, `/trials/${entry.number}`), null, ctx.signal),
+    get(studyPath(entry.study, `/trials/${entry.number}/curves`), {points: 400}, ctx.signal)]);
+  return {...entry, trial: answer.trial, params: answer.params, curve: Object.values(curves)[0] ?? {env_steps: [], wall_s: [], value: []}, metric: Object.keys(curves)[0]};
+}
+
+/* The trials that a study is compared by: the runs of its best config, or its few best. */
+async function studyTrials(name, ctx) {
+  const study = await get(studyPath(name), null, ctx.signal);
+  const {rows} = await get(studyPath(name, '/trials'), {fields: 'number,score', state: 'done', sort: 'score', order: study.direction === 'maximize' ? 'desc' : 'asc', limit: TOP_TRIALS}, ctx.signal);
+  return rows.map(([number]) => ({study: name, number, group: `study ${name}`}));
+}
+
+function groups(trials) {
+  const found = new Map();
+  for (const t of trials) {
+    const key = t.group ?? `${t.study}\n${JSON.stringify(t.params)}`;
+    if (!found.has(key)) found.set(key, []);
+    found.get(key).push(t);
+  }
+  return [...found.values()];
+}
+
+function label(group) {
+  if (group[0].group) return `${group[0].study}: mean of its best ${group.length}`;
+  if (group.length === 1) return `${group[0].study} #${group[0].number}`;
+  return `${group[0].study} #${group.map((t) => t.number).join(', #')} (${group.length} seeds)`;
+}
+
+/* What differs between the trials. */
+function differences(trials) {
+  const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
+  const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));
+  return h('div.scroll', null, h('table', null,
+    h('thead', null, h('tr', null, h('th', null, 'trial'), h('th.num', null, 'score'), h('th.num', null, 'cost'), keys.map((key) => h('th.num', {scope: 'col'}, key.replaceAll('_', '_\u200b'))))),
+    h('tbody', null, trials.map((t) => h('tr', null, h('td', null, h('a', {href: trialUrl(t.study, t.number)}, `${t.study} #${t.number}`)),
+      h('td.num', null, fmt.number(t.trial.score)), h('td.num', null, fmt.duration(t.trial.cost_s)), keys.map((key) => h('td.num', null, show(t.params[key]))))))));
+}
+
+export async function show(main, ctx) {
+  const wanted = () => ({trials: state().getAll('trial').map(parseTrial).filter(Boolean), studies: state().getAll('study')});
+  const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div');
+  let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], chart = null;
+  const {studies} = await get('/api/v1/studies', null, ctx.signal);
+  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, text]) => h('label', null,
+    h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, text))));
+  const study = h('select', {'aria-label': 'study'}, studies.map((s) => h('option', {value: s.name}, s.name))), number = h('input', {type: 'number', min: '0', placeholder: 'its best', 'aria-label': 'trial number; empty: the study'});
+  number.style.width = '100px';
+  const form = h('form.form', {onsubmit: (event) => { event.preventDefault(); change((p) => (number.value === '' ? p.append('study', study.value) : p.append('trial', `${study.value}/${number.value}`))); }},
+    'Add', study, h('label.soft', null, 'trial ', number), h('button', {type: 'submit'}, 'Add'));
+  fill(main, h('div.page-head', null, h('h1', null, 'Compare')), card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('What differs', tableEl));
+
+  function change(edit) {
+    const params = state();
+    edit(params);
+    history.pushState(null, '', `/compare?${params}`);
+    load().catch(fail);
+  }
+  function remove(group) {
+    change((params) => {
+      const trials = params.getAll('trial'), names = params.getAll('study');
+      params.delete('trial');
+      params.delete('study');
+      for (const t of trials) if (!group.some((g) => !g.group && `${g.study}/${g.number}` === t)) params.append('trial', t);
+      for (const s of names) if (group[0].group !== `study ${s}`) params.append('study', s);
+    });
+  }
+  async function draw() {
+    chart?.destroy();
+    chart = null;
+    const all = groups(loaded);
+    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
+      h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))));
+    if (!all.length) {
+      fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));
+      fill(tableEl, h('p.soft', null, 'Two or more trials are needed.'));
+      return;
+    }
+    const series = all.map((group) => ({label: label(group), ...(group.length > 1 ? meanBand(group.map((t) => t.curve), over) : {x: group[0].curve[over], y: group[0].curve.value})}));
+    chart = await showLines(chartEl, series, {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s', yTitle: loaded[0].metric, height: 360});
+    fill(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
+  }
+  async function load() {
+    const want = wanted(), ofStudies = (await Promise.all(want.studies.map((name) => studyTrials(name, ctx)))).flat();
+    loaded = await Promise.all([...want.trials, ...ofStudies].slice(0, 60).map((entry) => loadTrial(entry, ctx)));
+    await draw();
+  }
+  function fail(problem) {
+    if (!ctx.signal.aborted) fill(chartEl, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
+  }
+  try {
+    await vega();
+  } catch {
+    fill(chartEl, serverReport(studies[0]?.name ?? ''));
+    return;
+  }
+  await load().catch(fail);
+  let timer = 0;
+  ctx.onLeave(() => { clearTimeout(timer); chart?.destroy(); });
+  ctx.onLeave(listen(null, (event, what) => {
+    if (event === 'progress' && loaded.some((t) => t.study === what.study && t.number === what.trial)) timer ||= setTimeout(() => { timer = 0; load().catch(fail); }, 2000);
+  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+}

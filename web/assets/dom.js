@@ -1,0 +1,80 @@
+/* dom.js - elements from data. Text goes in as text nodes only, so nothing that a study is called can become markup. */
+
+/* h('a.link', {href: '#/', onclick: f}, 'text', child, [more]): null and false children are left out. */
+export function h(what, attrs, ...children) {
+  const [tag, ...classes] = what.split('.');
+  const el = document.createElement(tag || 'div');
+  if (classes.length) el.className = classes.join(' ');
+  for (const [key, value] of Object.entries(attrs || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) el.addEventListener(key.slice(2), value);
+    else if (key === 'value' || key === 'checked' || key === 'disabled' || key === 'hidden') el[key] = value;
+    else el.setAttribute(key, value === true ? '' : value);
+  }
+  add(el, children);
+  return el;
+}
+
+export function add(el, children) {
+  for (const child of Array.isArray(children) ? children : [children]) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) add(el, child);
+    else el.append(child instanceof Node ? child : String(child));
+  }
+  return el;
+}
+
+export function fill(el, ...children) {
+  el.replaceChildren();
+  return add(el, children);
+}
+
+/* A card with a heading; extra (buttons) stands at its right. */
+export function card(title, body, {note, extra, id, wide} = {}) {
+  return h(`section.card${wide ? '.wide' : ''}`, {id},
+    h('div.card-head', null, h('h2', null, title, note ? h('small', null, ' ', note) : null), extra ? h('div.card-extra', null, extra) : null),
+    body);
+}
+
+export function tile(value, label, title) {
+  return h('div.tile', {title}, h('b', null, value), h('span', null, label));
+}
+
+export function empty(text, ...what) {
+  return h('div.empty', null, h('p', null, text), what);
+}
+
+/* A button that copies; without the clipboard (plain http from another host) the text is selected instead. */
+export function copyButton(text, label = 'Copy') {
+  const button = h('button.small', {type: 'button', title: 'Copy to the clipboard'}, label);
+  button.addEventListener('click', async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'Copied';
+    } catch {
+      const code = button.parentElement.querySelector('code');
+      if (code) getSelection().selectAllChildren(code);
+      button.textContent = 'Press Ctrl-C';
+    }
+    setTimeout(() => { button.textContent = label; }, 1500);
+  });
+  return button;
+}
+
+export function command(text) {
+  return h('div.command', null, h('code', null, text), copyButton(text));
+}
+
+export function download(name, text, type = 'text/plain') {
+  const url = URL.createObjectURL(new Blob([text], {type}));
+  const link = h('a', {href: url, download: name});
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+/* One word of sh. */
+export function shellWord(word) {
+  return /^[A-Za-z0-9_.,:/@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

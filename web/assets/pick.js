@@ -1,0 +1,144 @@
+/* pick.js - pick from the front: so many seconds, or so good a score; by the rules of `trawl export`.
+ * While the slider moves the choice is made here, from the front that is loaded; the server's answer follows. */
+import {get, studyPath, url} from './api.js';
+import {copyButton, fill, h} from './dom.js';
+import {setState, state, trialUrl} from './app.js';
+import * as fmt from './format.js';
+
+const MODES = [['budget', 'Budget'], ['score', 'Score wanted'], ['best', 'Best'], ['knee', 'Knee']];
+
+export class Pick {
+  constructor(el, data, ctx, onChoice) {
+    Object.assign(this, {el, data, ctx, onChoice, choice: null, timer: 0, asked: 0});
+    const [mode, value] = (state().get('pick') || 'knee').split(':');
+    this.mode = MODES.some(([key]) => key === mode) ? mode : 'knee';
+    this.value = value === undefined || value === '' ? null : Number(value);
+    this.build();
+  }
+
+  build() {
+    this.slider = h('input', {type: 'range', min: 0, max: 1000, step: 1, id: 'pick-slider', oninput: () => this.slid()});
+    this.output = h('output', {for: 'pick-slider'});
+    this.label = h('label', {for: 'pick-slider'});
+    this.result = h('div.pick-result', {'aria-live': 'polite'});
+    this.modes = h('div.segments', {role: 'radiogroup', 'aria-label': 'how to pick'}, MODES.map(([key, label]) =>
+      h('label', null, h('input', {type: 'radio', name: 'pick-mode', value: key, checked: key === this.mode, onchange: () => { this.mode = key; this.value = null; this.update(); this.remember(); }}), h('span', null, label))));
+    this.sliderRow = h('div.slider', null, this.label, this.output, this.slider);
+    fill(this.el, this.modes, this.sliderRow, this.result);
+  }
+
+  range() {
+    const d = this.data, front = d.front;
+    if (this.mode === 'budget') return [d.cost[front[0]], d.cost[front.at(-1)]];
+    const scores = front.map((i) => d.score[i]);
+    return [Math.min(...scores), Math.max(...scores)];
+  }
+
+  toSlider(value, [lo, hi]) {
+    if (!(hi > lo)) return 1000;
+    return 1000 * (this.mode === 'budget' ? Math.log(value / lo) / Math.log(hi / lo) : (value - lo) / (hi - lo));
+  }
+
+  fromSlider(at, [lo, hi]) {
+    if (at >= 1000 && this.mode === 'budget') return roundUp(hi);
+    if ((this.data.maximize && at >= 1000) || (!this.data.maximize && at <= 0)) return this.wanted(this.data.maximize ? hi : lo);
+    return Number((this.mode === 'budget' ? lo * (hi / lo) ** (at / 1000) : lo + (hi - lo) * (at / 1000)).toPrecision(4));
+  }
+
+  /* A round score that this one fulfils. */
+  wanted(score) {
+    return this.data.maximize ? roundDown(score) : roundUp(score);
+  }
+
+  slid() {
+    this.value = this.fromSlider(Number(this.slider.value), this.range());
+    this.choose();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => { this.remember(); this.ask(); }, 150);
+  }
+
+  remember() {
+    setState({pick: this.mode === 'knee' && this.value === null ? null : this.value === null ? this.mode : `${this.mode}:${this.value}`});
+  }
+
+  update() {
+    const d = this.data;
+    if (!d.front.length) {
+      fill(this.result, h('p.soft', null, 'Nothing to pick from: no trial is done yet.'));
+      this.sliderRow.hidden = true;
+      return;
+    }
+    const slides = this.mode === 'budget' || this.mode === 'score';
+    this.sliderRow.hidden = !slides;
+    if (slides) {
+      const range = this.range();
+      if (this.value === null) this.value = this.mode === 'budget' ? roundUp(d.cost[d.knee >= 0 ? d.knee : d.best]) : this.wanted(d.score[d.knee >= 0 ? d.knee : d.best]);
+      this.slider.value = this.toSlider(this.value, range);
+      fill(this.label, this.mode === 'budget' ? 'A trial may cost' : `At least this ${d.metric}`);
+    }
+    this.choose();
+    this.ask();
+  }
+
+  /* The same rule as the server's, on the rows that are here. */
+  choose() {
+    const d = this.data, sign = d.maximize ? 1 : -1;
+    const index = this.mode === 'best' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
+      : this.mode === 'budget' ? d.front.findLast((i) => d.cost[i] <= this.value) ?? -1
+        : d.front.find((i) => sign * d.score[i] >= sign * this.value) ?? -1;
+    this.choice = {index, budget: this.mode === 'budget' ? this.value : undefined, score: this.mode === 'score' ? this.value : undefined};
+    if (this.mode === 'budget') this.output.value = d.costIsTime ? `${fmt.duration(this.value)}` : fmt.cost(this.value, d.costUnit);
+    else this.output.value = fmt.number(this.value);
+    this.slider.setAttribute('aria-valuetext', this.output.value);
+    this.onChoice(this.choice);
+  }
+
+  query() {
+    if (this.mode === 'budget') return this.data.costIsTime ? {budget_s: this.value} : {rule: `cost<=${this.value}`};
+    if (this.mode === 'score') return {score: this.value};
+    return {rule: this.mode};
+  }
+
+  async ask() {
+    const turn = ++this.asked;
+    let answer;
+    try {
+      answer = await get(studyPath(this.data.name, '/pick'), this.query(), this.ctx.signal);
+    } catch (problem) {
+      if (turn === this.asked && !this.ctx.signal.aborted) fill(this.result, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
+      return;
+    }
+    if (turn === this.asked) this.show(answer);
+  }
+
+  show(a) {
+    const d = this.data, query = this.query();
+    const known = a.score_mean !== null && a.score_mean !== undefined;
+    const get1 = (format) => h('a.button', {href: url(studyPath(d.name, '/export'), {...query, format}), download: '', title: `the file of trawl export as ${format}`}, format);
+    fill(this.result,
+      h('div.pick-head', null, h('a', {href: trialUrl(d.name, a.trial)}, `Trial ${a.trial}`), h('span.soft', null, ` cost ${fmt.cost(a.cost, d.costUnit)}`)),
+      h('div.pick-score', null,
+        h('div', null, h('b', null, known ? fmt.number(a.score_mean) : fmt.number(a.score)), h('span', null, known ? `expected ${d.metric}` : `${d.metric} of its one run`)),
+        known && h('div', null, h('b.range', null, `${fmt.number(a.score_lo)} to ${fmt.number(a.score_hi)}`), h('span', null, '95 % interval')),
+        known && h('div', null, h('b.range', null, fmt.number(a.score)), h('span', null, 'seen in its run'))),
+      a.score_noise_sd > 0 && h('p.soft.small', null, `A single new run varies by another ± ${fmt.number(Number((1.96 * a.score_noise_sd).toPrecision(2)))} (95 %).`),
+      h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Export'), get1('ini'), get1('json'), get1('args')),
+      h('div.command', null, h('code', null, a.train_command), copyButton(a.train_command, 'Copy train line')),
+      h('dl.params', null, Object.entries(a.params).map(([key, value]) => [h('dt', null, key), h('dd', null, typeof value === 'number' ? fmt.number(value) : String(value))])));
+  }
+
+  destroy() {
+    clearTimeout(this.timer);
+  }
+}
+
+/* To four digits and never to the other side. */
+function roundUp(v) {
+  const r = Number(v.toPrecision(4));
+  return r >= v ? r : Number((v + Math.abs(v) * 1e-3).toPrecision(4));
+}
+
+function roundDown(v) {
+  const r = Number(v.toPrecision(4));
+  return r <= v ? r : Number((v - Math.abs(v) * 1e-3).toPrecision(4));
+}

@@ -1,0 +1,114 @@
+/* study.js - one study: what stands above all its views, the tabs, and what is live. */
+import {get, listen, post, studyPath} from './api.js';
+import {fill, h, tile} from './dom.js';
+import {setLive, state, studyUrl, explain} from './app.js';
+import {StudyData} from './study_data.js';
+import {progress, stateChip} from './studies.js';
+import * as fmt from './format.js';
+
+const TABS = [
+  ['front', 'Front', () => import('./study_front.js')],
+  ['params', 'Parameters', () => import('./study_params.js')],
+  ['trials', 'Trials', () => import('./study_trials.js')],
+  ['progress', 'Progress', () => import('./study_progress.js')],
+];
+
+export function where(ctx) {
+  return [ctx.name, [ctx.name]];
+}
+
+function tiles(data) {
+  const s = data.study, c = data.counts, at = (i) => (i >= 0 && i < data.n && data.score[i] !== null ? i : -1);
+  const best = at(data.best), knee = at(data.knee);
+  return h('div.tiles', null,
+    best >= 0 && tile(fmt.number(data.score[best]), `best ${data.metric}, ${data.costText(best)}`, `trial ${best}`),
+    knee >= 0 && tile(fmt.number(data.score[knee]), `at the knee, ${data.costText(knee)}`, `trial ${knee}: beyond it more cost buys little`),
+    tile(String(data.front.length), 'trials on the front'),
+    tile(fmt.number(s.hypervolume), 'hypervolume', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
+    tile(fmt.duration(s.cost_s), s.budget_s ? `spent of ${fmt.duration(s.budget_s)}` : 'spent on all trials'),
+    tile(`${c.done}`, [`done`, c.running && `${c.running} running`, c.stopped && `${c.stopped} stopped`, c.failed + c.lost && `${c.failed + c.lost} failed`].filter(Boolean).join(', ')));
+}
+
+function controls(data, version, say) {
+  if (!version.control) return null;
+  const act = async (body) => {
+    try {
+      say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
+    } catch (problem) {
+      say([problem.message, problem.hint].filter(Boolean).join(' '), true);
+    }
+  };
+  const button = (label, body, title) => h('button.small', {type: 'button', title, onclick: () => act(body)}, label);
+  return h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'},
+    button('Pause', {action: 'pause'}, 'start no new trial; running ones go on'),
+    button('Continue', {action: 'continue'}, 'start trials again'),
+    h('button.small', {type: 'button', title: 'end the sweep', onclick: () => { if (confirm(`Stop the sweep of ${data.name}? Running trials end; --resume goes on later.`)) act({action: 'stop'}); }}, 'Stop'),
+    button('Add 20 trials', {action: 'add', trials: 20}, 'raise the limit by 20 trials'));
+}
+
+export async function show(main, ctx) {
+  const [study, version] = await Promise.all([get(studyPath(ctx.name), null, ctx.signal), get('/api/v1/version', null, ctx.signal)]);
+  const data = new StudyData(study);
+  data.store = version.store;
+  const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body');
+  const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
+  const nav = h('nav.tabs', {'aria-label': 'views of this study'});
+  const drawHead = () => {
+    fill(head, h('div', null,
+      h('h1', null, data.name, ' ', stateChip(data.study.state)),
+      h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
+      progress(data.study)), controls(data, version, say));
+  };
+  const drawNav = () => fill(nav, TABS.map(([key, label]) => {
+    const params = state();
+    key === 'front' ? params.delete('tab') : params.set('tab', key);
+    const query = {};
+    for (const [k, v] of params) query[k] = v;
+    return h('a', {href: studyUrl(data.name, query), 'aria-current': current() === key ? 'page' : null}, label);
+  }));
+  const current = () => (TABS.some(([key]) => key === state().get('tab')) ? state().get('tab') : 'front');
+  drawHead();
+  drawNav();
+  fill(main, head, said, tilesEl, nav, body);
+  await data.update(ctx.signal);
+  fill(tilesEl, tiles(data));
+  const tab = await TABS.find(([key]) => key === current())[2]();
+  if (ctx.signal.aborted) return;
+  const view = await tab.show(body, data, {...ctx, version, refreshTabs: drawNav});
+  ctx.onLeave(() => view?.destroy?.());
+  follow(ctx, data, {
+    head() { drawHead(); fill(tilesEl, tiles(data)); },
+    rows: () => view?.update?.(),
+    model: () => view?.model?.(),
+    running: (event) => view?.running?.(event),
+  }, body);
+}
+
+/* Reads what changed soon after an event says that something did: never two reads at once, never one lost. */
+function follow(ctx, data, on, body) {
+  let busy = false, wanted = false;
+  async function refresh() {
+    if (busy) { wanted = true; return; }
+    busy = true;
+    try {
+      do {
+        wanted = false;
+        data.setStudy(await get(studyPath(data.name), null, ctx.signal));
+        const changed = await data.update(ctx.signal);
+        on.head();
+        if (changed) await on.rows();
+      } while (wanted && !ctx.signal.aborted);
+    } catch (problem) {
+      if (problem.status === 404 && !ctx.signal.aborted) fill(body, explain(problem));
+    } finally {
+      busy = false;
+    }
+  }
+  ctx.onLeave(listen(data.name, (event, what) => {
+    if (event === 'study' || event === 'trial' || event === 'reset' || event === 'store') refresh();
+    else if (event === 'model') on.model();
+    else if (event === 'progress') on.running(what);
+    else if (event === 'hello' && what.version !== undefined && what.version !== data.version) refresh();
+  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+}
+

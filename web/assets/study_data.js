@@ -1,0 +1,155 @@
+/* study_data.js - a study in the browser: its trials as columns, what is on the front, what the model believes.
+ * Rows have index = number; a row that is not there yet has the state "unknown". */
+import {get, studyPath} from './api.js';
+import {h} from './dom.js';
+import * as fmt from './format.js';
+
+const FIELDS = ['number', 'state', 'score', 'cost', 'cost_s', 'env_steps', 'on_front', 'origin', 'device', 'reason', 'seed',
+  'started_ms', 'finished_ms', 'live_score', 'live_s', 'params'];
+
+export class StudyData {
+  constructor(study) {
+    this.n = 0;
+    this.column = {};
+    for (const field of FIELDS.slice(0, -1)) this.column[field] = [];
+    this.setStudy(study);
+    for (const p of this.params) this.column[p.key] = [];
+    this.version = -1;
+    this.beliefs = new Map();
+  }
+
+  setStudy(study) {
+    this.study = study;
+    this.name = study.name;
+    this.metric = study.metric;
+    this.maximize = study.direction === 'maximize';
+    this.costUnit = study.cost_unit;
+    this.costIsTime = study.cost_unit !== 'steps';
+    this.costTitle = this.costIsTime ? 'cost of a trial, log scale' : 'cost of a trial in env steps, log scale';
+    this.params = study.space.params;
+    this.counts = study.counts;
+  }
+
+  get number() { return this.column.number; }
+  get state() { return this.column.state; }
+  get score() { return this.column.score; }
+  get cost() { return this.column.cost; }
+
+  /* Reads what changed since the version that is here; true when something did. */
+  async update(signal) {
+    const query = {limit: 20000, fields: FIELDS.join(',')};
+    if (this.version >= 0) query.since = this.version;
+    let changed = false, offset = 0, answer;
+    do {
+      answer = await get(studyPath(this.name, '/trials'), {...query, offset: offset || undefined}, signal);
+      for (const row of answer.rows) this.take(answer.columns, row);
+      changed ||= answer.rows.length > 0;
+      offset = answer.next_offset;
+    } while (offset);
+    this.version = answer.version;
+    if (changed || !this.plotted) this.judge();
+    return changed;
+  }
+
+  take(columns, row) {
+    const i = row[columns.indexOf('number')];
+    for (; this.n <= i; this.n++) for (const key of Object.keys(this.column)) this.column[key][this.n] = key === 'number' ? this.n : key === 'state' ? 'unknown' : null;
+    columns.forEach((key, k) => { if (this.column[key]) this.column[key][i] = row[k]; });
+  }
+
+  /* Plotted: done, with a score and a cost that a log axis can show. The front: computed here, so that it is of these rows. */
+  judge() {
+    const {state, score, cost} = this;
+    this.isPlotted = new Uint8Array(this.n);
+    this.onFront = new Uint8Array(this.n);
+    this.plotted = [];
+    for (let i = 0; i < this.n; i++)
+      if (state[i] === 'done' && Number.isFinite(score[i]) && Number.isFinite(cost[i]) && score[i] !== null && cost[i] > 0) {
+        this.isPlotted[i] = 1;
+        this.plotted.push(i);
+      }
+    const sign = this.maximize ? 1 : -1;
+    this.front = this.plotted.filter((i) => this.column.on_front[i]).sort((a, b) => cost[a] - cost[b] || a - b);
+    for (const i of this.front) this.onFront[i] = 1;
+    this.best = this.front.reduce((best, i) => (best < 0 || sign * score[i] > sign * score[best] ? i : best), -1);
+    this.knee = this.study.knee_trial ?? -1;
+    this.counts = {queued: 0, running: 0, done: 0, stopped: 0, failed: 0, lost: 0};
+    for (let i = 0; i < this.n; i++) if (state[i] in this.counts) this.counts[state[i]]++;
+    this.spent = this.column.cost_s.reduce((sum, s) => sum + (Number.isFinite(s) ? s : 0), 0);
+  }
+
+  /* Intervals of GET front: where the model expects each trial of the front. */
+  setBeliefs(answer) {
+    this.beliefs = new Map();
+    for (const p of answer.points)
+      if (p.score_mean !== null) this.beliefs.set(p.trial, {score: p.score_mean, sd: (p.score_hi - p.score_lo) / 3.92, lo: p.score_lo, hi: p.score_hi, costLo: p.cost_lo, costHi: p.cost_hi});
+    this.knee = answer.knee_trial ?? -1;
+  }
+
+  costText(i) { return fmt.cost(this.cost[i], this.costUnit); }
+
+  paramText(key, i) {
+    const value = this.column[key][i];
+    return value === null || value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value);
+  }
+
+  /* A tooltip. */
+  describe(i) {
+    const belief = this.beliefs.get(i), c = this.column, row = (label, value) => h('div', null, h('span', null, label), h('b', null, value));
+    const tag = [i === this.best && 'best', i === this.knee && 'knee', this.onFront[i] && 'on the front'].filter(Boolean).join(', ');
+    return [
+      h('div.tip-head', null, `Trial ${this.number[i]}`, h('small', null, ` ${tag || this.state[i]}`)),
+      c.score[i] !== null && row(this.metric, fmt.number(c.score[i])),
+      belief && row('expected', fmt.plusMinus(belief.score, belief.sd)),
+      c.cost[i] !== null && row('cost', this.costText(i)),
+      c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
+      c.reason[i] && h('div.tip-why', null, c.reason[i].slice(0, 140)),
+    ];
+  }
+}
+
+/* -- filters: ranges and words, written into the address as f=key:lo:hi and q=words -- */
+
+export function parseFilters(params) {
+  const filters = new Map();
+  for (const part of params.getAll('f').flatMap((text) => text.split(';')).filter(Boolean)) {
+    const at = part.match(/^(.*):([^:]*):([^:]*)$/);
+    if (!at) continue;
+    filters.set(at[1], [at[2] === '' ? -Infinity : Number(at[2]), at[3] === '' ? Infinity : Number(at[3])]);
+  }
+  return filters;
+}
+
+export function filtersText(filters) {
+  const side = (v) => (Number.isFinite(v) ? String(Number(v.toPrecision(8))) : '');
+  return [...filters].map(([key, [lo, hi]]) => `${key}:${side(lo)}:${side(hi)}`).join(';');
+}
+
+/* The value that a filter or an axis uses: categories count as their place among the choices. */
+export function axisValue(data, key, i) {
+  const value = data.column[key]?.[i];
+  if (typeof value === 'number') return value;
+  if (typeof value === 'boolean') return Number(value);
+  const param = data.params.find((p) => p.key === key);
+  return param?.choices && value !== null ? param.choices.findIndex((choice) => String(choice) === String(value)) : NaN;
+}
+
+/* null when everything passes. */
+export function makeMask(data, filters, words, states) {
+  const terms = (words || '').toLowerCase().split(/\s+/).filter(Boolean);
+  if (!filters.size && !terms.length && !states) return null;
+  const mask = new Uint8Array(data.n).fill(1);
+  for (const [key, [lo, hi]] of filters)
+    for (let i = 0; i < data.n; i++) {
+      const value = axisValue(data, key, i);
+      if (!(value >= lo && value <= hi)) mask[i] = 0;
+    }
+  if (states) for (let i = 0; i < data.n; i++) if (!states.has(data.state[i])) mask[i] = 0;
+  if (terms.length)
+    for (let i = 0; i < data.n; i++) {
+      if (!mask[i]) continue;
+      const c = data.column, text = `#${i} ${c.state[i]} ${c.origin[i] ?? ''} ${c.device[i] ?? ''} ${c.reason[i] ?? ''} ${data.params.map((p) => (typeof c[p.key][i] === 'string' ? c[p.key][i] : '')).join(' ')}`.toLowerCase();
+      if (!terms.every((term) => (/^#?\d+$/.test(term) ? `#${i}` === `#${term.replace('#', '')}` : text.includes(term)))) mask[i] = 0;
+    }
+  return mask;
+}

@@ -1,0 +1,138 @@
+/* study_front.js - the front and what to take from it. */
+import {get, getModel, studyPath} from './api.js';
+import {add, card, command, empty, fill, h, shellWord} from './dom.js';
+import {go, setState, state, studyUrl, trialUrl} from './app.js';
+import {filtersText, makeMask, parseFilters} from './study_data.js';
+import {vega} from './charts/vega.js';
+import {FrontChart} from './charts/front.js';
+import {serverChart} from './charts/fallback.js';
+import {Pick} from './pick.js';
+import * as fmt from './format.js';
+
+function parseZoom(text) {
+  const v = (text || '').split(',').map(Number);
+  return v.length === 4 && v.every(Number.isFinite) && v[0] > 0 && v[1] > v[0] && v[3] > v[2] ? {x: [v[0], v[1]], y: [v[2], v[3]]} : null;
+}
+
+const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6))).join(',') : null);
+
+/* The trials of the front, cheapest first, with what the model expects of each. */
+function frontTable(data) {
+  return h('div.scroll', null, h('table', null,
+    h('caption.sr', null, 'Trials on the front, cheapest first'),
+    h('thead', null, h('tr', null, ['trial', data.metric, 'expected, 95 %', 'cost', 'env steps'].map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
+      data.params.map((p) => h('th.num', {scope: 'col'}, p.key.split('.').at(-1).replaceAll('_', '_\u200b'))))),
+    h('tbody', null, data.front.map((i) => {
+      const b = data.beliefs.get(i);
+      return h(i === data.best || i === data.knee ? 'tr.special' : 'tr', null,
+        h('td', null, h('a', {href: trialUrl(data.name, i)}, `#${i}`), i === data.best && h('span.tag', null, 'best'), i === data.knee && h('span.tag', null, 'knee')),
+        h('td.num', null, fmt.number(data.score[i])), h('td.num', null, b ? fmt.plusMinus(b.score, b.sd) : '–'),
+        h('td.num', null, data.costText(i)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
+        data.params.map((p) => h('td.num', null, data.paramText(p.key, i))));
+    }))));
+}
+
+/* Can I trust it, what do I run next: in words. */
+function verdict(data, insight) {
+  const lines = [], store = ` --store ${shellWord(data.store)}`;
+  const c = data.counts, bad = c.failed + c.lost;
+  if (insight?.note) lines.push(h('p', null, `No model yet: ${insight.note}.`));
+  const r = insight?.recommended;
+  if (r) {
+    lines.push(h('p', null, 'The model would take ', h('a', {href: trialUrl(data.name, r.trial)}, `trial ${r.trial}`),
+      `: it expects ${data.metric} ${fmt.number(r.score)} (${fmt.number(r.score_lo)} to ${fmt.number(r.score_hi)}) at a cost of ${fmt.cost(r.cost, data.costUnit)}.`));
+    if (insight.score_noise_sd > 0)
+      lines.push(h('p', null, `One run varies by ± ${fmt.number(Number(insight.score_noise_sd.toPrecision(2)))} between seeds (one standard deviation), so the best score is partly luck: compare the expected scores, not single runs.`));
+  }
+  for (const p of insight?.params ?? [])
+    if (p.leans_on)
+      lines.push(h('p', null, `${p.n_on} of ${p.n_front} trials on the front lie at the ${p.leans_on === 'min' ? 'lower' : 'upper'} bound of `, h('b', null, p.key), `: better ones may lie beyond; try ${p.leans_on} = ${fmt.exact(p.try)}.`));
+  if (bad > 0 && bad >= 0.1 * data.n)
+    lines.push(h('p', null, `${bad} of ${data.n} trials failed or were lost; `, h('a', {href: studyUrl(data.name, {tab: 'progress'})}, 'see why'), '.'));
+  return [lines, h('p.soft', null, 'Go on searching (limits are totals, trials that are there count):'),
+    command(`trawl sweep --resume ${shellWord(data.name)}${store} --trials ${Math.max(24, data.n * 2)}`),
+    h('p.soft', null, 'Take all of this home as one file:'), command(`trawl report ${shellWord(data.name)}${store} -o report.html`)];
+}
+
+export async function show(el, data, ctx) {
+  const chartEl = h('div.front-chart'), selection = h('div.selection', {role: 'status'}), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
+  const tools = h('div.tools', null,
+    h('button.small', {type: 'button', title: 'zoom in (+)', 'aria-label': 'zoom in', onclick: () => chart?.zoomBy?.(0.7)}, '+'),
+    h('button.small', {type: 'button', title: 'zoom out (-)', 'aria-label': 'zoom out', onclick: () => chart?.zoomBy?.(1 / 0.7)}, '−'),
+    h('button.small', {type: 'button', title: 'whole front (0, double click)', onclick: () => chart?.setZoom?.(null)}, 'Reset'));
+  fill(el, h('div.columns', null,
+    card('Cost against score', [chartEl, selection, h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.')], {extra: tools, id: 'front'}),
+    card('Pick from the front', pickEl, {id: 'pick'})),
+  h('div.columns', null, card('Trials on the front', tableEl), card('What to make of it', verdictEl)));
+  let chart = null, model = null, insight = null, filters = parseFilters(state());
+  const pick = new Pick(pickEl, data, ctx, (choice) => chart?.setPick?.(choice));
+
+  function showSelection(mask) {
+    const n = mask ? mask.reduce((sum, v) => sum + v, 0) : 0;
+    fill(selection, mask && [h('span', null, `${n} of ${data.n} trials selected `),
+      h('a.button.small', {href: studyUrl(data.name, {tab: 'trials', f: filtersText(filters)})}, 'Show in the table'), ' ',
+      filters.has('cost') && h('button.small', {type: 'button', onclick: () => { const f = new Map(filters); chart.setZoom({x: f.get('cost'), y: f.get('score')}); chart.clearBrush(); }}, 'Zoom to it'), ' ',
+      h('button.small', {type: 'button', onclick: () => chart.clearBrush()}, 'Clear')]);
+  }
+  function select(range) {
+    filters = new Map([...filters].filter(([key]) => key !== 'cost' && key !== 'score'));
+    if (range) filters.set('cost', range.cost).set('score', range.score);
+    else filters = new Map();
+    setState({f: filtersText(filters) || null});
+    ctx.refreshTabs();
+    const mask = makeMask(data, filters, '', null);
+    chart.setMask(mask);
+    showSelection(mask);
+  }
+  async function draw() {
+    const zoom = parseZoom(state().get('zoom'));
+    chart?.destroy();
+    if (!data.plotted.length) {
+      chart = null;
+      fill(chartEl, empty(data.n ? 'No trial is done yet: there is no front.' : 'No trial yet.', h('p.soft', null, 'This page fills by itself as trials end.')));
+      return;
+    }
+    const mask = makeMask(data, filters, '', null);
+    chart = new FrontChart(chartEl, data, {model, zoom, mask, on: {
+      open: (i) => go(trialUrl(data.name, data.number[i])),
+      select, zoom: (domain) => setState({zoom: zoomText(domain)})}});
+    await chart.show();
+    chart.setPick(pick.choice);
+    showSelection(mask);
+  }
+  function texts() {
+    fill(tableEl, data.front.length ? frontTable(data) : empty('Nothing here yet.'));
+    fill(verdictEl, verdict(data, insight));
+  }
+  async function readModel() {
+    const [front, answers, predicted] = await Promise.all([
+      get(studyPath(data.name, '/front'), null, ctx.signal), getModel(studyPath(data.name, '/insight'), null, ctx.signal),
+      getModel(studyPath(data.name, '/model/front'), null, ctx.signal)]);
+    /* the intervals may have been on their way when front was asked for */
+    data.setBeliefs(front.model === 'ready' || front.model === 'none' ? front : await get(studyPath(data.name, '/front'), null, ctx.signal));
+    insight = answers.model === 'none' ? {note: answers.note} : answers;
+    const points = (predicted.points ?? []).filter((p) => p.cost > 0 && Number.isFinite(p.score));
+    model = points.length > 1 ? {cost: points.map((p) => p.cost), mean: points.map((p) => p.score), lo: points.map((p) => p.score_lo), hi: points.map((p) => p.score_hi)} : null;
+  }
+
+  let hasVega = true;
+  try {
+    await vega();
+  } catch {
+    hasVega = false;
+  }
+  const redraw = hasVega ? draw : () => serverChart(chartEl, data.name, 'Cost against score, drawn by the server');
+  if (!hasVega) tools.hidden = true;
+  await redraw();
+  texts();
+  pick.update();
+  const withModel = () => readModel().then(() => { texts(); pick.update(); return redraw(); }).catch((problem) => {
+    if (!ctx.signal.aborted) add(verdictEl, h('p.warn', null, `The model's part is missing: ${problem.message}`));
+  });
+  withModel();
+  return {
+    async update() { await redraw(); texts(); pick.update(); },
+    model: withModel,
+    destroy() { chart?.destroy(); pick.destroy(); },
+  };
+}

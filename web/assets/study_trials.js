@@ -1,0 +1,121 @@
+/* study_trials.js - all trials: parallel coordinates whose brushes filter, and the table of what is left. */
+import {card, empty, fill, h, download} from './dom.js';
+import {go, setState, state, trialUrl} from './app.js';
+import {filtersText, makeMask, parseFilters} from './study_data.js';
+import {Parallel} from './charts/parallel.js';
+import {Table} from './table.js';
+import * as fmt from './format.js';
+
+const STATES = ['done', 'running', 'queued', 'stopped', 'failed', 'lost'];
+
+function allColumns(data) {
+  const c = data.column, number = (key, width, label, show) => ({key, label, width, cell: show});
+  return [
+    {key: 'number', label: 'trial', width: 84, left: true, cell: (i) => `#${c.number[i]}${i === data.best ? ' best' : i === data.knee ? ' knee' : ''}`},
+    {key: 'state', label: 'state', width: 96, left: true, cell: (i) => h(`span.state-word.${c.state[i]}`, {title: c.reason[i]}, c.state[i])},
+    number('score', 84, data.metric, (i) => fmt.number(c.score[i] ?? c.live_score[i])),
+    number('cost', 100, 'cost', (i) => (c.cost[i] === null && c.live_s[i] ? `${fmt.duration(c.live_s[i])}…` : data.costText(i))),
+    number('env_steps', 84, 'env steps', (i) => (c.env_steps[i] ? fmt.compact(c.env_steps[i]) : '–')),
+    ...data.params.map((p) => number(p.key, 104, p.key.replaceAll('.', '.\u200b').replaceAll('_', '_\u200b'), (i) => data.paramText(p.key, i))),
+    {key: 'device', label: 'device', width: 110, left: true, cell: (i) => c.device[i] || '–'},
+    {key: 'origin', label: 'origin', width: 84, left: true, cell: (i) => c.origin[i] || '–'},
+    number('seed', 100, 'seed', (i) => c.seed[i] ?? '–'),
+    {key: 'started_ms', label: 'started', width: 136, left: true, cell: (i) => fmt.time(c.started_ms[i])},
+    {key: 'finished_ms', label: 'ended', width: 136, left: true, cell: (i) => fmt.time(c.finished_ms[i])},
+    {key: 'reason', label: 'reason', width: 360, left: true, cell: (i) => c.reason[i] || ''},
+  ];
+}
+const HIDDEN = ['seed', 'started_ms', 'finished_ms', 'origin', 'reason'];
+
+function sorted(data, rows, key, descending) {
+  const column = data.column[key], sign = descending ? -1 : 1;
+  const value = (i) => {
+    const v = key === 'state' ? STATES.indexOf(column[i]) : column[i];
+    return typeof v === 'number' && Number.isNaN(v) ? null : v;
+  };
+  return rows.sort((a, b) => {
+    const x = value(a), y = value(b);
+    if (x === null || y === null || x === undefined || y === undefined) return ((x ?? null) === null) - ((y ?? null) === null) || a - b;
+    return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
+  });
+}
+
+function rangeText(data, key, [lo, hi]) {
+  const param = data.params.find((p) => p.key === key);
+  const show = (v) => (key === 'cost' ? fmt.cost(v, data.costUnit) : fmt.number(v));
+  if (param?.choices) return param.choices.filter((_, i) => i >= lo && i <= hi).join(', ') || 'none';
+  return lo === -Infinity ? `up to ${show(hi)}` : hi === Infinity ? `from ${show(lo)}` : `${show(lo)} to ${show(hi)}`;
+}
+
+export async function show(el, data, ctx) {
+  const params = state();
+  let filters = parseFilters(params), words = params.get('q') || '', sortText = params.get('sort') || '-number';
+  let states = params.get('state') ? new Set(params.get('state').split(',')) : null;
+  const columns = allColumns(data);
+  let hidden = new Set(params.get('hide') !== null ? params.get('hide').split(',').filter(Boolean) : HIDDEN);
+  const parallelEl = h('div.parallel'), chips = h('div.filters'), tableEl = h('div'), countEl = h('span.soft', {role: 'status'});
+  const search = h('input', {type: 'search', placeholder: 'Search: number, state, device, reason…', 'aria-label': 'search trials', value: words, oninput: () => { words = search.value; apply(); }});
+  const stateBox = h('select', {'aria-label': 'only trials in this state', onchange: () => { states = stateBox.value ? new Set([stateBox.value]) : null; apply(); }},
+    h('option', {value: ''}, 'any state'), STATES.map((s) => h('option', {value: s}, s)));
+  stateBox.value = states?.size === 1 ? [...states][0] : '';
+  const menu = h('details.columns-menu', null, h('summary', null, 'Columns'), h('div', null, columns.slice(1).map((c) => h('label', null,
+    h('input', {type: 'checkbox', checked: !hidden.has(c.key), onchange: (event) => { event.target.checked ? hidden.delete(c.key) : hidden.add(c.key); setState({hide: [...hidden].join(',') || ','}); table.setColumns(visible()); }}),
+    ' ', c.key === 'score' ? data.metric : c.key))));
+  const compare = h('a.button.small', {href: '#', hidden: true}, 'Compare these');
+  const save = h('button.small', {type: 'button', title: 'the rows and columns shown, as CSV', onclick: () => download(`${data.name}.csv`, csv())}, 'CSV');
+  const visible = () => columns.filter((c) => !hidden.has(c.key));
+  fill(el, card('All parameters', parallelEl, {note: 'drag along an axis to filter; trials on the front are strong'}),
+    card('Trials', [h('div.filters', null, search, stateBox, countEl, compare, save, menu), chips, tableEl]));
+  if (!data.n) {
+    fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
+  }
+  const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
+    on: {open: (i) => go(trialUrl(data.name, i)), sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
+  const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); applySoon(); }}) : null;
+  if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
+  let frame = 0, rows = [];
+  const applySoon = () => { frame ||= requestAnimationFrame(() => { frame = 0; apply(); }); };
+
+  function csv() {
+    const quote = (v) => { const text = v === null || v === undefined ? '' : String(v); return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+    const shown = visible();
+    return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
+  }
+
+  function apply() {
+    const mask = makeMask(data, filters, words, states);
+    rows = [];
+    for (let i = 0; i < data.n; i++) if ((!mask || mask[i]) && data.state[i] !== 'unknown') rows.push(i);
+    const descending = sortText.startsWith('-'), key = sortText.replace(/^-/, '');
+    sorted(data, rows, data.column[key] ? key : 'number', descending);
+    table.setSort(key, descending);
+    table.setRows(rows);
+    fill(countEl, mask ? `${fmt.integer(rows.length)} of ${fmt.integer(data.n)} trials` : `${fmt.integer(data.n)} trials`);
+    fill(chips, [...filters].map(([name, range]) => h('span.filter-chip', null, `${name === 'score' ? data.metric : name}: ${rangeText(data, name, range)}`,
+      h('button', {type: 'button', title: `take the filter on ${name} out`, 'aria-label': `take the filter on ${name} out`, onclick: () => { filters.delete(name); apply(); }}, '×'))),
+      filters.size + (states ? 1 : 0) + (words ? 1 : 0) > 1 && h('button.small', {type: 'button', onclick: () => { filters.clear(); states = null; words = search.value = stateBox.value = ''; apply(); }}, 'Clear all'));
+    chips.hidden = !chips.childElementCount;
+    compare.hidden = !(mask && rows.length >= 2 && rows.length <= 12);
+    compare.href = `/compare?${new URLSearchParams(rows.slice(0, 12).map((i) => ['trial', `${data.name}/${i}`]))}`;
+    parallel?.setFilters(filters, mask);
+    clearTimeout(apply.timer);
+    apply.timer = setTimeout(() => {
+      setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
+      ctx.refreshTabs();
+    }, 200);
+  }
+  apply();
+  return {
+    update() { parallel?.update(); apply(); },
+    running(event) {
+      const c = data.column;
+      if (event.trial >= data.n || c.state[event.trial] !== 'running') return;
+      c.live_score[event.trial] = event.score;
+      c.env_steps[event.trial] = event.env_steps;
+      c.live_s[event.trial] = event.wall_s;
+      table.forget();
+    },
+    destroy() { clearTimeout(apply.timer); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
+  };
+}
+

@@ -1,0 +1,102 @@
+/* table.js - a table of any length: only the rows in sight are elements.
+ * Arrow keys move a cursor, Enter opens its row; a click on a head sorts by it. */
+import {fill, h} from './dom.js';
+
+const ROW = 30, EXTRA = 8;
+
+export class Table {
+  /* columns: [{key, label, width, left, cell(i) -> text or node}]; on: {open(i), sort(key)}; href(i): a row's address */
+  constructor(el, {columns, href, rowClass, on, label}) {
+    Object.assign(this, {columns, href, rowClass, on, rows: [], cursor: -1, sortKey: '', descending: false});
+    this.head = h('div.grid-head', {role: 'row'});
+    this.body = h('div.grid-body', {role: 'rowgroup'});
+    this.grid = h('div.grid', {tabindex: '0', role: 'table', 'aria-label': label}, this.head, this.body);
+    fill(el, this.grid);
+    this.live = new Map();
+    this.grid.addEventListener('scroll', () => this.schedule(), {passive: true});
+    this.grid.addEventListener('keydown', (event) => this.key(event));
+    this.observer = new ResizeObserver(() => this.schedule());
+    this.observer.observe(this.grid);
+    this.setColumns(columns);
+  }
+
+  destroy() {
+    this.observer.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  setColumns(columns) {
+    this.columns = columns;
+    this.drawHead();
+    this.forget();
+  }
+
+  setSort(key, descending) {
+    this.sortKey = key;
+    this.descending = descending;
+    this.drawHead();
+  }
+
+  drawHead() {
+    fill(this.head, this.columns.map((c) => {
+      const button = h(`button${c.left ? '.left' : ''}`, {type: 'button', role: 'columnheader', title: `sort by ${c.key}`, 'data-key': c.key,
+        'aria-sort': c.key === this.sortKey ? (this.descending ? 'descending' : 'ascending') : 'none', onclick: () => this.on.sort(c.key)}, c.label);
+      button.style.width = `${c.width}px`;
+      return button;
+    }));
+  }
+
+  setRows(rows) {
+    this.rows = rows;
+    this.body.style.height = `${Math.max(1, rows.length) * ROW}px`;
+    this.grid.setAttribute('aria-rowcount', rows.length + 1);
+    this.cursor = Math.min(this.cursor, rows.length - 1);
+    this.forget();
+  }
+
+  forget() {
+    for (const row of this.live.values()) row.remove();
+    this.live.clear();
+    this.draw();
+  }
+
+  schedule() {
+    this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.grid.scrollTop / ROW) - EXTRA);
+    const last = Math.min(this.rows.length, Math.ceil((this.grid.scrollTop + this.grid.clientHeight) / ROW) + EXTRA);
+    for (const [k, row] of this.live) if (k < first || k >= last) { row.remove(); this.live.delete(k); }
+    for (let k = first; k < last; k++) if (!this.live.has(k)) this.live.set(k, this.body.appendChild(this.row(k)));
+  }
+
+  row(k) {
+    const i = this.rows[k];
+    const row = h(`a.grid-row`, {href: this.href(i), role: 'row', 'aria-rowindex': k + 2, tabindex: '-1'}, this.columns.map((c) => {
+      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'cell'}, c.cell(i));
+      cell.style.width = `${c.width}px`;
+      return cell;
+    }));
+    const extra = this.rowClass?.(i);
+    if (extra) row.classList.add(extra);
+    if (k === this.cursor) row.classList.add('now');
+    row.style.top = `${k * ROW}px`;
+    return row;
+  }
+
+  key(event) {
+    const page = Math.max(1, Math.floor(this.grid.clientHeight / ROW) - 2);
+    const to = {ArrowDown: this.cursor + 1, ArrowUp: this.cursor - 1, PageDown: this.cursor + page, PageUp: this.cursor - page, Home: 0, End: this.rows.length - 1}[event.key];
+    if (event.key === 'Enter' && this.cursor >= 0 && event.target === this.grid) return void this.on.open(this.rows[this.cursor]);
+    if (to === undefined || !this.rows.length || event.target !== this.grid) return;
+    event.preventDefault();
+    this.live.get(this.cursor)?.classList.remove('now');
+    this.cursor = Math.max(0, Math.min(this.rows.length - 1, to));
+    const top = this.cursor * ROW, head = this.head.offsetHeight, room = this.grid.clientHeight - head;
+    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
+    else if (top + ROW > this.grid.scrollTop + room) this.grid.scrollTop = top + ROW - room;
+    this.draw();
+    this.live.get(this.cursor)?.classList.add('now');
+  }
+}

@@ -1,0 +1,179 @@
+/* trial.js - one trial: what it was, how it learned, what came of it, and how to have it again. */
+import {get, listen, studyPath, url} from './api.js';
+import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
+import {setLive, setState, state, studyUrl, trialUrl} from './app.js';
+import {showLines} from './charts/lines.js';
+import {vega} from './charts/vega.js';
+import {serverReport} from './charts/fallback.js';
+import {player} from './play.js';
+import * as fmt from './format.js';
+
+export function where(ctx) {
+  return [`Trial ${ctx.number}, ${ctx.name}`, [ctx.name, studyUrl(ctx.name)], [`Trial ${ctx.number}`]];
+}
+
+/* -- config -- */
+
+function configTable(answer, only) {
+  const against = answer.against !== null && answer.against !== undefined;
+  const rows = answer.config.filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
+  if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Everything is as it is by default.');
+  return h('div.scroll', null, h('table.config', null,
+    h('thead', null, h('tr', null, ['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean).map((text) => h('th', {scope: 'col'}, text)))),
+    h('tbody', null, rows.map((row) => h(`tr${row.differs ? '.differs' : ''}${against && row.against !== row.value ? '.against' : ''}`, null,
+      h('td.option', null, row.key), h('td.value', null, row.value), h('td.soft', null, row.default ?? '–'), against && h('td.other', null, row.against ?? '–'), h('td.soft', null, row.origin))))));
+}
+
+function configCard(data, answer, reload) {
+  const body = h('div');
+  let only = ['all', 'changed', 'against'].includes(state().get('show')) ? state().get('show') : 'changed';
+  const other = h('input', {type: 'number', min: '0', placeholder: 'trial', value: answer.against ?? '', 'aria-label': 'compare with trial number', onchange: () => { setState({against: other.value || null, show: other.value ? 'against' : null}); reload(); }});
+  other.style.width = '90px';
+  const draw = () => fill(body, configTable(answer, only));
+  const choice = (key, label) => h('label', null, h('input', {type: 'radio', name: 'config-show', value: key, checked: only === key, onchange: () => { only = key; setState({show: key === 'changed' ? null : key}); draw(); }}), h('span', null, label));
+  draw();
+  return card('Config', body, {id: 'config', extra: [h('div.segments', {role: 'radiogroup', 'aria-label': 'which options'}, choice('changed', 'Changed'), choice('all', 'All'), answer.against !== null && answer.against !== undefined && choice('against', `Unlike ${answer.against}`)),
+    h('label.soft.small', null, 'against ', other)]});
+}
+
+/* -- curves -- */
+
+const GROUPS = [
+  ['Losses', (name) => /loss|entropy|kl|clip|explained|grad/.test(name)],
+  ['Speed', (name) => /speed|per_s|sps|time\/|_s$/.test(name)],
+];
+
+function curvesCard(data, answer, ctx, shown) {
+  const names = answer.metrics, metric = data.metric;
+  const first = names.find((n) => n === metric || n.endsWith(`/${metric}`)) ?? names[0];
+  let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps';
+  const main = h('div.chart'), grid = h('div.slices'), bodies = new Map();
+  const pick = h('select', {'aria-label': 'which number', onchange: () => { setState({metric: pick.value === first ? null : pick.value}); draw(); }}, names.map((n) => h('option', {value: n}, n)));
+  pick.value = names.includes(state().get('metric')) ? state().get('metric') : first;
+  const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, label]) => h('label', null,
+    h('input', {type: 'radio', name: 'curve-over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, label))));
+  const losses = names.filter((n) => GROUPS[0][1](n)).slice(0, 8);
+  let turn = 0;
+
+  async function draw() {
+    const mine = ++turn, wanted = [...new Set([pick.value, ...losses])];
+    const {curves} = await get(studyPath(data.name, `/trials/${answer.trial.number}/curves`), {metrics: wanted.join(','), points: 500}, ctx.signal);
+    if (mine !== turn) return;
+    for (const chart of shown.splice(0)) chart.destroy();
+    const options = {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s'};
+    const series = (name) => [{label: name, x: curves[name]?.[over] ?? [], y: curves[name]?.value ?? []}];
+    shown.push(await showLines(main, series(pick.value), {...options, label: `${pick.value} of trial ${answer.trial.number} over ${options.xTitle}`}));
+    for (const name of losses) {
+      if (!bodies.has(name)) {
+        bodies.set(name, h('div.chart'));
+        grid.append(h('div.slice', null, h('h3', null, name), bodies.get(name)));
+      }
+      shown.push(await showLines(bodies.get(name), series(name), {...options, xTitle: '', height: 140}));
+    }
+  }
+  const body = names.length ? [main, losses.length > 0 && h('h3', null, 'Losses'), grid] : empty('This trial has reported nothing yet.');
+  return {el: card('Learning curves', body, {id: 'curves', extra: names.length ? [pick, choose] : null}), draw: names.length ? draw : async () => {}};
+}
+
+/* Where an iteration's time goes: the last value of each time/ metric. */
+async function phases(data, answer, ctx) {
+  const names = answer.metrics.filter((n) => /^(time|phase)\//.test(n));
+  if (names.length < 2) return null;
+  const {curves} = await get(studyPath(data.name, `/trials/${answer.trial.number}/curves`), {metrics: names.join(','), points: 50}, ctx.signal);
+  const parts = names.map((name) => {
+    const values = (curves[name]?.value ?? []).filter(Number.isFinite);
+    return [name.replace(/^[^/]*\//, '').replace(/_s$/, '').replaceAll('_', ' '), values.reduce((a, b) => a + b, 0) / (values.length || 1)];
+  }).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
+  const total = parts.reduce((sum, [, value]) => sum + value, 0);
+  if (!total) return null;
+  const bar = h('div.phases', {role: 'img', 'aria-label': parts.map(([name, v]) => `${name} ${fmt.percent(v / total)}`).join(', ')});
+  parts.forEach(([name, value], k) => {
+    const part = h('div', {title: `${name}: ${fmt.percent(value / total)}`});
+    part.style.width = `${100 * value / total}%`;
+    part.style.background = `var(--series-${k % 6 + 1})`;
+    bar.append(part);
+  });
+  return card('Where the time goes', [bar, h('div.legend', null, parts.map(([name, value], k) => {
+    const mark = h('i.mark', {'aria-hidden': 'true'});
+    mark.style.background = `var(--series-${k % 6 + 1})`;
+    return h('span.key', null, mark, `${name} ${fmt.percent(value / total)}`);
+  }))], {note: 'mean over the run'});
+}
+
+async function logCard(data, answer, ctx) {
+  let log;
+  try {
+    log = await get(studyPath(data.name, `/trials/${answer.trial.number}/log`), {bytes: 65536}, ctx.signal);
+  } catch (problem) {
+    if (ctx.signal.aborted) throw problem;
+    log = {available: false, note: problem.message};
+  }
+  const body = log.available ? h('pre.log', {tabindex: '0'}, log.text || '(empty)') : h('p.soft', null, log.note || 'This trial left no log.');
+  const el = card('Log', body, {id: 'log', note: log.available ? `${log.truncated ? 'the end of ' : ''}${fmt.compact(log.bytes)} bytes` : null, extra: log.available ? copyButton(log.text) : null});
+  requestAnimationFrame(() => { if (log.available) body.scrollTop = body.scrollHeight; });
+  return el;
+}
+
+/* -- the page -- */
+
+function head(data, answer, n) {
+  const t = answer.trial, total = data.trials;
+  const number = (to, label, title) => (to >= 0 && to < total ? h('a.button.small', {href: trialUrl(data.name, to), title}, label) : null);
+  return [h('div.page-head', null, h('div', null, h('h1', null, `Trial ${n}`, ' ', h(`span.chip.state-${t.state}`, null, t.state), t.on_front && h('span.tag', null, 'on the front'),
+    n === data.best_trial && h('span.tag', null, 'best'), n === data.knee_trial && h('span.tag', null, 'knee')),
+  h('p.soft', null, [`chosen by ${t.origin}`, t.device, `seed ${t.seed}`, t.attempt > 1 && `attempt ${t.attempt}`, `${fmt.time(t.started_ms)} to ${t.finished_ms ? fmt.time(t.finished_ms) : 'now'}`].filter(Boolean).join(' · ')),
+  t.reason && h('p.warn', null, t.reason)),
+  h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: `/compare?${new URLSearchParams([['trial', `${data.name}/${n}`], ...(data.best_trial !== null && data.best_trial !== n ? [['trial', `${data.name}/${data.best_trial}`]] : [])])}`}, 'Compare'))),
+  h('div.tiles', null, tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : data.metric),
+    tile(t.cost === null ? fmt.duration(t.live_s) : fmt.cost(t.cost, data.cost_unit), t.cost === null ? 'running for' : 'cost'),
+    tile(t.env_steps ? fmt.compact(t.env_steps) : '–', 'env steps'),
+    t.cost_s > 0 && t.env_steps > 0 && tile(`${fmt.compact(t.env_steps / t.cost_s)}/s`, 'env steps each second'))];
+}
+
+function takeHome(data, answer, n, ctx) {
+  const save = (format) => h('a.button', {href: url(studyPath(data.name, '/export'), {trial: n, format}), download: '', title: `the file of trawl export as ${format}`}, format);
+  const finished = answer.trial.state === 'done';
+  const watch = h('div');
+  if (answer.can_play) player(watch, data.name, n, ctx);
+  else fill(watch, h('p.soft', null, answer.play_note || 'No checkpoint, so nothing to watch.'));
+  return [card('Have it again', [h('div.command', null, h('code', null, answer.train_command), copyButton(answer.train_command, 'Copy train line')),
+    finished ? h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Download'), save('ini'), save('json'), save('args')) : null,
+    finished && command(answer.export_command),
+    answer.checkpoint && h('p.soft.small', null, answer.checkpoint.exists ? `Checkpoint ${answer.checkpoint.path}, ${fmt.compact(answer.checkpoint.bytes)} bytes` : `Its checkpoint ${answer.checkpoint.path} is gone.`)]),
+  card('Watch it play', watch, {id: 'play'})];
+}
+
+export async function show(main, ctx) {
+  const n = ctx.number, shown = [];
+  const data = await get(studyPath(ctx.name), null, ctx.signal);
+  let hasVega = true;
+  await vega().catch(() => { hasVega = false; });
+  const headEl = h('div'), configEl = h('div'), sideEl = h('div'), curvesEl = h('div'), lateEl = h('div');
+  let drawCurves = async () => {}, last = null;
+
+  async function load(whole) {
+    const answer = await get(studyPath(ctx.name, `/trials/${n}`), {against: state().get('against')}, ctx.signal);
+    fill(headEl, head(data, answer, n));
+    if (whole || answer.trial.state !== last) {
+      fill(configEl, configCard(data, answer, () => load(true)));
+      if (whole !== 'config') fill(sideEl, takeHome(data, answer, n, ctx));
+    }
+    if (!curvesEl.childElementCount || (whole !== 'config' && answer.trial.state !== last)) {
+      const curves = hasVega ? curvesCard(data, answer, ctx, shown) : {el: card('Learning curves', serverReport(ctx.name)), draw: async () => {}};
+      drawCurves = curves.draw;
+      fill(curvesEl, curves.el);
+      await drawCurves();
+      fill(lateEl, hasVega && await phases(data, answer, ctx), await logCard(data, answer, ctx));
+    }
+    last = answer.trial.state;
+  }
+  fill(main, headEl, h('div.columns', null, h('div', null, curvesEl, configEl), h('div', null, sideEl, lateEl)));
+  await load(true);
+  let timer = 0;
+  ctx.onLeave(() => { clearTimeout(timer); for (const chart of shown) chart.destroy(); });
+  ctx.onLeave(listen(ctx.name, (event, what) => {
+    if (event === 'trial' && what.trial === n) load(false).catch(() => {});
+    else if (event === 'progress' && what.trial === n) timer ||= setTimeout(() => { timer = 0; load(false).then(drawCurves).catch(() => {}); }, 1000);
+  }, (kind) => setLive(kind === 'live' ? 'live' : 'connection lost, trying again', kind)));
+}
+
