@@ -113,16 +113,20 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
 
 /* controller -> worker
  *   open {config, device, lanes, cores?, memory_bytes?}     device: "auto" (as config says), "cpu", "cuda:1"
- *   run {trial, attempt, number, study, config, checkpoint_path?, checkpoint_every_s?, resume_from?}
+ *   run {trial, attempt, number, study, config, checkpoint_path?, checkpoint_every_s?, checkpoint_end?, resume_from?}
+ *       checkpoint_end: writes one when the trial is done; a resume_from that cannot be read starts the trial anew
  *   stop {trial, attempt, checkpoint}
  *   exit
  * worker -> controller
  *   hello {version, pid, device, lanes} or hello {version, reason}
  *   alive {lanes: [{trial, attempt, env_steps, iterations}], memory_bytes, device_memory_bytes}   once a second
- *   training {trial, attempt}                               its cost begins
- *   metrics {trial, attempt, env_steps, wall_s, values}
+ *   training {trial, attempt, env_steps}                    its cost begins, or goes on from there
+ *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   checkpoint {trial, attempt, path, env_steps}
- *   result {trial, attempt, state, perf, cost_s, device_s, env_steps, episodes, reason, cost_method, lost, final}
+ *   result {trial, attempt, state, perf, cost_s, device_s, wall_s, env_steps, episodes, reason, cost_method, checkpoint?,
+ *           lost, lost_by?, final}
+ *       wall_s: that passed since training began; checkpoint: the file that holds the state it ended in; lost_by: the trial
+ *       that lost the device, when it was another one
  * trial is the row in the store, number the one that people know. lost: the device is of no use to this process any more,
  * which ends; its other trials run again. */
 #define PROTO_MAX_BYTES (1u << 20)

@@ -26,21 +26,24 @@ static struct env_batch *batch_of(const struct kern_env *env)
     return ((const struct cpu_env *)env)->batch;
 }
 
-/* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space
- * forbids it: so ask for as much before it does. */
+/* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space or
+ * on data forbids it: so ask for as much before it does. */
 static enum status check_address_space(size_t n_threads, struct error *err)
 {
-    struct rlimit limit;
+    struct rlimit limit, data;
     size_t need = n_threads * BLAS_WORK_BYTES;
     void *area;
 
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || getrlimit(RLIMIT_DATA, &data) != 0)
         return ST_OK;
-    area = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    limit.rlim_cur = data.rlim_cur < limit.rlim_cur ? data.rlim_cur : limit.rlim_cur;
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return ST_OK;
+    area = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (area == MAP_FAILED)
         return FAIL(err, ST_NOMEM,
                     "OpenBLAS needs %zu MB of address space for %zu threads and the limit is %zu MB in all; raise it "
-                    "(ulimit -v) or lower train.threads",
+                    "(ulimit -v, or the worker's share of memory) or lower train.threads",
                     need >> 20, n_threads, (size_t)(limit.rlim_cur >> 20));
     munmap(area, need);
     return ST_OK;

@@ -1,0 +1,319 @@
+"""Several trials at a time in one worker: the same bytes as alone, each stopped, failing and resumed by itself.
+
+The tests play the controller. Those that are named cuda need a GPU and say so where there is none.
+"""
+import os
+import signal
+import sys
+import tap
+import worker
+from tap import TRAWL, equal
+
+BASE = """
+[env]
+name = %(env)s
+
+[policy]
+core = mingru
+hidden_size = %(width)d
+num_layers = 1
+
+[train]
+total_agents = 32
+horizon = 16
+minibatch_size = 128
+replay_ratio = 1.3
+total_timesteps = %(steps)d
+learning_rate = 0.003
+seed = %(seed)d
+threads = 1
+device = %(device)s
+log_interval_s = 0.05
+"""
+
+
+def config(seed=1, steps=512 * 40, env="cartpole", width=16, device="cpu"):
+    return BASE % {"seed": seed, "steps": steps, "env": env, "width": width, "device": device}
+
+
+def opened(device, lanes, **more):
+    w = worker.Worker(TRAWL, config(device=device.split(":")[0]), lanes=lanes, device=device, **more)
+    if w.reason is not None and device != "cpu":
+        w.kill()
+        assert "TRAWL_REQUIRE_GPU" not in os.environ, w.reason
+        raise tap.Skip(w.reason)
+    equal(w.reason, None)
+    equal(w.hello["lanes"], lanes)
+    return w
+
+
+TRIALS = [dict(seed=seed, env=env, width=width) for seed, env, width in
+          ((1, "cartpole", 16), (2, "memory", 16), (3, "cartpole", 24), (4, "squared", 16), (5, "cartpole", 16),
+           (6, "memory", 8), (7, "cartpole", 16))]
+# Of a checkpoint, what a run's bytes are; counters and window hold times too.
+EXACT = ("weights", "moment1", "moment2", "optimiser_step", "rng_sample", "rng_segments", "window", "env", "reset", "state")
+
+
+def exact(path):
+    sections = worker.checkpoint_sections(path)
+    return {name: sections[name] for name in EXACT if name in sections}
+
+
+# Means since the last report, which is made by the clock.
+TIMED_REPORTS = ("episodes", "train/policy_loss", "train/value_loss", "train/entropy", "train/approx_kl",
+                 "train/clip_fraction", "train/explained_variance", "train/grad_norm")
+
+
+def final(result):
+    """The numbers of a result that depend neither on time nor on when reports were made."""
+    assert result["state"] == "done", result
+    left_out = TIMED_REPORTS + ("steps_per_s", "wall_s")
+    return {k: v for k, v in result["final"].items() if k not in left_out and not k.startswith("profile/")} | {
+        "perf": result["perf"], "env_steps": result["env_steps"], "mean_over": result["episodes"]}
+
+
+def train_all(device, lanes, folder, trials):
+    """Trial -> (numbers, bytes); as many at a time as there are lanes."""
+    w = opened(device, lanes)
+    waiting, got = list(range(len(trials))), {}
+    try:
+        def give():
+            i = waiting.pop(0)
+            w.run(i, config(device=device.split(":")[0], **trials[i]), checkpoint_path=str(folder / ("%d.ckpt" % i)),
+                  checkpoint_end=True)
+        for _ in range(min(lanes, len(waiting))):
+            give()
+        while len(w.results) < len(trials):
+            w.wait(lambda m: m["type"] == "result")
+            if waiting:
+                give()
+        for i in range(len(trials)):
+            got[i] = (final(w.results[i]), exact(folder / ("%d.ckpt" % i)), w.results[i])
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+    return got
+
+
+def same_alone_and_together(device, folder, trials):
+    alone = train_all(device, 1, folder, trials)
+    together = train_all(device, 4, folder, trials)
+    for i in range(len(trials)):
+        equal(alone[i][0], together[i][0])
+        assert alone[i][1] == together[i][1], "trial %d: %s" % (
+            i, [name for name in alone[i][1] if alone[i][1][name] != together[i][1][name]])
+        equal(alone[i][2]["cost_method"], "wall")
+
+
+def stop_one(device, folder):
+    """One of three is stopped with a checkpoint, and goes on in another worker as if nothing had been."""
+    kind = device.split(":")[0]
+    long = config(seed=9, steps=512 * 4000, device=kind)
+    w = opened(device, 3)
+    try:
+        w.run(1, long, checkpoint_path=str(folder / "a.ckpt"))
+        w.run(2, config(seed=2, device=kind))
+        w.wait(lambda m: m["type"] == "metrics" and m["trial"] == 1)
+        w.run(3, config(seed=3, device=kind))
+        w.send(type="stop", trial=99, checkpoint=True)  # nobody's
+        w.send(type="stop", trial=1, checkpoint=True)
+        stopped = w.result(1)
+        equal((stopped["state"], stopped["checkpoint"]), ("stopped", str(folder / "a.ckpt")))
+        equal([m["path"] for m in w.messages("checkpoint", 1)], [str(folder / "a.ckpt")])
+        assert 0 < stopped["env_steps"] < 512 * 4000, stopped
+        equal([w.result(i)["state"] for i in (2, 3)], ["done", "done"])
+        w.run(1, long, attempt=2, resume_from=str(folder / "a.ckpt"), checkpoint_path=str(folder / "b.ckpt"),
+              checkpoint_end=True)
+        w.run(4, long, checkpoint_path=str(folder / "c.ckpt"), checkpoint_end=True)
+        w.results.pop(1)
+        equal(w.wait(lambda m: m["type"] == "training" and m["trial"] == 1 and m["attempt"] == 2)["env_steps"],
+              stopped["env_steps"])
+        resumed, straight = w.result(1), w.result(4)
+        equal(final(resumed), final(straight))
+        assert exact(folder / "b.ckpt") == exact(folder / "c.ckpt")
+        assert resumed["cost_s"] > stopped["cost_s"] > 0, (resumed, stopped)
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_four_lanes_give_the_bytes_of_one(folder):
+    same_alone_and_together("cpu", folder, TRIALS)
+
+
+def test_cuda_four_lanes_give_the_bytes_of_one(folder):
+    same_alone_and_together("cuda:0", folder, TRIALS)
+
+
+def test_one_is_stopped_and_resumed(folder):
+    stop_one("cpu", folder)
+
+
+def test_cuda_one_is_stopped_and_resumed(folder):
+    stop_one("cuda:0", folder)
+
+
+def test_one_fails(folder):
+    w = opened("cpu", 3)
+    try:
+        w.run(1, config(seed=1, steps=512 * 400))
+        w.run(2, config(seed=2).replace("horizon = 16", "horizon = 17"))  # minibatch_size no multiple of it
+        w.run(3, config(seed=3).replace("learning_rate = 0.003", "learning_rate = 1e30"))
+        equal(w.result(2)["state"], "failed")
+        assert "horizon" in w.result(2)["reason"], w.result(2)
+        assert w.result(3)["state"] in ("failed", "done")
+        w.run(4, "this is no config")
+        equal(w.result(4)["state"], "failed")
+        w.run(5, config(seed=5))
+        equal((w.result(5)["state"], w.result(1)["state"]), ("done", "done"))
+        assert all(not r["lost"] for r in w.results.values())
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_no_lane_is_free(folder):
+    w = opened("cpu", 2)
+    try:
+        for i in (1, 2, 3):
+            w.run(i, config(seed=i, steps=512 * 100000))
+        refused = w.result(3)
+        equal(refused["state"], "failed")
+        assert "no lane" in refused["reason"], refused
+        w.send(type="stop", trial=1, checkpoint=False)
+        w.send(type="stop", trial=2)
+        equal([w.result(i)["state"] for i in (1, 2)], ["stopped", "stopped"])
+        assert "checkpoint" not in w.result(1)
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_heartbeat_shows_progress(folder):
+    w = opened("cpu", 2)
+    try:
+        w.run(1, config(seed=1, steps=512 * 100000))
+        beats = []
+        while len(beats) < 2:
+            beat = w.wait(lambda m: m["type"] == "alive")
+            if beat["lanes"]:
+                beats.append(beat)
+        for beat in beats:
+            equal([(lane["trial"], lane["attempt"]) for lane in beat["lanes"]], [(1, 1)])
+            assert beat["memory_bytes"] > 1 << 20 and beat["device_memory_bytes"] == 0, beat
+        a, b = beats[0]["lanes"][0], beats[1]["lanes"][0]
+        assert b["iterations"] > a["iterations"] and b["env_steps"] > a["env_steps"], (a, b)
+        w.send(type="stop", trial=1)
+        equal(w.result(1)["state"], "stopped")
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_cost_is_calibrated_beside_others(folder):
+    w = opened("cpu", 2)
+    try:
+        for i in (1, 2):
+            w.run(i, config(seed=i, steps=512 * 1500))
+        for i in (1, 2):
+            r = w.result(i)
+            equal((r["state"], r["cost_method"]), ("done", "calibrated"))
+            assert 0 < r["cost_s"] < r["wall_s"], r  # the other had its time too
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_checkpoints_by_time(folder):
+    """kill -9 costs what came after the last one; a short trial writes none."""
+    path, long = folder / "long.ckpt", config(seed=4, steps=512 * 3000)
+    w = opened("cpu", 2)
+    try:
+        w.run(1, long, checkpoint_path=str(path), checkpoint_every_s=0.1)
+        w.run(2, config(seed=2, steps=512), checkpoint_path=str(folder / "short.ckpt"), checkpoint_every_s=60)
+        equal(w.result(2)["state"], "done")
+        for _ in range(2):
+            w.wait(lambda m: m["type"] == "checkpoint" and m["trial"] == 1)
+        w.process.send_signal(signal.SIGKILL)
+        w.process.wait()
+    finally:
+        w.kill()
+    equal(w.messages("checkpoint", 2), [])
+    equal(sorted(p.name for p in folder.iterdir() if not p.name.startswith(".")), ["long.ckpt"])
+    w = opened("cpu", 1)
+    try:
+        w.run(1, long, attempt=2, resume_from=str(path), checkpoint_path=str(folder / "b.ckpt"), checkpoint_end=True)
+        assert w.wait(lambda m: m["type"] == "training")["env_steps"] > 0
+        resumed = w.result(1)
+        w.run(3, long, checkpoint_path=str(folder / "c.ckpt"), checkpoint_end=True)
+        equal(final(resumed), final(w.result(3)))
+        assert exact(folder / "b.ckpt") == exact(folder / "c.ckpt")
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_bad_checkpoint_starts_anew(folder):
+    (folder / "bad.ckpt").write_bytes(b"TRAWLCKP and then nothing of use")
+    with open(folder / "log", "w") as log:
+        w = opened("cpu", 1, stderr=log)
+        try:
+            for i, path in enumerate(("bad.ckpt", "none.ckpt")):
+                w.run(i, config(seed=3), resume_from=str(folder / path))
+                equal(w.result(i)["state"], "done")
+            w.run(7, config(seed=3))
+            equal(final(w.result(7)), final(w.result(0)))
+            equal(w.close(), 0)
+        finally:
+            w.kill()
+    said = (folder / "log").read_text()
+    equal(said.count("the trial starts anew"), 2)
+
+
+def test_controller_goes(folder):
+    w = opened("cpu", 4)
+    try:
+        for i in range(4):
+            w.run(i, config(seed=i + 1, steps=512 * 1000000))
+        w.wait(lambda m: m["type"] == "metrics")
+        w.socket.close()
+        equal(w.process.wait(20), 0)
+    finally:
+        w.kill()
+
+
+def test_signals_are_for_the_controller(folder):
+    w = opened("cpu", 1)
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            w.process.send_signal(number)
+        w.run(1, config())
+        equal(w.result(1)["state"], "done")
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def test_what_cannot_be_opened(folder):
+    core = min(os.sched_getaffinity(0))
+    w = opened("cpu", 1, cores=str(core), memory_bytes=2 << 30)
+    try:
+        equal(os.sched_getaffinity(w.process.pid), {core})
+        w.run(1, config())
+        equal(w.result(1)["state"], "done")
+    finally:
+        w.kill()
+    for more, says in ((dict(device="tpu"), "tpu"), (dict(lanes=0), "runs on one device"),
+                       (dict(lanes=65), "runs on one device"), (dict(cores="3-1"), "cores"), (dict(cores="x"), "cores"),
+                       (dict(memory_bytes=64 << 20), "OpenBLAS")):
+        w = worker.Worker(TRAWL, config(), **more)
+        try:
+            assert w.reason is not None and says in w.reason, w.hello
+            w.run(1, config())
+            equal(w.result(1)["state"], "failed")
+        finally:
+            w.kill()
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
