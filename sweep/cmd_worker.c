@@ -2,8 +2,8 @@
  * it is asked for. This is the main thread: it opens, reads what the controller says, and passes it on (lane.h).
  * Invariants: (1) the worker ends when the controller's end of the socket closes or the controller dies; (2) the device
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
- * shape; (3) a device that is lost to this process ends it, after every lane's result has said so, as far as it can: the
- * controller then starts another. */
+ * shape; (3) a device that is lost to this process ends it: the trial that was alone on it says so first; of several none can
+ * say whose fault it was, and the process ends without results. The controller then starts another. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +143,7 @@ static void leave_lost(struct workshop *shop)
 {
     double deadline = clock_mono_s() + LOST_PATIENCE_S;
 
-    while (!workshop_is_idle(shop) && clock_mono_s() < deadline)
+    while (!atomic_load(&shop->silent) && !workshop_is_idle(shop) && clock_mono_s() < deadline)
         usleep(5000);
     pthread_mutex_lock(&shop->send_lock); /* nobody is amid a message */
     _exit(EXIT_FAILURE);

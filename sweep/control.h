@@ -124,11 +124,10 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   checkpoint {trial, attempt, path, env_steps}
  *   result {trial, attempt, state, perf, cost_s, device_s, wall_s, env_steps, episodes, reason, cost_method, checkpoint?,
- *           lost, lost_by?, final}
- *       wall_s: that passed since training began; checkpoint: the file that holds the state it ended in; lost_by: the trial
- *       that lost the device, when it was another one
+ *           lost, final}
+ *       wall_s: that passed since training began; checkpoint: the file that holds the state it ended in
  * trial is the row in the store, number the one that people know. lost: the device is of no use to this process any more,
- * which ends; its other trials run again. */
+ * which ends. With several trials on it the process ends without a word on any: whose fault it was is not known. */
 #define PROTO_MAX_BYTES (1u << 20)
 #define PROTO_VERSION 2
 

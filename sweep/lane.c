@@ -1,5 +1,5 @@
 /* lane.c - a thread of the worker that trains trials, one after another, on a device that it may share with others.
- * Invariants: (1) every "run" is answered by exactly one "result"; (2) the lane is idle for the reader before the result
+ * Invariants: (1) every "run" is answered by exactly one "result", unless the process ends for several of them; (2) the lane is idle for the reader before the result
  * goes out, so the controller may hand it the next trial at once; (3) a trainer is made and destroyed, like the iterations
  * of a run, behind the gate, so that a lane that is alone is alone; (4) with one lane there is no gate and the cost is the
  * time that passed. */
@@ -207,16 +207,6 @@ static void lane_read_message(struct lane *lane, const cJSON *message)
     t->checkpoint_end = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint_end"));
 }
 
-/* The device is lost to the whole process: the others stop, and say so. */
-static void lane_declare_lost(struct lane *lane)
-{
-    struct workshop *shop = lane->shop;
-
-    if (!atomic_exchange(&shop->lost, true))
-        atomic_store(&shop->lost_by, lane->trial.id);
-    workshop_stop(shop, -1, false);
-}
-
 static void lane_free_trial(struct lane *lane)
 {
     struct workshop *shop = lane->shop;
@@ -251,10 +241,9 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     if (rc == ST_OK)
         rc = lane_train(lane, &result, &why);
     if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
-        lane_declare_lost(lane);
-    else if (atomic_load(&lane->shop->lost) && rc == ST_OK && result.stopped)
-        rc = FAIL(&why, ST_DEVICE, "trial %lld, which ran beside it, lost the device",
-                  (long long)atomic_load(&lane->shop->lost_by));
+        workshop_declare_lost(lane->shop);
+    if (atomic_load(&lane->shop->lost) && rc != ST_OK)
+        log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
     json = lane_result_json(lane, rc, &result, why.text);
     if (!atomic_load(&lane->shop->lost))
         lane_free_trial(lane);
@@ -347,7 +336,7 @@ static void lane_warm_up(struct lane *lane)
         gate_leave_open(&shop->gate);
     }
     if (kern_is_lost(lane->run.kern))
-        lane_declare_lost(lane);
+        workshop_declare_lost(lane->shop);
 }
 
 void *lane_main(void *arg)
@@ -366,7 +355,10 @@ void *lane_main(void *arg)
         cJSON_Delete(message);
         atomic_store(&lane->id, -1);
         lane_set_state(lane, LANE_IDLE, true);
-        workshop_send(lane->shop, result);
+        if (atomic_load(&lane->shop->silent))
+            cJSON_Delete(result);
+        else
+            workshop_send(lane->shop, result);
     }
     if (!atomic_load(&lane->shop->lost)) {
         gate_enter_open(&lane->shop->gate);

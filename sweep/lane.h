@@ -66,7 +66,7 @@ struct workshop {
     uint64_t n_freed; /* how often a lane gave memory back */
     bool exit;
     atomic_bool lost; /* the device can no longer be used by this process */
-    atomic_llong lost_by; /* trial, -1: none */
+    atomic_bool silent; /* several trials were on it: nobody knows whose fault it was, so no result is sent any more */
     atomic_ullong device_bytes; /* held, when a lane last looked */
     struct setup *setup; /* of "open", owned */
     int device, ordinal; /* enum kern_kind, -1: the config's; which GPU */
@@ -85,6 +85,8 @@ bool workshop_give(struct workshop *shop, cJSON *message);
 /* A trial, -1: all of them. */
 void workshop_stop(struct workshop *shop, int64_t trial, bool checkpoint);
 bool workshop_is_idle(struct workshop *shop);
+/* The device is of no use to this process any more: no lane gets another trial, all stop. */
+void workshop_declare_lost(struct workshop *shop);
 /* Takes message; any thread. A controller that does not listen is shop->gone, and stops all. */
 void workshop_send(struct workshop *shop, cJSON *message);
 /* A finished setup of the config in a message. */

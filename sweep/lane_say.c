@@ -54,7 +54,6 @@ static bool result_fill(cJSON *json, struct lane *lane, enum status trained, con
     const char *state = trained != ST_OK ? "failed" : r->stopped ? "stopped" : "done";
     double wall_s = t->start_s > 0.0 ? clock_mono_s() - t->start_s : 0.0;
     double cost_s = trained == ST_OK || r->cost_calibrated ? r->cost_s : wall_s;
-    long long lost_by = atomic_load(&lane->shop->lost_by);
     bool lost = atomic_load(&lane->shop->lost);
     bool ok = json_add_str(json, "state", state) && json_add_f64(json, "perf", r->perf) &&
               json_add_f64(json, "cost_s", cost_s) && json_add_f64(json, "device_s", cost_s) &&
@@ -65,8 +64,6 @@ static bool result_fill(cJSON *json, struct lane *lane, enum status trained, con
 
     if (ok && trained != ST_OK)
         ok = json_add_str(json, "reason", why);
-    if (ok && lost && lost_by >= 0 && lost_by != t->id) /* this trial did nothing wrong */
-        ok = json_add_i64(json, "lost_by", lost_by);
     if (ok && t->saved)
         ok = json_add_str(json, "checkpoint", t->checkpoint_path);
     if (ok && trained == ST_OK)

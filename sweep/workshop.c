@@ -20,7 +20,6 @@ enum status workshop_create(struct workshop *shop, int fd, struct error *err)
     pthread_condattr_t clock;
     int rc = pthread_mutex_init(&shop->send_lock, NULL);
 
-    atomic_store(&shop->lost_by, -1);
     if (rc == 0)
         rc = pthread_mutex_init(&shop->lock, NULL);
     if (rc == 0)
@@ -114,6 +113,20 @@ void workshop_stop(struct workshop *shop, int64_t trial, bool checkpoint)
     }
     pthread_cond_broadcast(&shop->changed); /* one may wait for memory */
     pthread_mutex_unlock(&shop->lock);
+}
+
+void workshop_declare_lost(struct workshop *shop)
+{
+    int n_taken = 0;
+
+    pthread_mutex_lock(&shop->lock);
+    for (size_t i = 0; i < shop->n_lanes; i++)
+        n_taken += shop->lanes[i].taken;
+    if (n_taken > 1)
+        atomic_store(&shop->silent, true);
+    atomic_store(&shop->lost, true);
+    pthread_mutex_unlock(&shop->lock);
+    workshop_stop(shop, -1, false);
 }
 
 bool workshop_is_idle(struct workshop *shop)
