@@ -92,6 +92,8 @@ enum status config_add_aliases(struct config *config, const struct config_alias 
             return FAIL(err, ST_NOMEM, "out of memory for the config");
         config->aliases[config->n_aliases++] = aliases[i];
     }
+    for (size_t i = 0; i < config->n_entries; i++)
+        (void)config_canonical(config, config->entries[i].key, config->entries[i].canonical);
     config->resolved = false;
     return ST_OK;
 }
@@ -108,6 +110,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
     entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
+    (void)config_canonical(config, entry->key, entry->canonical);
     entry->layer = layer;
     entry->value = value != NULL ? mem_strdup(value) : NULL;
     entry->origin = mem_strdup(origin);
@@ -249,14 +252,11 @@ bool config_canonical(const struct config *config, const char *key, char *ret_ke
 const struct config_entry *config_winner(const struct config *config, const char *canonical)
 {
     const struct config_entry *best = NULL;
-    char key[CONFIG_KEY_MAX];
 
     for (size_t i = 0; i < config->n_entries; i++) {
         const struct config_entry *entry = &config->entries[i];
-        if (entry->value == NULL || (best != NULL && entry->layer < best->layer))
-            continue;
-        (void)config_canonical(config, entry->key, key);
-        if (strcmp(key, canonical) == 0)
+        if (entry->value != NULL && (best == NULL || entry->layer >= best->layer) &&
+            strcmp(entry->canonical, canonical) == 0)
             best = entry;
     }
     return best;

@@ -11,6 +11,7 @@
 
 struct config_entry {
     char key[CONFIG_KEY_MAX]; /* as set, in lower case and with '_'; a [section] line: its name */
+    char canonical[CONFIG_KEY_MAX]; /* with aliases followed: looked for at every question, so it is kept */
     char *value; /* owned; NULL for a [section] line */
     char *origin; /* owned */
     enum config_layer layer;

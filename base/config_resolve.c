@@ -133,7 +133,6 @@ static enum status resolve_section(struct config *config, const struct config_en
 static enum status check_twice(const struct config *config, size_t at, const char *canonical, struct error *err)
 {
     const struct config_entry *entry = &config->entries[at];
-    char key[CONFIG_KEY_MAX];
 
     if (entry->layer != CONFIG_FILE)
         return ST_OK;
@@ -142,8 +141,7 @@ static enum status check_twice(const struct config *config, size_t at, const cha
         if (other->layer != CONFIG_FILE || other->value == NULL || strcmp(other->key, entry->key) == 0 ||
             strcmp(other->value, entry->value) == 0)
             continue;
-        (void)config_canonical(config, other->key, key);
-        if (strcmp(key, canonical) == 0)
+        if (strcmp(other->canonical, canonical) == 0)
             return FAIL(err, ST_CONFIG, "%s: %s sets what %s at %s has set; keep one of them", entry->origin,
                         entry->key, other->key, other->origin);
     }

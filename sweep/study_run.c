@@ -15,7 +15,10 @@
 
 #define LAST_NEWS_S 2 /* for the trackers, of a study that is let go of; the rest is for `trawl sync` */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
-#define AHEAD_SHARE 0.015 /* of a trial's time, that a device may wait for its proposal */
+/* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials in
+ * flight will tell. Beside other trials in flight one more that is unknown costs little. */
+#define AHEAD_SHARE 0.015
+#define AHEAD_SHARE_BESIDE 0.004
 
 /* The config of a stored study, finished. */
 static enum status load_setup(const struct study *study, struct setup **ret_setup, struct error *err)
@@ -232,7 +235,7 @@ size_t study_run_ahead(const struct study_run *run, size_t n_slots)
     if (n_propose == 0 || n_trial == 0 || !(trial_s > 0))
         return 0;
     need = (propose_s / n_propose) / (trial_s / n_trial);
-    if (need <= AHEAD_SHARE)
+    if (need <= (n_slots > 1 ? AHEAD_SHARE_BESIDE : AHEAD_SHARE))
         return 0;
     return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */
 }
