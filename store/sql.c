@@ -16,6 +16,10 @@
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s"
+/* Without config and log_tail, which are most of a row. */
+#define TRIAL_COLUMNS_LIGHT                                                                                            \
+    "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
+    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s"
 
 const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -57,6 +61,8 @@ const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
                        "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",
     [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 ORDER BY number",
+    [SQL_TRIAL_LIST_FROM] =
+        "SELECT " TRIAL_COLUMNS_LIGHT " FROM trial WHERE study_id = ?1 AND number >= ?2 ORDER BY number",
     [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
     [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
 
@@ -66,6 +72,11 @@ const char *const store_sql_text[SQL_COUNT] = {
         "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
         "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
     [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_LAST] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
+                        "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps DESC LIMIT 1",
+    [SQL_METRIC_NAMES] = "SELECT name FROM metric_name WHERE EXISTS "
+                         "(SELECT 1 FROM metric WHERE trial_id = ?1 AND name_id = metric_name.id) ORDER BY name",
+    [SQL_DATA_VERSION] = "PRAGMA data_version",
     [SQL_METRIC_CURVE] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
                          "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps",
 

@@ -228,6 +228,21 @@ enum status store_tracker_commit(struct store *store, int64_t study_id, const ch
 enum status store_outbox_count(struct store *store, int64_t study_id, const char *tracker, int64_t *ret_n,
                                struct error *err) MUST_USE;
 
+/* -- watching: for readers that stay open while a sweep runs (watch.c) -- */
+
+/* Rises whenever another connection has committed since this one looked. */
+enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
+/* Trials from that number on, without config and log_tail (NULL). */
+enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
+                                  size_t *ret_n, struct error *err) MUST_USE;
+/* Last point of a metric's curve; *ret_found is false when it has none. */
+enum status store_metric_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *ret_point,
+                              bool *ret_found, struct error *err) MUST_USE;
+/* Names of all curves of a trial, sorted. */
+enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
+                               struct error *err) MUST_USE;
+void store_metric_names_free(char **names, size_t n);
+
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;
 

@@ -289,19 +289,15 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     return ST_OK;
 }
 
-enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
-                             struct error *err)
+/* All rows of a bound statement. */
+static enum status read_trials(struct store *store, sqlite3_stmt *stmt, struct trial **ret_trials, size_t *ret_n,
+                               struct error *err)
 {
     struct trial *trials = NULL;
     size_t n = 0, cap = 0;
     enum status rc = ST_OK;
     int step;
-    sqlite3_stmt *stmt;
 
-    *ret_trials = NULL;
-    *ret_n = 0;
-    TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
         if (n == cap) {
             struct trial *grown = mem_grow(trials, cap, cap > 0 ? cap * 2 : 64, sizeof *trials);
@@ -325,6 +321,31 @@ enum status store_trial_list(struct store *store, int64_t study_id, struct trial
     *ret_trials = trials;
     *ret_n = n;
     return ST_OK;
+}
+
+enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
+                             struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    *ret_trials = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    return read_trials(store, stmt, ret_trials, ret_n, err);
+}
+
+enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
+                                  size_t *ret_n, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    *ret_trials = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    sqlite3_bind_int64(stmt, 2, from);
+    return read_trials(store, stmt, ret_trials, ret_n, err);
 }
 
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,

@@ -53,6 +53,9 @@ struct study_view {
     double *other_x;
 };
 
+/* The trial as front and models see it: score higher is better, state; x is left. */
+void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
+                 struct gp_trial *ret_row);
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);

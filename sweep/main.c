@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"ls", "list the studies of a store", cmd_ls},
     {"show", "show a study and its trials", cmd_show},
     {"report", "write a study's report (html, svg, csv, json)", cmd_report},
+    {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
     {"export", "write a trial's config, ready to train", cmd_export},
     {"stop", "end a study now; it can go on later", cmd_stop},
     {"pause", "let a study rest", cmd_pause},

@@ -9,37 +9,45 @@
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
 
+static double cost_by(enum search_cost cost, const struct trial *trial)
+{
+    if (cost == SEARCH_COST_STEPS)
+        return (double)trial->env_steps;
+    return cost == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+}
+
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
 {
-    if (view->search.cost == SEARCH_COST_STEPS)
-        return (double)trial->env_steps;
-    return view->search.cost == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+    return cost_by(view->search.cost, trial);
+}
+
+void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *t, struct gp_trial *ret_row)
+{
+    double cost = cost_by(cost_kind, t);
+    bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
+
+    ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;
+    ret_row->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
+    switch (t->state) {
+    case TRIAL_DONE:
+        ret_row->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;
+        break;
+    case TRIAL_STOPPED:
+        ret_row->state = usable ? GP_TRIAL_STOPPED : GP_TRIAL_FAILED;
+        break;
+    case TRIAL_QUEUED:
+    case TRIAL_RUNNING:
+        ret_row->state = GP_TRIAL_PENDING;
+        break;
+    default:
+        ret_row->state = GP_TRIAL_FAILED;
+    }
 }
 
 static void fill_row(struct study_view *view, size_t i)
 {
-    const struct trial *t = &view->trials[i];
-    struct gp_trial *gp = &view->gp[i];
-    double cost = study_view_trial_cost(view, t);
-    bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
-
-    gp->x = view->x[i];
-    gp->score = usable ? (view->study.maximize ? t->score : -t->score) : NAN;
-    gp->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
-    switch (t->state) {
-    case TRIAL_DONE:
-        gp->state = usable ? GP_TRIAL_DONE : GP_TRIAL_FAILED;
-        break;
-    case TRIAL_STOPPED:
-        gp->state = usable ? GP_TRIAL_STOPPED : GP_TRIAL_FAILED;
-        break;
-    case TRIAL_QUEUED:
-    case TRIAL_RUNNING:
-        gp->state = GP_TRIAL_PENDING;
-        break;
-    default:
-        gp->state = GP_TRIAL_FAILED;
-    }
+    study_judge(&view->study, view->search.cost, &view->trials[i], &view->gp[i]);
+    view->gp[i].x = view->x[i];
 }
 
 static enum status update_front(struct study_view *view, struct error *err)

@@ -23,6 +23,7 @@ pc:libmicrohttpd|libmicrohttpd-dev|HTTP server
 pc:inih|libinih-dev|ini files
 pc:librsvg-2.0|librsvg2-dev|reports as PDF and PNG
 pc:zlib|zlib1g-dev|checksums and compression
+path:/usr/share/javascript/vega/vega-view.min.js|libjs-vega|charts of the pages
 '
 needs_test='
 pc:cmocka|libcmocka-dev|unit tests

@@ -1,0 +1,421 @@
+/* serve_study.c - one study as last read from the store, and how it is brought up to date.
+ *
+ * Invariants: (1) trials[i] has number i; (2) a final trial is read once, for it never changes: an update reads the new ones and those
+ * that were not final; (3) changed[i] is the version in which anything that /trials shows of trial i changed last, on_front too. */
+#include "web/serve_priv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void view_free(struct view *v)
+{
+    if (v == NULL)
+        return;
+    trial_list_free(v->trials, v->n);
+    study_free(&v->study);
+    cJSON_Delete(v->space);
+    mem_free(v->rows);
+    mem_free(v->on_front);
+    mem_free(v->changed);
+    mem_free(v->live);
+    mem_free(v->x);
+    mem_free(v);
+}
+
+static bool grow_array(void *array, size_t n, size_t cap, size_t size)
+{
+    void **at = array;
+    void *grown = mem_grow(*at, n, cap, size);
+
+    if (grown != NULL)
+        *at = grown;
+    return grown != NULL;
+}
+
+static enum status grow(struct view *v, size_t n, struct error *err)
+{
+    size_t cap = n > 2 * v->cap ? n : 2 * v->cap;
+
+    if (n <= v->cap)
+        return ST_OK;
+    if (!grow_array(&v->trials, v->n, cap, sizeof *v->trials) || !grow_array(&v->rows, v->n, cap, sizeof *v->rows) ||
+        !grow_array(&v->on_front, v->n, cap, sizeof *v->on_front) ||
+        !grow_array(&v->changed, v->n, cap, sizeof *v->changed) || !grow_array(&v->live, v->n, cap, sizeof *v->live) ||
+        !grow_array(&v->x, v->n * v->dim, cap * v->dim, sizeof *v->x))
+        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+    v->cap = cap;
+    return ST_OK;
+}
+
+/* The index of a categorical value; NaN when it is none of the choices. */
+static double choice_index(const cJSON *param, const cJSON *value)
+{
+    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(param, "choices"), *choice;
+    int i = 0;
+
+    if (cJSON_IsBool(value) && choices == NULL)
+        return cJSON_IsTrue(value) ? 1.0 : 0.0;
+    cJSON_ArrayForEach(choice, choices)
+    {
+        if (cJSON_IsString(choice) && cJSON_IsString(value) && strcmp(choice->valuestring, value->valuestring) == 0)
+            return i;
+        i++;
+    }
+    return (double)NAN;
+}
+
+static void read_point(struct view *v, size_t i)
+{
+    const char *text = v->trials[i].params;
+    cJSON *json = NULL;
+
+    if (text != NULL && json_parse(text, strlen(text), &json, NULL) != ST_OK)
+        json = NULL; /* shown without parameters; `trawl show` tells what is wrong */
+    for (size_t k = 0; k < v->dim; k++) {
+        const cJSON *value = json != NULL ? cJSON_GetObjectItemCaseSensitive(json, v->keys[k]) : NULL;
+        double number = NAN;
+        if (value != NULL && !cJSON_IsNumber(value) && !json_get_f64(json, v->keys[k], &number))
+            number = choice_index(v->params[k], value);
+        else if (cJSON_IsNumber(value))
+            number = value->valuedouble;
+        v->x[i * v->dim + k] = number;
+    }
+    cJSON_Delete(json);
+}
+
+void view_put_param(const struct view *v, size_t i, size_t k, struct strbuf *out)
+{
+    double x = v->x[i * v->dim + k];
+    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(v->params[k], "choices");
+    const cJSON *choice = choices != NULL && x >= 0 ? cJSON_GetArrayItem(choices, (int)x) : NULL;
+
+    if (cJSON_IsString(choice))
+        put_str(out, choice->valuestring);
+    else
+        put_f64(out, choices != NULL ? (double)NAN : x);
+}
+
+static enum status read_space(struct view *v, struct error *err)
+{
+    const char *text = v->study.space != NULL ? v->study.space : "{}";
+    const cJSON *params, *param;
+
+    TRY(json_parse(text, strlen(text), &v->space, err));
+    params = cJSON_GetObjectItemCaseSensitive(v->space, "params");
+    cJSON_ArrayForEach(param, params)
+    {
+        const char *key = json_get_str(param, "key");
+        if (key == NULL || v->dim == SPACE_MAX_DIM)
+            continue;
+        v->params[v->dim] = param;
+        v->keys[v->dim] = key;
+        v->dim++;
+    }
+    return ST_OK;
+}
+
+static bool is_final(enum trial_state state)
+{
+    return state == TRIAL_DONE || state == TRIAL_STOPPED || state == TRIAL_FAILED;
+}
+
+double view_cost(const struct view *v, size_t i)
+{
+    const struct trial *t = &v->trials[i];
+
+    if (v->cost_is_steps)
+        return t->state >= TRIAL_DONE ? (double)t->env_steps : (double)NAN;
+    return isfinite(v->rows[i].cost) ? v->rows[i].cost : t->cost_s;
+}
+
+double view_score(const struct view *v, double row_score)
+{
+    return v->study.maximize ? row_score : -row_score;
+}
+
+/* Front, reference, counts: after rows changed. old_front is the one before, for the first n_old trials. */
+static enum status judge_all(struct view *v, int64_t version, struct error *err)
+{
+    struct gp_history history = {.n = v->n, .trials = v->rows};
+    bool *was = mem_array(v->n, sizeof *was);
+
+    if (was == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", v->n);
+    if (v->n > 0)
+        memcpy(was, v->on_front, v->n * sizeof *was);
+    enum status rc = pareto_front(&history, v->on_front, err);
+    for (size_t i = 0; i < v->n && rc == ST_OK; i++)
+        if (was[i] != v->on_front[i])
+            v->changed[i] = version;
+    mem_free(was);
+    if (rc != ST_OK)
+        return rc;
+    pareto_reference(&history, &v->ref);
+    v->hypervolume = pareto_hypervolume(&history, &v->ref);
+    v->knee = pareto_knee(&history);
+    v->best = v->n;
+    v->cost_s = 0;
+    v->n_front = 0;
+    v->started_ms = v->finished_ms = 0;
+    memset(v->count, 0, sizeof v->count);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct trial *t = &v->trials[i];
+        v->count[t->state]++;
+        v->n_front += v->on_front[i];
+        if (v->rows[i].state == GP_TRIAL_DONE && (v->best == v->n || v->rows[i].score > v->rows[v->best].score))
+            v->best = i;
+        if (isfinite(t->cost_s))
+            v->cost_s += t->cost_s;
+        if (t->started_ms > 0 && (v->started_ms == 0 || t->started_ms < v->started_ms))
+            v->started_ms = t->started_ms;
+        if (t->finished_ms > v->finished_ms)
+            v->finished_ms = t->finished_ms;
+    }
+    return ST_OK;
+}
+
+static void judge_one(struct view *v, struct serve *s, size_t i)
+{
+    struct serve_study info = {.cost_is_steps = v->cost_is_steps, .cost = v->cost_kind};
+
+    s->set.hooks.judge(&v->study, &info, &v->trials[i], &v->rows[i]);
+    v->rows[i].x = NULL;
+}
+
+/* Trials from number v->n on. */
+static enum status read_new(struct view *v, struct serve *s, struct store *store, int64_t version, bool *ret_changed,
+                            struct error *err)
+{
+    struct trial *trials = NULL;
+    size_t n = 0, used = 0;
+
+    TRY(store_trial_list_from(store, v->study.id, (int64_t)v->n, &trials, &n, err));
+    enum status rc = grow(v, v->n + n, err);
+    for (; used < n && rc == ST_OK; used++) {
+        size_t i = v->n;
+        if (trials[used].number != (int64_t)i) {
+            rc = FAIL(err, ST_CORRUPT, "the store has no trial %zu of %s, but one numbered %lld", i, v->study.name,
+                      (long long)trials[used].number);
+            break;
+        }
+        v->trials[i] = trials[used];
+        memset(&trials[used], 0, sizeof trials[used]);
+        v->n++;
+        v->changed[i] = version;
+        v->on_front[i] = false;
+        v->live[i] = (struct live){0, NAN, NAN};
+        read_point(v, i);
+        judge_one(v, s, i);
+        *ret_changed = true;
+    }
+    trial_list_free(trials, n);
+    return rc;
+}
+
+/* A trial that was not final. */
+static enum status read_again(struct view *v, struct serve *s, struct store *store, size_t i, int64_t version,
+                              bool *ret_changed, struct error *err)
+{
+    struct trial *old = &v->trials[i], now;
+
+    TRY(store_trial_find(store, v->study.id, (int64_t)i, &now, err));
+    mem_free(now.config);
+    mem_free(now.log_tail);
+    now.config = now.log_tail = NULL;
+    if (now.state != old->state || now.attempt != old->attempt || now.started_ms != old->started_ms) {
+        v->changed[i] = version;
+        *ret_changed = true;
+    }
+    trial_free(old);
+    *old = now;
+    judge_one(v, s, i);
+    return ST_OK;
+}
+
+static enum status read_live(struct view *v, struct store *store, size_t i, int64_t version, bool *ret_changed,
+                             struct error *err)
+{
+    struct curve_point point;
+    bool found = false;
+
+    TRY(store_metric_last(store, v->trials[i].id, v->study.metric, &point, &found, err));
+    if (found && point.env_steps != v->live[i].env_steps) {
+        v->live[i] = (struct live){point.env_steps, point.wall_s, point.value};
+        v->changed[i] = version;
+        *ret_changed = true;
+    } else if (!found) {
+        v->live[i] = (struct live){0, NAN, NAN};
+    }
+    return ST_OK;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* What of a study itself may change: its limits, its state. */
+static bool study_differs(const struct study *a, const struct study *b)
+{
+    return a->trials_max != b->trials_max || a->budget_s != b->budget_s || a->state != b->state ||
+           a->priority != b->priority || a->wall_used_s != b->wall_used_s || a->wall_max_s != b->wall_max_s ||
+           a->device_max_s != b->device_max_s || a->has_target != b->has_target || a->target_score != b->target_score ||
+           a->gain_min != b->gain_min || !same_text(a->end_rule, b->end_rule) || !same_text(a->end_text, b->end_text);
+}
+
+enum status view_update(struct view *v, struct serve *s, struct store *store, struct study *study, int64_t version,
+                        bool *ret_changed, struct error *err)
+{
+    bool changed = study_differs(&v->study, study), trials_changed = false;
+    size_t n_before = v->n;
+
+    *ret_changed = false;
+    study_free(&v->study);
+    v->study = *study;
+    memset(study, 0, sizeof *study);
+    for (size_t i = 0; i < n_before; i++)
+        if (!is_final(v->trials[i].state))
+            TRY(read_again(v, s, store, i, version, &trials_changed, err));
+    TRY(read_new(v, s, store, version, &trials_changed, err));
+    if (trials_changed)
+        TRY(judge_all(v, version, err));
+    for (size_t i = 0; i < v->n; i++)
+        if (v->trials[i].state == TRIAL_RUNNING)
+            TRY(read_live(v, store, i, version, &changed, err));
+    *ret_changed = changed || trials_changed;
+    if (*ret_changed)
+        v->version = version;
+    return ST_OK;
+}
+
+enum status view_create(struct view **ret_view, struct serve *s, struct store *store, struct study *study,
+                        int64_t version, struct error *err)
+{
+    struct view *v = mem_alloc(sizeof *v);
+    struct serve_study info = {{0}, 0, false};
+    bool changed;
+    enum status rc = ST_OK;
+
+    *ret_view = NULL;
+    if (v == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study");
+    v->study = *study;
+    memset(study, 0, sizeof *study);
+    v->hypervolume = NAN;
+    rc = read_space(v, err);
+    if (rc == ST_OK && s->set.hooks.study != NULL)
+        rc = s->set.hooks.study(s->set.hooks.ctx, &v->study, &info, err);
+    memcpy(v->env, info.env, sizeof v->env);
+    v->cost_is_steps = info.cost_is_steps;
+    v->cost_kind = info.cost;
+    if (rc == ST_OK)
+        rc = read_new(v, s, store, version, &changed, err);
+    if (rc == ST_OK)
+        rc = judge_all(v, version, err);
+    for (size_t i = 0; i < v->n && rc == ST_OK; i++)
+        if (v->trials[i].state == TRIAL_RUNNING)
+            rc = read_live(v, store, i, version, &changed, err);
+    v->version = version;
+    if (rc != ST_OK) {
+        error_prefix(err, "study %s", v->study.name);
+        view_free(v);
+        return rc;
+    }
+    *ret_view = v;
+    return ST_OK;
+}
+
+const char *view_state(const struct view *v, bool has_writer)
+{
+    if (v->study.state == STUDY_ENDED)
+        return "finished";
+    if (v->study.state == STUDY_PAUSED)
+        return "paused";
+    if (v->study.trials_max > 0 && v->count[TRIAL_RUNNING] + v->count[TRIAL_QUEUED] == 0 &&
+        (int64_t)v->n >= v->study.trials_max)
+        return "finished";
+    if (v->count[TRIAL_RUNNING] > 0)
+        return has_writer ? "running" : "interrupted";
+    return has_writer ? "waiting" : "idle";
+}
+
+static bool add_devices(cJSON *json, const struct view *v)
+{
+    cJSON *list = cJSON_CreateArray(), *item;
+    bool ok = json_add(json, "devices", list);
+
+    for (size_t i = v->n; ok && i-- > 0;) {
+        const char *device = v->trials[i].device;
+        bool known = device == NULL || cJSON_GetArraySize(list) >= 16;
+        cJSON_ArrayForEach(item, list) known = known || strcmp(item->valuestring, device) == 0;
+        if (!known) {
+            cJSON *text = cJSON_CreateString(device);
+            ok = text != NULL && cJSON_AddItemToArray(list, text);
+        }
+    }
+    return ok;
+}
+
+static bool add_trial(cJSON *json, const char *key, const struct view *v, size_t i)
+{
+    return i < v->n ? json_add_i64(json, key, (int64_t)i) : json_add_str(json, key, NULL);
+}
+
+static bool add_limit(cJSON *json, const char *key, double limit)
+{
+    return limit > 0 ? json_add_f64(json, key, limit) : json_add_str(json, key, NULL);
+}
+
+cJSON *view_counts(const struct view *v)
+{
+    cJSON *counts = cJSON_CreateObject();
+    bool ok = counts != NULL;
+
+    for (int i = 0; ok && i < TRIAL_STATES; i++)
+        ok = json_add_i64(counts, trial_state_name((enum trial_state)i), v->count[i]);
+    if (!ok) {
+        cJSON_Delete(counts);
+        return NULL;
+    }
+    return counts;
+}
+
+static bool add_time(cJSON *json, const char *key, int64_t ms)
+{
+    return ms > 0 ? json_add_i64(json, key, ms) : json_add_str(json, key, NULL);
+}
+
+cJSON *view_summary(const struct view *v, bool has_writer)
+{
+    const struct study *st = &v->study;
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "name", st->name) &&
+              json_add_str(json, "state", view_state(v, has_writer)) && json_add_str(json, "end_rule", st->end_rule) &&
+              json_add_str(json, "end_text", st->end_text) && json_add_str(json, "method", st->method) &&
+              json_add_str(json, "metric", st->metric) &&
+              json_add_str(json, "direction", st->maximize ? "maximize" : "minimize") &&
+              json_add_str(json, "env", v->env) && json_add_str(json, "cost_unit", v->cost_is_steps ? "steps" : "s") &&
+              json_add(json, "counts", view_counts(v)) && json_add_i64(json, "trials", (int64_t)v->n) &&
+              (st->trials_max > 0 ? json_add_i64(json, "trials_max", st->trials_max)
+                                  : json_add_str(json, "trials_max", NULL)) &&
+              add_limit(json, "budget_s", st->budget_s) && add_limit(json, "wall_max_s", st->wall_max_s) &&
+              json_add_f64(json, "wall_used_s", st->wall_used_s) && add_limit(json, "device_max_s", st->device_max_s) &&
+              add_number(json, "target_score", st->has_target ? st->target_score : (double)NAN) &&
+              json_add_i64(json, "priority", st->priority) && json_add_f64(json, "cost_s", v->cost_s) &&
+              add_number(json, "best_score", v->best < v->n ? v->trials[v->best].score : (double)NAN) &&
+              add_trial(json, "best_trial", v, v->best) && add_trial(json, "knee_trial", v, v->knee) &&
+              json_add_i64(json, "n_front", (int64_t)v->n_front) && add_number(json, "hypervolume", v->hypervolume) &&
+              add_devices(json, v) && json_add_i64(json, "seed", st->seed) &&
+              json_add_str(json, "program", st->program) && add_time(json, "created_ms", st->created_ms) &&
+              add_time(json, "started_ms", v->started_ms) && add_time(json, "finished_ms", v->finished_ms) &&
+              json_add_i64(json, "version", v->version);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
