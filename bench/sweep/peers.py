@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """peers.py - the real Optuna and BoTorch on the problems of `trawl bench sweep`, through `trawl bench evaluate`.
 
-usage: peers.py --out studies.jsonl [--data DIR] [--problems A,B] [--methods optuna-gp,...] [--seeds 20] [--trials 150]
+usage: peers.py --out studies.jsonl [--data DIR] [--problems A,B] [--methods optuna-gp,...] [--seeds 6-19,0-5] [--trials 150]
                 [--processes N] [--seconds S] [--trawl PROGRAM] [--fronts FILE]
 
 methods:
@@ -287,6 +287,15 @@ def done_before(args):
     return done
 
 
+def seed_list(text):
+    """6-19,0-5 as numbers, in that order."""
+    seeds = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
 def measure_unfinished(args):
     done = done_before(args)
     with open(args.unfinished, "w", encoding="utf-8") as file:
@@ -307,7 +316,7 @@ def main():
     parser.add_argument("--data")
     parser.add_argument("--problems", default=",".join(PROBLEMS))
     parser.add_argument("--methods", default="optuna-gp,optuna-tpe,optuna-nsga2")
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=seed_list, default=seed_list("0-19"), help="numbers and ranges, in this order")
     parser.add_argument("--trials", type=int, default=150)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf)
@@ -321,12 +330,11 @@ def main():
     context = multiprocessing.get_context("spawn")
     manager = context.Manager()
     tasks, lock, took, n = manager.Queue(), manager.Lock(), manager.dict(), 0
-    for method in args.methods.split(","):
-        for seed in range(args.seeds):
-            for problem in args.problems.split(","):
-                if (problem, method, seed) not in done:
-                    tasks.put((problem, method, seed, begun.get((problem, method, seed), [])))
-                    n += 1
+    left = [(problem, method, seed) for method in args.methods.split(",") for seed in args.seeds
+            for problem in args.problems.split(",") if (problem, method, seed) not in done]
+    for key in sorted(left, key=lambda k: -len(begun.get(k, []))):  # those that are nearly done first
+        tasks.put((*key, begun.get(key, [])))
+        n += 1
     for _ in range(args.processes):
         tasks.put(None)
     workers = [context.Process(target=worker, args=(args, tasks, lock, took)) for _ in range(args.processes)]
