@@ -1,6 +1,7 @@
 /* suggest_bench.c - time of one proposal of `pareto`, one thread: suggest_bench [N [DIM [PENDING [REPEATS]]]].
- * A made-up study of N finished trials over DIM parameters; every repeat asks for another trial number, from a fresh
- * suggester. Prints one JSON object; seconds are of this thread's CPU time (the machine may be shared) and of the wall. */
+ * A made-up study of N finished trials over DIM parameters and PENDING running ones; at every repeat one more has ended and a
+ * suggester that lives through them all is asked. The first call fits hyper-parameters, as after a resume. Prints one JSON
+ * object; times are of this thread's CPU (the machine may be shared) and of the wall. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,13 +48,14 @@ int main(int argc, char **argv)
         p->min = i % 4 == 2 ? 8 : 0.01;
         p->max = i % 4 == 2 ? 4096 : 0.99;
     }
-    struct gp_trial *trials = mem_array(n + n_pending, sizeof *trials);
-    double *x = mem_array2(n + n_pending, dim, sizeof *x), *cpu = mem_array(repeats, sizeof *cpu),
+    size_t n_all = n + repeats + n_pending;
+    struct gp_trial *trials = mem_array(n_all, sizeof *trials);
+    double *x = mem_array2(n_all, dim, sizeof *x), *cpu = mem_array(repeats, sizeof *cpu),
            *wall = mem_array(repeats, sizeof *wall);
     if (!trials || !x || !cpu || !wall)
         return 1;
     struct rng r = rng_seed(1);
-    for (size_t k = 0; k < n + n_pending; k++) {
+    for (size_t k = 0; k < n_all; k++) {
         double u[SPACE_MAX_DIM];
         for (size_t i = 0; i < dim; i++)
             u[i] = rng_f64(&r);
@@ -63,27 +65,33 @@ int main(int argc, char **argv)
         trials[k].cost = 10.0 * exp(3.0 * u[2 % dim] + 0.05 * rng_f64(&r));
         trials[k].score = bump * (1.0 - exp(-1.0 - 2.0 * u[2 % dim])) + 0.02 * rng_f64(&r);
     }
-    struct gp_history history = {n + n_pending, trials};
     struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = 1};
-    for (size_t k = 0; k < repeats; k++) {
-        struct suggester *s;
-        struct suggestion suggestion;
+    struct suggester *s;
+    struct suggestion suggestion;
+    if (suggester_create(&s, &space, &settings, &err) != ST_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    double first = 0.0;
+    for (size_t k = 0; k < repeats; k++) { /* a trial has ended, and a worker asks */
+        trials[n + k].state = GP_TRIAL_DONE;
+        struct gp_history history = {.n = n + k + 1 + n_pending, .trials = trials};
         double cpu_0 = seconds(CLOCK_THREAD_CPUTIME_ID), wall_0 = seconds(CLOCK_MONOTONIC);
-        if (suggester_create(&s, &space, &settings, &err) != ST_OK ||
-            suggester_next(s, &history, (int64_t)(n + n_pending + k), &suggestion, &err) != ST_OK) {
+        if (suggester_next(s, &history, (int64_t)history.n, &suggestion, &err) != ST_OK) {
             fprintf(stderr, "%s\n", err.text);
             return 1;
         }
-        suggester_destroy(s);
         cpu[k] = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_0;
         wall[k] = seconds(CLOCK_MONOTONIC) - wall_0;
+        first = k == 0 ? cpu[0] : first;
     }
+    suggester_destroy(s);
     qsort(cpu, repeats, sizeof *cpu, compare);
     qsort(wall, repeats, sizeof *wall, compare);
-    printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"cpu_s_median\": %.5f, "
-           "\"cpu_s_max\": %.5f, "
-           "\"wall_s_median\": %.5f, \"wall_s_max\": %.5f}\n",
-           n, dim, n_pending, repeats, cpu[repeats / 2], cpu[repeats - 1], wall[repeats / 2], wall[repeats - 1]);
+    printf("{\"observations\": %zu, \"dim\": %zu, \"pending\": %zu, \"repeats\": %zu, \"cpu_ms_first\": %.2f, "
+           "\"cpu_ms_p50\": %.2f, \"cpu_ms_p95\": %.2f, \"wall_ms_p50\": %.2f, \"wall_ms_p95\": %.2f}\n",
+           n, dim, n_pending, repeats, 1e3 * first, 1e3 * cpu[repeats / 2], 1e3 * cpu[repeats * 95 / 100],
+           1e3 * wall[repeats / 2], 1e3 * wall[repeats * 95 / 100]);
     mem_free(trials);
     mem_free(x);
     mem_free(cpu);

@@ -55,12 +55,17 @@ bool seen_has(const struct seen *seen, const double *x); /* x snapped */
 
 /* ---- suggest.c ---- */
 
+struct pareto_cache; /* pareto_cache.c */
+enum status pareto_cache_create(struct pareto_cache **ret_cache, struct error *err) MUST_USE;
+void pareto_cache_destroy(struct pareto_cache *cache); /* NULL is fine */
+
 struct suggester {
     struct space space;
     struct suggest_settings settings;
     struct rng root; /* of the seed */
     struct design design; /* the study's sequence */
     const struct suggest_method_ops *ops;
+    struct pareto_cache *cache; /* owned; only of speed */
 };
 
 /* One method. history is checked, seen holds its points (pending and failed ones too), the space is not exhausted and

@@ -98,10 +98,8 @@ static enum status draws_init(struct draws *d, struct model *m, struct rng rng, 
     d->phase = mem_array2(FEATURES, 2, sizeof *d->phase);
     d->weight = mem_array2(DRAWS + 1, FEATURES, sizeof *d->weight);
     d->fix = mem_array2(DRAWS + 1, ld, sizeof *d->fix);
-    double *rest = mem_array(ld, sizeof *rest);
-    if (!d->omega || !d->phase || !d->weight || !d->fix || !rest) {
+    if (!d->omega || !d->phase || !d->weight || !d->fix) {
         draws_free(d);
-        mem_free(rest);
         return FAIL(err, ST_NOMEM, "no memory for draws from a model of %zu points", n);
     }
     draw_frequencies(d, rng_split(rng, STREAM_FEATURES));
@@ -118,11 +116,8 @@ static enum status draws_init(struct draws *d, struct model *m, struct rng rng, 
             d->fix[k * ld + j] = m->y[j] - cblas_ddot(FEATURES, phi, 1, d->weight + k * FEATURES, 1) - noise;
         }
     }
-    for (size_t k = 0; k <= DRAWS; k++) { /* m->h is K^-1 */
-        memcpy(rest, d->fix + k * ld, n * sizeof *rest);
-        cblas_dsymv(CblasRowMajor, CblasLower, (int)n, 1.0, m->h, (int)ld, rest, 1, 0.0, d->fix + k * ld, 1);
-    }
-    mem_free(rest);
+    for (size_t k = 0; k <= DRAWS; k++)
+        model_solve(m, d->fix + k * ld);
     return ST_OK;
 }
 
@@ -376,7 +371,7 @@ enum status gp_insight_init(struct gp_insight *ret, const struct space *space, c
         gp_insight_free(ret);
         return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", n);
     }
-    rc = pareto_models_init(s, space, history, 0, &why);
+    rc = pareto_models_init(s, space, history, 0, NULL, &why);
     if (rc == ST_OK)
         rc = beliefs(ret, s, history, &why);
     if (rc == ST_OK) {

@@ -4,8 +4,9 @@
  * Penalties of the hyper-parameters, with t = 1/length^2: a/t + a t for each length, s - ln s for the variance s, and
  * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
  * a log-normal prior does, and measured better (docs/controller.md).
- * Invariants: (1) predictions need model_factor after the last change of rows or theta; (2) square arrays are row-major
- * lower triangles, which LAPACK (column-major) sees as upper ones; (3) sizes of arrays do not change the arithmetic. */
+ * Invariants: (1) predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square
+ * arrays are row-major lower triangles, which LAPACK (column-major) sees as upper ones; (3) sizes of arrays do not change
+ * the arithmetic. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,6 @@
 #define TREND_RIDGE 1.0 /* rows that say "slope 0" */
 #define JITTER_FIRST 1e-10
 #define JITTER_LAST 1e-4
-#define SD_MIN 1e-9
 
 enum status model_init(struct model *m, const struct space *space, size_t n_max, struct error *err)
 {
@@ -45,7 +45,9 @@ enum status model_init(struct model *m, const struct space *space, size_t n_max,
     m->k = mem_array2(n_max, m->ld, sizeof *m->k);
     m->h = mem_array2(n_max, m->ld, sizeof *m->h);
     m->chol = mem_array2(n_max, m->ld, sizeof *m->chol);
-    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h || !m->chol) {
+    m->sub_chol = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_chol);
+    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h || !m->chol ||
+        !m->sub_chol) {
         model_free(m);
         return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
     }
@@ -54,7 +56,8 @@ enum status model_init(struct model *m, const struct space *space, size_t n_max,
 
 void model_free(struct model *m)
 {
-    double *const blocks[] = {m->x, m->y, m->share, m->alpha, m->row_k, m->row_h, m->row_v, m->k, m->h, m->chol};
+    double *const blocks[] = {m->x,     m->y, m->share, m->alpha, m->row_k,   m->row_h,
+                              m->row_v, m->k, m->h,     m->chol,  m->sub_chol};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         mem_free(blocks[i]);
     memset(m, 0, sizeof *m);
@@ -140,6 +143,12 @@ static void apply_theta(struct model *m, const double *theta)
     m->noise = MODEL_NOISE_FLOOR + exp(theta[m->dim + 1]);
 }
 
+void model_solve(const struct model *m, double *x)
+{
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)m->n, m->chol, (int)m->ld, x, 1);
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)m->n, m->chol, (int)m->ld, x, 1);
+}
+
 /* K + noise into k and its factor into chol, climbing the jitter ladder; false when the last rung fails. */
 static bool factor(struct model *m, bool derivatives)
 {
@@ -160,8 +169,7 @@ static bool factor(struct model *m, bool derivatives)
         if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, m->chol, (lapack_int)ld) == 0) {
             m->jitter = jitter * scale;
             memcpy(m->alpha, m->y, n * sizeof *m->alpha);
-            cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, m->chol, (int)ld, m->alpha, 1);
-            cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)n, m->chol, (int)ld, m->alpha, 1);
+            model_solve(m, m->alpha);
             return true;
         }
     }
@@ -281,65 +289,7 @@ enum status model_factor(struct model *m, struct error *err)
                     JITTER_LAST);
     for (size_t i = 0; i < m->n; i++)
         memcpy(m->h + i * m->ld, m->chol + i * m->ld, (i + 1) * sizeof *m->h);
-    if (!invert_factored(m->h, m->n, m->ld))
+    if (!invert_lower(m->h, m->n, m->ld))
         return FAIL(err, ST_NUMERIC, "the covariance of %zu points has no inverse", m->n);
     return ST_OK;
-}
-
-enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
-{
-    for (size_t p = 0; p < n_new; p++) {
-        cov_row(&m->cov, m->x, m->ld, m->n, u + p * m->dim, m->row_k, NULL);
-        m->y[m->n + p] = cblas_ddot((int)m->n, m->row_k, 1, m->alpha, 1);
-        m->share[m->n + p] = 1.0;
-    }
-    for (size_t p = 0; p < n_new; p++)
-        for (size_t c = 0; c < m->dim; c++)
-            m->x[c * m->ld + m->n + p] = u[p * m->dim + c];
-    m->n += n_new;
-    return model_factor(m, err);
-}
-
-void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
-                   double *ret_sd)
-{
-    size_t n = m->n, ld = m->ld;
-    for (size_t p = 0; p < n_points; p++) {
-        cov_row(&m->cov, m->x, ld, n, u + p * m->dim, cross + p * ld, NULL);
-        ret_mean[p] = model_trend(m, u + p * m->dim, 1) + cblas_ddot((int)n, cross + p * ld, 1, m->alpha, 1);
-    }
-    /* rows become (L^-1 k)^T */
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)n_points, (int)n, 1.0, m->chol,
-                (int)ld, cross, (int)ld);
-    for (size_t p = 0; p < n_points; p++) {
-        double known = cblas_ddot((int)n, cross + p * ld, 1, cross + p * ld, 1);
-        ret_sd[p] = sqrt(fmax(m->cov.variance - known, SD_MIN * SD_MIN));
-    }
-}
-
-void model_predict_gradient(struct model *m, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
-                            double *ret_dsd)
-{
-    size_t n = m->n, ld = m->ld;
-    double *k = m->row_k, *h = m->row_h, *v = m->row_v;
-    cov_row(&m->cov, m->x, ld, n, u, k, h);
-    cblas_dsymv(CblasRowMajor, CblasLower, (int)n, 1.0, m->h, (int)ld, k, 1, 0.0, v, 1); /* K^-1 k */
-    double var = m->cov.variance - cblas_ddot((int)n, k, 1, v, 1);
-    bool floored = !(var > SD_MIN * SD_MIN);
-    *ret_mean = model_trend(m, u, 1) + cblas_ddot((int)n, k, 1, m->alpha, 1);
-    *ret_sd = floored ? SD_MIN : sqrt(var);
-    for (size_t c = 0; c < m->dim; c++) {
-        const double *xc = m->x + c * ld;
-        double dm = 0.0, dv = 0.0, w = m->cov.inv_sq[c], p = u[c];
-        if (!m->cov.categorical[c]) {
-#pragma omp simd reduction(+ : dm, dv)
-            for (size_t j = 0; j < n; j++) {
-                double slope = h[j] * (p - xc[j]);
-                dm -= slope * m->alpha[j];
-                dv += slope * v[j];
-            }
-        }
-        ret_dmean[c] = m->trend[c] + w * dm;
-        ret_dsd[c] = floored ? 0.0 : w * dv / *ret_sd; /* half of the variance's, over sd */
-    }
 }

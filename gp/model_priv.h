@@ -34,6 +34,7 @@ double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, co
 
 /* ---- model.c: Gaussian process ---- */
 
+#define MODEL_SUB 64 /* rows that a rough prediction knows */
 #define MODEL_NOISE_FLOOR 1e-6 /* of the standardised outputs' variance */
 
 struct model {
@@ -43,10 +44,12 @@ struct model {
     double *y; /* (ld) standardised, without the trend */
     double *share; /* (ld) noise variance of row j is noise * share[j]: 1 / number of repeats */
     double *k; /* (n_max, ld) covariance, lower triangle; work */
-    double *h; /* (n_max, ld) its derivative factor while fitting, K^-1 once factored */
-    double *chol; /* (n_max, ld) lower triangle */
+    double *h; /* (n_max, ld) its derivative factor while fitting, L^-1 once factored */
+    double *chol; /* (n_max, ld) L, lower triangle */
     double *alpha; /* (ld) K^-1 y */
     double *row_k, *row_h, *row_v; /* (ld) work of one point */
+    size_t n_sub, sub[MODEL_SUB]; /* rising rows of rough predictions; n_sub 0: exact ones are as cheap */
+    double *sub_chol; /* (MODEL_SUB, MODEL_SUB) */
     double theta[OPTIMISE_MAX_DIM]; /* ln length of each dimension, ln variance, ln (noise - floor) */
     double noise, jitter;
     double y_mean, y_sd; /* natural = y_mean + y_sd * standardised */
@@ -74,12 +77,21 @@ double model_objective(void *model, const double *theta, double *ret_gradient);
 void model_fit(struct model *model, int max_evals, size_t max_rows);
 /* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
-/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max) and factors again. */
+/* x (n) becomes K^-1 x; after model_factor. */
+void model_solve(const struct model *model, double *x);
+/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max); L grows by their rows. */
 enum status model_believe(struct model *model, const double *u, size_t m, struct error *err) MUST_USE;
 /* Standardised mean and standard deviation (of the function, without noise) at m points (m, dim); cross is work of
  * (m, ld) and is overwritten. */
 void model_predict(const struct model *model, const double *u, size_t m, double *cross, double *ret_mean,
                    double *ret_sd);
+void model_predict_mean(const struct model *model, const double *u, size_t m, double *cross,
+                        double *ret_mean); /* (ld) */
+/* For sorting out candidates: the mean, and a standard deviation that knows MODEL_SUB rows alone, among them the first
+ * n_first and the last n_last. model_rough_init after model_factor and model_believe. */
+void model_rough_init(struct model *model, size_t n_first, size_t n_last);
+void model_predict_rough(const struct model *model, const double *u, size_t m, double *cross, double *ret_mean,
+                         double *ret_sd);
 /* One point, with gradients (dim each); categorical dimensions have gradient 0. */
 void model_predict_gradient(struct model *model, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
                             double *ret_dsd);
@@ -98,6 +110,10 @@ enum status ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, siz
 void ehvi_free(struct ehvi *ehvi);
 /* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
 double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
+#define EHVI_SCREEN_MAX 256
+/* ln EHVI of n <= EHVI_SCREEN_MAX points to about 1e-6, for sorting out the hopeless ones: no gradients, much faster. */
+void ehvi_log_screen(const struct ehvi *ehvi, size_t n, const double *m1, const double *s1, const double *m2,
+                     const double *s2, double *ret);
 double normal_log_pdf(double z);
 double normal_log_cdf(double z);
 double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */

@@ -3,14 +3,15 @@
  * discrete parameters.
  * Invariants: (1) only snapped points are judged; (2) a point that was tried is never the result. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define N_SOBOL 1536
 #define N_LOCAL 512
-#define N_CANDIDATES (N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
+#define N_CANDIDATES (PARETO_N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
+#define N_EXACT 256 /* the best of them by a rough rating, which are rated exactly */
 #define N_STARTS 8 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
 #define N_FINALISTS 3 /* starts that go on */
@@ -22,10 +23,18 @@
 struct hunt {
     struct pareto_search *s;
     const struct seen *seen;
-    double *cross, *unit; /* (BLOCK, ld), (BLOCK, dim) */
-    double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK];
-    struct candidate *pool; /* (N_CANDIDATES) */
+    double *cross; /* (BLOCK, ld) */
+    double unit[BLOCK * SPACE_MAX_DIM];
+    double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
+    double *pool_u; /* (N_CANDIDATES, dim) snapped */
+    struct rated *pool; /* (N_CANDIDATES) best first, once rated */
     size_t n_pool;
+};
+
+/* A candidate's place in the pool's order. */
+struct rated {
+    double value, f1_mean;
+    size_t at; /* row of pool_u */
 };
 
 /* ---- judging ---- */
@@ -56,35 +65,50 @@ static double ok_log_probability(const struct hunt *h, double m, double s, doubl
     return log_cdf;
 }
 
-/* Snaps and judges c[0 .. n), whose u are set. */
+/* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2.
+ * rough: standard deviations that know few points, and the improvement to 1e-6. */
+static void rate(struct hunt *h, const double *u, size_t n, bool rough)
+{
+    struct pareto_search *s = h->s;
+    void (*predict)(const struct model *, const double *, size_t, double *, double *, double *) =
+        rough ? model_predict_rough : model_predict;
+    predict(&s->cost, u, n, h->cross, h->mean1, h->sd1);
+    predict(&s->score, u, n, h->cross, h->mean2, h->sd2);
+    for (size_t p = 0; p < n; p++)
+        h->mean2[p] = -h->mean2[p];
+    if (rough)
+        ehvi_log_screen(&s->ehvi, n, h->mean1, h->sd1, h->mean2, h->sd2, h->value);
+    for (size_t p = 0; p < n; p++) {
+        if (!rough)
+            h->value[p] = ehvi_log(&s->ehvi, h->mean1[p], h->sd1[p], h->mean2[p], h->sd2[p], NULL);
+        h->mean2[p] = -h->mean2[p];
+        h->value[p] =
+            h->mean1[p] > s->cap ? -INFINITY : h->value[p] + cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
+    }
+    if (s->has_ok) {
+        double mean[BLOCK], sd[BLOCK];
+        predict(&s->ok, u, n, h->cross, mean, sd);
+        for (size_t p = 0; p < n; p++)
+            h->value[p] += ok_log_probability(h, mean[p], sd[p], NULL, NULL);
+    }
+}
+
+/* Snaps and judges c[0 .. n), whose u are set; n <= BLOCK. */
 static void judge(struct hunt *h, struct candidate *c, size_t n)
 {
     size_t dim = h->s->space->dim;
-    for (size_t at = 0; at < n; at += BLOCK) {
-        size_t m = n - at < BLOCK ? n - at : BLOCK;
-        for (size_t p = 0; p < m; p++) {
-            space_from_unit(h->s->space, c[at + p].u, c[at + p].x);
-            space_to_unit(h->s->space, c[at + p].x, c[at + p].u);
-            memcpy(h->unit + p * dim, c[at + p].u, dim * sizeof *h->unit);
-        }
-        model_predict(&h->s->cost, h->unit, m, h->cross, h->mean1, h->sd1);
-        model_predict(&h->s->score, h->unit, m, h->cross, h->mean2, h->sd2);
-        for (size_t p = 0; p < m; p++) {
-            struct candidate *k = &c[at + p];
-            k->f1_mean = h->mean1[p];
-            k->f1_sd = h->sd1[p];
-            k->f2_mean = h->mean2[p];
-            k->f2_sd = h->sd2[p];
-            k->value = k->f1_mean > h->s->cap
-                           ? -INFINITY
-                           : ehvi_log(&h->s->ehvi, k->f1_mean, k->f1_sd, -k->f2_mean, k->f2_sd, NULL) +
-                                 cap_log_probability(h, k->f1_mean, k->f1_sd, NULL);
-        }
-        if (h->s->has_ok) {
-            model_predict(&h->s->ok, h->unit, m, h->cross, h->mean1, h->sd1);
-            for (size_t p = 0; p < m; p++)
-                c[at + p].value += ok_log_probability(h, h->mean1[p], h->sd1[p], NULL, NULL);
-        }
+    for (size_t p = 0; p < n; p++) {
+        space_from_unit(h->s->space, c[p].u, c[p].x);
+        space_to_unit(h->s->space, c[p].x, c[p].u);
+        memcpy(h->unit + p * dim, c[p].u, dim * sizeof *h->unit);
+    }
+    rate(h, h->unit, n, false);
+    for (size_t p = 0; p < n; p++) {
+        c[p].value = h->value[p];
+        c[p].f1_mean = h->mean1[p];
+        c[p].f1_sd = h->sd1[p];
+        c[p].f2_mean = h->mean2[p];
+        c[p].f2_sd = h->sd2[p];
     }
 }
 
@@ -150,35 +174,88 @@ static void step_from(const struct hunt *h, size_t group, int turn, struct rng *
 
 static void enumerate(struct hunt *h, size_t size)
 {
+    size_t dim = h->s->space->dim;
     for (size_t k = 0; k < size; k++) {
         size_t rest = k;
-        for (size_t i = 0; i < h->s->space->dim; i++) {
+        for (size_t i = 0; i < dim; i++) {
             const struct space_param *p = &h->s->space->params[i];
             size_t n = (size_t)space_param_size(p);
-            h->pool[k].u[i] = space_param_to_unit(p, space_param_value(p, (double)(rest % n)));
+            h->pool_u[k * dim + i] = space_param_to_unit(p, space_param_value(p, (double)(rest % n)));
             rest /= n;
         }
     }
     h->n_pool = size;
 }
 
-static enum status fill_pool(struct hunt *h, struct rng rng, struct error *err)
+/* Values of finite parameters move to the middle of their bins; what rounding does to the others is left for later. */
+static void snap_pool(struct hunt *h)
 {
+    size_t dim = h->s->space->dim;
+    for (size_t i = 0; i < dim; i++) {
+        const struct space_param *p = &h->s->space->params[i];
+        if (!isfinite(space_param_size(p)))
+            continue;
+        for (size_t k = 0; k < h->n_pool; k++) {
+            double *u = &h->pool_u[k * dim + i];
+            *u = space_param_to_unit(p, space_param_from_unit(p, *u));
+        }
+    }
+}
+
+static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
+{
+    size_t dim = h->s->space->dim;
     double size = space_size(h->s->space);
     if (size <= N_CANDIDATES) {
         enumerate(h, (size_t)size);
-        return ST_OK;
+        return;
     }
-    struct design design;
-    TRY(design_init(&design, h->s->space->dim, rng_split(rng, SUGGEST_STREAM_CANDIDATES), err));
-    for (size_t k = 0; k < N_SOBOL; k++)
-        design_sobol(&design, k, h->pool[k].u);
-    design_free(&design);
-    h->n_pool = N_SOBOL;
-    struct rng local = rng_split(rng, SUGGEST_STREAM_LOCAL);
+    struct rng shift = rng_split(rng, SUGGEST_STREAM_CANDIDATES), local = rng_split(rng, SUGGEST_STREAM_LOCAL);
+    for (size_t i = 0; i < dim; i++) { /* the spread points, moved round by a random step in each coordinate */
+        double step = rng_f64(&shift);
+        for (size_t k = 0; k < PARETO_N_SOBOL; k++) {
+            double u = spread[k * dim + i] + step;
+            h->pool_u[k * dim + i] = u < 1.0 ? u : u - 1.0;
+        }
+    }
+    h->n_pool = PARETO_N_SOBOL;
     for (size_t k = 0; k < N_LOCAL; k++)
-        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local, h->pool[h->n_pool++].u);
-    return ST_OK;
+        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local, h->pool_u + h->n_pool++ * dim);
+    snap_pool(h);
+}
+
+/* Higher value first; among those too dear, the cheaper; of equals the first. */
+static int compare_rated(const void *va, const void *vb)
+{
+    const struct rated *a = va, *b = vb;
+    if (a->value != b->value)
+        return a->value > b->value ? -1 : 1;
+    if (a->f1_mean != b->f1_mean)
+        return a->f1_mean < b->f1_mean ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* The pool in its order: all roughly, and the best of them exactly. */
+static void rate_pool(struct hunt *h)
+{
+    size_t dim = h->s->space->dim;
+    for (size_t at = 0; at < h->n_pool; at += BLOCK) {
+        size_t n = h->n_pool - at < BLOCK ? h->n_pool - at : BLOCK;
+        rate(h, h->pool_u + at * dim, n, true);
+        for (size_t p = 0; p < n; p++)
+            h->pool[at + p] = (struct rated){h->value[p], h->mean1[p], at + p};
+    }
+    qsort(h->pool, h->n_pool, sizeof *h->pool, compare_rated);
+    size_t exact = h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
+    for (size_t at = 0; at < exact; at += BLOCK) {
+        size_t n = exact - at < BLOCK ? exact - at : BLOCK;
+        for (size_t p = 0; p < n; p++)
+            memcpy(h->unit + p * dim, h->pool_u + h->pool[at + p].at * dim, dim * sizeof *h->unit);
+        rate(h, h->unit, n, false);
+        for (size_t p = 0; p < n; p++)
+            h->pool[at + p].value = h->value[p];
+    }
+    qsort(h->pool, exact, sizeof *h->pool, compare_rated);
 }
 
 static bool near(const struct space *space, const double *a, const double *b)
@@ -189,25 +266,35 @@ static bool near(const struct space *space, const double *a, const double *b)
     return true;
 }
 
-/* The best few of the pool that are not close to one another. Returns how many. */
-static size_t choose_starts(const struct hunt *h, const struct candidate **ret_starts)
+/* Sets u and x; false: tried before. */
+static bool take(const struct hunt *h, size_t at, struct candidate *ret)
 {
-    size_t n = 0;
-    while (n < N_STARTS) {
-        const struct candidate *best = NULL;
-        for (size_t k = 0; k < h->n_pool; k++) {
-            const struct candidate *c = &h->pool[k];
-            bool taken = !isfinite(c->value) || seen_has(h->seen, c->x) || (best && !better(c, best));
-            for (size_t i = 0; i < n && !taken; i++)
-                taken = near(h->s->space, c->u, ret_starts[i]->u);
-            if (!taken)
-                best = c;
-        }
-        if (!best)
-            break;
-        ret_starts[n++] = best;
+    memcpy(ret->u, h->pool_u + at * h->s->space->dim, h->s->space->dim * sizeof *ret->u);
+    space_from_unit(h->s->space, ret->u, ret->x);
+    return !seen_has(h->seen, ret->x);
+}
+
+/* The best few of the exactly rated that are not close to one another, judged. Returns how many. */
+static size_t choose_starts(struct hunt *h, struct candidate *ret_starts)
+{
+    size_t n = 0, exact = h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
+    for (size_t k = 0; k < exact && n < N_STARTS && isfinite(h->pool[k].value); k++) {
+        bool ok = take(h, h->pool[k].at, &ret_starts[n]);
+        for (size_t i = 0; i < n && ok; i++)
+            ok = !near(h->s->space, ret_starts[n].u, ret_starts[i].u);
+        n += ok;
     }
+    judge(h, ret_starts, n);
     return n;
+}
+
+/* The best of the pool that is new, however dear. */
+static void take_any(struct hunt *h, struct candidate *ret_best, bool *ret_found)
+{
+    for (size_t k = 0; k < h->n_pool && !*ret_found; k++)
+        *ret_found = take(h, h->pool[k].at, ret_best);
+    if (*ret_found)
+        judge(h, ret_best, 1);
 }
 
 static void keep_best(const struct hunt *h, const struct candidate *c, size_t n, struct candidate *best, bool *found)
@@ -255,13 +342,10 @@ static void try_values(struct hunt *h, struct candidate *c)
 }
 
 /* A few steps from every start, then the best of them to the end. */
-static void polish(struct hunt *h, const struct candidate *const *starts, size_t n, struct candidate *best, bool *found)
+static void polish(struct hunt *h, struct candidate *now, size_t n, struct candidate *best, bool *found)
 {
-    struct candidate now[N_STARTS];
-    for (size_t k = 0; k < n; k++) {
-        now[k] = *starts[k];
+    for (size_t k = 0; k < n; k++)
         climb(h, &now[k], POLISH_FIRST);
-    }
     for (size_t k = 0; k < n && k < N_FINALISTS; k++) { /* selection sort, as far as it is needed */
         size_t top = k;
         for (size_t i = k + 1; i < n; i++)
@@ -278,7 +362,7 @@ static void polish(struct hunt *h, const struct candidate *const *starts, size_t
 static void hunt_free(struct hunt *h)
 {
     mem_free(h->cross);
-    mem_free(h->unit);
+    mem_free(h->pool_u);
     mem_free(h->pool);
     mem_free(h);
 }
@@ -294,9 +378,9 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
     h->s = s;
     h->seen = seen;
     h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
-    h->unit = mem_array2(BLOCK, s->space->dim, sizeof *h->unit);
+    h->pool_u = mem_array2(N_CANDIDATES, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(N_CANDIDATES, sizeof *h->pool);
-    if (!h->cross || !h->unit || !h->pool)
+    if (!h->cross || !h->pool_u || !h->pool)
         goto fail;
     *ret_hunt = h;
     return ST_OK;
@@ -306,22 +390,19 @@ fail:
     return FAIL(err, ST_NOMEM, "no memory for %d candidates", N_CANDIDATES);
 }
 
-enum status pareto_best(struct pareto_search *s, const struct seen *seen, struct rng rng, struct candidate *ret_best,
-                        bool *ret_found, struct error *err)
+enum status pareto_best(struct pareto_search *s, const struct seen *seen, const double *spread, struct rng rng,
+                        struct candidate *ret_best, bool *ret_found, struct error *err)
 {
-    const struct candidate *starts[N_STARTS];
+    struct candidate starts[N_STARTS];
     struct hunt *h = NULL;
     *ret_found = false;
     TRY(hunt_create(&h, s, seen, err));
-    enum status rc = fill_pool(h, rng, err);
-    if (rc != ST_OK)
-        goto done;
-    judge(h, h->pool, h->n_pool);
+    fill_pool(h, spread, rng);
+    rate_pool(h);
     size_t n_starts = choose_starts(h, starts);
     polish(h, starts, n_starts, ret_best, ret_found);
     if (!*ret_found) /* all too dear: the cheapest new one */
-        keep_best(h, h->pool, h->n_pool, ret_best, ret_found);
-done:
+        take_any(h, ret_best, ret_found);
     hunt_free(h);
-    return rc;
+    return ST_OK;
 }

@@ -8,6 +8,8 @@
 #include "gp/model_priv.h"
 #include "gp/observations_priv.h"
 
+#define PARETO_N_SOBOL 1536 /* candidates spread over the whole space */
+
 struct candidate {
     double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too dear */
     double f1_mean, f1_sd; /* of ln cost, standardised */
@@ -16,11 +18,18 @@ struct candidate {
     double x[SPACE_MAX_DIM];
 };
 
+/* Hyper-parameters of the models. */
+struct pareto_hyper {
+    double score[OPTIMISE_MAX_DIM], cost[OPTIMISE_MAX_DIM], ok[OPTIMISE_MAX_DIM];
+    bool has_ok;
+};
+
 struct pareto_search {
     const struct space *space;
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
+    double *expected; /* (groups) the score model's mean, standardised, of those that were finished; owned */
     size_t n_pending; /* pending groups that are believed */
     struct model score, cost; /* factored, with the pending points */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */
@@ -29,14 +38,26 @@ struct pareto_search {
     double cap; /* ln max_cost in the cost model's units; INFINITY: none */
 };
 
-/* Observations, front and both models, without the pending points (there is room for max_pending). search is zeroed;
- * pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
+/* Observations, front and both models, without the pending points (there is room for max_pending). hyper NULL: fitted.
+ * search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
-                               const struct gp_history *history, size_t max_pending, struct error *err) MUST_USE;
+                               const struct gp_history *history, size_t max_pending, const struct pareto_hyper *hyper,
+                               struct error *err) MUST_USE;
+/* The model of failures, when there are enough. */
+enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
+
+/* ---- pareto_cache.c: kept between proposals, of no influence on them ---- */
+
+/* Spread points (PARETO_N_SOBOL, dim) of the study, borrowed from the cache. */
+enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct rng root, const double **ret_spread,
+                                struct error *err) MUST_USE;
+/* A function of the history alone. ST_NUMERIC: these data have no model. */
+enum status pareto_cache_hyper(struct pareto_cache *cache, const struct space *space, const struct gp_history *history,
+                               struct pareto_hyper *ret_hyper, struct error *err) MUST_USE;
 
 /* The group of the front to run again under a new seed at this trial number; the number of groups: none. */
 enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *ret_group, struct error *err) MUST_USE;
@@ -45,7 +66,7 @@ enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *
 enum status pareto_judge(struct pareto_search *search, struct candidate *candidate, struct error *err) MUST_USE;
 
 /* The best point that was not tried, judged snapped. *ret_found is false when every candidate was tried before. */
-enum status pareto_best(struct pareto_search *search, const struct seen *seen, struct rng rng,
+enum status pareto_best(struct pareto_search *search, const struct seen *seen, const double *spread, struct rng rng,
                         struct candidate *ret_best, bool *ret_found, struct error *err) MUST_USE;
 
 #endif

@@ -60,8 +60,7 @@ enum status pareto_repeat(struct pareto_search *s, int64_t number, size_t *ret_g
     for (size_t g = 0; g < o->n; g++)
         if (o->done_score[g].n > 0.0) {
             m[n] = (struct member){.cost = o->cost[g].mean, .group = g};
-            model_predict(&s->score, o->u + g * o->dim, 1, cross, &m[n].mean, &m[n].sd);
-            n++;
+            m[n++].mean = s->expected[g];
         }
     qsort(m, n, sizeof *m, compare_members);
     for (size_t i = 0; i < n; i++) {
@@ -70,6 +69,7 @@ enum status pareto_repeat(struct pareto_search *s, int64_t number, size_t *ret_g
         double gain = isfinite(floor_score) ? fmax(m[i].mean - floor_score, REPEAT_GAIN_MIN) : 1.0;
         floor_score = m[i].mean;
         size_t g = m[i].group;
+        model_predict(&s->score, o->u + g * o->dim, 1, cross, &m[i].mean, &m[i].sd);
         if (!o->pending[g] && o->done_score[g].n < REPEAT_RUNS_MAX && m[i].sd / gain > most) {
             most = m[i].sd / gain;
             *ret_group = g;

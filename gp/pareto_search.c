@@ -17,7 +17,6 @@
 #define FIT_ROWS 192
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
-#define FRONT_BLOCK 128 /* points predicted at a time */
 
 /* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other studies'. */
 static void find_front(struct pareto_search *s)
@@ -82,21 +81,30 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
     for (size_t g = 0; g < o->n; g++)
         n_known += values[g].n > 0.0;
     bool *keep = mem_array(o->n, sizeof *keep);
+    size_t *order = mem_array(n_known, sizeof *order);
     double *u = mem_array2(n_known, dim, sizeof *u), *rows = mem_array2(n_known, 3, sizeof *rows);
     enum status rc = ST_OK;
-    if (!keep || !u || !rows) {
+    if (!keep || !order || !u || !rows) {
         rc = FAIL(err, ST_NOMEM, "no memory for %zu observations", n_known);
         goto done;
     }
     choose_rows(s, values, n_known, keep);
     double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known;
-    for (size_t g = 0; g < o->n; g++)
-        if (keep[g]) {
-            memcpy(u + n * dim, o->u + g * dim, dim * sizeof *u);
-            mean[n] = values[g].mean;
-            ss[n] = values[g].ss;
-            repeats[n++] = values[g].n;
+    for (size_t i = 0; i < s->n_front; i++) /* the front's rows come first, for model_rough_init */
+        if (keep[s->front[i]]) {
+            order[n++] = s->front[i];
+            keep[s->front[i]] = false;
         }
+    for (size_t g = 0; g < o->n; g++)
+        if (keep[g])
+            order[n++] = g;
+    for (size_t j = 0; j < n; j++) {
+        const struct mean_ss *value = &values[order[j]];
+        memcpy(u + j * dim, o->u + order[j] * dim, dim * sizeof *u);
+        mean[j] = value->mean;
+        ss[j] = value->ss;
+        repeats[j] = value->n;
+    }
     rc = model_init(model, s->space, n + n_pending, err);
     if (rc != ST_OK)
         goto done;
@@ -113,6 +121,7 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
     rc = model_factor(model, err);
 done:
     mem_free(keep);
+    mem_free(order);
     mem_free(u);
     mem_free(rows);
     return rc;
@@ -172,11 +181,10 @@ static enum status load_front(struct pareto_search *s, struct error *err)
 {
     const struct observations *o = &s->obs;
     size_t n = 0, dim = o->dim, ld = s->score.ld;
-    double ref1, ref2, sd[FRONT_BLOCK], mean[FRONT_BLOCK];
-    double *f = mem_array2(o->n + s->n_pending, 2, sizeof *f), *cross = mem_array2(FRONT_BLOCK, ld, sizeof *cross);
-    double *u = mem_array2(o->n, dim, sizeof *u);
+    double ref1, ref2;
+    double *f = mem_array2(o->n + s->n_pending, 2, sizeof *f), *cross = mem_array(ld, sizeof *cross);
     enum status rc = ST_OK;
-    if (!f || !cross || !u) {
+    if (!f || !cross) {
         rc = FAIL(err, ST_NOMEM, "no memory for a front of %zu points", o->n);
         goto done;
     }
@@ -184,14 +192,9 @@ static enum status load_front(struct pareto_search *s, struct error *err)
     for (size_t g = 0; g < o->n; g++)
         if (o->done_score[g].n > 0.0) {
             f1[n] = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
-            memcpy(u + n++ * dim, o->u + g * dim, dim * sizeof *u);
+            model_predict_mean(&s->score, o->u + g * dim, 1, cross, &s->expected[g]);
+            f2[n++] = -s->expected[g];
         }
-    for (size_t at = 0; at < n; at += FRONT_BLOCK) {
-        size_t m = n - at < FRONT_BLOCK ? n - at : FRONT_BLOCK;
-        model_predict(&s->score, u + at * dim, m, cross, mean, sd);
-        for (size_t p = 0; p < m; p++)
-            f2[at + p] = -mean[p];
-    }
     for (size_t p = 0; p < s->n_pending; p++) { /* the models' last rows */
         size_t c = s->cost.n - s->n_pending + p, v = s->score.n - s->n_pending + p;
         f1[n] = s->cost.y[c] + model_trend(&s->cost, s->cost.x + c, s->cost.ld);
@@ -202,7 +205,6 @@ static enum status load_front(struct pareto_search *s, struct error *err)
 done:
     mem_free(f);
     mem_free(cross);
-    mem_free(u);
     return rc;
 }
 
@@ -235,12 +237,13 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
 }
 
 enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                               size_t max_pending, struct error *err)
+                               size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
 {
     s->space = space;
     TRY(observations_init(&s->obs, s->space, history, err));
     s->front = mem_array(s->obs.n, sizeof *s->front);
-    if (!s->front)
+    s->expected = mem_array(s->obs.n, sizeof *s->expected);
+    if (!s->front || !s->expected)
         return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
     find_front(s);
     if (s->n_front == 0)
@@ -248,22 +251,35 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
     s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;
-    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, NULL, err));
+    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, hyper ? hyper->score : NULL, err));
     TRY(learn_stopped(s, s->n_pending, err));
-    return load_model(s, &s->cost, s->obs.cost, s->n_pending, NULL, err);
+    return load_model(s, &s->cost, s->obs.cost, s->n_pending, hyper ? hyper->cost : NULL, err);
+}
+
+enum status pareto_ok_init(struct pareto_search *s, const struct pareto_hyper *hyper, struct error *err)
+{
+    s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
+    if (!s->has_ok)
+        return ST_OK;
+    return load_model(s, &s->ok, s->obs.ok, 0, hyper && hyper->has_ok ? hyper->ok : NULL, err);
 }
 
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
                                const struct gp_history *history, struct error *err)
 {
     double max_cost = suggester->settings.max_cost;
-    TRY(pareto_models_init(s, &suggester->space, history, PENDING_MAX, err));
+    struct pareto_hyper hyper;
+    TRY(pareto_cache_hyper(suggester->cache, &suggester->space, history, &hyper, err));
+    TRY(pareto_models_init(s, &suggester->space, history, PENDING_MAX, &hyper, err));
     TRY(believe_pending(s, s->n_pending, err));
     s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
-    s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
+    TRY(pareto_ok_init(s, &hyper, err));
+    TRY(load_front(s, err));
+    model_rough_init(&s->score, s->n_front, s->n_pending);
+    model_rough_init(&s->cost, s->n_front, s->n_pending);
     if (s->has_ok)
-        TRY(load_model(s, &s->ok, s->obs.ok, 0, NULL, err));
-    return load_front(s, err);
+        model_rough_init(&s->ok, 0, 0);
+    return ST_OK;
 }
 
 void pareto_search_free(struct pareto_search *s)
@@ -274,4 +290,5 @@ void pareto_search_free(struct pareto_search *s)
     model_free(&s->ok);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
+    mem_free(s->expected);
 }

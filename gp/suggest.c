@@ -1,7 +1,7 @@
 /* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
  * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further method is
  * one more row.
- * Invariants: (1) a suggestion is a function of (space, settings, history, number); work memory carries nothing over;
+ * Invariants: (1) a suggestion is a function of (space, settings, history, number); what is kept changes nothing but time;
  * (2) it is a point that a trial can have and, but for carbs's labelled repeats, that no trial of the history has. */
 #include <cblas.h>
 #include <math.h>
@@ -146,6 +146,8 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
     s->root = rng_seed(settings->seed);
     s->ops = methods[settings->method];
     rc = design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX), err);
+    if (rc == ST_OK)
+        rc = pareto_cache_create(&s->cache, err);
     if (rc != ST_OK) {
         suggester_destroy(s);
         return rc;
@@ -158,6 +160,7 @@ void suggester_destroy(struct suggester *s)
 {
     if (!s)
         return;
+    pareto_cache_destroy(s->cache);
     design_free(&s->design);
     mem_free(s);
 }

@@ -1,6 +1,6 @@
 /* suggest_pareto.c - the model-based method: a design, then the point of the largest expected hypervolume improvement
  * under two independent Gaussian processes, one for the score and one for ln cost. docs/controller.md has the formulas.
- * Invariant: nothing is kept between calls. */
+ * Invariant: what is kept between calls (pareto_cache.c) changes no proposal. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -32,11 +32,12 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
 }
 
 /* A doubtful point of the front again, or a new one. */
-static enum status propose(struct pareto_search *s, const struct seen *seen, struct rng rng, int64_t number,
-                           bool *ret_found, struct suggestion *ret, struct error *err)
+static enum status propose(struct pareto_search *s, struct suggester *suggester, const struct seen *seen,
+                           int64_t number, bool *ret_found, struct suggestion *ret, struct error *err)
 {
     struct candidate c;
     size_t group;
+    const double *spread;
     TRY(pareto_repeat(s, number, &group, err));
     if (group < s->obs.n) {
         memcpy(c.u, s->obs.u + group * s->obs.dim, s->obs.dim * sizeof *c.u);
@@ -46,7 +47,9 @@ static enum status propose(struct pareto_search *s, const struct seen *seen, str
         *ret_found = true;
         return ST_OK;
     }
-    TRY(pareto_best(s, seen, rng, &c, ret_found, err));
+    TRY(pareto_cache_spread(suggester->cache, s->space->dim, suggester->root, &spread, err));
+    struct rng rng = rng_split(suggester->root, (uint64_t)number);
+    TRY(pareto_best(s, seen, spread, rng, &c, ret_found, err));
     if (*ret_found)
         report(s, &c, "ehvi", ret);
     return ST_OK;
@@ -63,7 +66,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
             return FAIL(err, ST_NOMEM, "no memory for a search over %zu parameters", suggester->space.dim);
         rc = pareto_search_init(s, suggester, history, err);
         if (rc == ST_OK)
-            rc = propose(s, seen, rng_split(suggester->root, (uint64_t)number), number, &found, ret, err);
+            rc = propose(s, suggester, seen, number, &found, ret, err);
         pareto_search_free(s);
         mem_free(s);
     }

@@ -120,6 +120,34 @@ static void test_tails(void **state)
     ehvi_free(&e);
 }
 
+static void test_screen_agrees(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    struct error err = {0};
+    struct ehvi e;
+    struct rng r = rng_seed(4);
+    double f1[12], f2[12], m1[N], s1[N], m2[N], s2[N], got[N];
+    for (int i = 0; i < 12; i++) {
+        f1[i] = rng_f64(&r);
+        f2[i] = 1.0 - f1[i] + 0.2 * rng_f64(&r);
+    }
+    assert_ok(ehvi_init(&e, f1, f2, 12, 1.5, 1.2, &err), &err);
+    for (int p = 0; p < N; p++) { /* also hopeless ones, far beyond the smallest double */
+        double far = p % 10 == 0 ? 300.0 : p % 2 ? 4.0 : 1.0;
+        m1[p] = far * (2.0 * rng_f64(&r) - 0.5);
+        m2[p] = far * (2.0 * rng_f64(&r) - 0.5);
+        s1[p] = pow(10.0, -2.0 * rng_f64(&r));
+        s2[p] = pow(10.0, -2.0 * rng_f64(&r));
+    }
+    ehvi_log_screen(&e, N, m1, s1, m2, s2, got);
+    for (int p = 0; p < N; p++) {
+        double want = ehvi_log(&e, m1[p], s1[p], m2[p], s2[p], NULL);
+        assert_near(got[p], want, 1e-5 + 1e-12 * fabs(want));
+    }
+    ehvi_free(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_certain_point),
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_screen_agrees),
     };
     return cmocka_run_group_tests_name("gp.acquisition", tests, NULL, NULL);
 }

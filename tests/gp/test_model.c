@@ -5,7 +5,7 @@
 #include "gp/model_priv.h"
 
 #define N 24
-#define N_MAX 64
+#define N_MAX 96
 
 struct rows {
     double u[N_MAX * SPACE_MAX_DIM], mean[N_MAX], ss[N_MAX], repeats[N_MAX];
@@ -201,6 +201,49 @@ static void test_prediction_against_dense_algebra(void **state)
     model_free(&m);
 }
 
+/* Points that are believed move no mean, and their factors are those of one factorisation of all rows. */
+static void test_believing_extends_the_factors(void **state)
+{
+    (void)state;
+    enum { OLD = 90, NEW = 5 };
+    struct space space = some_space(4, true);
+    struct error err = {0};
+    static struct rows rows;
+    static double cross[4 * 96];
+    struct model m;
+    double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4], rough_mean[4], rough_sd[4];
+    fill_rows(&rows, &space, OLD, 6);
+    for (int i = 0; i < 16; i++)
+        u[i] = i % 4 == 3 ? rows.u[i] : 0.05 + 0.055 * i;
+    assert_ok(model_init(&m, &space, OLD + NEW, &err), &err);
+    model_set_data(&m, &rows.data);
+    model_fit(&m, 30, OLD);
+    assert_ok(model_factor(&m, &err), &err);
+    model_predict(&m, u, 4, cross, mean, sd);
+    double believed[NEW * 4];
+    memcpy(believed, u, sizeof u);
+    memcpy(believed + 16, rows.u, 4 * sizeof *u); /* the last is a row that is there */
+    assert_ok(model_believe(&m, believed, NEW, &err), &err);
+    model_predict(&m, u, 4, cross, mean_2, sd_2);
+    model_rough_init(&m, 10, NEW);
+    assert_true(m.n_sub > 0);
+    model_predict_rough(&m, u, 4, cross, rough_mean, rough_sd);
+    double gradient_mean, gradient_sd, unused[4];
+    model_predict_gradient(&m, u, &gradient_mean, &gradient_sd, unused, unused);
+    assert_near(gradient_sd, sd_2[0], 1e-7); /* through the inverse */
+    assert_ok(model_factor(&m, &err), &err);
+    model_predict(&m, u, 4, cross, mean_3, sd_3);
+    for (int i = 0; i < 4; i++) {
+        assert_near(mean_2[i], mean[i], 1e-8);
+        assert_true(sd_2[i] < sd[i]);
+        assert_near(mean_3[i], mean_2[i], 1e-8);
+        assert_near(sd_3[i], sd_2[i], 1e-8);
+        assert_near(rough_mean[i], mean_2[i], 1e-10);
+        assert_true(rough_sd[i] >= sd_2[i] - 1e-9 && rough_sd[i] < sqrt(m.cov.variance));
+    }
+    model_free(&m);
+}
+
 static void test_it_learns(void **state)
 {
     (void)state;
@@ -320,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_likelihood_gradient),
         cmocka_unit_test(test_merged_repeats_are_exact),
         cmocka_unit_test(test_prediction_against_dense_algebra),
+        cmocka_unit_test(test_believing_extends_the_factors),
         cmocka_unit_test(test_it_learns),
         cmocka_unit_test(test_hard_data),
         cmocka_unit_test(test_thinning_puts_rows_back),
