@@ -3,6 +3,7 @@
 The tests play the controller. Those that are named cuda need a GPU and say so where there is none.
 """
 import os
+import re
 import signal
 import sys
 import tap
@@ -312,6 +313,68 @@ def test_what_cannot_be_opened(folder):
             equal(w.result(1)["state"], "failed")
         finally:
             w.kill()
+
+
+def large(agents, steps, device="cuda", seed=1):
+    return config(seed=seed, steps=steps, env="breakout", device=device).replace(
+        "total_agents = 32", "total_agents = %d" % agents).replace("minibatch_size = 128", "minibatch_size = 65536")
+
+
+def test_cuda_memory_is_waited_for(folder):
+    """Each of three trials needs more than half of the device: one after another they all train."""
+    w = opened("cuda:0", 3)
+    try:
+        w.run(0, large(1 << 26, 1 << 31))
+        refused = w.result(0)
+        equal(refused["state"], "failed")
+        need, free = (float(n) * {"GB": 1.0, "TB": 1000.0}[unit] for n, unit in
+                      re.findall(r"(?:needs|has) (?:NVIDIA [^,]* has )?([0-9.e+]+) ([GT]B)", refused["reason"])[:2])
+        agents = int((1 << 26) * 0.6 * free / need) // 4096 * 4096
+        for i in (1, 2, 3):
+            w.run(i, large(agents, agents * 16 * 2, seed=i))
+        for i in (1, 2, 3):
+            equal(w.result(i)["state"], "done")
+        w.run(4, config(device="cuda"))
+        equal(w.result(4)["state"], "done")
+        print("# %.0f of %.0f GB each, %d MB held" % (0.6 * free, free, max(
+            m["device_memory_bytes"] for m in w.messages("alive")) >> 20))
+        equal(w.close(), 0)
+    finally:
+        w.kill()
+
+
+def lose_device(folder, lanes):
+    """A patience shorter than an iteration: the device seems to hang."""
+    log = open(folder / ("log%d" % lanes), "w")
+    w = worker.Worker(TRAWL, config(device="cuda") + "device_timeout_s = 0.2\n", lanes=lanes, device="cuda:0", stderr=log)
+    if w.reason is not None:
+        w.kill()
+        raise tap.Skip(w.reason)
+    for i in range(lanes):
+        w.run(i, large(1 << 21, 1 << 40, seed=i + 1))
+    return w, folder / ("log%d" % lanes)
+
+
+def test_cuda_lost_device_of_one(folder):
+    w, log = lose_device(folder, 1)
+    try:
+        r = w.result(0)
+        equal((r["state"], r["lost"]), ("failed", True))
+        assert "hangs" in r["reason"], r
+        equal(w.process.wait(20), 1)
+    finally:
+        w.kill()
+
+
+def test_cuda_lost_device_of_several(folder):
+    w, log = lose_device(folder, 3)
+    try:
+        equal(w.process.wait(60), 1)
+        while (m := w.receive(1)) is not None:
+            assert m["type"] != "result", m
+        assert "hangs" in log.read_text(), log.read_text()
+    finally:
+        w.kill()
 
 
 if __name__ == "__main__":
