@@ -12,13 +12,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
 
 struct sweep_cmd {
-    const char *store_path, *name, *resume, *budget, *from, *devices, *track;
+    const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
-    double budget_s;
     bool json, quiet, has_config;
     struct setup *setup; /* of the config that was given */
     struct store *store;
@@ -38,7 +38,7 @@ static enum status check_name(const char *name, struct error *err)
     return ST_OK;
 }
 
-/* --trials, --budget, --seed, --devices and --runs-per-device are short for options of the config. */
+/* --trials, --budget, --wall-time, --target, --seed, --devices and --runs-per-device are short for options of the config. */
 static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
 {
     struct config *config = s->setup->config;
@@ -54,6 +54,10 @@ static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
     }
     if (s->budget != NULL)
         TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
+    if (s->wall_time != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.wall_time", s->wall_time, "--wall-time", err));
+    if (s->target != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.target", s->target, "--target", err));
     if (s->track != NULL)
         TRY(config_set(config, CONFIG_COMMAND, "track.trackers", s->track, "--track", err));
     if (s->devices != NULL)
@@ -65,32 +69,44 @@ static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
     return ST_OK;
 }
 
-/* No limit at all means 100 trials, as the option's help says. */
-static void set_limits(int64_t trials, double budget_s, struct study *study)
+/* Was the option named in the command, by itself or by a shorthand? */
+static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
 {
-    study->trials_max = trials == 0 && budget_s == 0 ? 100 : trials;
-    study->budget_s = budget_s;
+    const char *origin = s->has_config ? config_origin(s->setup->config, key) : NULL;
+
+    return shorthand || (origin != NULL && (strcmp(origin, "command line") == 0 || strncmp(origin, "--", 2) == 0));
 }
 
-static double budget_seconds(const char *text)
+/* New limits of an old study: what the command says by either name; a file's are those it began with. */
+static void take_new_limits(const struct sweep_cmd *s, struct study *study)
 {
-    double s;
-    return parse_seconds(text, &s) ? s : 0;
-}
+    struct sweep_settings settings = {0};
+    struct study want = {0};
 
-/* New limits of an old study: what the command line says by either name; a file's are those it began with. */
-static void take_new_limits(struct sweep_cmd *s)
-{
-    const struct config *config = s->setup->config;
-
-    if (!s->has_config)
-        return;
-    if (s->trials < 0 && strcmp(config_origin(config, "sweep.trials"), "command line") == 0)
-        s->trials = s->setup->sweep.trials;
-    if (s->budget == NULL && strcmp(config_origin(config, "sweep.budget"), "command line") == 0) {
-        s->budget = s->setup->sweep.budget;
-        s->budget_s = budget_seconds(s->budget);
+    if (s->has_config)
+        settings = s->setup->sweep;
+    if (s->trials >= 0)
+        settings.trials = s->trials;
+    snprintf(settings.budget, sizeof settings.budget, "%s", s->budget != NULL ? s->budget : settings.budget);
+    snprintf(settings.wall_time, sizeof settings.wall_time, "%s",
+             s->wall_time != NULL ? s->wall_time : settings.wall_time);
+    snprintf(settings.target, sizeof settings.target, "%s", s->target != NULL ? s->target : settings.target);
+    study_limits_fill(&settings, &want);
+    if (is_given(s, "sweep.trials", s->trials >= 0))
+        study->trials_max = want.trials_max;
+    if (is_given(s, "sweep.budget", s->budget != NULL))
+        study->budget_s = want.budget_s;
+    if (is_given(s, "sweep.wall_time", s->wall_time != NULL))
+        study->wall_max_s = want.wall_max_s;
+    if (is_given(s, "sweep.device_time", false))
+        study->device_max_s = want.device_max_s;
+    if (is_given(s, "sweep.min_gain", false))
+        study->gain_min = want.gain_min;
+    if (is_given(s, "sweep.target", s->target != NULL)) {
+        study->has_target = want.has_target;
+        study->target_score = want.target_score;
     }
+    study_limits_default(study);
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
@@ -103,7 +119,8 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
                           .program = (char *)program_text};
     enum status rc = search_from_setup(s->setup, &search, err);
 
-    set_limits(s->setup->sweep.trials, budget_seconds(s->setup->sweep.budget), &study);
+    study_limits_fill(&s->setup->sweep, &study);
+    study_limits_default(&study);
     study.method = (char *)config_peek(s->setup->config, "sweep.method");
     if (rc == ST_OK && s->from != NULL) {
         snprintf(search.from, sizeof search.from, "%s", s->from);
@@ -146,8 +163,10 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 /* Limits, and what belongs to the machine rather than to the study. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {"sweep.trials",          "sweep.budget",         "sweep.devices",
-                                       "sweep.runs_per_device", "sweep.hang_timeout_s", "sweep.worker_memory"};
+    static const char *const keys[] = {"sweep.trials",         "sweep.budget",       "sweep.wall_time",
+                                       "sweep.device_time",    "sweep.target",       "sweep.min_gain",
+                                       "sweep.priority",       "sweep.devices",      "sweep.runs_per_device",
+                                       "sweep.hang_timeout_s", "sweep.worker_memory"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
@@ -238,9 +257,8 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
         TRY(check_same(s, err));
     TRY(take_devices(s, err));
     take_trackers(s);
-    take_new_limits(s);
     study = &s->run->view.study;
-    set_limits(s->trials < 0 ? study->trials_max : s->trials, s->budget == NULL ? study->budget_s : s->budget_s, study);
+    take_new_limits(s, study);
     TRY(store_study_set_limits(s->store, study, err));
     return store_study_set_state(s->store, study->id, STUDY_RUNNING, NULL, NULL, err);
 }
@@ -326,8 +344,19 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
+static enum status check_time(const char *name, const char *text, struct error *err)
+{
+    double seconds;
+
+    if (text == NULL || strcmp(text, "0") == 0 || parse_seconds(text, &seconds))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "sweep: --%s is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none", name, text);
+}
+
 static enum status check_usage(struct sweep_cmd *s, const struct cli_words *words, struct error *err)
 {
+    double target;
+
     if (s->name != NULL && s->resume != NULL)
         return FAIL(err, ST_USAGE, "sweep: give --name for a new study or --resume for an old one, not both");
     if (s->name == NULL && s->resume == NULL)
@@ -338,9 +367,10 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
         return FAIL(err, ST_USAGE, "sweep: --from: no study has so long a name");
     if (s->resume == NULL && words->n == 0)
         return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
-    if (s->budget != NULL && strcmp(s->budget, "0") != 0 && !parse_seconds(s->budget, &s->budget_s))
-        return FAIL(err, ST_USAGE, "sweep: --budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
-                    s->budget);
+    TRY(check_time("budget", s->budget, err));
+    TRY(check_time("wall-time", s->wall_time, err));
+    if (s->target != NULL && !num_parse_f64(s->target, &target))
+        return FAIL(err, ST_USAGE, "sweep: --target is '%s', a number is needed", s->target);
     if (s->name != NULL)
         TRY(check_name(s->name, err));
     if (s->trials > SWEEP_TRIALS_MAX)
@@ -402,6 +432,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
          "learn from the trials of another study of the store, whatever it searched"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
+        {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
+        {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when a trial reaches it (sweep.target)"},
         {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"track", 0, CLI_TEXT, &s.track, "NAMES",

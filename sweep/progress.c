@@ -115,17 +115,9 @@ static void put_plot(struct text *t, const struct study_view *v)
     put(t, "\n%9s  %-*s%s\n", "cost", PLOT_COLUMNS - 7, format_seconds(exp(lo[0]), a), format_seconds(exp(hi[0]), b));
 }
 
-/* By whichever limit is nearer. */
 static double fraction_done(const struct progress *p)
 {
-    const struct study_view *v = &p->run->view;
-    double f = 0;
-
-    if (v->study.trials_max > 0)
-        f = (double)ended(v) / (double)v->study.trials_max;
-    if (v->study.budget_s > 0)
-        f = fmax(f, (study_view_cost(v) + study_run_running_s(p->run, p->sched)) / v->study.budget_s);
-    return fmin(f, 1);
+    return study_limits_fraction(p->run, study_run_running_s(p->run, p->sched), clock_mono_s());
 }
 
 static const char *time_left(const struct progress *p, char buf[32])

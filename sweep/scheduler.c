@@ -192,7 +192,7 @@ static void check_end(struct scheduler *s, struct study_run *run)
     }
     if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
         return;
-    study_limits_check(&run->view, study_run_running_s(run, s), &end);
+    study_limits_check(run, study_run_running_s(run, s), s->now_s, &end);
     if (end.rule != NULL) {
         begin_end(s, run, end.rule, end.text);
         stop_flights(s, run, FLIGHT_LIMIT);
@@ -207,6 +207,7 @@ static void check_end(struct scheduler *s, struct study_run *run)
 
 static enum status end_study(struct scheduler *s, struct study_run *run, struct error *err)
 {
+    TRY(study_limits_tick(run, s->now_s, true, err));
     run->state = STUDY_RUN_ENDED;
     if (run->end.rule != NULL)
         TRY(store_study_set_state(run->store, run->view.study.id, STUDY_ENDED, run->end.rule, run->end.text, err));
@@ -217,8 +218,12 @@ static enum status end_study(struct scheduler *s, struct study_run *run, struct 
 
 static enum status end_studies(struct scheduler *s, struct error *err)
 {
-    for (size_t i = s->n_studies; i-- > 0;) /* the listener may remove it */
+    for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
+        if (s->studies[i]->state == STUDY_RUN_ENDED)
+            continue;
+        TRY(study_limits_tick(s->studies[i], s->now_s, false, err));
         check_end(s, s->studies[i]);
+    }
     for (size_t i = s->n_studies; i-- > 0;)
         if (s->studies[i]->state == STUDY_RUN_ENDING && s->studies[i]->n_flights == 0)
             TRY(end_study(s, s->studies[i], err));

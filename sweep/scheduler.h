@@ -107,9 +107,30 @@ struct study_end {
     char text[200];
 };
 /* Limits at which what flies is stopped too. running_s: training of its flights so far, which no row counts yet. */
-void study_limits_check(const struct study_view *view, double running_s, struct study_end *ret_end);
+void study_limits_check(const struct study_run *run, double running_s, double now_s, struct study_end *ret_end);
 /* How many more trials may be created; INT64_MAX: no limit. */
 int64_t study_limits_room(const struct study_view *view);
+/* Limits and priority, as the config has them. */
+void study_limits_fill(const struct sweep_settings *settings, struct study *ret_study);
+void study_limits_default(struct study *study); /* without any limit: 100 trials */
+/* Counts the time with a controller at work; called some times a second, and at_once before a study is let go. */
+enum status study_limits_tick(struct study_run *run, double now_s, bool at_once, struct error *err) MUST_USE;
+double study_limits_wall_s(const struct study_run *run, double now_s); /* of wall_max_s */
+/* Of the whole study, by the limit that is nearest; 0 when its limits cannot be foreseen. */
+double study_limits_fraction(const struct study_run *run, double running_s, double now_s);
+
+/* ---- gain.c: growth of the hypervolume ---- */
+
+struct gain_watch {
+    double begun_s;
+    double *ended_s; /* (n) when trial i of the view ended, 0: before this session; owned */
+    size_t n;
+};
+void gain_watch_free(struct gain_watch *watch);
+void gain_watch_begin(struct gain_watch *watch, double now_s);
+enum status gain_watch_note(struct gain_watch *watch, size_t i, double now_s, struct error *err) MUST_USE;
+/* Share of the hypervolume that the last window_s have added, for each hour; NaN while too little is known. */
+double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);
 
 /* ---- study_run.c: a study while it is served ---- */
 
@@ -126,6 +147,8 @@ struct study_run {
     struct study_view view;
     enum study_run_state state;
     struct early_stop early;
+    struct gain_watch gain;
+    double wall_from_s; /* since when its time is not in the store yet; 0: it does not count now */
     struct proposer *proposer;
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */

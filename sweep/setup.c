@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/words.h"
 
 #define INI_MAX_BYTES (1u << 20)
@@ -41,6 +42,18 @@ static const struct opt_def sweep_defs[] = {
                 "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
     OPT_ROW_STR(struct sweep_settings, budget, "0",
                 "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, wall_time, "0",
+                "Ends the study after this much time with a controller at work, over all sessions: 8h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, device_time, "0",
+                "Ends the study at this much device time over all trials: 24h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, target, "", "Ends the study when a trial reaches this score; empty: none."),
+    OPT_ROW_FLOAT(
+        struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
+        "Ends the study when its hypervolume grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
+    OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
+                "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended."),
+    OPT_ROW_INT(struct sweep_settings, priority, "1", 1, STUDY_PRIORITY_MAX, OPT_FIXED, 0, 0, "",
+                "Weighs the study's share of the devices against the others that share them."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
@@ -177,16 +190,32 @@ static bool is_metric(const char *name)
     return false;
 }
 
+static enum status check_time(const struct setup *setup, const char *key, const char *text, struct error *err)
+{
+    double s;
+
+    if (strcmp(text, "0") == 0 || parse_seconds(text, &s))
+        return ST_OK;
+    return FAIL(err, ST_CONFIG, "%s: %s is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
+                config_origin(setup->config, key), key, text);
+}
+
 static enum status check_sweep(const struct setup *setup, struct error *err)
 {
     const char *names[64], *near;
     char list[600] = "";
     size_t n = 0, used = 0;
-    double s;
+    double value;
 
-    if (strcmp(setup->sweep.budget, "0") != 0 && !parse_seconds(setup->sweep.budget, &s))
-        return FAIL(err, ST_CONFIG, "%s: sweep.budget is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
-                    config_origin(setup->config, "sweep.budget"), setup->sweep.budget);
+    TRY(check_time(setup, "sweep.budget", setup->sweep.budget, err));
+    TRY(check_time(setup, "sweep.wall_time", setup->sweep.wall_time, err));
+    TRY(check_time(setup, "sweep.device_time", setup->sweep.device_time, err));
+    if (!parse_seconds(setup->sweep.gain_window, &value))
+        return FAIL(err, ST_CONFIG, "%s: sweep.gain_window is '%s', a time is needed, like 30m or 2h",
+                    config_origin(setup->config, "sweep.gain_window"), setup->sweep.gain_window);
+    if (setup->sweep.target[0] != '\0' && !num_parse_f64(setup->sweep.target, &value))
+        return FAIL(err, ST_CONFIG, "%s: sweep.target is '%s', a number is needed, or nothing for no target",
+                    config_origin(setup->config, "sweep.target"), setup->sweep.target);
     if (is_metric(setup->sweep.metric))
         return ST_OK;
     for (; n < train_n_metric_defs && n < 64; n++) {

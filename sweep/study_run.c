@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -61,6 +62,7 @@ void study_run_destroy(struct study_run *run)
     track_hooks_close(run->track, &run->view, run->end.text, LAST_NEWS_S);
     proposer_destroy(run->proposer); /* before the points that it reads */
     early_stop_free(&run->early);
+    gain_watch_free(&run->gain);
     study_view_free(&run->view);
     setup_destroy(run->setup);
     mem_free(run);
@@ -95,6 +97,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
     run->early.on = s->early_stop;
+    gain_watch_begin(&run->gain, clock_mono_s());
     for (size_t i = 0; i < run->view.n; i++)
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     run->state = STUDY_RUN_ACTIVE;
@@ -260,6 +263,7 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
     TRY(study_view_update(&run->view, i, err));
     TRY(track_hooks_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
+    TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));
     run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
     if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&
         run->err.status == ST_OK)

@@ -90,7 +90,11 @@ struct sweep_settings {
     char metric[OPT_STR_MAX];
     int goal; /* 0: maximize, 1: minimize */
     int64_t trials;
-    char budget[OPT_STR_MAX];
+    char budget[OPT_STR_MAX], wall_time[OPT_STR_MAX], device_time[OPT_STR_MAX]; /* times, "0": no limit */
+    char target[OPT_STR_MAX]; /* a score; "": none */
+    double min_gain; /* share of the hypervolume an hour; 0: off */
+    char gain_window[OPT_STR_MAX];
+    int64_t priority;
     int64_t seed, n_init;
     double max_cost;
     int cost; /* 0: wall, 1: device, 2: env_steps */

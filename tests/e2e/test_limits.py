@@ -1,0 +1,79 @@
+"""Budgets and stop rules: each ends its study, and the store says which one did."""
+import json
+import sys
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, show, write
+
+
+def study(store):
+    return json.loads(run("ls", "--store", store, "--json")[0])[0]
+
+
+def ended_by(folder, rule, *args, text=TINY_SWEEP):
+    store = folder / ("%s.db" % rule)
+    run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "-q", *args)
+    row = study(store)
+    equal((row["state"], row["end_rule"]), ("ended", rule))
+    assert rule in run("show", "a", "--store", store)[0]
+    return store, row
+
+
+def test_trials(folder):
+    store, row = ended_by(folder, "trials", "--trials", 3)
+    assert "3 trials" in row["end_text"], row
+    equal(len(show(store, "a")["trials"]), 3)
+
+
+def test_budget(folder):
+    store, _ = ended_by(folder, "budget", "--budget", "1s")
+    assert sum(t["cost_s"] for t in show(store, "a")["trials"]) >= 0.5  # and not at once
+
+
+def test_wall_time(folder):
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
+    store, row = ended_by(folder, "wall_time", "--wall-time", "2s", text=text)
+    trials = show(store, "a")["trials"]
+    equal([t["state"] for t in trials], ["stopped"])
+    assert "wall_time" in trials[0]["reason"], trials
+    _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over sessions
+    assert "wall_time" in err, err
+    equal(len(show(store, "a")["trials"]), 1)
+    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "3s")
+    equal(len(show(store, "a")["trials"]), 2)
+
+
+def test_device_time(folder):
+    ended_by(folder, "device_time", "--sweep.device_time", "1s")
+
+
+def test_target(folder):
+    store, row = ended_by(folder, "target", "--target", "-1000")  # the first will do
+    equal([t["state"] for t in show(store, "a")["trials"]][0], "done")
+    assert "trial 0 has reached the target" in row["end_text"], row
+    run("sweep", "--resume", "a", "--store", store, "-q", "--target", "1e9", "--trials", 3)
+    equal((study(store)["end_rule"], study(store)["trials"]), ("trials", 3))
+    text = TINY_SWEEP.replace("method = sobol", "method = sobol\ngoal = minimize")
+    lower = folder / "lower"
+    lower.mkdir()
+    ended_by(lower, "target", "--target", "1000", text=text)
+
+
+def test_hypervolume_that_comes_to_rest(folder):
+    text = TINY_SWEEP.replace("method = sobol", "method = random")
+    store, row = ended_by(folder, "min_gain", "--sweep.min_gain", "1e6", "--sweep.gain_window", "2s", text=text)
+    assert "come to rest" in row["end_text"], row
+    assert len(show(store, "a")["trials"]) >= 20  # ten within the window, ten before
+
+
+def test_bad_input(folder):
+    config = write(folder, "s.ini", TINY_SWEEP)
+    for args, says in ((("--wall-time", "x"), "--wall-time"), (("--target", "x"), "--target"),
+                       (("--sweep.device_time", "x"), "sweep.device_time"), (("--sweep.gain_window", "0"), "gain_window"),
+                       (("--sweep.target", "high"), "sweep.target"), (("--sweep.priority", "0"), "sweep.priority")):
+        fails("sweep", config, "--store", folder / "s.db", "--name", "a", *args, code=2, says=says)
+    assert not (folder / "s.db").exists()
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
