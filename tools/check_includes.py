@@ -44,6 +44,7 @@ ALSO = [
 LIBRARIES = [
     (r"sqlite3\.h$", ["store"]),
     (r"curl/", ["web"]),
+    (r"openssl/", ["web"]),
     (r"microhttpd\.h$", ["web"]),
     (r"gsl/", ["gp", "sweep"]),
     (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer", "sweep/bench_sweep_lcbench.c"]),

@@ -19,6 +19,7 @@ pc:lapacke|liblapacke-dev|Cholesky factors
 pc:sqlite3|libsqlite3-dev|the store
 pc:libcjson|libcjson-dev|JSON
 pc:libcurl|libcurl4-openssl-dev|HTTP client
+pc:libcrypto|libssl-dev|signatures of webhooks
 pc:libmicrohttpd|libmicrohttpd-dev|HTTP server
 pc:inih|libinih-dev|ini files
 pc:librsvg-2.0|librsvg2-dev|reports as PDF and PNG
