@@ -116,6 +116,7 @@ static enum status store_metrics(struct flight *f, const cJSON *message, double 
             f->score = score = value;
     }
     flight_progress(f, env_steps, f->iterations, now_s);
+    TRY(flight_alive(f, now_s, err));
     TRY(store_metrics_add(f->run->store, f->trial_id, points, n, track_hooks_metrics(f->run->track, message), err));
     if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
                                                    now_s - f->start_s, reason, sizeof reason)) {

@@ -256,7 +256,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
 /* A message of its worker about it. */
 enum status flight_message(struct flight *flight, const cJSON *message, double now_s, struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
-/* Once a second while it flies: its worker's memory for the trackers, and whether somebody pressed Stop on their pages. */
+/* Every now and then while it flies: its worker's memory for the trackers, and whether somebody pressed Stop on their pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
 /* Both record what became of it and free it and its slot. how: "killed by signal 9 (Killed)". */

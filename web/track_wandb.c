@@ -23,7 +23,6 @@
 #define LINE_MAX_BYTES (10383360u) /* longer ones the server refuses */
 #define BODY_MAX_BYTES (24u << 20)
 #define BEAT_S 30
-#define STREAM_TIMEOUT_S 60
 #define TAG_MAX 64
 
 static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
@@ -88,7 +87,7 @@ static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, st
                                          .n_headers = n,
                                          .body = text,
                                          .n_body = strlen(text),
-                                         .timeout_s = graphql ? w->settings.timeout_s : STREAM_TIMEOUT_S,
+                                         .timeout_s = graphql ? w->settings.timeout_s : w->settings.stream_timeout_s,
                                          .want_json = true};
     http_send(w->http, &request, &w->reply);
     track_reply_http(reply, &w->reply);

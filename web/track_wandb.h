@@ -17,7 +17,7 @@ struct wandb_settings {
     char tags[OPT_STR_MAX], notes[OPT_STR_MAX];
     char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of a person behind a service's key */
     char proxy[OPT_STR_MAX];
-    double timeout_s;
+    double timeout_s, stream_timeout_s; /* of a request; of one that carries data */
     bool insecure;
     enum track_mode mode;
 };

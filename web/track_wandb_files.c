@@ -64,7 +64,7 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
                                          .body = bytes,
                                          .n_body = n,
                                          .content_type = mime,
-                                         .timeout_s = 60};
+                                         .timeout_s = w->settings.stream_timeout_s};
     http_send(w->http, &request, &w->reply);
     track_reply_http(reply, &w->reply);
     for (size_t i = 0; i < n_headers; i++)

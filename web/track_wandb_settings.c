@@ -157,7 +157,7 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
     const char *timeout = variable("WANDB_HTTP_TIMEOUT"), *insecure = variable("WANDB_INSECURE_DISABLE_SSL"), *origin;
     char env_tags[OPT_STR_MAX];
 
-    *s = (struct wandb_settings){.timeout_s = 30};
+    *s = (struct wandb_settings){.timeout_s = 30, .stream_timeout_s = 60};
     TRY(read_mode(s, err));
     TRY(read_urls(track, s, err));
     origin = find(track->project, "track.project", "WANDB_PROJECT", "project", s->project, sizeof s->project);
@@ -174,6 +174,8 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
     (void)find(NULL, NULL, "WANDB_USER_EMAIL", NULL, s->email, sizeof s->email);
     if (timeout != NULL && (!num_parse_f64(timeout, &s->timeout_s) || s->timeout_s <= 0))
         return FAIL(err, ST_CONFIG, "WANDB_HTTP_TIMEOUT is '%s', seconds are needed", timeout);
+    if (timeout != NULL)
+        s->stream_timeout_s = s->timeout_s;
     s->insecure = insecure != NULL && (strcasecmp(insecure, "true") == 0 || strcmp(insecure, "1") == 0);
     read_proxy(s);
     return read_key(s, err);

@@ -128,8 +128,11 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
 {
     double wait_s = http_backoff_s(&f->rng, f->attempt, reply->retry_after_s);
 
-    if (f->attempt == 2 && !f->hurry) /* short troubles are not worth a line */
-        log_warn("%s: %s; what it is to be told waits in the store, training goes on", f->ops->name, reply->text);
+    bool tell = f->attempt >= 2 && !f->told_down && !f->closing; /* short troubles are not worth a line */
+
+    f->told_down = f->told_down || tell;
+    if (tell)
+        log_warn("%s: %s; what it is to be told waits in the store, continuing", f->ops->name, reply->text);
     else
         log_debug("%s: %s; next try in %.1f s", f->ops->name, reply->text, wait_s);
     if (reply->retry_after_s > 0 || f->attempt > 2)
@@ -143,10 +146,11 @@ static void came_back(struct feeder *f, const struct track_reply *reply)
 {
     int64_t usual_ms = (int64_t)(f->uploader->settings.thin_s * 1e3);
 
-    if (f->attempt > 2)
+    if (f->told_down)
         log_info("%s answers again", f->ops->name);
     if (f->attempt > 0)
         set_trouble(f, false, false, "");
+    f->told_down = false;
     f->attempt = 0;
     f->thin_ms = f->thin_ms / 2 > usual_ms && f->thin_ms / 2 >= 1000 ? f->thin_ms / 2 : usual_ms;
     if (reply->pause_s > 0)
@@ -429,7 +433,8 @@ static bool rest(struct feeder *f, double at_s, bool idle)
 static void look_around(struct feeder *f, bool *ret_refused)
 {
     pthread_mutex_lock(&f->uploader->lock);
-    f->hurry = f->uploader->closing || f->uploader->drain;
+    f->closing = f->uploader->closing;
+    f->hurry = f->closing || f->uploader->drain;
     *ret_refused = f->counts.refused;
     pthread_mutex_unlock(&f->uploader->lock);
 }

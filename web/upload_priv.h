@@ -33,8 +33,9 @@ struct feeder {
     size_t n_runs, cap_runs;
     int64_t seen_id; /* rows of the outbox up to here are known */
     bool greeted;
-    bool hurry; /* closing or draining, as of the last look */
+    bool closing, hurry; /* as of the last look; hurry: closing or draining */
     int attempt; /* failures in a row */
+    bool told_down; /* the log knows of the outage */
     double next_s; /* clock_mono_s: nothing is sent before */
     double tokens, tokens_s; /* of the budget of requests, and when they were counted */
     int64_t thin_ms; /* now: the setting's, or more while the server asks for less */

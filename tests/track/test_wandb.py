@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+"""test_wandb.py - W&B's client, the uploader and `trawl sync` against a strict fake that goes wrong on request.
+
+What must arrive is read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
+import tap  # noqa: E402
+from tap import equal, fails, run, write  # noqa: E402
+
+from fake_wandb import KEY, FakeWandb  # noqa: E402
+from faults import BlackHole, Certificates, Elsewhere  # noqa: E402
+
+SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
+TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
+
+
+def environment(home, url=None, key=KEY, **more):
+    """Ours alone: no variable of the machine's own trackers, no proxy."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("WANDB_", "MLFLOW_", "TRACKIO_")) and not k.lower().endswith("_proxy")
+           and k not in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NETRC")}
+    env["HOME"] = str(home)
+    if url:
+        env["WANDB_BASE_URL"] = url
+    if key:
+        env["WANDB_API_KEY"] = key
+    env.update({k: str(v) for k, v in more.items()})
+    return env
+
+
+def number(value):
+    """Of a payload: base/json.h keeps what is not finite as text."""
+    return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+
+
+def same(a, b):
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+class Waiting:
+    """A store whose rows wait: what the outbox holds is what the tracker must have in the end."""
+
+    def __init__(self, folder, trials=3):
+        self.store = folder / "s.db"
+        config = write(folder, "sweep.ini", SWEEP)
+        run("sweep", config, "--store", self.store, "--name", "first", "--trials", trials, *TRACK, "--track.offline", "true",
+            env=environment(folder, key=None))
+        db = sqlite3.connect(self.store)
+        self.spoil(db)
+        self.key = db.execute("SELECT key FROM tracker").fetchone()[0]
+        self.expected = {}
+        for number_, payload in db.execute("SELECT t.number, o.payload FROM outbox o JOIN trial t ON t.id = o.trial_id "
+                                           "ORDER BY o.id"):
+            row = json.loads(payload)
+            rows = self.expected.setdefault("%s-%d" % (self.key, number_), [])
+            if row["type"] == "metrics":
+                rows.append((row["env_steps"], {k: number(v) for k, v in row["values"].items()}))
+        db.close()
+        equal(len(self.expected), trials)
+        assert all(len(rows) > 20 for rows in self.expected.values()), "too few rows to tell anything"
+
+    def spoil(self, db):
+        """Some values become what is not finite."""
+        ids = [row[0] for row in db.execute("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics'")]
+        for at, value in ((3, "nan"), (5, "inf"), (7, "-inf")):
+            db.execute("UPDATE outbox SET payload = json_set(payload, '$.values.\"train/lr\"', ?) WHERE id = ?",
+                       (value, ids[at]))
+        db.commit()
+
+    def left(self):
+        db = sqlite3.connect(self.store)
+        try:
+            return db.execute("SELECT count(*) FROM outbox").fetchone()[0]
+        finally:
+            db.close()
+
+    def sync(self, folder, url, *args, code=0, key=KEY, timeout="20s", **more):
+        return run("sync", "--store", self.store, "--timeout", timeout, *args, code=code,
+                   env=environment(folder, url, key, **more))[1]
+
+    def check(self, fake):
+        """Every value of every run is there exactly once, and nothing else."""
+        equal(fake.broken, [])
+        for name, want in self.expected.items():
+            check_run(fake.run(name), want)
+        equal(set(fake.runs), set(self.expected) | {self.key + "-study"})
+        equal(self.left(), 0)
+
+
+def check_run(got, want):
+    rows = got.rows()
+    equal([row["_step"] for row in rows], [step for step, _ in want])
+    for row, (step, values) in zip(rows, want):
+        told = {k: v for k, v in row.items() if not k.startswith("_")}
+        equal(set(told), set(values))
+        assert all(same(told[k], v) for k, v in values.items()), (step, told, values)
+    equal((got.state, got.exitcode), ("finished", 0))
+
+
+def test_sync_tells_everything_once(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        waiting.sync(folder, fake.url)
+        waiting.check(fake)
+        n = len(fake.requests)
+        before = {name: list(r.history) for name, r in fake.runs.items()}
+        waiting.sync(folder, fake.url)
+        equal(len(fake.requests), n)
+        equal({name: list(r.history) for name, r in fake.runs.items()}, before)
+        run_ = fake.run(waiting.key + "-0")
+        equal((run_.display_name, run_.group, run_.job_type, run_.project), ("first-0", "first", "train", "trawl"))
+        equal(run_.config["env"]["value"]["name"], "squared")
+        equal(run_.config["trawl"]["value"]["number"], 0)
+        assert run_.config["_wandb"]["value"]["t"], "W&B's own client takes runs without t for unstarted ones"
+        equal(run_.summary["state"], "done")
+        equal(run_.summary["env_steps"], 8192)
+        study = fake.run(waiting.key + "-study")
+        equal(study.job_type, "study")
+        assert {"config.ini", "report.html", "front.svg"} <= set(study.files), sorted(study.files)
+        assert set(study.uploaded) == set(study.files), (study.uploaded, sorted(study.files))
+        last = study.rows()[-1]
+        table = json.loads(study.files[last["study/front"]["path"]])
+        equal(table["columns"][:3], ["trial", "cost", "perf"])
+        equal(len(table["data"]), last["study/front"]["nrows"])
+        assert last["study/trials"] == 3 and "study/hypervolume" in last, last
+
+
+def sick(folder, *faults, **more):
+    """One sync while faults come; a second one brings what the first left. The fake then has everything once."""
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        for kind, options in faults:
+            fake.fail(kind, **options)
+        said = run("sync", "--store", waiting.store, "--timeout", "60s", env=environment(folder, fake.url, **more),
+                   timeout=200)[1]
+        equal(fake.pending_faults(), 0)
+        waiting.check(fake)
+        return fake, said
+
+
+def test_too_many_requests(folder):
+    sick(folder, ("status", {"code": 429, "retry_after": 1, "match": "file_stream"}),
+         ("status", {"code": 429, "retry_after_date": 2, "match": "file_stream"}),
+         ("status", {"code": 429, "match": "graphql"}))
+
+
+def test_server_errors_come_in_bursts(folder):
+    _, said = sick(folder, ("status", {"code": 503, "times": 3, "match": "file_stream"}),
+                   ("status", {"code": 500, "times": 2, "match": "graphql"}), ("status", {"code": 502, "match": "storage"}))
+    equal(said.count("wandb answers again"), said.count("waits in the store, continuing"))
+
+
+def test_lost_replies(folder):
+    fake, _ = sick(folder, ("commit_then_drop", {"times": 4, "match": "-[0-9]+/file_stream"}),
+                   ("commit_then_drop", {"times": 2, "match": "graphql"}), ("half", {"times": 2, "match": "graphql"}),
+                   ("half", {"times": 2, "match": "file_stream"}), ("drop", {"times": 2}))
+    assert sum(r.overwritten for r in fake.runs.values()) > 0, "lines were to be sent again at their places"
+
+
+def test_slow_replies(folder):
+    sick(folder, ("black_hole", {"match": "file_stream"}), ("trickle", {"match": "graphql"}), WANDB_HTTP_TIMEOUT=2)
+
+
+def test_login_page_in_the_middle(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        fake.fail("html", times=2, match="file_stream")
+        waiting.sync(folder, fake.url, timeout="60s")
+        waiting.check(fake)
+
+
+def test_login_page_at_the_start(folder):
+    waiting = Waiting(folder)
+    n = waiting.left()
+    with FakeWandb() as fake:
+        fake.fail("html", times=100)
+        said = waiting.sync(folder, fake.url, code=1)
+        assert "web page" in said, said
+        equal((waiting.left(), len(fake.requests)), (n, 1))
+        fake.heal()
+        waiting.sync(folder, fake.url)
+        waiting.check(fake)
+
+
+def test_redirect_to_another_host_gets_nothing(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake, Elsewhere() as elsewhere:
+        fake.fail("redirect", to=elsewhere.url, times=100)
+        said = waiting.sync(folder, fake.url, code=1)
+        assert "points to " + elsewhere.url in said, said
+        equal(elsewhere.requests, [])
+        fake.heal()
+        waiting.sync(folder, fake.url)
+        waiting.check(fake)
+
+
+def test_redirect_to_the_same_host_is_followed(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        fake.fail("redirect", to="", times=3)
+        waiting.sync(folder, fake.url)
+        waiting.check(fake)
+
+
+def test_certificates(folder):
+    certificates = Certificates(folder / "certs")
+    waiting = Waiting(folder)
+    for pair, word in ((certificates.self_signed, "certificate"), (certificates.expired, "expired"),
+                       (certificates.good, "certificate")):
+        with FakeWandb(tls=pair) as fake:
+            env = {"SSL_CERT_FILE": certificates.ca} if word == "expired" else {}
+            said = waiting.sync(folder, fake.url, code=1, **env)
+            assert word in said and "track.ca_file" in said, said
+            equal(fake.requests, [])
+    with FakeWandb(tls=certificates.good) as fake:
+        waiting.sync(folder, fake.url, SSL_CERT_FILE=certificates.ca)
+        waiting.check(fake)
+
+
+def test_bad_login_is_told_and_costs_nothing(folder):
+    config = write(folder, "sweep.ini", SWEEP)
+    wrong = "f" * 40
+    with FakeWandb() as fake:
+        env = environment(folder, fake.url, wrong)
+        said = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, env=env)[1]
+        equal(said.count("wandb refuses"), 1)
+        assert "key from WANDB_API_KEY" in said and "trawl sync" in said, said
+        assert wrong not in said, said
+        message = fails("sweep", config, "--store", folder / "t.db", "--name", "first", "--trials", 2, *TRACK,
+                        "--track.strict", "true", env=env, code=2, says=["wandb", "permission denied"])
+        assert wrong not in message, message
+        run("sync", "--store", folder / "s.db", env=environment(folder, fake.url))
+        equal(len([r for r in fake.runs.values() if r.state == "finished"]), 3)
+
+
+def test_keys_that_cannot_be_right(folder):
+    config = write(folder, "sweep.ini", SWEEP)
+    sweep = ["sweep", config, "--store", folder / "s.db", "--name", "first", *TRACK]
+    for key, word in (("short", "40 or more"), ("0" * 39 + "\n1", "blank, a quote"), (None, "no API key")):
+        message = fails(*sweep, env=environment(folder, "http://127.0.0.1:9", key), code=2, says=word)
+        assert "0000" not in message, message
+        os.remove(folder / "s.db") if (folder / "s.db").exists() else None
+    fails(*sweep, env=environment(folder, "http://user:secret@127.0.0.1:9"), code=2, says="password")
+    fails(*sweep, "--track.wandb_url", "http://u:secret@h", env=environment(folder), code=2, says="track.wandb_url")
+
+
+def test_key_from_netrc_by_host_and_port(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        netrc = write(folder, ".netrc", "machine 127.0.0.1 login user password %s\n"
+                      "machine 127.0.0.1:%d\n  login user\n  password %s\n" % ("e" * 40, fake.port, KEY))
+        netrc.chmod(0o644)
+        said = waiting.sync(folder, fake.url, key=None)
+        assert "others may read it" in said and KEY not in said, said
+        waiting.check(fake)
+
+
+def test_other_names_that_are_refused(folder):
+    config = write(folder, "sweep.ini", SWEEP)
+    sweep = ["sweep", config, "--store", folder / "s.db", "--name", "first"]
+    fails(*sweep, "--track", "neptune", code=2, says=["closed on 2026-03-05", "wandb", "mlflow", "trackio"])
+    fails(*sweep, "--track", "wandbb", code=2, says="did you mean 'wandb'")
+    assert not (folder / "s.db").exists()
+
+
+def test_offline_opens_no_socket(folder):
+    config = write(folder, "sweep.ini", SWEEP)
+    with FakeWandb() as fake:
+        for name, args, more in (("a", ["--track.offline", "true"], {}), ("b", [], {"WANDB_MODE": "offline"})):
+            said = run("sweep", config, "--store", folder / (name + ".db"), "--name", name, "--trials", 2, *TRACK, *args,
+                       env=environment(folder, fake.url, **more))[1]
+            assert name == "b" or "trawl sync" in said, said
+        equal(fake.requests, [])
+        run("sync", "--store", folder / "b.db", env=environment(folder, fake.url, WANDB_MODE="offline"))
+        equal(len(fake.runs), 3)
+        run("sweep", config, "--store", folder / "c.db", "--name", "c", "--trials", 2, *TRACK,
+            env=environment(folder, fake.url, WANDB_MODE="disabled"))
+        equal(len(fake.runs), 3)
+        db = sqlite3.connect(folder / "c.db")
+        equal(db.execute("SELECT count(*) FROM outbox").fetchone(), (0,))
+
+
+def test_killed_while_sending(folder):
+    """Killed at random requests, again and again: equal sets, no duplicates."""
+    waiting = Waiting(folder)
+    rng = random.Random(7)
+    with FakeWandb() as fake:
+        answer, box = fake.answer, {"left": -1, "process": None}
+
+        def deadly(request):
+            reply = answer(request)
+            box["left"] -= 1
+            if box["left"] == 0:
+                box["process"].kill()  # what was asked is done, and nobody hears of it
+            return reply
+        fake.answer = deadly
+        killed = 0
+        for i in range(12):
+            box["left"] = rng.randrange(2, 9) + 1000 * (i == 11)
+            box["process"] = process = tap.start("sync", "--store", waiting.store, env=environment(folder, fake.url))
+            process.communicate(timeout=60)
+            killed += process.returncode == -signal.SIGKILL
+        assert killed >= 3, killed
+        fake.answer = answer
+        waiting.sync(folder, fake.url)
+        waiting.check(fake)
+
+
+def test_sweep_killed_while_it_runs(folder):
+    """Rows that a killed sweep left are told by the next one; a trial that runs again goes on in its run, no step twice."""
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "65536"))
+    store = folder / "s.db"
+    with FakeWandb() as fake:
+        env = environment(folder, fake.url)
+        process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 4, *TRACK, env=env)
+        tap.wait_for(lambda: sum(len(r.history) for r in list(fake.runs.values())) > 60, process)
+        process.kill()
+        process.communicate()
+        audit = sqlite3.connect(store)
+        audit.execute("CREATE TABLE audit AS SELECT * FROM outbox")
+        audit.execute("CREATE TRIGGER audit_ AFTER INSERT ON outbox BEGIN INSERT INTO audit VALUES (new.id, new.study_id, "
+                      "new.trial_id, new.payload, new.created_ms); END")
+        audit.commit()
+        audit.close()
+        run("sweep", "--resume", "first", "--store", store, env=env)
+        equal(fake.broken, [])
+        db = sqlite3.connect(store)
+        equal(db.execute("SELECT count(*) FROM outbox").fetchone(), (0,))
+        key = db.execute("SELECT key FROM tracker").fetchone()[0]
+        for number_ in range(4):
+            got = fake.run("%s-%d" % (key, number_))
+            steps = [row["_step"] for row in got.rows()]
+            assert steps == sorted(set(steps)), "a step came twice"
+            equal((got.state, steps[-1]), ("finished", 65536))
+            told = {row["_step"]: row for row in got.rows()}
+            for payload, in db.execute("SELECT a.payload FROM audit a JOIN trial t ON t.id = a.trial_id WHERE t.number = ? "
+                                       "AND json_extract(a.payload, '$.type') = 'metrics'", (number_,)):
+                row = json.loads(payload)
+                assert row["env_steps"] in told, "step %d of trial %d is missing" % (row["env_steps"], number_)
+                equal(number(row["values"]["train/lr"]), told[row["env_steps"]]["train/lr"])
+
+
+def test_stop_on_the_page(folder):
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "100M"))
+    store = folder / "s.db"
+    with FakeWandb() as fake:
+        process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 1, *TRACK,
+                            "--track.thin_s", "0.2", env=environment(folder, fake.url))
+        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        fake.stop_run(next(name for name, r in fake.runs.items() if r.history))
+        process.communicate(timeout=60)
+        trial = tap.show(store, "first")["trials"][0]
+        equal((trial["state"], trial["reason"]), ("stopped", "stopped on the page of wandb"))
+        got = next(r for r in fake.runs.values() if r.history)
+        equal((got.state, got.summary["state"]), ("finished", "stopped"))
+
+
+def test_deleted_run(folder):
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        fake.deleted.add(waiting.key + "-1")
+        said = waiting.sync(folder, fake.url, timeout="60s")
+        assert "was deleted on the page" in said, said
+        check_run(fake.run(waiting.key + "-1-g1"), waiting.expected[waiting.key + "-1"])
+
+
+def test_run_that_is_never_taken(folder):
+    """One run that is refused for good costs itself alone."""
+    waiting = Waiting(folder)
+    with FakeWandb() as fake:
+        fake.fail("status", code=422, match=waiting.key + "-1/file_stream", times=100)
+        said = waiting.sync(folder, fake.url)
+        equal(said.count("will not take run 1"), 1)
+        equal(waiting.left(), 0)
+        check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+
+
+def test_thinning_keeps_the_last(folder):
+    waiting = Waiting(folder, trials=1)
+    name, rows = next(iter(waiting.expected.items()))
+    db = sqlite3.connect(waiting.store)
+    db.execute("UPDATE study SET config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
+    db.commit()
+    db.close()
+    with FakeWandb() as fake:
+        waiting.sync(folder, fake.url)
+        got = fake.run(name)
+        assert 1 <= len(got.history) < len(rows) / 2, len(got.history)
+        equal(got.rows()[-1]["_step"], rows[-1][0])
+        equal(waiting.left(), 0)
+
+
+def test_no_secret_anywhere(folder):
+    """The key is in no file, no message, no argument and no upload."""
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "500k"))
+    canary = "canary" + "0123456789" * 4
+    seen = []
+    with FakeWandb(key=canary) as fake:
+        fake.fail("status", code=503, times=3, body={"error": "you said %s" % canary}, match="file_stream")
+        env = environment(folder, fake.url, canary)
+        process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, env=env)
+
+        def look():
+            while process.poll() is None:
+                for pid in [process.pid, *tap.children(process.pid)]:
+                    try:
+                        seen.append(pathlib.Path("/proc/%d/cmdline" % pid).read_bytes())
+                    except OSError:
+                        pass
+                time.sleep(0.02)
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        out, err = process.communicate(timeout=120)
+        watcher.join()
+        equal(process.returncode, 0)
+        texts = [out.encode(), err.encode(), *seen, *(p.read_bytes() for p in folder.iterdir() if p.is_file())]
+        texts += [r.target.encode() + r.body for r in fake.requests]
+        assert fake.runs and seen
+        assert not any(canary.encode() in text for text in texts)
+
+
+def test_black_hole_does_not_hold_the_end(folder):
+    config = write(folder, "sweep.ini", SWEEP)
+    with BlackHole() as hole:
+        before = time.monotonic()
+        said = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK,
+                   "--track.flush_s", "1", env=environment(folder, hole.url))[1]
+        assert "were not sent in 1 s" in said and "trawl sync" in said, said
+        assert time.monotonic() - before < 60, "the end must not wait for a time-out of the network"
+    equal(tap.show(folder / "s.db", "first")["trials"][1]["state"], "done")
+
+
+if __name__ == "__main__":
+    if shutil.which("openssl") is None:
+        del test_certificates
+    tap.main(sys.modules[__name__])
