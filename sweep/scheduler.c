@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 #define TICK_MS 200
+#define SILENCE_S 30
 #define DYING_TICK_MS 5 /* a dead worker is buried so soon */
 #define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
 
@@ -53,6 +54,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     if (s == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for the scheduler");
     s->wake_fd = -1;
+    s->silence_timeout_s = SILENCE_S;
     s->workers = mem_array(devices->n, sizeof *s->workers);
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
     if (s->workers == NULL || s->fds == NULL) {
@@ -252,7 +254,8 @@ static double spent_now(const struct scheduler *s, const struct study_run *run)
     return spent;
 }
 
-/* The next trial for a free slot, of the study that has had least; one that has none ready is asked for one. */
+/* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else a
+ * study whose proposals take longer would never get its share. */
 static enum status give(struct scheduler *s, struct slot *slot, struct error *err)
 {
     bool tried[SCHED_MAX_STUDIES] = {false};
@@ -277,6 +280,8 @@ static enum status give(struct scheduler *s, struct slot *slot, struct error *er
             return ST_OK;
         }
         TRY(study_run_ask(s->studies[best], err));
+        if (proposer_is_busy(s->studies[best]->proposer))
+            return ST_OK;
     }
     return ST_OK;
 }

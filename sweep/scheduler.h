@@ -200,6 +200,7 @@ struct scheduler {
     size_t n_watches;
     struct sched_listener listener;
     double hang_timeout_s; /* no progress for so long is a hang; 0: never */
+    double silence_timeout_s; /* of a worker that says each second that it lives */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */

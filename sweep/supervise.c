@@ -14,7 +14,6 @@
 #include "base/log.h"
 
 #define HELLO_TIMEOUT_S 60
-#define SILENCE_S 30 /* of a worker that sends an `alive` each second */
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 #define STOP_PATIENCE_S 20 /* how long a worker may take to obey */
 #define REQUEUE_PATIENCE_S 8 /* and when all are to end: nothing is lost, the trial runs again */
@@ -43,12 +42,14 @@ void supervise_round(struct scheduler *s)
 {
     for (size_t i = 0; i < s->n_workers; i++) {
         struct worker *w = &s->workers[i];
-        char why[100];
+        char why[100], time[32];
         if (w->state == WORKER_STARTING && s->now_s - w->started_s > HELLO_TIMEOUT_S) {
             snprintf(why, sizeof why, "killed, it said nothing for %d s", HELLO_TIMEOUT_S);
             worker_kill(w, NULL, why);
-        } else if (w->state == WORKER_READY && w->beats && s->now_s - w->heard_s > SILENCE_S) {
-            snprintf(why, sizeof why, "killed, it gave no sign of life for %d s", SILENCE_S);
+        } else if (w->state == WORKER_READY && w->beats && s->silence_timeout_s > 0 &&
+                   s->now_s - w->heard_s > s->silence_timeout_s) {
+            snprintf(why, sizeof why, "killed, it gave no sign of life for %s",
+                     format_seconds(s->silence_timeout_s, time));
             worker_kill(w, NULL, why);
         }
         for (int lane = 0; lane < w->spec.lanes && w->state == WORKER_READY; lane++)

@@ -1,0 +1,496 @@
+/* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
+ * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "check.h"
+#include "fake_worker.h"
+#include "sweep/scheduler.h"
+
+static const char config_text[] = "[env]\nname = squared\nn = 1\n"
+                                  "[policy]\ncore = none\nhidden_size = 8\n"
+                                  "[train]\ntotal_agents = 16\nhorizon = 16\nminibatch_size = 256\nthreads = 1\n"
+                                  "device = cpu\n"
+                                  "[sweep]\nmethod = %s\nseed = 5\n"
+                                  "[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n"
+                                  "[sweep.train.gamma]\nmin = 0.8\nmax = 0.99\n";
+
+struct place {
+    char folder[64], path[96];
+    struct store *store;
+    struct devices *devices;
+    struct scheduler *sched;
+    struct study_run *runs[4];
+    size_t n_runs;
+    int64_t n_ended, stop_at; /* trials that ended; scheduler_stop after so many, 0: never */
+    int woken; /* times the watched pipe was read */
+    int pipe[2];
+};
+
+static void quiet(void *ctx, enum log_level level, const char *line)
+{
+    (void)ctx, (void)level, (void)line;
+}
+
+static int set_up(void **state)
+{
+    struct place *p = mem_alloc(sizeof *p);
+
+    assert_non_null(p);
+    strcpy(p->folder, "/tmp/trawl-sched-XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    snprintf(p->path, sizeof p->path, "%s/s.db", p->folder);
+    p->devices = mem_alloc(sizeof *p->devices);
+    assert_non_null(p->devices);
+    p->pipe[0] = p->pipe[1] = -1;
+    log_set_sink(quiet, NULL);
+    OK(store_open_writer(&p->store, p->path, err));
+    *state = p;
+    return 0;
+}
+
+/* Ends the scheduler and the studies, as the end of the program does. */
+static void let_go(struct place *p)
+{
+    scheduler_destroy(p->sched);
+    p->sched = NULL;
+    for (size_t i = 0; i < p->n_runs; i++)
+        study_run_destroy(p->runs[i]);
+    p->n_runs = 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+    char command[96];
+
+    let_go(p);
+    store_close(p->store);
+    for (int i = 0; i < 2; i++)
+        if (p->pipe[i] >= 0)
+            close(p->pipe[i]);
+    snprintf(command, sizeof command, "rm -rf %s", p->folder);
+    assert_int_equal(system(command), 0);
+    mem_free(p->devices);
+    mem_free(p);
+    return 0;
+}
+
+static void create_study(struct place *p, const char *name, const char *method, int64_t trials, int64_t priority)
+{
+    char text[1024];
+    struct setup *setup = NULL;
+    struct search search = {0};
+    struct study study = {.name = (char *)name,
+                          .method = (char *)method,
+                          .metric = (char *)"perf",
+                          .maximize = true,
+                          .seed = 5,
+                          .trials_max = trials,
+                          .priority = priority,
+                          .program = (char *)"test"};
+
+    snprintf(text, sizeof text, config_text, method);
+    OK(setup_create(&setup, err));
+    OK(config_load_text(setup->config, "test", text, err));
+    OK(setup_finish(setup, err));
+    OK(search_from_setup(setup, &search, err));
+    OK(search_to_json(&search, &study.space, err));
+    OK(setup_to_ini(setup, &study.config, err));
+    OK(store_study_create(p->store, &study, err));
+    mem_free(study.space);
+    mem_free(study.config);
+    search_free(&search);
+    setup_destroy(setup);
+}
+
+static void add_device(struct place *p, const char *name, int lanes)
+{
+    struct device_spec *spec = &p->devices->v[p->devices->n++];
+
+    *spec = (struct device_spec){.lanes = lanes};
+    snprintf(spec->name, sizeof spec->name, "%s", name);
+    snprintf(spec->label, sizeof spec->label, "d%zu", p->devices->n - 1);
+}
+
+static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
+{
+    struct place *p = ctx;
+
+    (void)run, (void)trial;
+    p->n_ended++;
+    if (p->stop_at > 0 && p->n_ended >= p->stop_at)
+        scheduler_stop(p->sched);
+}
+
+static struct study_run *serve(struct place *p, const char *name)
+{
+    struct study_run *run = NULL;
+
+    if (p->sched == NULL) {
+        OK(scheduler_create(&p->sched, p->devices, err));
+        p->sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end};
+        p->sched->hang_timeout_s = 0.4;
+        p->sched->silence_timeout_s = 2;
+    }
+    OK(study_run_open(&run, p->store, name, err));
+    OK(scheduler_add(p->sched, run, err));
+    p->runs[p->n_runs++] = run;
+    return run;
+}
+
+/* Every trial but `number` is done, as the store has it too; gives back that one. */
+static const struct trial *all_done_but(const struct place *p, const struct study_run *run, int64_t number, int64_t n)
+{
+    struct trial *trials = NULL;
+    size_t n_stored = 0;
+
+    OK(store_trial_list(p->store, run->view.study.id, &trials, &n_stored, err));
+    assert_int_equal(n_stored, n);
+    assert_int_equal(run->view.n, n);
+    for (size_t i = 0; i < n_stored; i++) {
+        assert_int_equal(trials[i].number, i);
+        assert_int_equal(trials[i].state, run->view.trials[i].state);
+        if (trials[i].number != number)
+            assert_int_equal(trials[i].state, TRIAL_DONE);
+    }
+    trial_list_free(trials, n_stored);
+    return number >= 0 ? &run->view.trials[number] : NULL;
+}
+
+static void failed_because(const struct trial *t, const char *says)
+{
+    assert_int_equal(t->state, TRIAL_FAILED);
+    if (t->reason == NULL || strstr(t->reason, says) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", says, t->reason != NULL ? t->reason : "");
+}
+
+static void each_trial_runs_once(void **state)
+{
+    struct place *p = *state;
+    int64_t used[4] = {0};
+
+    for (int i = 0; i < 4; i++)
+        add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 40, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    (void)all_done_but(p, run, -1, 40);
+    for (size_t i = 0; i < 40; i++) {
+        const struct trial *t = &run->view.trials[i];
+        assert_int_equal(t->attempt, 1);
+        assert_int_equal(t->deaths, 0);
+        assert_string_equal(t->cost_method, "calibrated");
+        assert_in_range(t->slot[1], '0', '3');
+        used[t->slot[1] - '0']++;
+    }
+    for (int i = 0; i < 4; i++)
+        assert_true(used[i] > 0);
+    assert_string_equal(run->end.rule, "trials");
+    assert_int_equal(run->state, STUDY_RUN_ENDED);
+}
+
+static void a_crash_costs_its_trial(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "crash@3", 1);
+    add_device(p, "crash@3", 1);
+    create_study(p, "a", "sobol", 12, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    const struct trial *t = all_done_but(p, run, 3, 12);
+    failed_because(t, "signal 6");
+    assert_int_equal(t->attempt, 1);
+    assert_non_null(strstr(t->log_tail, "last words of trial 3"));
+    for (size_t i = 0; i < 12; i++)
+        assert_int_equal(run->view.trials[i].attempt, 1); /* nobody else paid */
+}
+
+static void among_lanes_the_guilty_is_found(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "crash@3", 4);
+    create_study(p, "a", "sobol", 16, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    const struct trial *t = all_done_but(p, run, 3, 16);
+    failed_because(t, "signal 6");
+    assert_true(t->attempt > 1 && t->attempt <= 3);
+}
+
+static void a_hang_is_seen_by_its_progress(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "hang@2", 3);
+    create_study(p, "a", "sobol", 9, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    failed_because(all_done_but(p, run, 2, 9), "no progress");
+    for (size_t i = 0; i < 9; i++)
+        assert_int_equal(run->view.trials[i].deaths, 0); /* it is known who hung */
+}
+
+static void a_worker_that_falls_silent_is_replaced(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "mute@1", 1);
+    create_study(p, "a", "sobol", 4, 1);
+    const struct study_run *run = serve(p, "a");
+    p->sched->silence_timeout_s = 0.3;
+    p->sched->hang_timeout_s = 0;
+    OK(scheduler_run(p->sched, err));
+    failed_because(all_done_but(p, run, 1, 4), "no sign of life");
+}
+
+static void a_lost_device_costs_who_lost_it(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "lost@2", 3);
+    create_study(p, "a", "sobol", 9, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    const struct trial *t = all_done_but(p, run, 2, 9);
+    failed_because(t, "illegal access");
+    assert_int_equal(t->attempt, 1);
+}
+
+static void what_is_no_message_costs_the_worker(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "garbage@1", 1);
+    create_study(p, "a", "sobol", 4, 1);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    failed_because(all_done_but(p, run, 1, 4), "JSON");
+}
+
+static void a_device_that_keeps_failing_is_left_alone(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "quit", 1);
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 300, 1); /* 6 s of trials and more: the back-off takes 3.5 s */
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    (void)all_done_but(p, run, -1, 300);
+    assert_true(p->sched->workers[0].quarantined);
+    assert_false(p->sched->workers[1].quarantined);
+}
+
+static void without_devices_the_sweep_ends(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "quit", 1);
+    create_study(p, "a", "sobol", 4, 1);
+    (void)serve(p, "a");
+    FAILS(scheduler_run(p->sched, err), ST_DEVICE, "5 worker processes died in a row");
+    let_go(p);
+    p->devices->n = 0;
+    add_device(p, "refuse", 1);
+    (void)serve(p, "a");
+    FAILS(scheduler_run(p->sched, err), ST_DEVICE, "it is made of wood");
+}
+
+static void devices_get_their_share(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "ok", 2);
+    create_study(p, "a", "sobol", 1000, 1);
+    create_study(p, "b", "sobol", 1000, 3);
+    const struct study_run *a = serve(p, "a"), *b = serve(p, "b");
+    p->stop_at = 120;
+    assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
+    double share = (double)study_view_count(&b->view, TRIAL_DONE) / (double)study_view_count(&a->view, TRIAL_DONE);
+    assert_true(share > 2.5 && share < 3.5); /* by device time; all trials are equally long */
+}
+
+static void on_pipe(void *ctx, short revents)
+{
+    struct place *p = ctx;
+    char byte;
+
+    (void)revents;
+    assert_int_equal(read(p->pipe[0], &byte, 1), 1);
+    p->woken++;
+    if (byte == 'p')
+        scheduler_pause(p->sched, p->runs[0], true);
+    else if (byte == 'b')
+        (void)serve(p, "b");
+    else if (byte == 'e')
+        scheduler_end(p->sched, p->runs[1], true, "user", "somebody said so");
+    else
+        scheduler_pause(p->sched, p->runs[0], false);
+}
+
+/* Says p, b, e, c in turn over the pipe, as a control socket would. */
+static void command_after_trial(void *ctx, const struct study_run *run, const struct trial *trial)
+{
+    struct place *p = ctx;
+    const char *say = NULL;
+
+    (void)trial;
+    if (run == p->runs[0] && run->view.n >= 5 && p->woken == 0)
+        say = "pb";
+    else if (p->woken == 2 && run == p->runs[1] && study_view_count(&run->view, TRIAL_DONE) == 5)
+        say = "ec";
+    if (say != NULL)
+        assert_int_equal(write(p->pipe[1], say, 2), 2);
+}
+
+static void a_study_may_come_pause_and_end_on_the_way(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 20, 1);
+    create_study(p, "b", "sobol", 1000, 1);
+    const struct study_run *a = serve(p, "a");
+    assert_int_equal(pipe(p->pipe), 0);
+    OK(scheduler_watch(p->sched, p->pipe[0], 1 /* POLLIN */, on_pipe, p, err));
+    p->sched->listener.on_trial_end = command_after_trial;
+    OK(scheduler_run(p->sched, err));
+    assert_int_equal(p->woken, 4);
+    (void)all_done_but(p, a, -1, 20);
+    const struct study_run *b = p->runs[1];
+    assert_ptr_equal(scheduler_find(p->sched, "b"), b);
+    assert_string_equal(b->end.rule, "user");
+    assert_int_equal(study_view_count(&b->view, TRIAL_RUNNING), 0);
+    assert_true(study_view_count(&b->view, TRIAL_DONE) >= 5 && b->view.n < 10);
+}
+
+static void stopped_means_queued_again(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "ok", 1);
+    add_device(p, "long", 2);
+    create_study(p, "a", "sobol", 12, 1);
+    const struct study_run *run = serve(p, "a");
+    p->stop_at = 5;
+    assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
+    assert_int_equal(study_view_count(&run->view, TRIAL_RUNNING), 0);
+    assert_true(study_view_count(&run->view, TRIAL_QUEUED) > 0);
+    let_go(p);
+    p->stop_at = 0;
+    p->devices->n = 1;
+    run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    (void)all_done_but(p, run, -1, 12);
+}
+
+/* Parameters of the first n trials, one line each. */
+static void params_of(const struct study_run *run, size_t n, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s %s\n", run->view.trials[i].origin,
+                                 run->view.trials[i].params);
+    assert_true(used < size);
+}
+
+static void a_resumed_study_proposes_as_if_never_stopped(void **state)
+{
+    static const char *const kinds[] = {"dear", "cheap"}; /* with cheap trials proposals are made ahead */
+    static char whole[16384], parts[16384];
+    struct place *p = *state;
+
+    for (int k = 0; k < 2; k++) {
+        char name[2][8];
+        for (int part = 0; part < 2; part++)
+            snprintf(name[part], sizeof name[part], "%s%d", part == 0 ? "w" : "p", k);
+        p->devices->n = 0;
+        add_device(p, kinds[k], 1);
+        create_study(p, name[0], "pareto", 18, 1);
+        const struct study_run *run = serve(p, name[0]);
+        OK(scheduler_run(p->sched, err));
+        assert_string_equal(run->view.trials[17].origin, "ehvi");
+        params_of(run, 18, whole, sizeof whole);
+        let_go(p);
+        create_study(p, name[1], "pareto", 18, 1);
+        for (int stop = 0; stop < 5; stop++) {
+            p->n_ended = 0;
+            p->stop_at = stop < 4 ? 3 : 0;
+            run = serve(p, name[1]);
+            assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
+            if (stop == 4)
+                params_of(run, 18, parts, sizeof parts);
+            let_go(p);
+        }
+        assert_string_equal(whole, parts);
+    }
+}
+
+static void core_sets_are_disjoint(void **state)
+{
+    struct place *p = *state;
+    struct sweep_settings s = {.devices = "cpu", .runs_per_device = 2, .worker_memory = "1G"};
+
+    OK(devices_parse(&s, 0, p->devices, err));
+    assert_int_equal(p->devices->n, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(p->devices->v[i].lanes, 1);
+        assert_int_equal(p->devices->v[i].memory_bytes, 1000000000);
+        assert_true(p->devices->v[i].cores[0] != '\0');
+    }
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        assert_string_not_equal(p->devices->v[0].cores, p->devices->v[1].cores);
+    s = (struct sweep_settings){.devices = "cuda:1, cuda:3", .runs_per_device = 4, .worker_memory = "auto"};
+    OK(devices_parse(&s, 0, p->devices, err));
+    assert_int_equal(p->devices->n, 2);
+    assert_string_equal(p->devices->v[1].name, "cuda:3");
+    assert_int_equal(p->devices->v[1].lanes, 4);
+    assert_int_equal(p->devices->v[1].memory_bytes, 0);
+    strcpy(s.devices, "cuda:1,cuda:1");
+    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "twice");
+    strcpy(s.devices, "gpu");
+    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'gpu' is no device");
+    strcpy(s.devices, " ,");
+    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "empty");
+    strcpy(s.devices, "cpu");
+    strcpy(s.worker_memory, "much");
+    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'much'");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "worker") == 0)
+        return fake_worker_main();
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(each_trial_runs_once),
+        CASE(a_crash_costs_its_trial),
+        CASE(among_lanes_the_guilty_is_found),
+        CASE(a_hang_is_seen_by_its_progress),
+        CASE(a_worker_that_falls_silent_is_replaced),
+        CASE(a_lost_device_costs_who_lost_it),
+        CASE(what_is_no_message_costs_the_worker),
+        CASE(a_device_that_keeps_failing_is_left_alone),
+        CASE(without_devices_the_sweep_ends),
+        CASE(devices_get_their_share),
+        CASE(a_study_may_come_pause_and_end_on_the_way),
+        CASE(stopped_means_queued_again),
+        CASE(a_resumed_study_proposes_as_if_never_stopped),
+        CASE(core_sets_are_disjoint),
+    };
+    return cmocka_run_group_tests_name("sweep scheduler", tests, NULL, NULL);
+}
