@@ -2,7 +2,7 @@
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
  * keeps its config, space and method: only its limits and the devices that it runs on may
  * change. */
-#include "sweep/scheduler.h"
+#include "sweep/live.h"
 #include "sweep/track_hooks.h"
 
 #include <math.h>
@@ -25,12 +25,12 @@ struct sweep_cmd {
     struct study_run *run;
     struct scheduler *sched;
     struct progress progress;
+    struct live live;
 };
 
 static enum status check_name(const char *name, struct error *err)
 {
-    if (strlen(name) > 100 || name[0] == '-' || name[0] == '.' ||
-        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
+    if (!study_name_is_fine(name))
         return FAIL(err, ST_USAGE,
                     "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, "
                     "beginning with a letter, digit or '_'",
@@ -111,41 +111,21 @@ static void take_new_limits(const struct sweep_cmd *s, struct study *study)
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
 {
-    struct search search = {0};
-    struct study study = {.name = (char *)s->name,
-                          .metric = s->setup->sweep.metric,
-                          .maximize = s->setup->sweep.goal == 0,
-                          .seed = s->setup->sweep.seed,
-                          .program = (char *)program_text};
-    enum status rc = search_from_setup(s->setup, &search, err);
+    struct submission submission;
+    enum status rc;
 
-    study_limits_fill(&s->setup->sweep, &study);
-    study_limits_default(&study);
-    study.method = (char *)config_peek(s->setup->config, "sweep.method");
-    if (rc == ST_OK && s->from != NULL) {
-        snprintf(search.from, sizeof search.from, "%s", s->from);
-        if (!file_exists(s->store_path))
-            rc = FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
-                      s->store_path, s->from);
-    }
-    if (rc == ST_OK)
-        rc = search_to_json(&search, &study.space, err);
-    if (rc == ST_OK)
-        rc = setup_to_ini(s->setup, &study.config, err);
+    TRY(submission_make(s->setup, s->name, s->from, &submission, err));
+    rc = s->from != NULL && !file_exists(s->store_path)
+             ? FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
+                    s->store_path, s->from)
+             : ST_OK;
     if (rc == ST_OK)
         rc = store_open_writer(&s->store, s->store_path, err);
-    if (rc == ST_OK && s->from != NULL)
-        rc = warm_start_check(s->store, s->from, s->setup, err);
-    if (rc == ST_OK) {
-        rc = store_study_create(s->store, &study, err);
-        if (rc == ST_EXISTS)
-            rc = error_prefix(err, "sweep --name %s (use --resume %s to go on with it)", s->name, s->name);
-    }
+    if (rc == ST_OK)
+        rc = submission_store(s->store, &submission, err);
     if (rc == ST_OK)
         rc = study_run_open(&s->run, s->store, s->name, err);
-    search_free(&search);
-    mem_free(study.space);
-    mem_free(study.config);
+    submission_free(&submission);
     return rc;
 }
 
@@ -288,6 +268,18 @@ static void tell_nothing_done(const struct study_run *run)
         log_info("%s", run->end.text);
 }
 
+/* What was interrupted or broke off is not taken up by a daemon that comes along, but when somebody says so. */
+static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error *err)
+{
+    struct error why = {0};
+
+    if (s->run->end.rule == NULL &&
+        store_study_set_state(s->store, s->run->view.study.id, STUDY_PAUSED,
+                              rc == ST_INTERRUPTED ? "interrupted" : "error",
+                              rc == ST_INTERRUPTED ? "interrupted; --resume goes on" : err->text, &why) != ST_OK)
+        log_debug("%s", why.text);
+}
+
 static enum status schedule(struct sweep_cmd *s, struct error *err)
 {
     const struct setup *setup = s->run->setup;
@@ -304,9 +296,13 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
         return rc;
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
     TRY(scheduler_add(s->sched, s->run, err));
+    live_open(&s->live, s->store, s->sched, false);
     progress_begin(&s->progress, s->sched, s->run, s->quiet);
     rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
+    live_close(&s->live);
+    if (rc != ST_OK)
+        leave_paused(s, rc, err);
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
     tell_nothing_done(s->run);

@@ -153,6 +153,24 @@ static void stop_flights(struct scheduler *s, const struct study_run *run, enum 
         }
 }
 
+void scheduler_recall(struct scheduler *s, struct study_run *run)
+{
+    stop_flights(s, run, FLIGHT_REQUEUE);
+}
+
+void scheduler_go_on(struct scheduler *s, struct study_run *run)
+{
+    if (run->state == STUDY_RUN_PAUSED) {
+        scheduler_pause(s, run, false);
+    } else if (run->state == STUDY_RUN_ENDING && !s->stopping) {
+        run->state = STUDY_RUN_ACTIVE;
+        run->end = (struct study_end){0};
+        run->failures = 0;
+        error_clear(&run->err);
+        scheduler_tell(s, "%s: goes on", run->view.study.name);
+    }
+}
+
 static void begin_end(struct scheduler *s, struct study_run *run, const char *rule, const char *text)
 {
     run->end.rule = rule;

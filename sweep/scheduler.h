@@ -218,6 +218,9 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
 void scheduler_remove(struct scheduler *s, struct study_run *run); /* an ended one */
 struct study_run *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
 void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused);
+void scheduler_recall(struct scheduler *s, struct study_run *run); /* its flights are stopped and queued again */
+/* New limits, or told to continue: also one that was about to end goes on. Not one that has ended. */
+void scheduler_go_on(struct scheduler *s, struct study_run *run);
 /* requeue: its flights are stopped at once and queued again; else they may end. */
 void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text);
 void scheduler_stop(struct scheduler *s); /* as a signal does: everything is stopped and queued again */

@@ -1,9 +1,12 @@
-"""stop, pause, continue, add and priority: the store alone, without a controller."""
+"""stop, pause, continue, add and priority: the store alone, and a running controller."""
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, write
+from tap import TINY_SWEEP, equal, fails, run, start, trials_now, wait_for, write
 
 
 def make(folder, *args):
@@ -36,6 +39,97 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     fails("stop", "a", "--store", store, code=2, says="has ended already")
     out, _ = run("show", "a", "--store", store)
     assert "state ended (user): stopped by `trawl stop`, priority 7" in out, out
+
+
+LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 100k")
+
+
+def states(store):
+    return [t["state"] for t in trials_now(store, "a")]
+
+
+def begin(folder, text=LONG, trials=1000):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", trials)
+    wait_for(lambda: "done" in states(store), process)
+    return store, process
+
+
+def end(process, code):
+    out, err = process.communicate(timeout=60)
+    equal(process.returncode, code)
+    return out, err
+
+
+def test_a_running_study_obeys(folder):
+    store, process = begin(folder)
+    answer = json.loads(run("pause", "a", "--store", store, "--json")[0])
+    equal(answer["done_by"], "controller")
+    equal(study(store)["state"], "paused")
+    wait_for(lambda: "running" not in states(store), process)
+    n = len(states(store))
+    time.sleep(0.5)
+    equal(len(states(store)), n)
+    out, _ = run("continue", "a", "--store", store)
+    assert "no controller" not in out, out
+    wait_for(lambda: states(store).count("done") > n + 2, process)
+    run("priority", "a", 5, "--store", store)
+    equal(study(store)["priority"], 5)
+    fails("continue", "a", "--store", store, code=2, says="neither paused nor ended")
+    fails("pause", "b", "--store", store, code=1, says="no study 'b'")
+    run("stop", "a", "--store", store)
+    end(process, 0)
+    equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
+    assert "running" not in states(store)
+    assert not (folder / "s.db.sock").exists()
+
+
+def test_trials_are_added_to_a_running_study(folder):
+    store, process = begin(folder, trials=3)
+    run("add", "a", "--trials", 2, "--store", store)
+    end(process, 0)
+    equal(states(store), ["done"] * 5)
+    equal((study(store)["trials_max"], study(store)["end_rule"]), (5, "trials"))
+
+
+def test_pause_now_frees_the_device(folder):
+    store, process = folder / "s.db", None
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
+    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
+    wait_for(lambda: "running" in states(store), process)
+    run("pause", "a", "--now", "--store", store)
+    wait_for(lambda: "running" not in states(store), process)
+    equal(states(store), ["queued"])
+    run("continue", "a", "--store", store)
+    wait_for(lambda: "running" in states(store), process)
+    process.send_signal(signal.SIGTERM)
+    end(process, 130)
+    equal(states(store), ["queued"])
+    equal((study(store)["state"], study(store)["end_rule"]), ("paused", "interrupted"))
+
+
+def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
+    store, process = begin(folder)
+    process.kill()
+    process.communicate()
+    assert (folder / "s.db.sock").exists()
+    wait_for(lambda: subprocess.run([tap.TRAWL, "priority", "a", "3", "--store", str(store)],
+                                    capture_output=True, text=True).stdout.count("no controller runs it now"))
+    process = start("sweep", "--resume", "a", "--store", store)
+    n = states(store).count("done")
+    wait_for(lambda: states(store).count("done") > n, process)
+    answer = json.loads(run("stop", "a", "--store", store, "--json")[0])
+    equal(answer["done_by"], "controller")
+    end(process, 0)
+
+
+def test_a_second_controller_says_so_and_leaves(folder):
+    store, process = begin(folder)
+    for args in (("--resume", "a"), (folder / "s.ini", "--name", "b")):
+        fails("sweep", *args, "--store", store, code=1, says=("in use by another sweep", "process %d" % process.pid))
+    equal(process.poll(), None)
+    process.send_signal(signal.SIGINT)
+    end(process, 130)
 
 
 def test_bad_input(folder):

@@ -1,0 +1,208 @@
+/* live.c - what a running controller does when it is talked to.
+ * Invariant: the store's row is changed first, then what runs follows it; a crash in between loses nothing. */
+#include "sweep/live.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+enum status live_add(struct live *live, const char *name, struct error *err)
+{
+    struct study_run *run = NULL;
+    enum status rc;
+
+    TRY(study_run_open(&run, live->store, name, err));
+    rc = scheduler_add(live->sched, run, err);
+    if (rc != ST_OK)
+        study_run_destroy(run);
+    return rc;
+}
+
+static void copy_limits(struct study *to, const struct study *from)
+{
+    to->trials_max = from->trials_max;
+    to->budget_s = from->budget_s;
+    to->wall_max_s = from->wall_max_s;
+    to->device_max_s = from->device_max_s;
+    to->has_target = from->has_target;
+    to->target_score = from->target_score;
+    to->gain_min = from->gain_min;
+    to->priority = from->priority;
+    to->state = from->state;
+}
+
+/* What runs follows the row; study is the row as the command left it. */
+static enum status follow_row(struct live *live, const struct control_command *c, const struct study *study,
+                              struct error *err)
+{
+    struct study_run *run = scheduler_find(live->sched, study->name);
+
+    if (run == NULL || run->state == STUDY_RUN_ENDED) {
+        bool starts = study->state == STUDY_RUNNING && (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD);
+        if (starts && live->daemon && run == NULL)
+            return live_add(live, study->name, err);
+        return ST_OK;
+    }
+    copy_limits(&run->view.study, study);
+    switch (c->kind) {
+    case CONTROL_STOP:
+        scheduler_end(live->sched, run, true, "user", "stopped by `trawl stop`");
+        break;
+    case CONTROL_PAUSE:
+        scheduler_pause(live->sched, run, true);
+        if (c->now)
+            scheduler_recall(live->sched, run);
+        break;
+    case CONTROL_CONTINUE:
+    case CONTROL_ADD:
+        if (study->state == STUDY_RUNNING)
+            scheduler_go_on(live->sched, run);
+        break;
+    case CONTROL_PRIORITY:
+    case CONTROL_KINDS:
+        break;
+    }
+    return ST_OK;
+}
+
+static enum status on_command(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
+{
+    struct control_command command;
+    struct study study = {0};
+    char text[512] = "";
+    enum status rc;
+
+    TRY(control_command_from_json(request, &command, err));
+    TRY(store_study_find(live->store, command.study, &study, err));
+    rc = control_command_apply(live->store, &command, &study, text, sizeof text, err);
+    if (rc == ST_OK)
+        rc = follow_row(live, &command, &study, err);
+    if (rc == ST_OK && !live->daemon && scheduler_find(live->sched, command.study) == NULL) {
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n,
+                 "; written to the store: the sweep that holds it runs another study, `trawl daemon` would run both");
+    }
+    if (rc == ST_OK && !json_add_str(answer, "text", text))
+        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+    if (rc == ST_OK)
+        log_debug("%s", text);
+    study_free(&study);
+    return rc;
+}
+
+static enum status on_status(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
+{
+    const char *name = json_get_str(request, "study");
+    struct sweep_status status;
+    const struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
+    cJSON *json;
+
+    live_status_take(live->sched, run, &status);
+    status.daemon = live->daemon;
+    json = live_status_to_json(&status);
+    return json_add(answer, "live", json) ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
+}
+
+static enum status on_submit(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
+{
+    struct submission submission;
+    char text[256];
+    enum status rc;
+
+    TRY(submission_from_json(request, &submission, err));
+    rc = submission_store(live->store, &submission, err);
+    if (rc == ST_OK) {
+        rc = live_add(live, submission.study.name, err);
+        if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until somebody mends the cause */
+            struct error ignored = {0};
+            if (store_study_set_state(live->store, submission.study.id, STUDY_PAUSED, "error",
+                                      err != NULL ? err->text : NULL, &ignored) != ST_OK)
+                log_warn("%s, continuing", ignored.text);
+        }
+    }
+    snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
+    if (rc == ST_OK && !json_add_str(answer, "text", text))
+        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+    submission_free(&submission);
+    return rc;
+}
+
+/* New limits and off it goes; the limits are totals, and those that are absent stay. */
+static enum status on_resume(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
+{
+    const char *name = json_get_str(request, "study");
+    struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
+    struct study study = {0};
+    enum status rc;
+
+    if (name == NULL)
+        return FAIL(err, ST_USAGE, "the request names no study");
+    TRY(store_study_find(live->store, name, &study, err));
+    (void)json_get_i64(request, "trials_max", &study.trials_max);
+    (void)json_get_f64(request, "budget_s", &study.budget_s);
+    (void)json_get_f64(request, "wall_max_s", &study.wall_max_s);
+    (void)json_get_f64(request, "device_max_s", &study.device_max_s);
+    (void)json_get_f64(request, "gain_min", &study.gain_min);
+    (void)json_get_bool(request, "has_target", &study.has_target);
+    (void)json_get_f64(request, "target_score", &study.target_score);
+    study_limits_default(&study);
+    rc = store_study_set_limits(live->store, &study, err);
+    if (rc == ST_OK)
+        rc = store_study_set_state(live->store, study.id, STUDY_RUNNING, NULL, NULL, err);
+    study.state = STUDY_RUNNING;
+    if (rc == ST_OK && run == NULL)
+        rc = live_add(live, name, err);
+    else if (rc == ST_OK) {
+        copy_limits(&run->view.study, &study);
+        scheduler_go_on(live->sched, run);
+    }
+    if (rc == ST_OK && !json_add_str(answer, "text", "it goes on"))
+        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+    study_free(&study);
+    return rc;
+}
+
+static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct error *err)
+{
+    struct live *live = ctx;
+    const char *word = json_get_str(request, "command");
+
+    if (word != NULL && strcmp(word, "status") == 0)
+        return on_status(live, request, answer, err);
+    if (word != NULL && live->daemon && strcmp(word, "submit") == 0)
+        return on_submit(live, request, answer, err);
+    if (word != NULL && live->daemon && strcmp(word, "resume") == 0)
+        return on_resume(live, request, answer, err);
+    return on_command(live, request, answer, err);
+}
+
+static void on_ready(void *ctx, short revents)
+{
+    struct live *live = ctx;
+
+    (void)revents;
+    control_server_serve(live->server);
+}
+
+void live_open(struct live *live, struct store *store, struct scheduler *sched, bool daemon)
+{
+    struct error why = {0};
+
+    *live = (struct live){.store = store, .sched = sched, .daemon = daemon};
+    if (control_server_create(&live->server, store_path(store), handle, live, &why) != ST_OK ||
+        scheduler_watch(sched, control_server_fd(live->server), POLLIN, on_ready, live, &why) != ST_OK) {
+        log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);
+        control_server_destroy(live->server);
+        live->server = NULL;
+    }
+}
+
+void live_close(struct live *live)
+{
+    if (live->server != NULL && live->sched != NULL)
+        scheduler_unwatch(live->sched, control_server_fd(live->server));
+    control_server_destroy(live->server);
+    live->server = NULL;
+}
