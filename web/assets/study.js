@@ -57,7 +57,7 @@ export async function show(main, ctx) {
     fill(head, h('div', null,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
-      progress(data.study)), controls(data, version, say));
+      h('div.progress-line', null, progress(data.study), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text))), controls(data, version, say));
   };
   const drawNav = () => fill(nav, TABS.map(([key, label]) => {
     const params = state();

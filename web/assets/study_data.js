@@ -82,7 +82,7 @@ export class StudyData {
   setBeliefs(answer) {
     this.beliefs = new Map();
     for (const p of answer.points)
-      if (p.score_mean !== null) this.beliefs.set(p.trial, {score: p.score_mean, sd: (p.score_hi - p.score_lo) / 3.92, lo: p.score_lo, hi: p.score_hi, costLo: p.cost_lo, costHi: p.cost_hi});
+      if (p.score_mean !== null && p.score_mean !== undefined) this.beliefs.set(p.trial, {score: p.score_mean, sd: (p.score_hi - p.score_lo) / 3.92, lo: p.score_lo, hi: p.score_hi, costLo: p.cost_lo, costHi: p.cost_hi});
     this.knee = answer.knee_trial ?? -1;
   }
 

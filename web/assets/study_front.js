@@ -18,7 +18,7 @@ const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6)
 
 /* The trials of the front, cheapest first, with what the model expects of each. */
 function frontTable(data) {
-  return h('div.scroll', null, h('table', null,
+  return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
     h('caption.sr', null, 'Trials on the front, cheapest first'),
     h('thead', null, h('tr', null, ['trial', data.metric, 'expected, 95 %', 'cost', 'env steps'].map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
       data.params.map((p) => h('th.num', {scope: 'col'}, p.key.split('.').at(-1).replaceAll('_', '_\u200b'))))),
@@ -97,6 +97,7 @@ export async function show(el, data, ctx) {
       open: (i) => go(trialUrl(data.name, data.number[i])),
       select, zoom: (domain) => setState({zoom: zoomText(domain)})}});
     await chart.show();
+    performance.mark('front drawn');
     chart.setPick(pick.choice);
     showSelection(mask);
   }

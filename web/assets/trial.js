@@ -16,7 +16,7 @@ export function where(ctx) {
 
 function configTable(answer, only) {
   const against = answer.against !== null && answer.against !== undefined;
-  const rows = answer.config.filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
+  const rows = (answer.config ?? []).filter((row) => only === 'all' || (only === 'changed' ? row.differs || row.origin === 'searched' : row.against !== undefined && row.against !== row.value));
   if (!rows.length) return empty(only === 'against' ? 'Both trials have the same config.' : 'Everything is as it is by default.');
   return h('div.scroll', null, h('table.config', null,
     h('thead', null, h('tr', null, ['option', `trial ${answer.trial.number}`, 'default', against && `trial ${answer.against}`, 'from'].filter(Boolean).map((text) => h('th', {scope: 'col'}, text)))),
@@ -40,11 +40,10 @@ function configCard(data, answer, reload) {
 
 const GROUPS = [
   ['Losses', (name) => /loss|entropy|kl|clip|explained|grad/.test(name)],
-  ['Speed', (name) => /speed|per_s|sps|time\/|_s$/.test(name)],
-];
+  ];
 
 function curvesCard(data, answer, ctx, shown) {
-  const names = answer.metrics, metric = data.metric;
+  const names = answer.metrics ?? [], metric = data.metric;
   const first = names.find((n) => n === metric || n.endsWith(`/${metric}`)) ?? names[0];
   let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps';
   const main = h('div.chart'), grid = h('div.slices'), bodies = new Map();
@@ -52,7 +51,7 @@ function curvesCard(data, answer, ctx, shown) {
   pick.value = names.includes(state().get('metric')) ? state().get('metric') : first;
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'curve-over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, label))));
-  const losses = names.filter((n) => GROUPS[0][1](n)).slice(0, 8);
+  const losses = names.filter(IS_LOSS).slice(0, 8);
   let turn = 0;
 
   async function draw() {
@@ -75,14 +74,14 @@ function curvesCard(data, answer, ctx, shown) {
   return {el: card('Learning curves', body, {id: 'curves', extra: names.length ? [pick, choose] : null}), draw: names.length ? draw : async () => {}};
 }
 
-/* Where an iteration's time goes: the last value of each time/ metric. */
+/* Where an iteration's time goes: profile/ metrics are seconds since training began, so the last counts. */
 async function phases(data, answer, ctx) {
-  const names = answer.metrics.filter((n) => /^(time|phase)\//.test(n));
+  const names = (answer.metrics ?? []).filter((n) => /^profile\//.test(n));
   if (names.length < 2) return null;
   const {curves} = await get(studyPath(data.name, `/trials/${answer.trial.number}/curves`), {metrics: names.join(','), points: 50}, ctx.signal);
   const parts = names.map((name) => {
     const values = (curves[name]?.value ?? []).filter(Number.isFinite);
-    return [name.replace(/^[^/]*\//, '').replace(/_s$/, '').replaceAll('_', ' '), values.reduce((a, b) => a + b, 0) / (values.length || 1)];
+    return [name.slice('profile/'.length).replaceAll('_', ' '), values.at(-1) ?? 0];
   }).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
   const total = parts.reduce((sum, [, value]) => sum + value, 0);
   if (!total) return null;
@@ -97,7 +96,7 @@ async function phases(data, answer, ctx) {
     const mark = h('i.mark', {'aria-hidden': 'true'});
     mark.style.background = `var(--series-${k % 6 + 1})`;
     return h('span.key', null, mark, `${name} ${fmt.percent(value / total)}`);
-  }))], {note: 'mean over the run'});
+  }))], {note: `of ${fmt.duration(total)} in all`});
 }
 
 async function logCard(data, answer, ctx) {

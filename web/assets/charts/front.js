@@ -8,7 +8,7 @@ import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
 import {h, fill} from '../dom.js';
 import * as fmt from '../format.js';
 
-const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14;
+const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 2500;
 
 /* One hopeless score must not flatten all others: the bad end is at most three times as far from the best as nine of ten. */
 function scoreRange(data) {
@@ -65,6 +65,7 @@ export class FrontChart {
     this.overlay.append(this.pickLine, this.pickRing, this.ring, this.brushEl);
     this.cloud = new Cloud(this.plot);
     this.plot.append(this.vegaEl, this.overlay, this.tip);
+    this.plot.chart = this;
     fill(el, legend(data, model), this.plot);
     this.listen();
   }
@@ -150,6 +151,9 @@ export class FrontChart {
 
   destroy() {
     this.observer?.disconnect();
+    clearTimeout(this.rest);
+    clearTimeout(this.told);
+    cancelAnimationFrame(this.frame);
     this.chart?.destroy();
   }
 
@@ -200,9 +204,10 @@ export class FrontChart {
   drawCloud() {
     const c = colors(), d = this.data, mask = this.mask;
     this.locate();
+    const every = this.moving ? Math.ceil(d.n / MOVING_MAX) : 1;
     const groups = {ring: [], faint: [], cross: [], triangle: []};
     for (let i = 0; i < d.n; i++) {
-      if (Number.isNaN(this.x[i]) || d.onFront[i]) continue;
+      if (Number.isNaN(this.x[i]) || d.onFront[i] || i % every) continue;
       if (!d.isPlotted[i]) groups[d.state[i] === 'stopped' ? 'triangle' : 'cross'].push(i);
       else groups[mask && !mask[i] ? 'faint' : 'ring'].push(i);
     }
@@ -222,7 +227,10 @@ export class FrontChart {
 
   schedule() {
     if (this.frame) return;
+    this.moving = true; /* fewer marks while it moves, all of them once it rests */
+    clearTimeout(this.rest);
     this.frame = requestAnimationFrame(() => { this.frame = 0; this.redraw(); });
+    this.rest = setTimeout(() => { this.moving = false; this.drawCloud(); }, 160);
   }
 
   setMask(mask) {
