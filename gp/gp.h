@@ -147,6 +147,15 @@ enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *
                             uint64_t seed, struct error *err) MUST_USE;
 void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
 
+/* The models alone, kept to be asked anywhere in the space. One thread at a time; space and history are copied.
+ * ST_NUMERIC: these data have no model. At least 4 finished trials are wanted, as for an insight. */
+struct gp_surrogate;
+enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struct space *space,
+                                const struct gp_history *history, struct error *err) MUST_USE;
+void gp_surrogate_destroy(struct gp_surrogate *surrogate); /* NULL is fine */
+/* x: (n, dim) natural values. on_front is left false. */
+void gp_surrogate_predict(struct gp_surrogate *surrogate, const double *x, size_t n, struct gp_belief *ret_beliefs);
+
 /* ---- early stopping, from the curves of finished runs ---- */
 
 #define STOP_PROGRESS_MIN 0.2 /* share of its steps that every run may take */

@@ -21,37 +21,37 @@ struct control_cmd {
 };
 
 /* No controller: the store itself. */
-static enum status write_store(const struct control_cmd *c, char *ret_text, size_t size, struct error *err)
+static enum status write_store(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                               struct error *err)
 {
     struct store *store = NULL;
     struct study study = {0};
-    enum status rc = store_open_writer(&store, c->store_path, err);
+    enum status rc = store_open_writer(&store, path, err);
 
     if (rc == ST_OK)
-        rc = store_study_find(store, c->command.study, &study, err);
+        rc = store_study_find(store, c->study, &study, err);
     if (rc == ST_OK)
-        rc = control_command_apply(store, &c->command, &study, ret_text, size, err);
+        rc = control_command_apply(store, c, &study, ret_text, size, err);
     study_free(&study);
     store_close(store);
     return rc;
 }
 
-static enum status ask_controller(const struct control_cmd *c, char *ret_text, size_t size, bool *ret_reached,
-                                  struct error *err)
+static enum status ask_controller(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                                  bool *ret_reached, struct error *err)
 {
     cJSON *answer = NULL;
     const char *text;
 
-    TRY(control_call(c->store_path, control_command_to_json(&c->command), &answer, ret_reached, err));
+    TRY(control_call(path, control_command_to_json(c), &answer, ret_reached, err));
     text = json_get_str(answer, "text");
     snprintf(ret_text, size, "%s", text != NULL ? text : "done");
     cJSON_Delete(answer);
     return ST_OK;
 }
 
-/* *ret_live: a controller has done it. */
-static enum status carry_out(const struct control_cmd *c, char *ret_text, size_t size, bool *ret_live,
-                             struct error *err)
+enum status control_carry_out(const char *path, const struct control_command *c, char *ret_text, size_t size,
+                              bool *ret_live, struct error *err)
 {
     enum status rc = ST_NOTFOUND;
     int64_t pid = 0;
@@ -59,8 +59,9 @@ static enum status carry_out(const struct control_cmd *c, char *ret_text, size_t
     for (int i = 0; i < HANDOVER_TRIES; i++) {
         struct error why = {0};
         bool reached = false;
-        *ret_live = store_is_held(c->store_path, &pid);
-        rc = *ret_live ? ask_controller(c, ret_text, size, &reached, &why) : write_store(c, ret_text, size, &why);
+        *ret_live = store_is_held(path, &pid);
+        rc = *ret_live ? ask_controller(path, c, ret_text, size, &reached, &why)
+                       : write_store(path, c, ret_text, size, &why);
         /* else it listens not yet or no more, or took the lock just now */
         if (*ret_live ? rc == ST_OK || reached : rc != ST_BUSY)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
@@ -69,7 +70,7 @@ static enum status carry_out(const struct control_cmd *c, char *ret_text, size_t
     return FAIL(err, ST_BUSY,
                 "%s is held by process %lld, which listens to no commands (a sweep of another version, or one that "
                 "hangs); stop it with Ctrl-C or `kill %lld`, then try again",
-                c->store_path, (long long)pid, (long long)pid);
+                path, (long long)pid, (long long)pid);
 }
 
 static enum status tell(const struct control_cmd *c, const char *text, bool live, struct error *err)
@@ -123,7 +124,7 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     TRY(rc);
     if (access(c->store_path, F_OK) != 0)
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", c->store_path);
-    TRY(carry_out(c, text, sizeof text, &live, err));
+    TRY(control_carry_out(c->store_path, &c->command, text, sizeof text, &live, err));
     return tell(c, text, live, err);
 }
 

@@ -50,5 +50,15 @@ static void hook_judge(const struct study *study, const struct serve_study *info
 
 void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx)
 {
-    *ret_hooks = (struct serve_hooks){.ctx = ctx, .study = hook_study, .judge = hook_judge};
+    *ret_hooks = (struct serve_hooks){.ctx = ctx,
+                                      .study = hook_study,
+                                      .judge = hook_judge,
+                                      .model_create = serve_model_create,
+                                      .model_slice = serve_model_slice,
+                                      .model_destroy = serve_model_destroy,
+                                      .pick = serve_pick,
+                                      .export_text = serve_export,
+                                      .trial_config = serve_trial_config,
+                                      .report = serve_report,
+                                      .control = serve_control};
 }

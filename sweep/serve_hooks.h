@@ -7,6 +7,23 @@
 struct serve_ctx { /* read-only once the server runs */
     const char *store_path;
 };
+/* serve_config.c, serve_model.c: hooks, as struct serve_hooks says */
+enum status serve_pick(void *ctx, const struct study *study, const struct trial *trials, const struct gp_trial *rows,
+                       size_t n, const char *rule, size_t *ret_i, struct error *err) MUST_USE;
+enum status serve_export(void *ctx, const struct study *study, const struct trial *trial, const char *rule,
+                         const char *format, struct strbuf *out, struct error *err) MUST_USE;
+enum status serve_trial_config(void *ctx, const struct study *study, const struct trial *trial,
+                               const struct trial *against, cJSON **ret_rows, struct error *err) MUST_USE;
+enum status serve_report(void *ctx, const char *study, enum report_format format, struct strbuf *out,
+                         struct error *err) MUST_USE;
+enum status serve_control(void *ctx, const char *study, const cJSON *request, char **ret_message,
+                          struct error *err) MUST_USE;
+enum status serve_model_create(void *ctx, const char *study, void **ret_model, struct serve_model *ret_what,
+                               struct error *err) MUST_USE;
+enum status serve_model_slice(void *ctx, void *model, const char *key, int64_t trial, cJSON **ret_json,
+                              struct error *err) MUST_USE;
+void serve_model_destroy(void *model);
+
 void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx);
 
 #endif

@@ -71,4 +71,8 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
 enum status control_command_apply(struct store *store, const struct control_command *command, struct study *study,
                                   char *ret_text, size_t size, struct error *err) MUST_USE;
 
+/* cmd_control.c: says it to the running controller of the store (*ret_live), or writes it to the store where none runs. */
+enum status control_carry_out(const char *store_path, const struct control_command *command, char *ret_text,
+                              size_t size, bool *ret_live, struct error *err) MUST_USE;
+
 #endif

@@ -140,6 +140,8 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     if (rc == ST_OK)
         rc = events_create(&s->events, err);
     if (rc == ST_OK)
+        rc = models_create(&s->models, s, err);
+    if (rc == ST_OK)
         rc = watch_start(s, err);
     if (rc == ST_OK)
         rc = serve_http_start(s, fd, is_v6, err);
@@ -162,6 +164,7 @@ void serve_destroy(struct serve *s)
     watch_stop(s);
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon); /* closes the socket, waits for its threads */
+    models_destroy(s->models);
     events_destroy(s->events);
     cache_free(&s->cache);
     for (size_t i = 0; i < s->n_views; i++)

@@ -67,6 +67,7 @@ struct view {
     char env[SERVE_ENV_MAX];
     int64_t started_ms, finished_ms;
     int64_t version;
+    int64_t settled; /* version in which a trial ended last: what models depend on */
 };
 
 struct serve;
@@ -191,20 +192,39 @@ enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct 
 enum status watch_start(struct serve *s, struct error *err) MUST_USE; /* has looked once when it returns */
 void watch_stop(struct serve *s);
 
-/* Models of the studies, computed by one thread. */
+/* ---- serve_model.c: models of the studies, computed by one thread ---- */
+
+enum model_state { MODEL_NONE, MODEL_COMPUTING, MODEL_STALE, MODEL_READY };
+const char *model_state_name(enum model_state state);
 struct models;
 struct plays;
-struct model_use { /* a model that is being looked at; the modeller keeps it until it is given back */
+struct model_entry {
+    char *study; /* owned; NULL: free */
+    int64_t version; /* of the study that it was made from (view.settled); 0: none yet */
+    int64_t wanted, used;
+    bool computing;
+    double rest_until_s;
     void *model;
-    struct gp_belief *beliefs; /* (n) of the trials; borrowed from the model */
-    size_t n;
-    double score_noise_sd;
-    int64_t version; /* of the study that it was made from */
-    cJSON *insight, *front; /* borrowed */
-    const char *note; /* why there is none; borrowed */
+    struct serve_model what;
+    char note[ERROR_TEXT_MAX];
 };
 enum status models_create(struct models **ret_models, struct serve *s, struct error *err) MUST_USE;
 void models_destroy(struct models *models);
+/* Locks the models, asks for a new one when that of `version` is not there yet; *ret_entry may be NULL. Always followed by
+ * models_unlock; never with `data` locked. */
+enum model_state models_lock(struct models *models, const char *study, int64_t version, struct model_entry **ret_entry);
+void models_unlock(struct models *models);
+
+struct model_belief { /* NaN where there is none */
+    enum model_state state;
+    double score_mean, score_lo, score_hi, cost_mean, cost_lo, cost_hi; /* score: higher is better */
+    double score_noise_sd;
+};
+/* Of n trials; not with `data` locked. */
+void models_belief(struct serve *s, const char *study, int64_t version, const size_t *trials, size_t n,
+                   struct model_belief *ret_beliefs);
+/* The six numbers, each with its key. maximize: of the study. */
+void put_model_belief(struct strbuf *out, const struct model_belief *belief, bool maximize);
 
 /* ---- routes: serve_routes.c, api_*.c ---- */
 

@@ -205,6 +205,8 @@ static enum status read_new(struct view *v, struct serve *s, struct store *store
         memset(&trials[used], 0, sizeof trials[used]);
         v->n++;
         v->changed[i] = version;
+        if (v->trials[i].state >= TRIAL_DONE)
+            v->settled = version;
         v->on_front[i] = false;
         v->live[i] = (struct live){0, NAN, NAN};
         read_point(v, i);
@@ -225,6 +227,8 @@ static enum status read_again(struct view *v, struct serve *s, struct store *sto
     mem_free(now.config);
     mem_free(now.log_tail);
     now.config = now.log_tail = NULL;
+    if (now.state != old->state && now.state >= TRIAL_DONE)
+        v->settled = version;
     if (now.state != old->state || now.attempt != old->attempt || now.started_ms != old->started_ms) {
         v->changed[i] = version;
         *ret_changed = true;
@@ -305,6 +309,7 @@ enum status view_create(struct view **ret_view, struct serve *s, struct store *s
     v->study = *study;
     memset(study, 0, sizeof *study);
     v->hypervolume = NAN;
+    v->settled = version;
     rc = read_space(v, err);
     if (rc == ST_OK && s->set.hooks.study != NULL)
         rc = s->set.hooks.study(s->set.hooks.ctx, &v->study, &info, err);

@@ -1,0 +1,76 @@
+/* surrogate.c - the models of `pareto`, kept to be asked anywhere in the space: slices along a parameter, the front that is expected.
+ * Invariant: same inputs, same bytes; asking changes nothing. */
+#include <math.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "base/mem.h"
+#include "gp/pareto_priv.h"
+
+#define BATCH 128 /* points predicted at a time */
+
+struct gp_surrogate {
+    struct space space;
+    struct pareto_search search; /* borrows space */
+    double *cross; /* (BATCH, ld) work */
+    double *u; /* (BATCH, dim) work */
+};
+
+enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struct space *space,
+                                const struct gp_history *history, struct error *err)
+{
+    struct gp_surrogate *s = mem_alloc(sizeof *s);
+    enum status rc;
+    size_t ld;
+
+    *ret_surrogate = NULL;
+    if (s == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for the models of a study");
+    s->space = *space;
+    openblas_set_num_threads(1);
+    rc = pareto_models_init(&s->search, &s->space, history, 0, err);
+    if (rc == ST_OK) {
+        ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
+        s->cross = mem_array2(BATCH, ld, sizeof *s->cross);
+        s->u = mem_array2(BATCH, space->dim, sizeof *s->u);
+        if (s->cross == NULL || s->u == NULL)
+            rc = FAIL(err, ST_NOMEM, "no memory for the models of a study");
+    }
+    if (rc != ST_OK) {
+        gp_surrogate_destroy(s);
+        return rc;
+    }
+    *ret_surrogate = s;
+    return ST_OK;
+}
+
+void gp_surrogate_destroy(struct gp_surrogate *s)
+{
+    if (s == NULL)
+        return;
+    pareto_search_free(&s->search);
+    mem_free(s->cross);
+    mem_free(s->u);
+    mem_free(s);
+}
+
+void gp_surrogate_predict(struct gp_surrogate *s, const double *x, size_t n, struct gp_belief *ret_beliefs)
+{
+    const struct model *score = &s->search.score, *cost = &s->search.cost;
+    double m1[BATCH], s1[BATCH], m2[BATCH], s2[BATCH];
+    size_t dim = s->space.dim;
+
+    for (size_t at = 0; at < n; at += BATCH) {
+        size_t m = n - at < BATCH ? n - at : BATCH;
+        for (size_t p = 0; p < m; p++)
+            space_to_unit(&s->space, x + (at + p) * dim, s->u + p * dim);
+        model_predict(cost, s->u, m, s->cross, m1, s1);
+        model_predict(score, s->u, m, s->cross, m2, s2);
+        for (size_t p = 0; p < m; p++)
+            ret_beliefs[at + p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
+                                                     .score_sd = score->y_sd * s2[p],
+                                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
+                                                     .log_cost_sd = cost->y_sd * s1[p]};
+    }
+}
