@@ -29,7 +29,7 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
         return FAIL(err, ST_NOMEM, "no memory for the models of a study");
     s->space = *space;
     openblas_set_num_threads(1);
-    rc = pareto_models_init(&s->search, &s->space, history, 0, err);
+    rc = pareto_models_init(&s->search, &s->space, history, 0, NULL, err);
     if (rc == ST_OK) {
         ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
         s->cross = mem_array2(BATCH, ld, sizeof *s->cross);
