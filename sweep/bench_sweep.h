@@ -33,6 +33,8 @@ struct problem_ops {
     void (*truth)(const struct problem *problem, size_t n, const double *x, struct outcome *ret);
     /* One trial with its noise. */
     void (*draw)(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret);
+    /* Scores on the way of the trial that draw gives from the same rng; at most PROBLEM_MAX_CURVE. NULL: none known. */
+    size_t (*course)(const struct problem *problem, const double *x, struct rng rng, struct gp_curve_point *ret);
 };
 
 /* One name and its family; the list ends with a NULL name. */
@@ -81,7 +83,10 @@ cJSON *known_search(const struct problem *problem, size_t n_points);
 struct play_trial {
     double *x; /* (dim) */
     struct outcome seen, truth; /* truth is filled by play_measure */
-    double finish; /* virtual time */
+    double start, event; /* virtual time: of its next report, or its end */
+    bool stopped; /* early, by what its reports said */
+    size_t n_course, at; /* reports, those given */
+    struct gp_curve_point course[PROBLEM_MAX_CURVE + 1]; /* with the end, when it finished */
 };
 
 struct play {
@@ -89,15 +94,18 @@ struct play {
     const char *method;
     uint64_t seed;
     size_t n_started, n_done, max_trials, parallel;
+    bool early_stop;
     struct play_trial *trials; /* by number */
     size_t *order; /* (n_done) numbers in the order of finishing */
     double *x; /* memory of all x */
     double *latency_s; /* (n_started) time of each proposal */
     size_t n_latency;
+    struct gp_curve *curves; /* (n_curves) of finished trials, with early_stop */
+    size_t n_curves;
 };
 
 enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
-                      size_t max_trials, size_t parallel, struct error *err) MUST_USE;
+                      size_t max_trials, size_t parallel, bool early_stop, struct error *err) MUST_USE;
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);

@@ -366,22 +366,45 @@ static void table_truth(const struct problem *problem, size_t n, const double *x
     }
 }
 
+/* The run that a trial draws: ret_w (n) the weights at x; its residuals at the checkpoints. */
+static const float *draw_run(const struct problem *problem, const double *x, struct rng *rng, double *ret_w)
+{
+    const struct table *t = problem->data;
+    double u[SPACE_MAX_DIM], pick = rng_f64(rng);
+    size_t row = 0, seed = rng_below(rng, (uint32_t)t->n_seeds);
+
+    forest_coordinates(problem, x, u);
+    forest_weights(t->forest, u, ret_w);
+    for (double sum = ret_w[0]; row + 1 < t->n && sum <= pick; sum += ret_w[row])
+        row++;
+    return t->resid + (row * t->n_seeds + seed) * t->n_points;
+}
+
+static size_t table_course(const struct problem *problem, const double *x, struct rng rng, struct gp_curve_point *ret)
+{
+    const struct table *t = problem->data;
+    double w[TABLE_MAX_ROWS], end = t->budget >= 0 ? log(x[t->budget]) : t->log_steps[t->n_points - 1];
+    const float *r = draw_run(problem, x, &rng, w);
+    size_t n = 0;
+
+    for (size_t k = 0; k < t->n_points && n < PROBLEM_MAX_CURVE && t->log_steps[k] < end; k++)
+        if (isfinite(r[k]))
+            ret[n++] = (struct gp_curve_point){exp(t->log_steps[k] - end), smooth_mean(t, w, k, 0.0) + (double)r[k]};
+    return n;
+}
+
 static void table_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)
 {
     const struct table *t = problem->data;
-    double w[TABLE_MAX_ROWS], u[SPACE_MAX_DIM], pick = rng_f64(rng), part;
-    size_t row = 0, lo, seed = rng_below(rng, (uint32_t)t->n_seeds);
+    double w[TABLE_MAX_ROWS], part;
+    size_t lo;
 
     place(t, x, &lo, &part);
-    forest_coordinates(problem, x, u);
-    forest_weights(t->forest, u, w);
-    for (double sum = w[0]; row + 1 < t->n && sum <= pick; sum += w[row])
-        row++;
-    const float *r = t->resid + (row * t->n_seeds + seed) * t->n_points + lo;
+    const float *r = draw_run(problem, x, rng, w) + lo;
     double noise = part > 0.0 ? (1.0 - part) * (double)r[0] + part * (double)r[1] : (double)r[0];
     ret->failed = !isfinite(noise);
     ret->score = ret->failed ? (double)NAN : smooth_mean(t, w, lo, part) + noise;
     ret->cost = table_cost(problem, x) * exp(t->cost_sd * rng_normal(rng));
 }
 
-const struct problem_ops problem_table_ops = {table_open, table_close, table_truth, table_draw};
+const struct problem_ops problem_table_ops = {table_open, table_close, table_truth, table_draw, table_course};
