@@ -15,7 +15,7 @@
 #include "base/mem.h"
 
 #define PAUSE_MS 10000
-#define BAR 50
+#define BAR 38 /* fits with the numbers into 80 columns */
 
 struct span {
     int64_t from_ms, to_ms;
@@ -185,8 +185,8 @@ enum status timeline_print(const struct study_view *v, struct error *err)
         printf("%-12s|%s| %6lld  %5.2f %% %7.2f %%\n", r->slot, bar, (long long)r->n,
                share(r->idle_ms, r->busy_ms + r->idle_ms), share(r->training_ms, r->busy_ms + r->idle_ms));
     }
-    printf("idle: share of a slot's time between its first and its last trial without one; training: with one that "
-           "trained\n");
+    printf("shares of the time between a slot's first and last trial: without one; with one\n"
+           "that trained\n");
     timeline_free(&t);
     return ST_OK;
 }

@@ -1,0 +1,128 @@
+"""Many trials at a time, with the real program: four slots on two cores, a worker that is killed or stopped beside others,
+a device that does not open, a trial that wants too much memory."""
+import os
+import signal
+import sys
+import time
+
+import tap
+from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
+
+LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+GREEDY = TINY + """
+[sweep]
+method = sobol
+worker_memory = 400M
+
+[sweep.train.learning_rate]
+min = 0.001
+max = 0.1
+
+[sweep.train.total_agents]
+values = 16, 1M
+"""
+
+
+def running(store, name):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def test_four_slots(folder):
+    store = folder / "s.db"
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
+    run("sweep", config, "--store", store, "--name", "a", "--trials", 24, "--runs-per-device", 4, "-q")
+    study = show(store, "a")
+    equal([t["number"] for t in study["trials"]], list(range(24)))
+    equal({t["state"] for t in study["trials"]}, {"done"})
+    equal({t["attempt"] for t in study["trials"]}, {1})
+    equal({t["slot"] for t in study["trials"]}, {"cpu/0", "cpu/1", "cpu/2", "cpu/3"})
+    slots = study["timeline"]["slots"]
+    equal([s["slot"] for s in slots], ["cpu/0", "cpu/1", "cpu/2", "cpu/3"])
+    equal(sum(s["trials"] for s in slots), 24)
+    for s in slots:
+        assert 0 < s["training_s"] <= s["busy_s"] <= study["timeline"]["whole_s"] + 0.01, s
+    out, _ = run("show", "a", "--store", store, "--timeline")
+    equal(len([line for line in out.splitlines() if line.startswith("cpu/") and "|" in line]), 4)
+    assert all(len(line) <= 80 for line in out.splitlines()), out
+
+
+def test_slots_of_a_cpu_share_its_cores(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2)
+    wait_for(lambda: len(running(store, "a")) == 2, process)
+    cores = [os.sched_getaffinity(pid) for pid in children(process.pid)]
+    equal(len(cores), 2)
+    if len(os.sched_getaffinity(0)) > 1:
+        assert not cores[0] & cores[1], cores
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    equal(process.returncode, 130)
+    equal({t["state"] for t in trials_now(store, "a")}, {"queued"})
+
+
+def test_a_killed_worker_leaves_the_others_alone(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 3)
+    wait_for(lambda: len(running(store, "a")) == 3, process)
+    before = {t["number"]: t["started_ms"] for t in running(store, "a")}
+    os.kill(children(process.pid)[1], signal.SIGSEGV)
+    wait_for(lambda: len(running(store, "a")) == 3 and len(trials_now(store, "a")) == 4, process)
+    trials = trials_now(store, "a")
+    failed = [t for t in trials if t["state"] == "failed"]
+    equal(len(failed), 1)
+    assert "signal 11" in failed[0]["reason"], failed
+    for t in trials:  # the others never noticed
+        if t["number"] in before and t["state"] == "running":
+            equal((t["attempt"], t["started_ms"]), (1, before[t["number"]]))
+    process.send_signal(signal.SIGTERM)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10
+    equal({t["state"] for t in trials_now(store, "a")}, {"failed", "queued"})
+
+
+def test_a_worker_that_hangs_is_replaced(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2,
+                    "--sweep.hang_timeout_s", 2)
+    wait_for(lambda: len(running(store, "a")) == 2, process)
+    time.sleep(1.5)  # until both have said that they live
+    os.kill(children(process.pid)[0], signal.SIGSTOP)
+    wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "failed"], process)
+    trials = trials_now(store, "a")
+    failed = [t for t in trials if t["state"] == "failed"]
+    equal(len(failed), 1)
+    assert "no progress" in failed[0]["reason"] and "hang_timeout_s" in failed[0]["reason"], failed
+    wait_for(lambda: len(running(store, "a")) == 2, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def test_a_device_that_does_not_open_is_left_alone(folder):
+    store = folder / "s.db"
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
+    _, err = run("sweep", config, "--store", store, "--name", "a", "--trials", 8, "--devices", "cuda:63,cpu", "-q")
+    assert "cuda:63 is left alone" in err, err
+    equal({t["slot"] for t in show(store, "a")["trials"]}, {"cpu"})
+    message = fails("sweep", config, "--store", store, "--name", "b", "--trials", 8, "--devices", "cuda:63", code=1,
+                    says="cannot open its device")
+    assert "trawl doctor" in message, message
+    equal(len(show(store, "b")["trials"]), 0)
+    fails("sweep", config, "--store", store, "--name", "c", "--devices", "tpu", code=2, says="'tpu' is no device")
+    run("sweep", "--resume", "b", "--store", store, "--devices", "cpu", "-q")  # another machine, perhaps
+    equal({t["state"] for t in show(store, "b")["trials"]}, {"done"})
+
+
+def test_a_greedy_trial_fails_alone(folder):
+    store = folder / "s.db"
+    run("sweep", write(folder, "g.ini", GREEDY), "--store", store, "--name", "a", "--trials", 8, "--runs-per-device", 2, "-q")
+    trials = show(store, "a")["trials"]
+    equal({t["state"] for t in trials}, {"done", "failed"})
+    for t in trials:
+        equal(t["state"], "failed" if t["params"]["train.total_agents"] == "1M" else "done")
+        if t["state"] == "failed":
+            assert "does not fit" in t["reason"], t
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
