@@ -236,6 +236,14 @@ static enum status end_study(struct scheduler *s, struct study_run *run, struct 
     return ST_OK;
 }
 
+/* A study that is to go on later first takes the proposal on its way: it was made without the trials in flight, and a later
+ * one would know them. */
+static bool may_end(const struct study_run *run)
+{
+    return run->state == STUDY_RUN_ENDING && run->n_flights == 0 &&
+           (run->end.rule != NULL || !proposer_is_busy(run->proposer));
+}
+
 static enum status end_studies(struct scheduler *s, struct error *err)
 {
     for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
@@ -245,7 +253,7 @@ static enum status end_studies(struct scheduler *s, struct error *err)
         check_end(s, s->studies[i]);
     }
     for (size_t i = s->n_studies; i-- > 0;)
-        if (s->studies[i]->state == STUDY_RUN_ENDING && s->studies[i]->n_flights == 0)
+        if (may_end(s->studies[i]))
             TRY(end_study(s, s->studies[i], err));
     return ST_OK;
 }
