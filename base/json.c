@@ -1,6 +1,7 @@
 /* json.c - limits, exact numbers and our allocator for cJSON.
  * cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a double. A number that
- * 15 digits do not hold is therefore put in as raw text of num_format_f64; the getters read both kinds. */
+ * 15 digits do not hold is therefore put in as raw text of num_format_f64, and so is one that was parsed and is printed
+ * again; the getters read both kinds. */
 #include "base/json.h"
 
 #include <math.h>
@@ -75,9 +76,69 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     return ST_OK;
 }
 
+/* Does cJSON print every bit of it? */
+static bool prints_exactly(double value)
+{
+    char text[NUM_TEXT_MAX];
+    double back;
+
+    if (!isfinite(value) || (value == floor(value) && fabs(value) < 1e15))
+        return true;
+    snprintf(text, sizeof text, "%.15g", value);
+    return num_parse_f64(text, &back) && back == value;
+}
+
+static bool all_exact(const cJSON *json)
+{
+    const cJSON *item;
+
+    if (cJSON_IsNumber(json))
+        return prints_exactly(json->valuedouble);
+    cJSON_ArrayForEach(item, json)
+    {
+        if (!all_exact(item))
+            return false;
+    }
+    return true;
+}
+
+/* Numbers that cJSON would round become raw text. */
+static bool make_exact(cJSON *json)
+{
+    char text[NUM_TEXT_MAX];
+    cJSON *item;
+
+    if (cJSON_IsNumber(json) && !prints_exactly(json->valuedouble)) {
+        json->valuestring = mem_strdup(num_format_f64(json->valuedouble, text));
+        if (json->valuestring == NULL)
+            return false;
+        json->type = (json->type & ~0xff) | cJSON_Raw;
+        return true;
+    }
+    cJSON_ArrayForEach(item, json)
+    {
+        if (!make_exact(item))
+            return false;
+    }
+    return true;
+}
+
 char *json_print(const cJSON *json, bool pretty)
 {
-    return pretty ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    cJSON *copy = NULL;
+    char *text = NULL;
+
+    if (!all_exact(json)) {
+        copy = cJSON_Duplicate(json, true);
+        if (copy == NULL || !make_exact(copy)) {
+            cJSON_Delete(copy);
+            return NULL;
+        }
+        json = copy;
+    }
+    text = pretty ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    cJSON_Delete(copy);
+    return text;
 }
 
 bool json_add(cJSON *object, const char *key, cJSON *value)
