@@ -441,6 +441,7 @@ static CURLcode exchange(struct http *http, const struct http_request *request, 
     http->curl_error[0] = '\0';
     if (headers_of(request, &headers) && set_method(c, request) && curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
         curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L) == CURLE_OK &&
         curl_easy_setopt(c, CURLOPT_WRITEDATA, t) == CURLE_OK &&
         curl_easy_setopt(c, CURLOPT_HEADERDATA, t) == CURLE_OK &&
         curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3)) == CURLE_OK)

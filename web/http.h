@@ -49,6 +49,7 @@ struct http_request {
     size_t n_body;
     const char *content_type; /* NULL: application/json with a body */
     double timeout_s; /* 0: of the settings */
+    bool once; /* on a connection of its own: curl sends again by itself what a kept one dropped without an answer */
     bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a text that says so */
 };
 
