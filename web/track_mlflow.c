@@ -1,7 +1,7 @@
 /* track_mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
  *
- * Invariants: (1) a run carries its key in the tag trawl.run and is looked for by it before it is made, so that a lost
- * answer makes no second one; (2) time stamps are those of the rows, so the server takes what comes twice for the same; (3) the
+ * Invariants: (1) a run carries its key in the tag trawl.run and is looked for by it before it is made, and its
+ * creation is never sent twice without a look between, so that a lost answer makes no second one; (2) time stamps are those of the rows, so the server takes what comes twice for the same; (3) the
  * login is a header to the server's own address; files go there too, never to where an answer points.
  *
  * State of a run: {"run_id", "artifacts" (path on the server; "": it takes none), "ended" (it was told an end), "name",
@@ -72,6 +72,7 @@ void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, 
                                  .body = body != NULL ? body->text : NULL,
                                  .n_body = body != NULL ? body->len : 0,
                                  .timeout_s = m->settings.timeout_s,
+                                 .once = strcmp(path, "runs/create") == 0,
                                  .want_json = true};
         request(m, &r, reply);
     }
@@ -528,11 +529,13 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
 
 /* -- files -- */
 
-/* A server that does not take files shall not keep the rest: after some tries a file is left out. */
+/* A server that works otherwise and does not take a file shall not keep the rest from going out: what asks to wait is
+ * waited for a few times, another failure is met by one more try at once. */
 static bool gives_up(struct mlflow *m, struct track_run *run, const struct track_reply *step)
 {
-    struct http_request health = {.method = "GET", .want_json = false};
+    struct http_request health = {.method = "GET"};
     struct track_reply ignored = {.verdict = TRACK_DONE};
+    bool asks_to_wait = m->reply.code == 429 || m->reply.code == 503 || m->reply.outcome == HTTP_CANCELLED;
     int64_t tries = 0;
     char url[OPT_STR_MAX + 16];
 
@@ -547,7 +550,7 @@ static bool gives_up(struct mlflow *m, struct track_run *run, const struct track
     (void)json_get_i64(run->state, "file_tries", &tries);
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
     (void)json_add_i64(run->state, "file_tries", tries + 1);
-    return tries + 1 >= FILE_TRIES;
+    return !asks_to_wait || tries + 1 >= FILE_TRIES;
 }
 
 static void put_file(struct mlflow *m, struct track_run *run, const char *name, const char *mime, const char *text,
@@ -574,6 +577,8 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
                              .content_type = mime,
                              .timeout_s = FILE_TIMEOUT_S};
     request(m, &r, &step);
+    if (m->reply.code >= 500 && m->reply.code != 503) /* perhaps a passing trouble */
+        request(m, &r, &step);
     strbuf_free(&url);
     if (step.verdict != TRACK_DONE && gives_up(m, run, &step)) {
         log_warn("mlflow: %s; the file is left out there, continuing", step.text);

@@ -41,7 +41,7 @@ struct mlflow {
     struct mlflow_batch *batch;
 };
 
-/* GET (body NULL) or POST of "runs/create"; the answer is in m->reply.json. */
+/* GET (body NULL) or POST of "runs/log-batch"; the answer is in m->reply.json. */
 void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, struct track_reply *reply);
 /* Did the server answer with this error_code? */
 bool mlflow_said(const struct mlflow *m, const char *error_code);

@@ -9,7 +9,8 @@
 #include "base/words.h"
 #include "web/http.h"
 
-static const struct tracker_ops *const all_ops[] = {&track_wandb_ops, &track_mlflow_ops};
+static const struct tracker_ops *const all_ops[] = {&track_wandb_ops, &track_mlflow_ops, &track_trackio_ops,
+                                                    &track_webhook_ops};
 
 static const struct opt_def track_defs[] = {
     OPT_ROW_STR(struct track_settings, trackers, "",

@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""test_trackers.py - MLflow, Trackio and webhooks against strict fakes that go wrong on request: in the end every number is
+there once. Usage: test_trackers.py TRAWL [NAME ...]; speaks TAP."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
+import tap  # noqa: E402
+from tap import equal, fails, run  # noqa: E402
+
+import servers  # noqa: E402
+from faults import BlackHole, Certificates, Elsewhere  # noqa: E402
+from waiting import KINDS, Mlflow, Trackio, Waiting, Webhook  # noqa: E402
+
+
+def sick(folder, *faults, kinds=KINDS, timeout="60s"):
+    """Syncs while each fake has these faults where its numbers go; then everything is there once. Gives the fakes."""
+    gone = []
+    for kind in kinds:
+        at = folder / kind.name
+        at.mkdir()
+        waiting = Waiting(at, kind)
+        with kind.fake() as fake:
+            for name, options in faults:
+                fake.fail(name, **{"match": kind.match, **options})
+            waiting.sync(fake, timeout=timeout)
+            equal(fake.pending_faults(), 0)
+            waiting.check(fake)
+            gone.append(fake)
+    return gone
+
+
+def test_everything_is_told_once(folder):
+    waiting = Waiting(folder, *KINDS)
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        fakes = mlflow, trackio, webhook
+        waiting.sync(*fakes)
+        waiting.check(*fakes)
+        n = [len(fake.requests) for fake in fakes]
+        waiting.sync(*fakes)
+        equal([len(fake.requests) for fake in fakes], n)
+        equal([kind.repeats(fake) for kind, fake in zip(KINDS, fakes)], [0, 0, 0])
+
+
+def test_an_online_sweep(folder):
+    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        env = {**Mlflow.env(mlflow), **Trackio.env(trackio), **Webhook.env(webhook)}
+        run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 4, "--track",
+            "mlflow,trackio,webhook", "--track.tags", "fast,team=vision", env=servers.clean_env(folder, **env))
+        for fake in (mlflow, trackio, webhook):
+            equal(fake.broken, [])
+        trials = tap.show(folder / "s.db", "first")["trials"]
+        for trial in trials:
+            name = "first-%d" % trial["number"]
+            (child,) = mlflow.runs_named(name)
+            equal(mlflow.values(child)["result/score", trial["env_steps"]], [trial["score"]])
+            equal(float(child.params["train.gamma"]), trial["params"]["train.gamma"])
+            equal((child.tags["fast"], child.tags["team"]), ("true", "vision"))
+            (parent,) = mlflow.runs_named("first")
+            equal(child.tags["mlflow.parentRunId"], parent.id)
+            rows = [row for row in trackio.rows.values() if row["run"] == name]
+            equal([row["metrics"]["result/score"] for row in rows if "result/state" in row["metrics"]], [trial["score"]])
+        equal(sorted(event["score"] for event in webhook.of_type("result")), sorted(t["score"] for t in trials))
+        equal(len(mlflow.runs), 5)
+        files = {path.rsplit("/", 1)[1]: data for path, data in mlflow.files.items()}
+        equal(set(files), {"config.ini", "front.json", "front.svg", "report.html"})
+        equal(json.loads(files["front.json"])["columns"][:3], ["trial", "cost", "perf"])
+        equal([e["name"] for e in mlflow.experiments.values()], ["first"])
+        fronts = [row["metrics"]["study/front"] for row in trackio.rows.values() if "study/front" in row["metrics"]]
+        assert fronts and fronts[-1]["_type"] == "trackio.markdown" and "| trial | cost | perf |" in fronts[-1]["_value"]
+        config = trackio.configs["trawl", next(r["run_id"] for r in trackio.rows.values() if r["run"] == "first-0")]
+        equal((config["env.name"], config["_Group"], config["trawl.number"]), ("squared", "first", 0))
+
+
+def test_too_many_requests(folder):
+    sick(folder, ("status", {"code": 429, "retry_after": 1}), ("status", {"code": 429, "retry_after_date": 2}),
+         ("status", {"code": 429}))
+
+
+def test_server_errors_come_in_bursts(folder):
+    sick(folder, ("status", {"code": 503, "times": 2}), ("status", {"code": 500}), ("status", {"code": 502}))
+
+
+def test_lost_replies(folder):
+    fakes = sick(folder, ("commit_then_drop", {"times": 2}), ("half", {"times": 1}), ("drop", {"times": 1}),
+                 ("commit_then_drop", {"times": 1, "match": ""}))
+    for kind, fake in zip(KINDS, fakes):
+        assert kind.repeats(fake) > 0 or kind is Mlflow, "rows were to be sent again"
+
+
+def test_mlflow_makes_no_ghost_runs(folder):
+    (fake,) = sick(folder, ("commit_then_drop", {"times": 3, "match": "runs/create"}),
+                   ("half", {"match": "runs/create"}), ("commit_then_drop", {"match": "experiments/create"}),
+                   ("half", {"match": "runs/update"}), ("commit_then_drop", {"match": "runs/update"}), kinds=[Mlflow])
+    equal((len(fake.runs), len(fake.experiments)), (4, 1))
+
+
+def test_a_login_page_in_the_middle(folder):
+    sick(folder, ("html", {"times": 1, "match": "runs/search"}), kinds=[Mlflow])
+    sick(folder, ("html", {"times": 1}), kinds=[Trackio])
+
+
+def test_a_login_page_at_the_start(folder):
+    for kind in KINDS:
+        at = folder / kind.name
+        at.mkdir()
+        waiting = Waiting(at, kind)
+        n = waiting.left()
+        with kind.fake() as fake:
+            fake.fail("html", times=100)
+            said = waiting.sync(fake, code=1)
+            assert "web page" in said, said
+            equal((waiting.left(), len(fake.requests)), (n, 1))
+            fake.heal()
+            waiting.sync(fake)
+            waiting.check(fake)
+
+
+def test_a_redirect_to_another_host_gets_nothing(folder):
+    for kind in KINDS:
+        at = folder / kind.name
+        at.mkdir()
+        waiting = Waiting(at, kind)
+        with kind.fake() as fake, Elsewhere() as elsewhere:
+            fake.fail("redirect", to=elsewhere.url, times=100)
+            said = waiting.sync(fake, code=1)
+            assert "points to" in said, said
+            equal(elsewhere.requests, [])
+            fake.heal()
+            waiting.sync(fake)
+            waiting.check(fake)
+
+
+def test_silence_at_the_end(folder):
+    """A sweep waits for silent trackers no longer than it was told to; nothing is lost by that."""
+    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    store = folder / "s.db"
+    with BlackHole() as hole:
+        env = {"MLFLOW_TRACKING_URI": hole.url, "TRACKIO_SERVER_URL": hole.url, "TRACKIO_WRITE_TOKEN": "t" * 20,
+               "TRAWL_WEBHOOK_URL": hole.url}
+        said = run("sweep", config, "--store", store, "--name", "first", "--trials", 2, "--track",
+                   "mlflow,trackio,webhook", "--track.flush_s", "1", env=servers.clean_env(folder, **env), timeout=25)[1]
+        assert "trawl sync" in said, said
+    waiting = Waiting.__new__(Waiting)
+    waiting.folder, waiting.store, waiting.kinds = folder, store, KINDS
+    waiting.read()
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        fakes = mlflow, trackio, webhook
+        waiting.sync(*fakes)
+        waiting.check(*fakes)
+
+
+def test_slow_replies(folder):
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake() as fake:
+        fake.fail("black_hole", match="log-batch")
+        fake.fail("trickle", match="runs/search")
+        waiting.sync(fake, MLFLOW_HTTP_REQUEST_TIMEOUT=2, timeout="60s")
+        waiting.check(fake)
+
+
+def test_certificates(folder):
+    certificates = Certificates(folder / "pem")
+    waiting = Waiting(folder, *KINDS)
+
+    def fakes(pair):
+        return [kind.fake(tls=pair) for kind in KINDS]
+
+    for pair in (certificates.self_signed, certificates.expired):
+        bad = fakes(pair)
+        for fake in bad:
+            fake.start()
+        said = waiting.sync(*bad, code=1, SSL_CERT_FILE=certificates.ca)
+        assert said.count("certificate") >= 3 and "track.ca_file" in said, said
+        equal([fake.requests for fake in bad], [[], [], []])
+        for fake in bad:
+            fake.stop()
+    good = fakes(certificates.good)
+    for fake in good:
+        fake.start()
+    waiting.sync(*good, SSL_CERT_FILE=certificates.ca)
+    waiting.check(*good)
+    for fake in good:
+        fake.stop()
+
+
+def test_kill_in_the_middle_and_sync(folder):
+    """kill -9 at a random moment of an upload, again and again; what is left goes out later."""
+    waiting = Waiting(folder, *KINDS)
+    chance = random.Random(7)
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        fakes = mlflow, trackio, webhook
+        env = waiting.env(fakes, {})
+        for _ in range(8):
+            n = sum(len(fake.requests) for fake in fakes)
+            process = subprocess.Popen([tap.TRAWL, "sync", "--store", str(waiting.store)], env=env,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            some = chance.randrange(1, 12)
+            while process.poll() is None and sum(len(fake.requests) for fake in fakes) < n + some:
+                time.sleep(0.0005)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        waiting.sync(*fakes)
+        waiting.check(*fakes)
+
+
+def test_mlflow_logins(folder):
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake() as fake:
+        said = waiting.sync(fake, code=1, MLFLOW_TRACKING_PASSWORD="wrong-one")
+        assert "401" in said and "MLFLOW_TRACKING_USERNAME" in said and "wrong-one" not in said, said
+        none = {"MLFLOW_TRACKING_USERNAME": None, "MLFLOW_TRACKING_PASSWORD": None}
+        said = waiting.sync(fake, code=1, **none)
+        assert "nowhere" in said, said
+        (folder / ".netrc").write_text("machine 127.0.0.1:%d login ann password wrong-in-netrc\n" % fake.port)
+        (folder / ".netrc").chmod(0o600)
+        said = waiting.sync(fake, code=1, **none)
+        assert "netrc" in said, said
+        (folder / ".mlflow").mkdir()
+        (folder / ".mlflow" / "credentials").write_text(
+            "[mlflow]\nmlflow_tracking_username = ann\nmlflow_tracking_password = pass-word-of-ann\n")
+        (folder / ".mlflow" / "credentials").chmod(0o600)
+        waiting.sync(fake, **none)
+        waiting.check(fake)
+    with Mlflow.fake() as fake:
+        at = folder / "b"
+        at.mkdir()
+        waiting = Waiting(at, Mlflow)
+        waiting.sync(fake, MLFLOW_TRACKING_URI=fake.url.replace("://", "://ann:pass-word-of-ann@"),
+                     MLFLOW_TRACKING_USERNAME=None, MLFLOW_TRACKING_PASSWORD=None)
+        waiting.check(fake)
+    with Mlflow.fake() as fake:
+        at = folder / "c"
+        at.mkdir()
+        fake.auth = "Bearer token-of-a-proxy"
+        waiting = Waiting(at, Mlflow)
+        waiting.sync(fake, MLFLOW_TRACKING_TOKEN="token-of-a-proxy", MLFLOW_TRACKING_USERNAME=None,
+                     MLFLOW_TRACKING_PASSWORD=None)
+        waiting.check(fake)
+
+
+def test_wrong_addresses(folder):
+    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    args = ["sweep", config, "--store", folder / "s.db", "--trials", 1, "--track"]
+    names = iter("abcdefghij")
+
+    def said(tracker, *says, **env):
+        return fails(*args, tracker, "--name", next(names), code=2, says=says, env=servers.clean_env(folder, **env))
+
+    said("mlflow", "MLFLOW_TRACKING_URI")
+    said("mlflow", "a file or a database", MLFLOW_TRACKING_URI="sqlite:///ml.db")
+    said("mlflow", "Databricks", MLFLOW_TRACKING_URI="databricks")
+    said("mlflow", "number", MLFLOW_TRACKING_URI="http://127.0.0.1:1", MLFLOW_EXPERIMENT_ID="x")
+    said("trackio", "TRACKIO_SERVER_URL")
+    said("trackio", "TRACKIO_WRITE_TOKEN", TRACKIO_SERVER_URL="http://127.0.0.1:1")
+    text = said("trackio", "write_token", TRACKIO_SERVER_URL="http://127.0.0.1:1?key=canary-of-a-token")
+    assert "canary" not in text, text
+    said("webhook", "TRAWL_WEBHOOK_URL")
+    fails(*args, "mlflow", "--track.mlflow_url", "http://ann:canary@127.0.0.1:1", "--name", "z", code=2, says="password",
+          env=servers.clean_env(folder))
+
+
+def test_the_wrong_path_of_a_server(folder):
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake() as fake:
+        said = waiting.sync(fake, code=1, MLFLOW_TRACKING_URI=fake.url + "/deeper")
+        assert "no MLflow at this address" in said, said
+        fake.fail("status", code=403, times=9, body="Invalid Host header - possible DNS rebinding attack detected")
+        said = waiting.sync(fake, code=1)
+        assert "--allowed-hosts" in said, said
+        fake.heal()
+        waiting.sync(fake)
+        waiting.check(fake)
+
+
+def test_mlflow_entries_that_it_cannot_hold(folder):
+    waiting = Waiting(folder, Mlflow)
+    ids = waiting.sql("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' ORDER BY id")
+    for path, value, at in (("long " * 60, 1.5, 4), ("a(b)@c:d", 2.5, 5)):
+        waiting.sql("UPDATE outbox SET payload = json_set(payload, '$.values.\"%s\"', ?) WHERE id = ?" % path,
+                    (value, ids[at][0]))
+    with Mlflow.fake() as fake:
+        said = waiting.sync(fake)
+        assert "left out" in said, said
+        first = [run_ for run_ in fake.runs.values() if "a_x28_b_x29__x40_c_x3a_d" in run_.metrics]
+        equal([list(run_.metrics.pop("a_x28_b_x29__x40_c_x3a_d").values()) for run_ in first], [[2.5]])
+        waiting.check(fake)
+
+
+def test_mlflow_limits_of_a_batch(folder):
+    """Rows of more different names than a batch may have, and more rows than one batch holds."""
+    waiting = Waiting(folder, Mlflow)
+    trial, at = waiting.sql("SELECT trial_id, max(id) FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' "
+                            "AND trial_id = (SELECT min(id) FROM trial)")[0]
+    waiting.sql("UPDATE outbox SET payload = json_set(payload, '$.env_steps', 100000) WHERE id = ?", (at,))
+    (payload,) = waiting.sql("SELECT payload FROM outbox WHERE id = ?", (at,))[0]
+    row = json.loads(payload)
+    row["values"].update({"wide/%d" % i: i / 7 for i in range(1234)})
+    waiting.sql("UPDATE outbox SET payload = ? WHERE id = ?", (json.dumps(row), at))
+    waiting.read()
+    with Mlflow.fake() as fake:
+        waiting.sync(fake)
+        waiting.check(fake)
+
+
+def test_mlflow_runs_that_go_away(folder):
+    """A deleted run is given up alone; a server with a new database gets runs made anew."""
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake() as fake:
+        lock = threading.Event()
+        answer = fake.answer
+
+        def delete_one(request):
+            reply = answer(request)
+            if request.path.endswith("runs/create") and fake.runs and not lock.is_set():
+                newest = list(fake.runs.values())[-1]
+                if newest.name == "first-1":
+                    newest.stage = "deleted"
+                    lock.set()
+            return reply
+
+        fake.answer = delete_one
+        waiting.sync(fake)
+        assert lock.is_set()
+        equal(sorted((r.name, r.status) for r in fake.runs.values() if r.stage == "active"),
+              [("first", "FINISHED"), ("first-0", "FINISHED"), ("first-2", "FINISHED")])
+        equal(waiting.left(), 0)
+
+
+def test_parameters_that_change_become_tags(folder):
+    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    with Mlflow.fake() as fake:
+        env = servers.clean_env(folder, **Mlflow.env(fake))
+        args = ["--store", folder / "s.db", "--trials"]
+        run("sweep", config, "--name", "first", *args, 1, "--track", "mlflow", env=env)
+        (parent,) = fake.runs_named("first")
+        parent.params["train.gamma"] = "0.5"  # as another version might have told it
+        run("sweep", "--resume", "first", *args, 2, "--track", "mlflow", env=env)
+        equal((parent.params["train.gamma"], parent.tags["train.gamma"]), ("0.5", "0.99"))
+        equal(parent.statuses, ["RUNNING", "FINISHED", "RUNNING", "FINISHED"])
+        equal(len(fake.runs), 3)
+
+
+def test_files_that_the_server_does_not_take(folder):
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake() as fake:
+        fake.fail("status", code=500, times=1000, match="mlflow-artifacts")
+        said = waiting.sync(fake, timeout="120s")
+        assert "the file is left out" in said, said
+        waiting.check(fake)
+
+
+def test_artifacts_elsewhere(folder):
+    waiting = Waiting(folder, Mlflow)
+    with Mlflow.fake(artifacts=False) as fake:
+        said = waiting.sync(fake)
+        equal(said.count("--artifacts-destination"), 1)
+        waiting.check(fake)
+        equal(fake.files, {})
+
+
+def test_trackio_tokens(folder):
+    waiting = Waiting(folder, Trackio)
+    with Trackio.fake() as fake:
+        said = waiting.sync(fake, code=1, TRACKIO_SERVER_URL=fake.url, TRACKIO_WRITE_TOKEN="canary-of-a-wrong-token")
+        assert "TRACKIO_WRITE_TOKEN" in said and "canary" not in said, said
+        fake.paused = True
+        threading.Timer(1.5, setattr, (fake, "paused", False)).start()
+        waiting.sync(fake, TRACKIO_SERVER_URL=fake.url, TRACKIO_WRITE_TOKEN=fake.token)
+        waiting.check(fake)
+
+
+def test_webhook_secrets(folder):
+    waiting = Waiting(folder, Webhook)
+    with Webhook.fake() as fake:
+        said = waiting.sync(fake, code=1, TRAWL_WEBHOOK_SECRET="canary-of-a-wrong-secret")
+        assert "401" in said and "canary" not in said and "path-that-is-a-secret" not in said, said
+        said = waiting.sync(fake, code=1, TRAWL_WEBHOOK_URL=fake.url + "x")
+        assert "404" in said and "path-that-is-a-secret" not in said, said
+        waiting.sync(fake)
+        waiting.check(fake)
+
+
+def test_no_secret_is_kept(folder):
+    """Passwords, tokens and secrets of the environment are in no file, no message and no argument."""
+    config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        env = {**Mlflow.env(mlflow), **Trackio.env(trackio), **Webhook.env(webhook)}
+        mlflow.fail("status", code=401, times=1, match="runs/update")
+        out = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, "--track",
+                  "mlflow,trackio,webhook", env=servers.clean_env(folder, **env))
+        canaries = ["pass-word-of-ann", trackio.token, Webhook.secret, "path-that-is-a-secret",
+                    mlflow.auth.partition(" ")[2]]
+        places = {"stdout": out[0].encode(), "stderr": out[1].encode()}
+        for path in folder.rglob("*"):
+            if path.is_file():
+                places[str(path)] = path.read_bytes()
+        bodies = [request.body for fake in (mlflow, trackio, webhook) for request in fake.requests]
+        places["bodies"] = b"".join(bodies)
+        for canary in canaries:
+            for place, data in places.items():
+                assert canary.encode() not in data, "%s is in %s" % (canary, place)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("NO_PROXY", "127.0.0.1")
+    tap.main(sys.modules[__name__])
