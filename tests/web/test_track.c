@@ -1,0 +1,213 @@
+/* test_track.c - the parts of the trackers that touch no network: waiting times, addresses, netrc, what of the outbox a
+ * tracker gets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "web/http.h"
+#include "web/track.h"
+#include "web/upload_priv.h"
+
+static void retry_after_in_both_forms(void **state)
+{
+    double s = -1;
+
+    (void)state;
+    assert_true(http_retry_after("120", 0, &s) && s == 120);
+    assert_true(http_retry_after("0", 0, &s) && s == 0);
+    assert_true(http_retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 1445412400, &s) && s == 80); /* 1445412480 */
+    assert_true(http_retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 1445412500, &s) && s == 0);
+    assert_false(http_retry_after("soon", 0, &s));
+    assert_false(http_retry_after("-1", 0, &s));
+    assert_false(http_retry_after("", 0, &s));
+}
+
+static void backoff_is_bounded_and_spread(void **state)
+{
+    struct rng rng = rng_seed(3);
+
+    (void)state;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        double cap = attempt < 6 ? (double)(1 << attempt) : 60, low = 1e9, high = 0;
+        for (int i = 0; i < 200; i++) {
+            double s = http_backoff_s(&rng, attempt, 0);
+            assert_true(s >= 0 && s <= cap);
+            low = s < low ? s : low;
+            high = s > high ? s : high;
+            assert_true(http_backoff_s(&rng, attempt, 7) >= 7);
+        }
+        assert_true(low < cap * 0.1 && high > cap * 0.9); /* the whole range is used */
+    }
+}
+
+static void addresses(void **state)
+{
+    char buf[512];
+    struct error err = {0};
+
+    (void)state;
+    assert_string_equal(http_url_shown("https://u:secret@h.example:8/p/q?token=secret#x", buf, sizeof buf),
+                        "https://h.example:8/p/q");
+    assert_null(strstr(http_url_shown("https://u:sec ret@", buf, sizeof buf), "sec"));
+    assert_null(strstr(http_url_shown("/login?next=secret", buf, sizeof buf), "secret"));
+    assert_true(http_url_has_secret("https://u:p@h"));
+    assert_true(http_url_has_secret("https://h/p?write_token=x"));
+    assert_false(http_url_has_secret("https://h:8080/p?page=1"));
+    assert_int_equal(http_url_check("https://h:1/base//", "x", buf, sizeof buf, &err), ST_OK);
+    assert_string_equal(buf, "https://h:1/base");
+    static const char *const bad[] = {"", "h", "ftp://h", "http://", "file:///etc/passwd", "http://h/a b"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        error_clear(&err);
+        assert_int_equal(http_url_check(bad[i], "track.wandb_url", buf, sizeof buf, &err), ST_CONFIG);
+        assert_non_null(strstr(err.text, "track.wandb_url"));
+    }
+}
+
+static void netrc_is_read_by_host_and_port(void **state)
+{
+    char dir[] = "/tmp/trawl-netrc-XXXXXX", path[64], login[64], password[64];
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/netrc", dir);
+    file = fopen(path, "w");
+    fputs("# machine c login x password wrong\nmachine a.example login ann password one\n"
+          "machine a.example:8080\n login \"ann b\"\n\tpassword \"t\\\"wo\"\nmacdef init\nmachine c password macro\n\n"
+          "machine c password three login cy\ndefault login any password every\n",
+          file);
+    fclose(file);
+    chmod(path, 0600);
+    setenv("NETRC", path, 1);
+    assert_true(netrc_find("a.example", login, sizeof login, password, sizeof password));
+    assert_true(strcmp(login, "ann") == 0 && strcmp(password, "one") == 0);
+    assert_true(netrc_find("a.example:8080", login, sizeof login, password, sizeof password));
+    assert_true(strcmp(login, "ann b") == 0 && strcmp(password, "t\"wo") == 0);
+    assert_true(netrc_find("C", login, sizeof login, password, sizeof password));
+    assert_true(strcmp(login, "cy") == 0 && strcmp(password, "three") == 0);
+    assert_false(netrc_find("d", login, sizeof login, password, sizeof password)); /* never another's login */
+    unlink(path);
+    assert_false(netrc_find("a.example", login, sizeof login, password, sizeof password));
+    unsetenv("NETRC");
+    rmdir(dir);
+}
+
+/* n metrics rows 300 ms apart; every 7th has a value that others lack, every 11th tells an old step again. */
+static void make_rows(struct outbox_list *list, size_t from, size_t n)
+{
+    *list = (struct outbox_list){.rows = mem_array(n, sizeof *list->rows), .n = n};
+    for (size_t i = 0; i < n; i++) {
+        size_t k = from + i;
+        char text[160];
+        if (k == 0)
+            snprintf(text, sizeof text, "{\"type\":\"start\"}");
+        else
+            snprintf(text, sizeof text, "{\"type\":\"metrics\",\"env_steps\":%zu,\"values\":{\"score\":%zu%s}}",
+                     k % 11 == 10 ? k * 10 - 50 : k * 10, k, k % 7 == 0 ? ",\"rare\":1" : "");
+        list->rows[i] = (struct outbox_row){
+            .id = (int64_t)k + 1, .created_ms = 1000000 + (int64_t)k * 300, .payload = mem_strdup(text)};
+    }
+}
+
+static void steps_only_rise(void **state)
+{
+    struct outbox_list list;
+    struct batch b;
+    struct error err = {0};
+    int64_t last = -1;
+
+    (void)state;
+    make_rows(&list, 0, 100);
+    assert_int_equal(batch_make(&b, &list, -1, 0, &err), ST_OK);
+    assert_int_equal(b.n, 100 - 9);
+    assert_int_equal(b.n_left_out, 9);
+    assert_int_equal(b.rows[0].type, TRACK_ROW_START);
+    for (size_t i = 1; i < b.n; i++) {
+        assert_true(b.rows[i].env_steps > last);
+        last = b.rows[i].env_steps;
+        assert_int_equal(b.steps_after[i], last);
+    }
+    batch_free(&b);
+}
+
+/* Whatever part of a claimed range was acknowledged, what is sent of the rest is what would have been sent of it. */
+static void a_rest_is_thinned_as_the_whole(void **state)
+{
+    struct outbox_list list;
+    struct batch whole, rest;
+    struct error err = {0};
+
+    (void)state;
+    make_rows(&list, 0, 100);
+    assert_int_equal(batch_make(&whole, &list, -1, 2000, &err), ST_OK);
+    assert_true(whole.n < 50);
+    assert_int_equal(whole.rows[whole.n - 1].env_steps, 990); /* the last is always told */
+    for (size_t cut = 1; cut < whole.n; cut++) {
+        size_t from = (size_t)whole.rows[cut].id - 1; /* acknowledged: all rows before it */
+        make_rows(&list, from, 100 - from);
+        assert_int_equal(batch_make(&rest, &list, whole.steps_after[cut - 1], 2000, &err), ST_OK);
+        assert_int_equal(rest.n, whole.n - cut);
+        for (size_t i = 0; i < rest.n; i++)
+            assert_int_equal(rest.rows[i].id, whole.rows[cut + i].id);
+        batch_free(&rest);
+    }
+    batch_free(&whole);
+}
+
+static void thinning_keeps_every_last_value(void **state)
+{
+    struct outbox_list list;
+    struct batch b;
+    struct error err = {0};
+    bool rare = false;
+
+    (void)state;
+    make_rows(&list, 0, 40);
+    assert_int_equal(batch_make(&b, &list, -1, 3600000, &err), ST_OK);
+    for (size_t i = 0; i < b.n; i++)
+        rare = rare || (b.rows[i].env_steps == 350 && strstr(b.list.rows[35].payload, "rare") != NULL);
+    assert_true(rare); /* of row 35, the last that has it */
+    assert_true(b.n == 3 || b.n == 4); /* start, the rare one, the last; one more when a bucket ends between */
+    batch_free(&b);
+}
+
+static void of_files_the_newest_counts(void **state)
+{
+    static const char *const texts[] = {"{\"type\":\"file\",\"name\":\"a\"}", "{\"type\":\"file\",\"name\":\"b\"}",
+                                        "{\"type\":\"strange\"}", "{\"type\":\"file\",\"name\":\"a\"}"};
+    struct outbox_list list = {.rows = mem_array(4, sizeof *list.rows), .n = 4};
+    struct batch b;
+    struct error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        list.rows[i] = (struct outbox_row){.id = (int64_t)i + 1, .payload = mem_strdup(texts[i])};
+    assert_int_equal(batch_make(&b, &list, -1, 0, &err), ST_OK);
+    assert_true(b.n == 2 && b.rows[0].id == 2 && b.rows[1].id == 4);
+    batch_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(retry_after_in_both_forms),
+        cmocka_unit_test(backoff_is_bounded_and_spread),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(netrc_is_read_by_host_and_port),
+        cmocka_unit_test(steps_only_rise),
+        cmocka_unit_test(a_rest_is_thinned_as_the_whole),
+        cmocka_unit_test(thinning_keeps_every_last_value),
+        cmocka_unit_test(of_files_the_newest_counts),
+    };
+    return cmocka_run_group_tests_name("track", tests, NULL, NULL);
+}
