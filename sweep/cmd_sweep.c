@@ -2,7 +2,7 @@
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
  * keeps its config, space and method: only its limits and the devices that it runs on may
  * change. */
-#include "sweep/live.h"
+#include "sweep/sweep_cmd.h"
 #include "sweep/track_hooks.h"
 
 #include <math.h>
@@ -15,18 +15,6 @@
 #include "base/num.h"
 
 #define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
-
-struct sweep_cmd {
-    const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
-    int64_t trials, seed, runs_per_device;
-    bool json, quiet, has_config;
-    struct setup *setup; /* of the config that was given */
-    struct store *store;
-    struct study_run *run;
-    struct scheduler *sched;
-    struct progress progress;
-    struct live live;
-};
 
 static enum status check_name(const char *name, struct error *err)
 {
@@ -78,7 +66,7 @@ static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
 }
 
 /* New limits of an old study: what the command says by either name; a file's are those it began with. */
-static void take_new_limits(const struct sweep_cmd *s, struct study *study)
+void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study)
 {
     struct sweep_settings settings = {0};
     struct study want = {0};
@@ -155,7 +143,7 @@ static bool may_change(const char *key)
 }
 
 /* A config given on resume must be the study's own, but for the limits. */
-static enum status check_same(const struct sweep_cmd *s, struct error *err)
+enum status sweep_check_same(const struct sweep_cmd *s, struct error *err)
 {
     const struct setup *stored = s->run->setup;
     const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
@@ -234,17 +222,17 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     TRY(store_open_writer(&s->store, s->store_path, err));
     TRY(study_run_open(&s->run, s->store, s->resume, err));
     if (s->has_config)
-        TRY(check_same(s, err));
+        TRY(sweep_check_same(s, err));
     TRY(take_devices(s, err));
     take_trackers(s);
     study = &s->run->view.study;
-    take_new_limits(s, study);
+    sweep_take_new_limits(s, study);
     TRY(store_study_set_limits(s->store, study, err));
     return store_study_set_state(s->store, study->id, STUDY_RUNNING, NULL, NULL, err);
 }
 
 /* A study of failures alone is no success, and says why. */
-static enum status check_any_done(const struct study_view *v, struct error *err)
+enum status sweep_check_any_done(const struct study_view *v, struct error *err)
 {
     size_t i = v->n;
 
@@ -329,7 +317,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
         progress_print_summary(v, s->store_path);
     }
     if (rc == ST_OK)
-        rc = check_any_done(v, err);
+        rc = sweep_check_any_done(v, err);
     if (rc == ST_INTERRUPTED) {
         struct strbuf store;
         strbuf_init(&store, OUTPUT_MAX_BYTES);
@@ -413,6 +401,8 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(check_devices(s->setup, err));
         TRY(track_settings_check(&s->setup->track, err));
     }
+    if (handover_is_possible(s))
+        return handover_run(s, err);
     TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
     return run_study(s, err);
 }

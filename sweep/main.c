@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"report", "write a study's report (html, svg, csv, json)", cmd_report},
     {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
     {"export", "write a trial's config, ready to train", cmd_export},
+    {"daemon", "run all studies of a store in the background", cmd_daemon},
     {"stop", "end a study now; it can go on later", cmd_stop},
     {"pause", "let a study rest", cmd_pause},
     {"continue", "go on with a paused or stopped study", cmd_continue},

@@ -181,11 +181,36 @@ static void on_tick(void *ctx)
     term_draw(buf);
 }
 
+/* left: NULL, unknown. */
+static void print_trial_line(const struct study_view *v, const struct trial *trial, int64_t n, const char *left,
+                             bool stopping)
+{
+    char cost[32], hv[32];
+
+    fprintf(stderr, "%lld", (long long)n);
+    if (v->study.trials_max > 0)
+        fprintf(stderr, "/%lld", (long long)v->study.trials_max);
+    fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (trial->state == TRIAL_DONE)
+        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s%s%s\n", v->study.metric, trial->score,
+                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv),
+                left != NULL ? "  left " : "", left != NULL ? left : "");
+    else if (trial->state == TRIAL_QUEUED)
+        fprintf(stderr, "  it runs again%s\n", stopping ? " on resume" : "");
+    else
+        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "");
+}
+
+void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n)
+{
+    print_trial_line(view, trial, n, NULL, false);
+}
+
 static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
 {
     struct progress *p = ctx;
     const struct study_view *v = &run->view;
-    char cost[32], left[32], hv[32];
+    char left[32];
 
     if (p->quiet || run != p->run)
         return;
@@ -193,17 +218,7 @@ static void on_trial_end(void *ctx, const struct study_run *run, const struct tr
         on_tick(p);
         return;
     }
-    fprintf(stderr, "%lld", (long long)ended(v));
-    if (v->study.trials_max > 0)
-        fprintf(stderr, "/%lld", (long long)v->study.trials_max);
-    fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
-    if (trial->state == TRIAL_DONE)
-        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s  left %s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv), time_left(p, left));
-    else if (trial->state == TRIAL_QUEUED)
-        fprintf(stderr, "  it runs again%s\n", p->sched->stopping ? " on resume" : "");
-    else
-        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "");
+    print_trial_line(v, trial, ended(v), time_left(p, left), p->sched->stopping);
 }
 
 void progress_begin(struct progress *p, struct scheduler *sched, const struct study_run *run, bool quiet)

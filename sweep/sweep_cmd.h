@@ -1,0 +1,30 @@
+/* sweep_cmd.h - `trawl sweep` in two files: run here (cmd_sweep.c) or by a daemon (sweep_handover.c). */
+#ifndef SWEEP_SWEEP_CMD_H
+#define SWEEP_SWEEP_CMD_H
+
+#include "sweep/live.h"
+
+struct sweep_cmd {
+    const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
+    int64_t trials, seed, runs_per_device;
+    bool json, quiet, has_config;
+    struct setup *setup; /* of the config that was given */
+    struct store *store;
+    struct study_run *run;
+    struct scheduler *sched;
+    struct progress progress;
+    struct live live;
+};
+
+/* New limits of an old study: what the command says by either name; a file's are those it began with. */
+void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study);
+/* A config given on resume must be that of s->run, but for the limits. */
+enum status sweep_check_same(const struct sweep_cmd *s, struct error *err) MUST_USE;
+/* A study of failures alone is no success, and says why. */
+enum status sweep_check_any_done(const struct study_view *v, struct error *err) MUST_USE;
+
+/* Does a daemon hold the store? */
+bool handover_is_possible(const struct sweep_cmd *s);
+enum status handover_run(struct sweep_cmd *s, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,163 @@
+"""`trawl daemon`: several studies on the same devices, handed over, watched, steered, and gone on with after any end."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import tap
+from tap import TINY_SWEEP, equal, fails, run, start, trials_now, wait_for, write
+
+LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
+
+
+def begin(folder, *args):
+    store = folder / "s.db"
+    process = start("daemon", "--store", store, "--devices", "cpu", *args)
+    wait_for(lambda: socket_answers(store), process)
+    return store, process
+
+
+def socket_answers(store):
+    return pathlib.Path(str(store) + ".sock").exists()
+
+
+def rows(store):
+    done = subprocess.run([tap.TRAWL, "ls", "--store", str(store), "--json"], capture_output=True, text=True)
+    return {row["name"]: row for row in json.loads(done.stdout)} if done.returncode == 0 else {}
+
+
+def n_done(store, name):
+    return sum(t["state"] == "done" for t in trials_now(store, name))
+
+
+def end(process, number=signal.SIGTERM, code=0):
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    equal(process.returncode, code)
+    return out, err
+
+
+def test_a_study_is_handed_over_and_watched(folder):
+    store, daemon = begin(folder)
+    out, err = run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 4)
+    assert "a daemon holds" in err and "4/4" in err, err
+    assert "front of cost and perf" in out, out
+    equal([t["state"] for t in trials_now(store, "a")], ["done"] * 4)
+    equal(rows(store)["a"]["end_rule"], "trials")
+    run("sweep", "--resume", "a", "--store", store, "--trials", 6, "-q")
+    equal(n_done(store, "a"), 6)
+    fails("sweep", folder / "s.ini", "--store", store, "--name", "a", code=1, says=("already has a study 'a'", "--resume a"))
+    fails("sweep", folder / "s.ini", "--store", store, "--name", "b", "--devices", "cpu", code=2, says="chooses the devices")
+    fails("sweep", folder / "s.ini", "--resume", "a", "--store", store, "--train.gamma", 0.5, code=2, says="train.gamma")
+    _, err = end(daemon)
+    assert "a: trial 3 done" in err and "a has ended (trials)" in err, err
+    assert not socket_answers(store)
+
+
+def test_watching_ends_the_study_goes_on(folder):
+    store, daemon = begin(folder)
+    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 1000)
+    wait_for(lambda: n_done(store, "a") > 0, watcher)
+    watcher.send_signal(signal.SIGINT)
+    _, err = watcher.communicate(timeout=30)
+    equal(watcher.returncode, 130)
+    assert "the daemon goes on with a" in err, err
+    n = n_done(store, "a")
+    wait_for(lambda: n_done(store, "a") > n, daemon)
+    run("stop", "a", "--store", store)
+    wait_for(lambda: rows(store)["a"]["state"] == "ended", daemon)
+    n = len(trials_now(store, "a"))
+    run("continue", "a", "--store", store)
+    wait_for(lambda: len(trials_now(store, "a")) > n, daemon)
+    end(daemon)
+
+
+def test_two_studies_share_the_device_by_priority(folder):
+    store, daemon = begin(folder)
+    config = write(folder, "s.ini", LONG)
+    watchers = [start("sweep", config, "--store", store, "--name", name, "--trials", 1000, "-q", "--sweep.priority", priority)
+                for name, priority in (("a", 1), ("b", 4))]
+    wait_for(lambda: n_done(store, "a") + n_done(store, "b") >= 30, daemon)
+    a, b = n_done(store, "a"), n_done(store, "b")
+    assert a > 0 and b > 1.5 * a, (a, b)  # four to one, but for the beginning
+    for watcher in watchers:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=30)
+    end(daemon)
+
+
+def test_what_ran_goes_on_after_any_end(folder):
+    store, daemon = begin(folder)
+    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 1000)
+    wait_for(lambda: n_done(store, "a") > 0, watcher)
+    daemon.kill()
+    daemon.communicate()
+    _, err = watcher.communicate(timeout=30)
+    equal(watcher.returncode, 1)
+    assert "goes on when one begins again" in err, err
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
+        n = n_done(store, "a")
+        store, daemon = begin(folder)
+        wait_for(lambda: n_done(store, "a") > n, daemon)
+        end(daemon, number, -9 if number == signal.SIGKILL else 0)
+    trials = trials_now(store, "a")
+    equal([t["number"] for t in trials], list(range(len(trials))))
+    equal(rows(store)["a"]["state"], "running")
+
+
+def test_the_background(folder):
+    store = folder / "s.db"
+    out, _ = run("daemon", "--store", store, "--devices", "cpu", "--detach")
+    pid = int(re.match(r"daemon (\d+) serves", out).group(1))
+    try:
+        assert "s.db.log" in out, out
+        fails("daemon", "--store", store, "--detach", code=1, says="in use by another sweep (process %d)" % pid)
+        run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
+        equal(n_done(store, "a"), 3)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: tap.is_gone(pid))
+    log = (folder / "s.db.log").read_text().splitlines()
+    assert any(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: a: trial 2 done, .*", line) for line in log), log
+    assert "told to stop" in log[-1], log
+
+
+def test_log_files_rotate(folder):
+    store, log = folder / "s.db", folder / "d.log"
+    log.write_text("x" * (1 << 20))
+    pathlib.Path(str(log) + ".1").write_text("old")
+    _, daemon = begin(folder, "--log", log, "--log-mb", 1, "--log-keep", 2)
+    end(daemon)
+    equal(pathlib.Path(str(log) + ".1").stat().st_size, 1 << 20)
+    equal(pathlib.Path(str(log) + ".2").read_text(), "old")
+    assert "serving" in log.read_text()
+
+
+def test_systemd_unit(folder):
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        raise tap.Skip("no systemd-analyze here")
+    unit = pathlib.Path(__file__).parents[2] / "examples" / "trawl@.service"
+    text = unit.read_text().replace("%h/.local/bin/trawl", tap.TRAWL)
+    copy = write(folder, "trawl@x.service", text)
+    done = subprocess.run([tool, "verify", "--user", str(copy)], capture_output=True, text=True,
+                          env={**os.environ, "XDG_RUNTIME_DIR": str(folder)})
+    assert done.returncode == 0 and not done.stderr.strip(), done
+
+
+def test_bad_input(folder):
+    fails("daemon", "--store", folder / "none" / "s.db", code=1, says="cannot write")
+    fails("daemon", "--store", folder / "s.db", "--devices", "tpu", code=2, says="tpu")
+    fails("daemon", "--store", folder / "s.db", "--log-mb", 0, code=2, says="--log-mb")
+    fails("daemon", "x", "--store", folder / "s.db", code=2)
+    fails("daemon", "--store", folder / "s.db", "--devices", "tpu", "--detach", code=2, says="tpu")
+    assert not (folder / "s.db").exists()
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
