@@ -115,11 +115,12 @@ static enum status store_metrics(struct flight *f, const cJSON *message, double 
         if (strcmp(item->string, v->study.metric) == 0)
             f->score = score = value;
     }
+    f->reported_s = wall_s;
     flight_progress(f, env_steps, f->iterations, now_s);
     TRY(flight_alive(f, now_s, err));
     TRY(store_metrics_add(f->run->store, f->trial_id, points, n, track_hooks_metrics(f->run->track, message), err));
     if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
-                                                   now_s - f->start_s, reason, sizeof reason)) {
+                                                   flight_cost_s(f, now_s), reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     }
@@ -180,6 +181,11 @@ enum status flight_message(struct flight *f, const cJSON *message, double now_s,
         }
     }
     return ST_OK;
+}
+
+double flight_cost_s(const struct flight *f, double now_s)
+{
+    return f->slot->worker->spec.lanes > 1 ? f->reported_s : now_s - f->start_s;
 }
 
 void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
@@ -318,7 +324,7 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
                                           .score = NAN,
                                           .perf = NAN,
                                           .device_s = NAN,
-                                          .cost_s = s->now_s - f->start_s,
+                                          .cost_s = flight_cost_s(f, s->now_s),
                                           .env_steps = f->env_steps};
         if (guilt == FLIGHT_GUILTY)
             snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);

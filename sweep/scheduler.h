@@ -252,6 +252,7 @@ struct flight {
     double progress_s; /* when these last moved */
     double gap_s; /* longest time between two moves */
     double score; /* its metric at the last report; NaN */
+    double reported_s; /* its cost at the last report */
     bool ended; /* result is whole */
     struct trial_result result;
     char reason[ERROR_TEXT_MAX], cost_method[16];
@@ -260,6 +261,8 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
 /* A message of its worker about it. */
 enum status flight_message(struct flight *flight, const cJSON *message, double now_s, struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
+/* What it has cost so far. Beside others time is no measure of that; its reports are. */
+double flight_cost_s(const struct flight *flight, double now_s);
 /* Every now and then while it flies: its worker's memory for the trackers, and whether somebody pressed Stop on their pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);

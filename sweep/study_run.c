@@ -251,7 +251,7 @@ double study_run_running_s(const struct study_run *run, const struct scheduler *
         for (int lane = 0; lane < s->workers[w].spec.lanes; lane++) {
             const struct flight *f = s->workers[w].slots[lane].flight;
             if (f != NULL && f->run == run)
-                sum += s->now_s - f->start_s;
+                sum += flight_cost_s(f, s->now_s);
         }
     return sum;
 }
