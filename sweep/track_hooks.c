@@ -281,6 +281,29 @@ static enum status file_row(struct track_hooks *h, const char *name, const char 
     return add_row(h, 0, row_end(json, ok), err);
 }
 
+/* A study that was begun with its trackers goes on without them when their settings are not there any more (a daemon that
+ * was started without the variables, a night after a reboot): rows wait for `trawl sync`. */
+static enum status create_uploader(struct track_hooks *h, const struct uploader_options *options, struct error *err)
+{
+    struct uploader_options offline = *options;
+    struct track_settings settings = *options->settings;
+    struct error why = {0};
+    char **names = NULL;
+    size_t n = 0;
+    enum status rc = store_tracker_names(h->store, options->study_id, &names, &n, err);
+
+    store_tracker_names_free(names, n);
+    if (rc == ST_OK)
+        rc = uploader_create(&h->uploader, options, &why);
+    if (rc == ST_CONFIG && n > 0 && !settings.strict) {
+        log_warn("%s; what the trackers are to be told waits in the store for `trawl sync`, continuing", why.text);
+        settings.offline = true;
+        offline.settings = &settings;
+        return uploader_create(&h->uploader, &offline, err);
+    }
+    return rc == ST_OK || why.status == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
+}
+
 enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
                              const struct setup *setup, struct error *err)
 {
@@ -305,7 +328,7 @@ enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store
                                              .program = program_text,
                                              .on_stop = on_stop,
                                              .ctx = h};
-    rc = uploader_create(&h->uploader, &options, err);
+    rc = create_uploader(h, &options, err);
     if (rc == ST_OK && !uploader_wants_rows(h->uploader)) {
         track_hooks_close(h, NULL, NULL, 0);
         return ST_OK;

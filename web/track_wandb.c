@@ -5,7 +5,7 @@
  * header to the base URL's host and nowhere else.
  *
  * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines told),
- * "summary" (all of it, W&B wants it whole), "generation" (a deleted run id is never taken again)}. */
+ * "step" of the last line of a study, "summary" (all of it, W&B wants it whole), "generation" (a deleted run id is never taken again)}. */
 #include "web/track_wandb.h"
 
 #include <math.h>
@@ -408,6 +408,7 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     struct track_reply first = {.verdict = TRACK_DONE};
     cJSON *body = cJSON_CreateObject();
     struct chunk c;
+    char key[32];
 
     if (!chunk_begin(&c, run))
         no_memory(&first);
@@ -417,8 +418,9 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
             cJSON_Delete(item);
             continue;
         }
-        cJSON_DeleteItemFromObjectCaseSensitive(c.summary, facts[i]);
-        cJSON_AddItemToObject(c.summary, facts[i], item);
+        snprintf(key, sizeof key, "result/%s", facts[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(c.summary, key);
+        cJSON_AddItemToObject(c.summary, key, item);
     }
     if (first.verdict == TRACK_DONE && row->type == TRACK_ROW_RESULT)
         chunk_send(w, run, &c, &first);
@@ -453,7 +455,10 @@ static void send_file(struct wandb *w, struct track_run *run, const struct track
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     if (!w->files || name == NULL || text == NULL)
         return;
-    wandb_file_send(w, run, name, mime != NULL ? mime : "text/plain", text, strlen(text), reply);
+    if (mime != NULL && strcmp(mime, "image/svg+xml") == 0)
+        wandb_picture_send(w, run, row, text, reply);
+    else
+        wandb_file_send(w, run, name, mime != NULL ? mime : "text/plain", text, strlen(text), reply);
     if (reply->verdict == TRACK_RUN_REFUSED) { /* a file is not worth the run */
         reply->verdict = TRACK_DONE;
         reply->n_skipped = 1;

@@ -55,6 +55,9 @@ void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, c
                      size_t n, struct track_reply *reply);
 /* Files and the history line of a "front" row. */
 void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
+/* A picture as a page that W&B shows beside the curves, and the history line that names it. */
+void wandb_picture_send(struct wandb *w, struct track_run *run, const struct track_row *row, const char *svg,
+                        struct track_reply *reply);
 
 /* -- track_wandb.c -- */
 

@@ -139,33 +139,19 @@ static cJSON *front_values(const cJSON *front, const char *path, size_t size)
     return values;
 }
 
-void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+/* One line of the history at a step, with the summary. Takes values. */
+static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
+                      struct track_reply *reply)
 {
-    char path[96];
-    int64_t trials = 0, lines = wandb_state_i64(run, "lines", 0), n_requests = 0;
-    cJSON *summary = cJSON_GetObjectItemCaseSensitive(run->state, "summary"), *values, *body, *files, *file, *content;
-    char *table = w->files ? table_text(row->json) : NULL;
+    int64_t lines = wandb_state_i64(run, "lines", 0);
+    cJSON *summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
+    cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files"), *file, *content;
     struct strbuf line, all;
 
-    (void)json_get_i64(row->json, "trials", &trials);
-    snprintf(path, sizeof path, "media/table/study/front_%lld.table.json", (long long)trials);
-    *reply = (struct track_reply){.verdict = TRACK_DONE};
-    if (table != NULL)
-        wandb_file_send(w, run, path, "application/json", table, strlen(table), reply);
-    n_requests = reply->n_requests;
-    values = front_values(row->json, table != NULL && reply->verdict == TRACK_DONE ? path : NULL,
-                          table != NULL ? strlen(table) : 0);
-    mem_free(table);
-    if (reply->verdict == TRACK_RETRY) {
-        cJSON_Delete(values);
-        return;
-    }
     strbuf_init(&line, 1u << 20);
     strbuf_init(&all, 1u << 20);
-    wandb_history_line(&line, row, values, trials, wandb_state_i64(run, "started_ms", row->ms), summary);
+    wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
     wandb_json_text(&all, summary);
-    body = cJSON_CreateObject();
-    files = cJSON_AddObjectToObject(body, "files");
     file = cJSON_AddObjectToObject(files, "wandb-history.jsonl");
     (void)json_add_i64(file, "offset", lines);
     content = cJSON_AddArrayToObject(file, "content");
@@ -175,10 +161,62 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
     content = cJSON_AddArrayToObject(file, "content");
     cJSON_AddItemToArray(content, cJSON_CreateString(all.text));
     wandb_stream(w, run, body, reply);
-    if (reply->verdict == TRACK_DONE)
-        (void)wandb_state_set_i64(run, "lines", lines + 1);
-    reply->n_requests = n_requests + 1;
+    if (reply->verdict == TRACK_DONE) {
+        (void)(wandb_state_set_i64(run, "lines", lines + 1) && wandb_state_set_i64(run, "step", step));
+        cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
+        cJSON_AddItemToObject(run->state, "summary", summary);
+    } else {
+        cJSON_Delete(summary);
+    }
     cJSON_Delete(values);
     strbuf_free(&line);
     strbuf_free(&all);
+}
+
+void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    char path[96];
+    int64_t trials = 0, n_requests;
+    char *table = w->files ? table_text(row->json) : NULL;
+    bool has_table = false;
+
+    (void)json_get_i64(row->json, "trials", &trials);
+    snprintf(path, sizeof path, "media/table/study/front_%lld.table.json", (long long)trials);
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (table != NULL) {
+        wandb_file_send(w, run, path, "application/json", table, strlen(table), reply);
+        has_table = reply->verdict == TRACK_DONE;
+    }
+    n_requests = reply->n_requests;
+    if (reply->verdict != TRACK_RETRY) { /* a table that is not taken costs itself alone */
+        size_t size = table != NULL ? strlen(table) : 0;
+        line_send(w, run, row, front_values(row->json, has_table ? path : NULL, size), trials, reply);
+        reply->n_requests = n_requests + 1;
+    }
+    mem_free(table);
+}
+
+void wandb_picture_send(struct wandb *w, struct track_run *run, const struct track_row *row, const char *svg,
+                        struct track_reply *reply)
+{
+    int64_t step = wandb_state_i64(run, "step", 0), n_requests;
+    cJSON *values, *picture;
+    struct strbuf page;
+    char path[96];
+
+    strbuf_init(&page, 8u << 20);
+    strbuf_add(&page, "<!doctype html><meta charset=\"utf-8\"><body style=\"margin:0\">");
+    strbuf_add(&page, svg);
+    snprintf(path, sizeof path, "media/html/study/picture_%lld.html", (long long)row->id);
+    wandb_file_send(w, run, path, "text/html", page.text, page.len, reply);
+    n_requests = reply->n_requests;
+    if (reply->verdict == TRACK_DONE) {
+        values = cJSON_CreateObject();
+        picture = cJSON_AddObjectToObject(values, "study/picture");
+        (void)(json_add_str(picture, "_type", "html-file") && json_add_str(picture, "path", path) &&
+               json_add_i64(picture, "size", (int64_t)page.len));
+        line_send(w, run, row, values, step, reply);
+        reply->n_requests = n_requests + 1;
+    }
+    strbuf_free(&page);
 }

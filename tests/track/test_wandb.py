@@ -124,17 +124,30 @@ def test_sync_tells_everything_once(folder):
         equal(run_.config["env"]["value"]["name"], "squared")
         equal(run_.config["trawl"]["value"]["number"], 0)
         assert run_.config["_wandb"]["value"]["t"], "W&B's own client takes runs without t for unstarted ones"
-        equal(run_.summary["state"], "done")
-        equal(run_.summary["env_steps"], 8192)
+        equal(run_.summary["result/state"], "done")
+        equal(run_.summary["result/env_steps"], 8192)
         study = fake.run(waiting.key + "-study")
         equal(study.job_type, "study")
-        assert {"config.ini", "report.html", "front.svg"} <= set(study.files), sorted(study.files)
+        assert {"config.ini", "report.html"} <= set(study.files), sorted(study.files)
         assert set(study.uploaded) == set(study.files), (study.uploaded, sorted(study.files))
-        last = study.rows()[-1]
+        last = [row for row in study.rows() if "study/front" in row][-1]
         table = json.loads(study.files[last["study/front"]["path"]])
         equal(table["columns"][:3], ["trial", "cost", "perf"])
         equal(len(table["data"]), last["study/front"]["nrows"])
+        picture = [row for row in study.rows() if "study/picture" in row][-1]["study/picture"]
+        assert b"<svg" in study.files[picture["path"]] and len(study.files[picture["path"]]) == picture["size"]
+        documented(fake)
         assert last["study/trials"] == 3 and "study/hypervolume" in last, last
+
+
+def documented(fake):
+    """Every number that is told stands in docs/metrics.md."""
+    docs = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
+    names = {name for r in fake.runs.values() for row in [*r.rows(), r.summary] for name in row if not name.startswith("_")}
+    names |= {name.replace("system.", "system/") for r in fake.runs.values() for line in r.events
+              for name in json.loads(line) if not name.startswith("_")}
+    equal(sorted(name for name in names if "| `%s` |" % name not in docs), [])
+    assert len(names) > 30, names
 
 
 def sick(folder, *faults, **more):
@@ -364,7 +377,7 @@ def test_stop_on_the_page(folder):
         trial = tap.show(store, "first")["trials"][0]
         equal((trial["state"], trial["reason"]), ("stopped", "stopped on the page of wandb"))
         got = next(r for r in fake.runs.values() if r.history)
-        equal((got.state, got.summary["state"]), ("finished", "stopped"))
+        equal((got.state, got.summary["result/state"]), ("finished", "stopped"))
 
 
 def test_deleted_run(folder):
