@@ -2,7 +2,7 @@
  * Invariant: dw and db are added up in a fixed order: over a thread's tokens, over the rows of threads of a block, over
  * the blocks.
  * Outputs are taken in groups of at most O_MAX, so that what a thread keeps stays in registers. */
-#include "kernels/cuda/cuda_num.h"
+#include "kernels/cuda/cuda_heads.h"
 
 #define BLOCK 256
 #define O_MAX 8 /* outputs of one group */
@@ -103,13 +103,16 @@ static void heads_forward(struct kern *k, float *out, const T *x, const float *w
 {
     if (M == 0)
         return;
+    if constexpr (sizeof(T) == 2)
+        if (heads_forward_mma(k, out, x, w, b, M, O, H))
+            return;
     EACH_GROUP(O, FORWARD_GROUP, k, out, x, w, b, M, O, H)
 }
 
 /* ---- backward ---- */
 
 /* A thread has V columns for all tokens of its row of threads: their dx, and their dw of NO outputs in registers. Groups
- * after the first add to dx. partials (gridDim.y, NO, H), then (gridDim.y, NO) for db. */
+ * after the first add to dx. partials (gridDim.y, NO H + NO): dw, db. */
 template <typename T, int NO, int V>
 static __global__ void __launch_bounds__(BLOCK)
     heads_backward_k(T *dx /* (M, H) or NULL */, float *partials, const float *dout /* (M, O) */, const T *x,
@@ -148,7 +151,7 @@ static __global__ void __launch_bounds__(BLOCK)
         if (dx != NULL)
             num_store<V>(dx + m * H + h, d);
     }
-    float *to = partials + (size_t)blockIdx.y * NO * H, *to_db = partials + (size_t)gridDim.y * NO * H;
+    float *to = partials + (size_t)blockIdx.y * (NO * H + NO);
 #pragma unroll
     for (int o = 0; o < NO; o++) {
         unsigned at = (threadIdx.y * blockDim.x + threadIdx.x) * V, row = blockDim.x * V;
@@ -170,29 +173,39 @@ static __global__ void __launch_bounds__(BLOCK)
             float s = 0.0f;
             for (unsigned i = 0; i < blockDim.y; i++)
                 s += sums[i * blockDim.x];
-            to_db[blockIdx.y * NO + o] = s;
+            to[NO * H + o] = s;
         }
         __syncthreads();
     }
 }
 
-/* to (n) = the rows of from (rows, n) added up, 8 runs of rows side by side and then these; or is added to. */
-static __global__ void add_partials_k(float *to, const float *from, unsigned rows, unsigned n, bool add)
+/* 8 runs of rows side by side, and then these one after another. */
+static __global__ void add_partials_k(float *dw, float *db, const float *partials, unsigned rows, unsigned n,
+                                      unsigned n_db, bool add)
 {
     __shared__ float sums[8][CUDA_WARP];
     unsigned i = blockIdx.x * CUDA_WARP + threadIdx.x, each = (rows + 7) / 8, end = (threadIdx.y + 1) * each;
-    float sum = 0.0f;
+    float sum = 0.0f, *to = i < n ? dw + i : db + (i - n);
 
-    for (unsigned r = threadIdx.y * each; r < end && r < rows && i < n; r++)
-        sum += from[(size_t)r * n + i];
+#pragma unroll 8
+    for (unsigned r = threadIdx.y * each; r < end && r < rows && i < n + n_db; r++)
+        sum += partials[(size_t)r * (n + n_db) + i];
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.y > 0 || i >= n)
+    if (threadIdx.y > 0 || i >= n + n_db)
         return;
-    sum = add ? to[i] : 0.0f;
+    sum = add ? *to : 0.0f;
     for (int r = 0; r < 8; r++)
         sum += sums[r][threadIdx.x];
-    to[i] = sum;
+    *to = sum;
+}
+
+void heads_add_partials(struct kern *k, float *dw, float *db, const float *partials, size_t rows, size_t n, size_t n_db,
+                        bool add)
+{
+    add_partials_k<<<cuda_ceil_div(n + n_db, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda_of(k)->stream>>>(
+        dw, db, partials, (unsigned)rows, (unsigned)n, (unsigned)n_db, add);
+    cuda_launched(k, "heads_backward sums");
 }
 
 template <typename T, int NO>
@@ -216,11 +229,7 @@ static void heads_backward_group(struct kern *k, T *dx, float *dw, float *db, co
         heads_backward_k<T, NO, 1><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
             dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H, (unsigned)o0);
     cuda_launched(k, "heads_backward");
-    add_partials_k<<<cuda_ceil_div(NO * H, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda->stream>>>(
-        dw + o0 * H, partials, rows, (unsigned)(NO * H), add_dw);
-    add_partials_k<<<1, dim3(CUDA_WARP, 8), 0, cuda->stream>>>(db + o0, partials + (size_t)rows * NO * H, rows, NO,
-                                                               add_dw);
-    cuda_launched(k, "heads_backward sums");
+    heads_add_partials(k, dw + o0 * H, db + o0, partials, rows, NO * H, NO, add_dw);
 }
 
 #define BACKWARD_GROUP(n, ...) heads_backward_group<T, n>(__VA_ARGS__, o0)

@@ -1,7 +1,8 @@
 /* cuda_muon.cu - Muon in one launch: a cluster of blocks for each matrix, which holds it in shared memory through all
  * steps; vectors share one more cluster. Matrices too large for that go the way of cuda_muon_large.cu.
  * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a slice,
- * and the slice is sent to all; P likewise by tiles of 16 rows; X P needs no one else.
+ * and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no one else.
+ * Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror images.
  * Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on timing. */
 #include "kernels/cuda/cuda_muon.h"
 
@@ -9,17 +10,16 @@
 #define BLOCK 512
 #define WARPS (BLOCK / CUDA_WARP)
 #define NT 4 /* a warp's tile of X or S: 16 x 32 */
-#define TILES_EACH 3 /* tiles of X that a warp holds in registers, at most */
 #define COLS 32 /* C is padded to a multiple */
 #define LD(cp) ((cp) + 8)
 #define ALONE 4096 /* matrices of no more numbers are one block's: talking would take longer */
-#define LOCAL_P 64 /* up to this many columns each block computes all of P itself */
 #define SHARED_MAX (220 << 10)
 
 struct muon_job {
     struct muon_step step;
     uint32_t n_matrices, n_items; /* matrices first, then vectors */
     struct muon_item item[KERN_MAX_TENSORS];
+    float *sums[KERN_MAX_TENSORS]; /* of matrices, in scratch */
 };
 
 static __host__ __device__ uint32_t round_up(uint32_t n, uint32_t to)
@@ -35,7 +35,8 @@ static __host__ __device__ uint32_t part_rows(const struct muon_item *t)
 static size_t shared_bytes(const struct muon_item *t)
 {
     uint32_t cp = round_up(t->C, COLS);
-    return (size_t)(part_rows(t) + 2 * cp) * LD(cp) * sizeof(float);
+    uint32_t rows = part_rows(t), most = rows > cp ? rows : cp;
+    return (size_t)(rows + most + cp) * LD(cp) * sizeof(float);
 }
 
 /* ---- the shared memory of other blocks of the cluster ---- */
@@ -71,24 +72,15 @@ static __device__ __forceinline__ double cluster_load_f64(uint32_t at)
     return x;
 }
 
-static __device__ __forceinline__ void cluster_store(uint32_t at, float4 x)
-{
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void cluster_store(uint32_t at, float2 x)
-{
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(x.x), "f"(x.y) : "memory");
-}
-
 /* ---- a matrix ---- */
 
 /* One block's share of a matrix. */
 struct part {
     uint32_t rank, parts, r0, rows, cp, ld; /* rows [r0, r0 + rows) of the tall form, padded; cp: C padded */
     float *x; /* (rows, ld) */
-    float *a, *b; /* (cp, ld): S in parts and P, S */
+    float *y; /* (rows, ld) Y; or (cp, ld), the block's part of S */
+    float *s; /* (cp, ld) */
+    float *sums; /* (cp, cp) in global memory: S on its way to all blocks */
 };
 
 /* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
@@ -98,7 +90,7 @@ static __device__ double part_load(const struct part *p, const struct muon_step 
     bool wide = t->rows < t->cols;
     double sum = 0.0;
 
-#pragma unroll 4
+#pragma unroll 12
     for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
         uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
         float u = 0.0f;
@@ -117,7 +109,7 @@ static __device__ void part_store(const struct part *p, const struct muon_step *
     float rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
     bool wide = t->rows < t->cols;
 
-#pragma unroll 4
+#pragma unroll 12
     for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
         uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
         if (p->r0 + r < t->R && c < t->C) {
@@ -127,111 +119,133 @@ static __device__ void part_store(const struct part *p, const struct muon_step *
     }
 }
 
-/* to (cp, ld) = x^T x of the block's rows */
-static __device__ void part_gram(const struct part *p, float *to)
+static __device__ __forceinline__ void tile_store(const struct muon_tile<NT> *c, float *to, uint32_t ld)
 {
-    uint32_t warp = threadIdx.x / CUDA_WARP, g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
-    uint32_t across = p->cp / COLS, n_tiles = p->cp / MUON_TILE * across;
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
 
-    for (uint32_t i = warp; i < n_tiles; i += WARPS) {
-        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
-        struct muon_tile<NT> c;
-        muon_tile_zero(&c);
-        muon_cols<NT>(&c, p->x + m0, p->x + n0, (int)p->ld, (int)p->rows);
 #pragma unroll
-        for (int n = 0; n < NT; n++) {
-            float *at = to + (m0 + g) * p->ld + n0 + n * 8 + 2 * t;
-            *(float2 *)at = make_float2(c.large[n][0] + c.small[n][0], c.large[n][1] + c.small[n][1]);
-            *(float2 *)(at + 8 * p->ld) = make_float2(c.large[n][2] + c.small[n][2], c.large[n][3] + c.small[n][3]);
-        }
+    for (int n = 0; n < NT; n++) {
+        float *at = to + g * ld + n * 8 + 2 * t;
+        *(float2 *)at = make_float2(c->large[n][0] + c->small[n][0], c->large[n][1] + c->small[n][1]);
+        *(float2 *)(at + 8 * ld) = make_float2(c->large[n][2] + c->small[n][2], c->large[n][3] + c->small[n][3]);
     }
 }
 
-/* Adds a slice of every block's `from` up and sends it to every block's `to`. */
-static __device__ void part_share_sum(const struct part *p, float *from, float *to)
+/* Block i of the upper triangle of (across, across) blocks, row by row. */
+static __device__ __forceinline__ void triangle(uint32_t i, uint32_t across, uint32_t *row, uint32_t *col)
 {
-    uint32_t row = p->cp / 4, all = p->cp * row, each = (all + p->parts - 1) / p->parts;
+    uint32_t r = 0;
+
+    while (i >= across - r)
+        i -= across - r++;
+    *row = r;
+    *col = r + i;
+}
+
+/* to (cp, ld) = x^T x of the block's rows, on and above the diagonal */
+static __device__ void part_gram(const struct part *p, float *to)
+{
+    uint32_t across = p->cp / COLS, n_tiles = across * (across + 1);
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t row, col;
+        struct muon_tile<NT> c;
+        triangle(i / 2, across, &row, &col);
+        row = row * COLS + i % 2 * MUON_TILE, col *= COLS;
+        muon_tile_zero(&c);
+        muon_cols<NT>(&c, p->x + row, p->x + col, (int)p->ld, (int)p->rows);
+        tile_store(&c, to + row * p->ld + col, p->ld);
+    }
+}
+
+/* Adds a slice of every block's part of S up and writes it to sums. */
+static __device__ void part_share_sum(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, all = across * (across + 1) / 2 * (COLS * COLS / 4);
+    uint32_t each = (all + p->parts - 1) / p->parts;
     uint32_t end = (p->rank + 1) * each < all ? (p->rank + 1) * each : all;
 
     for (uint32_t i = p->rank * each + threadIdx.x; i < end; i += BLOCK) {
-        uint32_t at = i / row * p->ld + i % row * 4;
+        uint32_t row, col;
         float4 in[CLUSTER], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
 #pragma unroll
         for (uint32_t r = 0; r < CLUSTER; r++)
-            in[r] = cluster_load(cluster_at(from + at, r));
+            in[r] = cluster_load(cluster_at(p->y + row * p->ld + col, r));
 #pragma unroll
         for (uint32_t r = 0; r < CLUSTER; r++)
             sum.x += in[r].x, sum.y += in[r].y, sum.z += in[r].z, sum.w += in[r].w;
-#pragma unroll
-        for (uint32_t r = 0; r < CLUSTER; r++)
-            cluster_store(cluster_at(to + at, r), sum);
+        __stcg((float4 *)&p->sums[row * p->cp + col], sum);
     }
 }
 
-/* to = a I + b s + c s s: all of it, or the block's tiles of rows, sent to every block. */
-static __device__ void part_polynomial(const struct part *p, float *to, const float *s, const float *coef, bool shared)
+/* S from sums, below the diagonal too. */
+static __device__ void part_take_sum(const struct part *p)
 {
-    uint32_t warp = threadIdx.x / CUDA_WARP, g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
-    uint32_t first = shared ? p->rank : 0, step = shared ? p->parts : 1, across = p->cp / 8;
-    uint32_t n_down = (p->cp / MUON_TILE + step - 1 - first) / step;
+    uint32_t across = p->cp / COLS, all = across * (across + 1) / 2 * (COLS * COLS / 4);
 
-    for (uint32_t i = warp; i < n_down * across; i += WARPS) {
-        uint32_t m0 = (i / across * step + first) * MUON_TILE, n0 = i % across * 8;
-        struct muon_tile<1> c;
-        muon_tile_zero(&c);
-        muon_rows<1>(&c, s + m0 * p->ld, s + n0 * p->ld, (int)p->ld, (int)p->cp);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            uint32_t m = m0 + g + 8 * half, n = n0 + 2 * t, at = m * p->ld + n;
-            float2 x = *(const float2 *)(s + at);
-            x.x = coef[1] * x.x + coef[2] * (c.large[0][2 * half] + c.small[0][2 * half]) + (m == n ? coef[0] : 0.0f);
-            x.y = coef[1] * x.y + coef[2] * (c.large[0][2 * half + 1] + c.small[0][2 * half + 1]) +
-                  (m == n + 1 ? coef[0] : 0.0f);
-            if (!shared) {
-                *(float2 *)(to + at) = x;
-                continue;
-            }
-#pragma unroll
-            for (uint32_t r = 0; r < CLUSTER; r++)
-                cluster_store(cluster_at(to + at, r), x);
+#pragma unroll 5
+    for (uint32_t i = threadIdx.x; i < all; i += BLOCK) {
+        uint32_t row, col;
+        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        bool mirrored = row != col;
+        row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
+        float4 x = __ldcg((const float4 *)&p->sums[row * p->cp + col]);
+        *(float4 *)&p->s[row * p->ld + col] = x;
+        if (mirrored) {
+            float *to = &p->s[col * p->ld + row];
+            to[0] = x.x, to[p->ld] = x.y, to[2 * p->ld] = x.z, to[3 * p->ld] = x.w;
         }
     }
 }
 
-/* x <- x P */
-static __device__ void part_multiply(const struct part *p, const float *poly)
+/* Below the diagonal, where the block has all of S itself. */
+static __device__ void part_mirror(const struct part *p)
 {
-    uint32_t warp = threadIdx.x / CUDA_WARP, g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
-    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
-    float2 out[TILES_EACH][NT][2];
+    for (uint32_t i = threadIdx.x; i < p->cp * p->cp; i += BLOCK) {
+        uint32_t row = i / p->cp, col = i % p->cp;
+        if (row / COLS > col / COLS)
+            p->s[row * p->ld + col] = p->s[col * p->ld + row];
+    }
+}
 
-#pragma unroll
-    for (uint32_t j = 0; j < TILES_EACH; j++) {
-        uint32_t i = warp + j * WARPS, m0 = i / across * MUON_TILE, n0 = i % across * COLS;
+/* y = x S */
+static __device__ void part_first(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
         struct muon_tile<NT> c;
         muon_tile_zero(&c);
-        if (i < n_tiles)
-            muon_rows<NT>(&c, p->x + m0 * p->ld, poly + n0 * p->ld, (int)p->ld, (int)p->cp);
-#pragma unroll
-        for (int n = 0; n < NT; n++) {
-            out[j][n][0] = make_float2(c.large[n][0] + c.small[n][0], c.large[n][1] + c.small[n][1]);
-            out[j][n][1] = make_float2(c.large[n][2] + c.small[n][2], c.large[n][3] + c.small[n][3]);
-        }
+        muon_rows<NT>(&c, p->x + m0 * p->ld, p->s + n0 * p->ld, (int)p->ld, (int)p->cp);
+        tile_store(&c, p->y + m0 * p->ld + n0, p->ld);
     }
-    __syncthreads();
+}
+
+/* x <- a x + b y + c y S */
+static __device__ void part_second(const struct part *p, const float *coef)
+{
+    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
+        struct muon_tile<NT> c;
+        muon_tile_zero(&c);
+        muon_rows<NT>(&c, p->y + m0 * p->ld, p->s + n0 * p->ld, (int)p->ld, (int)p->cp);
 #pragma unroll
-    for (uint32_t j = 0; j < TILES_EACH; j++) {
-        uint32_t i = warp + j * WARPS, m0 = i / across * MUON_TILE, n0 = i % across * COLS;
-        if (i >= n_tiles)
-            continue;
+        for (int n = 0; n < NT; n++)
 #pragma unroll
-        for (int n = 0; n < NT; n++) {
-            float *at = p->x + (m0 + g) * p->ld + n0 + n * 8 + 2 * t;
-            *(float2 *)at = out[j][n][0];
-            *(float2 *)(at + 8 * p->ld) = out[j][n][1];
-        }
+            for (int half = 0; half < 2; half++) {
+                uint32_t at = (m0 + g + 8 * half) * p->ld + n0 + n * 8 + 2 * t;
+                float2 x = *(const float2 *)(p->x + at), y = *(const float2 *)(p->y + at);
+                x.x = coef[0] * x.x + coef[1] * y.x + coef[2] * (c.large[n][2 * half] + c.small[n][2 * half]);
+                x.y = coef[0] * x.y + coef[1] * y.y + coef[2] * (c.large[n][2 * half + 1] + c.small[n][2 * half + 1]);
+                *(float2 *)(p->x + at) = x;
+            }
     }
-    __syncthreads();
 }
 
 /* x of all blocks divided by its norm */
@@ -257,29 +271,24 @@ static __device__ void part_normalise(const struct part *p, double sum)
 
 static __device__ void muon_matrix(const struct part *p, const struct muon_step *s, const struct muon_item *t)
 {
-    bool shared = p->parts > 1;
-
     part_normalise(p, part_load(p, s, t));
     for (int i = 0; i < MUON_STEPS; i++) {
-        part_gram(p, p->a);
-        if (!shared) {
-            __syncthreads();
-            part_polynomial(p, p->b, p->a, muon_coef[i], false);
-            __syncthreads();
-            part_multiply(p, p->b);
-            continue;
-        }
-        cluster_sync();
-        part_share_sum(p, p->a, p->b);
-        cluster_sync();
-        if (p->cp > LOCAL_P) {
-            part_polynomial(p, p->a, p->b, muon_coef[i], true);
+        if (p->parts > 1) {
+            part_gram(p, p->y);
             cluster_sync();
+            part_share_sum(p);
+            cluster_sync();
+            part_take_sum(p);
         } else {
-            part_polynomial(p, p->a, p->b, muon_coef[i], false);
+            part_gram(p, p->s);
             __syncthreads();
+            part_mirror(p);
         }
-        part_multiply(p, p->a);
+        __syncthreads();
+        part_first(p);
+        __syncthreads();
+        part_second(p, muon_coef[i]);
+        __syncthreads();
     }
     part_store(p, s, t);
 }
@@ -318,15 +327,15 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCK, 
     p.cp = round_up(t->C, COLS);
     p.ld = LD(p.cp);
     p.x = (float *)shared;
-    p.a = p.x + p.rows * p.ld;
-    p.b = p.a + p.cp * p.ld;
+    p.y = p.x + p.rows * p.ld;
+    p.s = p.y + (p.rows > p.cp ? p.rows : p.cp) * p.ld;
+    p.sums = job.sums[at];
     muon_matrix(&p, &job.step, t);
 }
 
 static bool fits(const struct muon_item *t)
 {
-    uint32_t tiles = part_rows(t) / MUON_TILE * (round_up(t->C, COLS) / COLS);
-    return shared_bytes(t) <= SHARED_MAX && tiles <= WARPS * TILES_EACH;
+    return shared_bytes(t) <= SHARED_MAX;
 }
 
 /* In tall form, with the number of blocks for it; false: it does not fit. */
@@ -362,6 +371,8 @@ void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *
         if (muon_item_set(&item, &tensors[i])) {
             size_t need = shared_bytes(&item);
             bytes = need > bytes ? need : bytes;
+            job.sums[job.n_items] = (float *)scratch;
+            scratch = (float *)scratch + (size_t)round_up(item.C, COLS) * round_up(item.C, COLS);
             job.item[job.n_items++] = item;
         } else {
             large[n_large++] = item;

@@ -1,7 +1,7 @@
 /* cuda_muon.h - what the two ways of Muon on the GPU share: products of f32 matrices on tensor cores, momentum, and the
  * coefficients of the iteration.
  * A matrix is handled in its tall form X (R, C), R >= C: a wide one (rows < cols) is its transpose. Then each step is
- * S = X^T X, P = a I + b S + c S S, X <- X P, with S and P symmetric. Numbers are f32: each factor is split into two TF32
+ * S = X^T X, X <- X (a I + b S + c S S), with S symmetric. Numbers are f32: each factor is split into two TF32
  * numbers, and of the four products the one of both small parts is left out (2^-22 of the whole). */
 #ifndef KERNELS_CUDA_MUON_H
 #define KERNELS_CUDA_MUON_H
