@@ -21,6 +21,17 @@
 static const size_t test_threads[] = {1, 2, 3};
 #define N_THREADS (sizeof test_threads / sizeof test_threads[0])
 
+/* What a program for a GPU says and returns where there is none: skipped, or failed when one is demanded. */
+TEST_UNUSED static int test_no_gpu(const char *reason)
+{
+    if (getenv("TRAWL_REQUIRE_GPU") != NULL) {
+        printf("Bail out! a GPU is demanded: %s\n", reason);
+        return EXIT_FAILURE;
+    }
+    printf("1..0 # SKIP no GPU, nothing of it was tested: %s\n", reason);
+    return EXIT_SUCCESS;
+}
+
 TEST_UNUSED static struct kern *test_kern(size_t n_threads)
 {
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = n_threads};

@@ -369,10 +369,8 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
     struct error err = {0};
     int failed;
 
-    if (!kern_cuda_available(reason, sizeof reason)) {
-        printf("1..0 # SKIP no CUDA device: %s\n", reason);
-        return 0;
-    }
+    if (!kern_cuda_available(reason, sizeof reason))
+        return test_no_gpu(reason);
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     if (argc > 2)

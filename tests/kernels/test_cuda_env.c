@@ -564,10 +564,8 @@ int main(void)
         cmocka_unit_test(restarted_games_are_new_games),
     };
     char reason[512];
-    if (!kern_cuda_available(reason, sizeof reason)) {
-        printf("1..0 # SKIP no GPU, nothing of cuda_env.cu was tested: %s\n", reason);
-        return 0;
-    }
+    if (!kern_cuda_available(reason, sizeof reason))
+        return test_no_gpu(reason);
     int failed = cmocka_run_group_tests_name("cuda_env", tests, NULL, NULL);
     kern_close(kern_of_kind(KERN_CPU));
     kern_close(kern_of_kind(KERN_CUDA));

@@ -624,9 +624,7 @@ int main(void)
     };
     char reason[512];
 
-    if (!kern_cuda_available(reason, sizeof reason)) {
-        printf("1..0 # SKIP %s\n", reason);
-        return 0;
-    }
+    if (!kern_cuda_available(reason, sizeof reason))
+        return test_no_gpu(reason);
     return cmocka_run_group_tests(tests, group_open, group_close);
 }
