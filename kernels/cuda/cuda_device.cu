@@ -131,6 +131,8 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         return rc;
     }
     cuda->n_sm = prop.multiProcessorCount;
+    cuda->has_clusters = prop.major >= 9;
+    cuda->shared_max = prop.sharedMemPerBlockOptin;
     cuda->patience_s = settings->patience_s > 0.0 ? settings->patience_s : CUDA_PATIENCE_S;
     kern->n_threads = 1;
     kern->memory_bytes = prop.totalGlobalMem;

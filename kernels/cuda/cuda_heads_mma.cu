@@ -11,7 +11,6 @@
 #define TOKENS 16 /* of a warp at a time */
 #define COLS 32 /* of a block of columns */
 #define PARTS 3
-#define FORWARD_SHARED_MAX (200 << 10)
 #define BACKWARD_O_MAX 32
 #define BLOCKS_EACH 2 /* of a multiprocessor */
 
@@ -92,10 +91,7 @@ static void forward_launch(struct kern *k, float *out, const bf16 *x, const floa
     unsigned grid = cuda_ceil_div(M, WARPS * TOKENS), most = (unsigned)cuda->n_sm * BLOCKS_EACH;
 
     grid = grid > most ? most : grid;
-    cuda_check(
-        k,
-        cudaFuncSetAttribute(heads_forward_mma_k<NT>, cudaFuncAttributeMaxDynamicSharedMemorySize, FORWARD_SHARED_MAX),
-        "heads_forward");
+    cuda_shared_allow(k, (const void *)heads_forward_mma_k<NT>, "heads_forward");
     heads_forward_mma_k<NT><<<grid, BLOCK, shared, cuda->stream>>>(out, x, w, b, M, (unsigned)O, (unsigned)H);
     cuda_launched(k, "heads_forward");
 }
@@ -106,7 +102,7 @@ bool heads_forward_mma(struct kern *k, float *out, const bf16 *x, const float *w
     size_t tiles = (O + 7) / 8;
 
     if (H % COLS != 0 || tiles > 4 || !is_wide(x, w) ||
-        H / COLS * 2 * tiles * PARTS * CUDA_WARP * sizeof(uint2) > FORWARD_SHARED_MAX)
+        H / COLS * 2 * tiles * PARTS * CUDA_WARP * sizeof(uint2) > cuda_of(k)->shared_max)
         return false;
     if (tiles == 1)
         forward_launch<1>(k, out, x, w, b, M, O, H);
@@ -298,9 +294,7 @@ static void backward_launch(struct kern *k, bf16 *dx, float *dw, float *db, cons
     float *partials = (float *)cuda->workspace;
 
     grid = grid < most ? grid : most;
-    cuda_check(
-        k, cudaFuncSetAttribute(heads_backward_mma_k<NG, SB>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
-        "heads_backward");
+    cuda_shared_allow(k, (const void *)heads_backward_mma_k<NG, SB>, "heads_backward");
     heads_backward_mma_k<NG, SB>
         <<<dim3(grid, slabs), BLOCK, shared, cuda->stream>>>(dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H);
     cuda_launched(k, "heads_backward");

@@ -477,13 +477,12 @@ template <int H, int NT, bool KEEP> static void launch_forward(struct kern *k, c
 {
     const int size = (int)sizeof(struct forward_shared<H, NT>);
 
-    cuda_check(k, cudaFuncSetAttribute(lstm_forward_k<H, NT, KEEP>, cudaFuncAttributeMaxDynamicSharedMemorySize, size),
-               "lstm_forward");
+    cuda_shared_allow(k, (const void *)lstm_forward_k<H, NT, KEEP>, "lstm_forward");
     lstm_forward_k<H, NT, KEEP><<<n_blocks<H, NT>(k, l), 2 * H, size, cuda_of(k)->stream>>>(*l);
     cuda_launched(k, "lstm_forward");
 }
 
-template <int H> static void forward(struct kern *k, const struct cuda_lstm *l)
+template <int H> static bool forward(struct kern *k, const struct cuda_lstm *l)
 {
     bool small = l->B <= 8 * (size_t)cuda_of(k)->n_sm; /* more tiles than SMs: larger ones then */
 
@@ -493,30 +492,35 @@ template <int H> static void forward(struct kern *k, const struct cuda_lstm *l)
         launch_forward<H, 1, true>(k, l);
     else
         launch_forward<H, 2, true>(k, l);
+    return true;
 }
 
-template <int H> static void backward(struct kern *k, const struct cuda_lstm *l)
+template <int H> static bool backward(struct kern *k, const struct cuda_lstm *l)
 {
     const int size = (int)sizeof(struct backward_shared<H, 1>);
 
-    cuda_check(k, cudaFuncSetAttribute(lstm_backward_k<H, 1>, cudaFuncAttributeMaxDynamicSharedMemorySize, size),
-               "lstm_backward");
+    cuda_shared_allow(k, (const void *)lstm_backward_k<H, 1>, "lstm_backward");
     lstm_backward_k<H, 1><<<n_blocks<H, 1>(k, l), 2 * H, size, cuda_of(k)->stream>>>(*l);
     cuda_launched(k, "lstm_backward");
+    return true;
+}
+
+/* Both ways or neither. */
+template <int H> static bool fits(const struct kern *k)
+{
+    return sizeof(struct forward_shared<H, 2>) <= cuda_of(k)->shared_max &&
+           sizeof(struct backward_shared<H, 1>) <= cuda_of(k)->shared_max;
 }
 
 bool cuda_lstm_seq_forward(struct kern *k, const struct cuda_lstm *l)
 {
     switch (l->H) {
     case 32:
-        forward<32>(k, l);
-        return true;
+        return fits<32>(k) && forward<32>(k, l);
     case 64:
-        forward<64>(k, l);
-        return true;
+        return fits<64>(k) && forward<64>(k, l);
     case 128:
-        forward<128>(k, l);
-        return true;
+        return fits<128>(k) && forward<128>(k, l);
     default:
         return false;
     }
@@ -526,14 +530,11 @@ bool cuda_lstm_seq_backward(struct kern *k, const struct cuda_lstm *l)
 {
     switch (l->H) {
     case 32:
-        backward<32>(k, l);
-        return true;
+        return fits<32>(k) && backward<32>(k, l);
     case 64:
-        backward<64>(k, l);
-        return true;
+        return fits<64>(k) && backward<64>(k, l);
     case 128:
-        backward<128>(k, l);
-        return true;
+        return fits<128>(k) && backward<128>(k, l);
     default:
         return false;
     }

@@ -12,8 +12,8 @@
 #define NT 4 /* a warp's tile of X or S: 16 x 32 */
 #define COLS 32 /* C is padded to a multiple */
 #define LD(cp) ((cp) + 8)
+#define SHARED_OTHER 1024 /* bytes of the kernel beside its matrix */
 #define ALONE 4096 /* matrices of no more numbers are one block's: talking would take longer */
-#define SHARED_MAX (220 << 10)
 
 struct muon_job {
     struct muon_step step;
@@ -269,7 +269,8 @@ static __device__ void part_normalise(const struct part *p, double sum)
     __syncthreads();
 }
 
-static __device__ void muon_matrix(const struct part *p, const struct muon_step *s, const struct muon_item *t)
+[[maybe_unused]] static __device__ void muon_matrix(const struct part *p, const struct muon_step *s,
+                                                    const struct muon_item *t)
 {
     part_normalise(p, part_load(p, s, t));
     for (int i = 0; i < MUON_STEPS; i++) {
@@ -304,13 +305,16 @@ static __device__ void muon_vector(const struct muon_step *s, const struct muon_
     }
 }
 
-static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCK, 1)
-    muon_k(const __grid_constant__ struct muon_job job)
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define CLUSTERED
+#endif
+
+/* Without clusters only the vectors are done here. */
+static __global__ void CLUSTERED __launch_bounds__(BLOCK, 1) muon_k(const __grid_constant__ struct muon_job job)
 {
-    extern __shared__ float4 shared[];
     uint32_t at = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
-    const struct muon_item *t = &job.item[at];
-    struct part p;
 
     if (optim_is_off(job.step.norm, job.step.stats))
         return;
@@ -319,6 +323,11 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCK, 
             muon_vector(&job.step, &job.item[i], rank);
         return;
     }
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ float4 shared[];
+    const struct muon_item *t = &job.item[at];
+    struct part p;
+
     if (rank >= t->parts) /* a matrix of one block: the others are not talked to */
         return;
     p.rank = rank, p.parts = t->parts;
@@ -331,15 +340,16 @@ static __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCK, 
     p.s = p.y + (p.rows > p.cp ? p.rows : p.cp) * p.ld;
     p.sums = job.sums[at];
     muon_matrix(&p, &job.step, t);
+#endif
 }
 
-static bool fits(const struct muon_item *t)
+static bool fits(const struct cuda *cuda, const struct muon_item *t)
 {
-    return shared_bytes(t) <= SHARED_MAX;
+    return cuda->has_clusters && shared_bytes(t) + SHARED_OTHER <= cuda->shared_max;
 }
 
 /* In tall form, with the number of blocks for it; false: it does not fit. */
-static bool muon_item_set(struct muon_item *item, const struct kern_tensor *t)
+static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const struct kern_tensor *t)
 {
     item->offset = t->offset;
     item->rows = (uint32_t)t->rows, item->cols = (uint32_t)t->cols;
@@ -347,11 +357,11 @@ static bool muon_item_set(struct muon_item *item, const struct kern_tensor *t)
     item->C = item->rows > item->cols ? item->cols : item->rows;
     if (t->rows * t->cols <= ALONE) {
         item->parts = 1;
-        if (fits(item))
+        if (fits(cuda, item))
             return true;
     }
     item->parts = CLUSTER;
-    return fits(item);
+    return fits(cuda, item);
 }
 
 void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
@@ -368,7 +378,7 @@ void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *
         struct muon_item item = {};
         if (!tensors[i].is_matrix)
             continue;
-        if (muon_item_set(&item, &tensors[i])) {
+        if (muon_item_set(cuda_of(k), &item, &tensors[i])) {
             size_t need = shared_bytes(&item);
             bytes = need > bytes ? need : bytes;
             job.sums[job.n_items] = (float *)scratch;
@@ -387,7 +397,7 @@ void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *
         }
     grid = CLUSTER * (job.n_matrices + (job.n_items > job.n_matrices));
     if (grid > 0) {
-        cuda_check(k, cudaFuncSetAttribute(muon_k, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_MAX), "muon");
+        cuda_shared_allow(k, (const void *)muon_k, "muon");
         muon_k<<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
         cuda_launched(k, "muon");
     }

@@ -25,6 +25,8 @@ extern "C" {
 
 struct cuda {
     int ordinal, n_sm;
+    bool has_clusters; /* blocks that read each other's shared memory: from compute capability 9.0 on */
+    size_t shared_max; /* bytes of shared memory that a block may ask for */
     size_t n_threads; /* for games that are stepped on the host; 0: one for each core */
     cudaStream_t stream;
     cudaMemPool_t pool; /* the device's own; keeps what is freed for the next trial */
@@ -63,6 +65,17 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
 {
     if (code != cudaSuccess)
         cuda_fail(k, what, cudaGetErrorString(code));
+}
+/* Lets a kernel have all the shared memory of a block. Always the same number, as other trials of the process launch the same
+ * kernels from other threads: one's smaller number must not come between another's and its launch. */
+static inline void cuda_shared_allow(struct kern *k, const void *kernel, const char *what)
+{
+    cudaFuncAttributes made;
+    cuda_check(k, cudaFuncGetAttributes(&made, kernel), what);
+    cuda_check(k,
+               cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)(cuda_of(k)->shared_max - made.sharedSizeBytes)),
+               what);
 }
 static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const char *what)
 {

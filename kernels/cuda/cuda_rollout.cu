@@ -349,9 +349,7 @@ extern "C" bool cuda_rollout_tiled(struct kern *k, const struct kern_rollout *r,
     const size_t agents = (size_t)(n_blocks * MMA_TOKENS * a.n_groups);
     const unsigned n_ctas = (unsigned)((a.N + agents - 1) / agents);
 
-    /* the most there is, not what this shape takes: the attribute is the process's, and other threads launch the kernel too */
-    cuda_check(k, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)ROLLOUT_SHARED),
-               "rollout");
+    cuda_shared_allow(k, (const void *)kernel, "rollout");
     kernel<<<n_ctas, (unsigned)(2 * H) * (unsigned)a.n_groups, shared, cuda->stream>>>(a);
     cuda_launched(k, "rollout");
     return true;

@@ -106,7 +106,7 @@ struct side {
 /* With TRAWL_TEST_SHORT (under a sanitizer) a fraction of the steps. */
 static int steps_of(int n)
 {
-    return getenv("TRAWL_TEST_SHORT") != NULL ? n / 10 : n;
+    return getenv("TRAWL_TEST_SHORT") != NULL ? n / 200 : n;
 }
 
 static void ok(enum status rc, const struct error *err)
