@@ -299,6 +299,15 @@ static void heard(struct feeder *f, const struct feed_run *run, const struct tra
         came_back(f, reply);
 }
 
+void feeder_greeted(struct feeder *f)
+{
+    const char *page = f->ops->page != NULL ? f->ops->page(f->self) : "";
+
+    f->greeted = true;
+    if (page[0] != '\0' && !f->uploader->drain)
+        log_info("%s: %s", f->ops->name, page);
+}
+
 static enum status greet(struct feeder *f)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
@@ -311,7 +320,7 @@ static enum status greet(struct feeder *f)
         fell_silent(f, &reply);
     } else if (reply.verdict == TRACK_DONE) {
         came_back(f, &reply);
-        f->greeted = true;
+        feeder_greeted(f);
     } else {
         turned_away(f, &reply);
     }

@@ -65,6 +65,7 @@ struct uploader {
 
 /* The thread: sends until closing (or, when draining, nothing is left) and the deadline. */
 void *feeder_main(void *ctx);
+void feeder_greeted(struct feeder *feeder); /* the login is good: says where people can look */
 void feeder_free(struct feeder *feeder); /* after its thread has ended */
 
 /* -- upload_batch.c -- */

@@ -81,7 +81,7 @@ static enum status greet_all(struct uploader *up, struct error *err)
         if (reply.verdict != TRACK_DONE)
             return FAIL(err, reply.verdict == TRACK_RETRY ? ST_IO : ST_CONFIG,
                         "%s: %s; mend it, or go on without by track.strict = false", f->ops->name, reply.text);
-        f->greeted = true;
+        feeder_greeted(f);
     }
     return ST_OK;
 }

@@ -7,9 +7,11 @@ import math
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
@@ -380,6 +382,87 @@ def test_stop_on_the_page(folder):
         equal((got.state, got.summary["result/state"]), ("finished", "stopped"))
 
 
+def test_interrupted_and_resumed(folder):
+    """Ctrl-C: the runs are told that they are interrupted, and go on as the same runs."""
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "2M"))
+    store = folder / "s.db"
+    with FakeWandb() as fake:
+        env = environment(folder, fake.url)
+        process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 2, *TRACK,
+                            "--track.thin_s", "0.2", env=env)
+        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        equal(process.returncode, 130)
+        got = next(r for r in fake.runs.values() if r.history)
+        assert got.preempting and got.exitcode is None, (vars(got), err)
+        run("sweep", "--resume", "first", "--store", store, "--track", "wandb", env=env)
+        equal(fake.broken, [])
+        equal(sorted(r.exitcode for r in fake.runs.values()), [0, 0, 0])
+        steps = [row["_step"] for row in got.rows()]
+        assert steps == sorted(set(steps)) and steps[-1] >= 2000000, steps
+
+
+class Behind(FakeWandb):
+    """What comes through a proxy names the host in its path; self-hosted servers may live behind a path."""
+
+    prefix = ""
+
+    def answer(self, request):
+        path = re.sub(r"^http://[^/]*", "", request.path)
+        assert path.startswith(("/storage/", self.prefix)), request.path
+        request.path = path if path.startswith("/storage/") else path[len(self.prefix):]
+        return super().answer(request)
+
+
+def test_proxy(folder):
+    waiting = Waiting(folder)
+    with Behind() as fake:
+        waiting.sync(folder, "http://wandb.invalid", WANDB_HTTP_PROXY=fake.url)
+        waiting.check(fake)
+        assert all(r.target.startswith("http://") for r in fake.requests)
+
+
+def test_address_with_a_path(folder):
+    waiting = Waiting(folder)
+    with Behind() as fake:
+        fake.prefix = "/wandb/api"
+        waiting.sync(folder, fake.url + "/wandb/api/")
+        waiting.check(fake)
+
+
+def test_client_certificate(folder):
+    certificates = Certificates(folder / "certs")
+    config = write(folder, "sweep.ini", SWEEP)
+    with FakeWandb(tls=certificates.good) as fake:
+        fake.tls.verify_mode = ssl.CERT_REQUIRED
+        fake.tls.load_verify_locations(certificates.ca)
+        ca = ["--track.ca_file", certificates.ca]
+        ours = ["--track.client_cert", certificates.client[0], "--track.client_key", certificates.client[1]]
+        env = environment(folder, fake.url)
+        for name, args, n in (("without", [], 0), ("with", ours, 2)):
+            run("sweep", config, "--store", folder / (name + ".db"), "--name", name, "--trials", 1, *TRACK, *ca, *args,
+                "--track.flush_s", "2", env=env)
+            equal(len(fake.runs), n)
+
+
+def test_requests_share_a_budget(folder):
+    """Many short runs: never more than the budget and one burst of it, whatever the span."""
+    waiting = Waiting(folder, trials=32)
+    db = sqlite3.connect(waiting.store)
+    db.execute("UPDATE study SET config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
+    db.commit()
+    db.close()
+    with FakeWandb() as fake:
+        waiting.sync(folder, fake.url, timeout="60s")
+        waiting.check(fake)
+        at = [r.at for r in fake.requests]
+        assert len(at) > 120, len(at)
+        for i in range(0, len(at), 10):
+            for j in range(i + 1, len(at)):
+                assert j - i <= 100 + 10 * (at[j] - at[i]) + 10, (i, j, at[j] - at[i])
+
+
 def test_deleted_run(folder):
     waiting = Waiting(folder)
     with FakeWandb() as fake:
@@ -457,5 +540,5 @@ def test_black_hole_does_not_hold_the_end(folder):
 
 if __name__ == "__main__":
     if shutil.which("openssl") is None:
-        del test_certificates
+        del test_certificates, test_client_certificate
     tap.main(sys.modules[__name__])
