@@ -228,7 +228,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     study = &s->run->view.study;
     sweep_take_new_limits(s, study);
     TRY(store_study_set_limits(s->store, study, err));
-    return store_study_set_state(s->store, study->id, STUDY_RUNNING, NULL, NULL, err);
+    return study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
 }
 
 /* A study of failures alone is no success, and says why. */
@@ -262,9 +262,8 @@ static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error
     struct error why = {0};
 
     if (s->run->end.rule == NULL &&
-        store_study_set_state(s->store, s->run->view.study.id, STUDY_PAUSED,
-                              rc == ST_INTERRUPTED ? "interrupted" : "error",
-                              rc == ST_INTERRUPTED ? "interrupted; --resume goes on" : err->text, &why) != ST_OK)
+        study_run_set_state(s->run, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
+                            rc == ST_INTERRUPTED ? "interrupted; --resume goes on" : err->text, &why) != ST_OK)
         log_debug("%s", why.text);
 }
 

@@ -162,17 +162,19 @@ struct flight;
 
 struct progress {
     const struct scheduler *sched;
-    const struct study_run *run;
+    struct study_run *run;
     bool tty, quiet;
     double begin_s;
     double fraction_before; /* of the study, done by earlier sessions */
 };
 /* Listens to the scheduler from now on. */
-void progress_begin(struct progress *progress, struct scheduler *sched, const struct study_run *run, bool quiet);
+void progress_begin(struct progress *progress, struct scheduler *sched, struct study_run *run, bool quiet);
 void progress_end(struct progress *progress);
 /* A line about a trial that has ended, the nth of its study, to stderr. */
 void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n);
-/* Front and next commands, to stdout. */
+/* ---- summary.c, to stdout ---- */
+
+/* Front, failures, next commands. */
 void progress_print_summary(const struct study_view *view, const char *store_path);
 void print_front_table(const struct study_view *view);
 

@@ -1,6 +1,6 @@
 /* follow.c - watches a study that a daemon runs: a reader of the store, and the daemon's word on its slots.
  * Invariant: watching changes nothing; however it ends, the study goes on. */
-#include "sweep/live.h"
+#include "sweep/board.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define BLOCK_MAX 65536
 #define LOOK_MS 500
 #define LOAD_SHARE 10 /* a study is read again after so many times what reading it took */
 
@@ -18,7 +19,9 @@ struct follow {
     struct store *store;
     struct study_view view;
     struct sweep_status status;
-    bool quiet, served; /* served: the daemon answers */
+    bool quiet, tty, served; /* served: the daemon answers */
+    char env[64];
+    double begin_s, fraction_before; /* for the time left */
     int64_t n_ended; /* at the last look */
     double load_s, loaded_at_s;
 };
@@ -62,10 +65,49 @@ static void tell_lines(struct follow *f)
 
     for (size_t i = 0; i < v->n; i++) {
         n += has_ended(&v->trials[i]);
-        if (n > f->n_ended && has_ended(&v->trials[i]) && !f->quiet)
+        if (n > f->n_ended && has_ended(&v->trials[i]) && !f->quiet && !f->tty)
             progress_print_trial(v, &v->trials[i], n);
     }
     f->n_ended = n;
+}
+
+static double seconds_left(struct follow *f)
+{
+    double now_s = clock_mono_s(), gained;
+
+    if (!isfinite(f->status.fraction))
+        return NAN;
+    if (f->begin_s == 0) {
+        f->begin_s = now_s;
+        f->fraction_before = f->status.fraction;
+    }
+    gained = f->status.fraction - f->fraction_before;
+    return gained > 0 ? (now_s - f->begin_s) * (1 - f->status.fraction) / gained : NAN;
+}
+
+static void draw(struct follow *f)
+{
+    struct board_style style;
+    struct strbuf text;
+
+    if (!f->tty)
+        return;
+    strbuf_init(&text, BLOCK_MAX);
+    board_style_take(&style);
+    board_write(&(struct board){&f->view, f->env, &f->status, seconds_left(f)}, &style, &text);
+    if (text.len > 0)
+        term_draw(text.text);
+    strbuf_free(&text);
+}
+
+/* Only its name is needed. */
+static void find_env(struct follow *f)
+{
+    const char *at = f->view.study.config != NULL ? strstr(f->view.study.config, "[env]") : NULL;
+
+    at = at != NULL ? strstr(at, "name = ") : NULL;
+    if (at != NULL)
+        snprintf(f->env, sizeof f->env, "%.*s", (int)strcspn(at + 7, "\n"), at + 7);
 }
 
 static enum status look(struct follow *f, struct error *err)
@@ -75,13 +117,14 @@ static enum status look(struct follow *f, struct error *err)
         tell_lines(f);
     }
     ask_daemon(f);
+    draw(f);
     return ST_OK;
 }
 
 static enum status watch(struct follow *f, struct error *err)
 {
     TRY(load(f, err));
-    f->n_ended = 0;
+    find_env(f);
     tell_lines(f);
     while (!signals_stop()) {
         usleep(LOOK_MS * 1000);
@@ -108,8 +151,11 @@ enum status follow_study(const char *store_path, const char *name, bool quiet, s
 
     signals_catch();
     rc = store_open_reader(&f.store, store_path, err);
+    f.tty = !quiet && rc == ST_OK && term_begin();
     if (rc == ST_OK)
         rc = watch(&f, err);
+    if (f.tty)
+        term_end();
     study_view_free(&f.view);
     store_close(f.store);
     return rc;

@@ -8,6 +8,8 @@
 
 #include "base/mem.h"
 
+#define RECENT_S 5
+#define WINDOW_MIN_S 300
 #define MIN_TRIALS 10 /* that ended within the window: fewer say nothing */
 
 void gain_watch_free(struct gain_watch *w)
@@ -71,4 +73,15 @@ double gain_watch_rate(const struct gain_watch *w, const struct study_view *v, d
     if (!(before_hv > 0) || !isfinite(now_hv))
         return NAN;
     return (now_hv / before_hv - 1) * 3600 / window_s;
+}
+
+double gain_watch_recent(struct gain_watch *w, const struct study_view *v, double now_s)
+{
+    if (w->recent_at_s == 0 || now_s - w->recent_at_s > RECENT_S) {
+        double window_s = fmin(3600, (now_s - w->begun_s) / 2);
+        w->recent =
+            window_s >= WINDOW_MIN_S ? gain_watch_rate(w, v, window_s, now_s) : NAN; /* an hour's, not a guess */
+        w->recent_at_s = now_s;
+    }
+    return w->recent;
 }

@@ -96,7 +96,7 @@ static enum status on_status(struct live *live, const cJSON *request, cJSON *ans
 {
     const char *name = json_get_str(request, "study");
     struct sweep_status status;
-    const struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
+    struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
     cJSON *json;
 
     live_status_take(live->sched, run, &status);

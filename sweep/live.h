@@ -26,9 +26,10 @@ struct sweep_status {
     size_t n_events;
     struct sched_event events[STATUS_EVENTS]; /* oldest first */
     double fraction, wall_s; /* of one study; NaN: it is not served */
+    double gain; /* of its hypervolume, share an hour; NaN: too early */
 };
 /* run: whose fraction and time are told; NULL: nobody's. */
-void live_status_take(const struct scheduler *sched, const struct study_run *run, struct sweep_status *ret_status);
+void live_status_take(const struct scheduler *sched, struct study_run *run, struct sweep_status *ret_status);
 cJSON *live_status_to_json(const struct sweep_status *status); /* NULL: out of memory */
 void live_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* what is missing is empty */
 

@@ -40,12 +40,12 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
     ret->score = f->score;
 }
 
-void live_status_take(const struct scheduler *s, const struct study_run *run, struct sweep_status *ret_status)
+void live_status_take(const struct scheduler *s, struct study_run *run, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
     size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
 
-    *st = (struct sweep_status){.pid = getpid(), .fraction = NAN, .wall_s = NAN};
+    *st = (struct sweep_status){.pid = getpid(), .fraction = NAN, .wall_s = NAN, .gain = NAN};
     for (size_t i = 0; i < s->n_workers; i++)
         for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
             if (st->n_slots < STATUS_SLOTS)
@@ -58,6 +58,7 @@ void live_status_take(const struct scheduler *s, const struct study_run *run, st
     if (run != NULL) {
         st->fraction = study_limits_fraction(run, study_run_running_s(run, s), s->now_s);
         st->wall_s = study_limits_wall_s(run, s->now_s);
+        st->gain = gain_watch_recent(&run->gain, &run->view, s->now_s);
     }
 }
 
@@ -93,7 +94,7 @@ cJSON *live_status_to_json(const struct sweep_status *st)
     }
     ok = ok && json_add_bool(json, "daemon", st->daemon) && json_add_i64(json, "pid", st->pid) &&
          json_add_i64(json, "more_slots", (int64_t)st->n_more) && json_add_f64(json, "fraction", st->fraction) &&
-         json_add_f64(json, "wall_s", st->wall_s);
+         json_add_f64(json, "wall_s", st->wall_s) && json_add_f64(json, "gain", st->gain);
     if (!ok) {
         cJSON_Delete(json);
         cJSON_Delete(slots);
@@ -125,11 +126,12 @@ void live_status_from_json(const cJSON *json, struct sweep_status *ret_status)
     const cJSON *item;
     int64_t more = 0;
 
-    *st = (struct sweep_status){.fraction = NAN, .wall_s = NAN};
+    *st = (struct sweep_status){.fraction = NAN, .wall_s = NAN, .gain = NAN};
     (void)json_get_bool(json, "daemon", &st->daemon);
     (void)json_get_i64(json, "pid", &st->pid);
     (void)json_get_f64(json, "fraction", &st->fraction);
     (void)json_get_f64(json, "wall_s", &st->wall_s);
+    (void)json_get_f64(json, "gain", &st->gain);
     (void)json_get_i64(json, "more_slots", &more);
     st->n_more = more > 0 ? (size_t)more : 0;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "slots"))

@@ -230,7 +230,7 @@ static enum status end_study(struct scheduler *s, struct study_run *run, struct 
     TRY(study_limits_tick(run, s->now_s, true, err));
     run->state = STUDY_RUN_ENDED;
     if (run->end.rule != NULL)
-        TRY(store_study_set_state(run->store, run->view.study.id, STUDY_ENDED, run->end.rule, run->end.text, err));
+        TRY(study_run_set_state(run, STUDY_ENDED, run->end.rule, run->end.text, err));
     if (s->listener.on_study_end != NULL)
         s->listener.on_study_end(s->listener.ctx, run);
     return ST_OK;
@@ -414,7 +414,7 @@ static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message
     for (int lane = 0; lane < w->spec.lanes; lane++)
         if (w->slots[lane].since_s == 0)
             w->slots[lane].since_s = s->now_s;
-    scheduler_tell(s, "%s: worker ready, %s", w->spec.label, w->device);
+    scheduler_tell(s, "%s is ready: %s", w->spec.label, w->device);
 }
 
 static enum status on_message(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)

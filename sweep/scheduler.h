@@ -125,12 +125,15 @@ struct gain_watch {
     double begun_s;
     double *ended_s; /* (n) when trial i of the view ended, 0: before this session; owned */
     size_t n;
+    double recent, recent_at_s; /* what gain_watch_recent said last */
 };
 void gain_watch_free(struct gain_watch *watch);
 void gain_watch_begin(struct gain_watch *watch, double now_s);
 enum status gain_watch_note(struct gain_watch *watch, size_t i, double now_s, struct error *err) MUST_USE;
 /* Share of the hypervolume that the last window_s have added, for each hour; NaN while too little is known. */
 double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);
+/* For a view: over the last hour, or half of a shorter session; worked out anew every few seconds. */
+double gain_watch_recent(struct gain_watch *watch, const struct study_view *view, double now_s);
 
 /* ---- study_run.c: a study while it is served ---- */
 
@@ -164,6 +167,9 @@ struct study_run {
 enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name,
                            struct error *err) MUST_USE;
 void study_run_destroy(struct study_run *run); /* after the scheduler let go of it */
+/* In the store and in the view. */
+enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,
+                                struct error *err) MUST_USE;
 /* How many trials it could hand out now, INT64_MAX: no end. */
 int64_t study_run_wants(const struct study_run *run);
 

@@ -104,6 +104,25 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     return ST_OK;
 }
 
+enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,
+                                struct error *err)
+{
+    struct study *study = &run->view.study;
+    char *rule_copy = rule != NULL ? mem_strdup(rule) : NULL, *text_copy = text != NULL ? mem_strdup(text) : NULL;
+
+    if ((rule != NULL && rule_copy == NULL) || (text != NULL && text_copy == NULL)) {
+        mem_free(rule_copy);
+        mem_free(text_copy);
+        return FAIL(err, ST_NOMEM, "out of memory for a study's state");
+    }
+    mem_free(study->end_rule);
+    mem_free(study->end_text);
+    study->end_rule = rule_copy;
+    study->end_text = text_copy;
+    study->state = state;
+    return store_study_set_state(run->store, study->id, state, rule, text, err);
+}
+
 int64_t study_run_wants(const struct study_run *run)
 {
     int64_t room;

@@ -171,6 +171,7 @@ cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 /* ---- term.c: a block of lines redrawn in place on a terminal ---- */
 
 int term_width(int fd); /* columns of the terminal that fd is; 80 when it does not say */
+int term_height(int fd); /* lines; 24 when it does not say */
 bool term_begin(void); /* false: stderr is no terminal that can; log lines then go out plainly */
 void term_draw(const char *text); /* lines; cut to the terminal's width */
 void term_print(const char *line); /* a line of another process, above the block if there is one */

@@ -11,10 +11,10 @@
 
 #include "base/log.h"
 
-#define DRAW_MAX 16384
+#define DRAW_MAX 65536
 
 static volatile bool active;
-static int lines_drawn;
+static int lines_drawn, width_drawn;
 
 int term_width(int fd)
 {
@@ -23,6 +23,15 @@ int term_width(int fd)
     if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col >= 20)
         return ws.ws_col;
     return 80;
+}
+
+int term_height(int fd)
+{
+    struct winsize ws;
+
+    if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_row >= 4)
+        return ws.ws_row;
+    return 24;
 }
 
 static void wipe(void)
@@ -62,13 +71,18 @@ bool term_begin(void)
     return true;
 }
 
-/* Bytes of text that fill at most width columns (UTF-8: continuation bytes take none). */
+/* Bytes of text that fill at most width columns (UTF-8: continuation bytes take none, nor do colours). */
 static size_t fit(const char *text, size_t n, int width)
 {
     int columns = 0;
     size_t i = 0;
 
     for (; i < n; i++) {
+        if (text[i] == '\x1b') {
+            while (i < n && text[i] != 'm')
+                i++;
+            continue;
+        }
         if (((unsigned char)text[i] & 0xc0) != 0x80 && ++columns > width)
             break;
     }
@@ -83,11 +97,15 @@ void term_draw(const char *text)
 
     if (!active)
         return;
-    if (lines_drawn > 0)
+    if (lines_drawn > 0 && (width != width_drawn || lines_drawn >= term_height(STDERR_FILENO)))
+        used = (size_t)snprintf(out, sizeof out, "\x1b[H\x1b[J"); /* resized: lines may have been folded */
+    else if (lines_drawn > 0)
         used = (size_t)snprintf(out, sizeof out, "\x1b[%dA\r", lines_drawn);
+    width_drawn = width;
     while (*text != '\0' && used + 8 < sizeof out) {
         size_t n = strcspn(text, "\n"), keep = fit(text, n, width);
-        int wrote = snprintf(out + used, sizeof out - used, "%.*s\x1b[K\n", (int)keep, text);
+        int wrote =
+            snprintf(out + used, sizeof out - used, "%.*s%s\x1b[K\n", (int)keep, text, keep < n ? "\x1b[0m" : "");
         if (wrote < 0 || (size_t)wrote >= sizeof out - used)
             break;
         used += (size_t)wrote;

@@ -14,16 +14,17 @@ import tap
 from tap import TINY, TINY_SWEEP, equal, write
 
 COLUMNS = 80
-SEQUENCE = re.compile(rb"\x1b\[\??(\d*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
+SEQUENCE = re.compile(rb"\x1b\[\??([\d;]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
 
 
-def on_terminal(*args, interrupt_s, term="xterm"):
+def on_terminal(*args, interrupt_s, term="xterm", size=(40, COLUMNS), **env):
     """Runs trawl on a terminal of its own. Gives the screen's lines, the bytes written and the exit code."""
     pid, fd = pty.fork()
     if pid == 0:
-        os.environ["TERM"] = term
+        time.sleep(0.05)  # until the terminal has its size
+        os.environ.update(TERM=term, **env)
         os.execv(tap.TRAWL, [tap.TRAWL, *map(str, args)])
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     written, begin, sent = b"", time.monotonic(), False
     while time.monotonic() - begin < 60:
         if select.select([fd], [], [], 0.05)[0]:
@@ -54,7 +55,8 @@ def screen(written):
             if row == len(rows):
                 rows.append("")
         elif piece.startswith(b"\x1b"):
-            count, kind = int(match.group(1) or 1), match.group(2)
+            kind = match.group(2)
+            count = int(match.group(1) or 1) if kind == b"A" else 0
             if kind == b"A":
                 row = max(0, row - count)
             elif kind in b"KJ":
@@ -88,14 +90,30 @@ def test_training_dashboard(folder):
 
 def test_sweep_view(folder):
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "50k"))
-    rows, written, code = on_terminal("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 5, interrupt_s=60)
+    rows, written, code = on_terminal("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 5, interrupt_s=60,
+                                      LC_ALL="C.UTF-8", NO_COLOR="")
     equal(code, 0)
     cursor_is_back(written)
     text = "\n".join(rows)
     for word in ("100 %", "done 5", "hypervolume", "front of cost and perf", "trawl export a"):
         assert word in text, (word, text)
-    assert any("*" in r and "|" in r for r in rows), text
+    assert any("\u25c6" in r and "\u2502" in r for r in rows), text  # the best, in braille
+    assert b"\x1b[1;33m" in written
     equal(text.count("hypervolume"), 1)
+
+
+def test_sweep_view_without_colour_in_ascii_on_a_small_terminal(folder):
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "50k"))
+    rows, written, code = on_terminal("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 5,
+                                      interrupt_s=60, size=(16, 50), LC_ALL="C", NO_COLOR="1")
+    equal(code, 0)
+    cursor_is_back(written)
+    text = "\n".join(rows)
+    assert any("*" in r and "|" in r for r in rows), text
+    assert text.count("hypervolume") == 1 and not re.search(rb"\x1b\[[\d;]*m", written), written
+    block = rows[:[i for i, r in enumerate(rows) if r.startswith("a: 5 done")][0]]
+    assert len(block) <= 15 and all(len(row) <= 50 for row in block), block
+    written[:written.index(b"to take:")].decode("ascii")
 
 
 def test_front_of_many_parameters_is_folded(folder):

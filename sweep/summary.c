@@ -1,0 +1,245 @@
+/* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what to do
+ * next. To stdout. */
+#include "sweep/board.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FRONT_MAX_ROWS 20
+
+static size_t front_size(const struct study_view *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        n += v->on_front[i];
+    return n;
+}
+
+/* Rows of the front by cost. */
+static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        size_t k = n;
+        if (!v->on_front[i])
+            continue;
+        if (n == max) { /* keep the dearest: they are the best */
+            memmove(ret_rows, ret_rows + 1, (--n) * sizeof *ret_rows);
+            k = n;
+        }
+        while (k > 0 && v->gp[ret_rows[k - 1]].cost > v->gp[i].cost) {
+            ret_rows[k] = ret_rows[k - 1];
+            k--;
+        }
+        ret_rows[k] = i;
+        n++;
+    }
+    return n;
+}
+
+static const char *column_name(const struct study_view *v, size_t k)
+{
+    const char *dot = strrchr(v->search.space.params[k].key, '.');
+
+    return dot != NULL ? dot + 1 : v->search.space.params[k].key;
+}
+
+/* End of the parameters from `from` on whose columns fill at most width, one at least. */
+static size_t columns_that_fit(const struct study_view *v, size_t from, int width)
+{
+    size_t end = from;
+
+    while (end < v->search.space.dim && (end == from || (int)strlen(column_name(v, end)) < width)) {
+        width -= (int)strlen(column_name(v, end)) + 1;
+        end++;
+    }
+    return end;
+}
+
+/* The front's trials with parameters [from, end); cost and score stand in the first block. */
+static void print_front_block(const struct study_view *v, const size_t *rows, size_t n, size_t from, size_t end)
+{
+    printf("%6s ", "trial");
+    if (from == 0)
+        printf("%10s %10s ", "cost", v->study.metric);
+    for (size_t k = from; k < end; k++)
+        printf(" %s", column_name(v, k));
+    printf("\n");
+    for (size_t r = 0; r < n; r++) {
+        const struct trial *t = &v->trials[rows[r]];
+        char cost[32], value[64];
+        printf("%6lld ", (long long)t->number);
+        if (from == 0)
+            printf("%10s %10.4g ", format_seconds(t->cost_s, cost), t->score);
+        for (size_t k = from; k < end; k++) {
+            search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
+            printf(" %*s", (int)strlen(column_name(v, k)), value);
+        }
+        printf("\n");
+    }
+}
+
+void print_front_table(const struct study_view *v)
+{
+    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = front_size(v), from = 0;
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : INT_MAX;
+
+    if (n == 0) {
+        printf("no trial is done yet, so there is no front\n");
+        return;
+    }
+    printf("front of cost and %s%s:\n", v->study.metric, n < all ? " (its dearest part)" : "");
+    do {
+        size_t end = columns_that_fit(v, from, width - (from == 0 ? 31 : 9));
+        print_front_block(v, rows, n, from, end);
+        from = end;
+    } while (from < v->search.space.dim);
+}
+
+/* ---- what failed ---- */
+
+#define REASONS_MAX 6
+#define REASON_BYTES 160
+
+struct reason {
+    char key[REASON_BYTES]; /* digits as '#', so that the same cause at other numbers is one */
+    size_t first; /* index of a trial */
+    int64_t n;
+};
+
+static void reason_key(const char *text, char buf[REASON_BYTES])
+{
+    size_t n = 0;
+
+    for (; *text != '\0' && *text != '\n' && n + 1 < REASON_BYTES; text++) {
+        char c = *text >= '0' && *text <= '9' ? '#' : *text;
+        if (c == '#' && n > 0 && buf[n - 1] == '#')
+            continue;
+        buf[n++] = c;
+    }
+    buf[n] = '\0';
+}
+
+static void print_failures(const struct study_view *v, const char *store)
+{
+    struct reason reasons[REASONS_MAX];
+    size_t n = 0;
+    int64_t others = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        char key[REASON_BYTES];
+        size_t k = 0;
+        if (v->trials[i].state != TRIAL_FAILED)
+            continue;
+        reason_key(v->trials[i].reason != NULL ? v->trials[i].reason : "no reason was given", key);
+        while (k < n && strcmp(reasons[k].key, key) != 0)
+            k++;
+        if (k == REASONS_MAX) {
+            others++;
+            continue;
+        }
+        if (k == n) {
+            reasons[n] = (struct reason){.first = i};
+            memcpy(reasons[n++].key, key, sizeof key);
+        }
+        reasons[k].n++;
+    }
+    if (n == 0)
+        return;
+    printf("\nfailed:\n");
+    for (size_t k = 0; k < n; k++) {
+        const struct trial *t = &v->trials[reasons[k].first];
+        const char *text = t->reason != NULL ? t->reason : "no reason was given";
+        printf("  %4lld x  %.*s (trial %lld)\n", (long long)reasons[k].n, (int)strcspn(text, "\n"), text,
+               (long long)t->number);
+    }
+    if (others > 0)
+        printf("  %4lld x  for other reasons; `trawl show %s --store %s` tells\n", (long long)others, v->study.name,
+               store);
+}
+
+/* ---- what to do next ---- */
+
+static void print_time(double seconds)
+{
+    double whole_s = ceil(seconds), unit_s = fmod(whole_s, 3600) == 0 ? 3600 : fmod(whole_s, 60) == 0 ? 60 : 1;
+
+    printf(" %.0f%c", whole_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
+}
+
+/* The limits that may have ended it, doubled. */
+static void print_larger(const struct study *s)
+{
+    if (s->trials_max > 0)
+        printf(" --trials %lld", (long long)(2 * s->trials_max));
+    if (s->budget_s > 0) {
+        printf(" --budget");
+        print_time(2 * s->budget_s);
+    }
+    if (s->wall_max_s > 0) {
+        printf(" --wall-time");
+        print_time(2 * s->wall_max_s);
+    }
+}
+
+static void print_pick(const struct study_view *v, size_t i, const char *what)
+{
+    char cost[32];
+
+    printf("  %-5s trial %lld, %s %.5g at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
+           v->trials[i].score, format_seconds(v->trials[i].cost_s, cost));
+}
+
+/* What the front offers, and the commands that make use of it. */
+static void print_next(const struct study_view *v, const char *store)
+{
+    const char *name = v->study.name;
+    size_t best = study_view_best(v), knee = pareto_knee(&v->history);
+
+    if (best < v->n) {
+        printf("\nto take:\n");
+        print_pick(v, best, "best");
+        if (knee < v->n && knee != best)
+            print_pick(v, knee, "knee");
+    }
+    printf("\nnext:\n  trawl report %s --store %s -o report.html\n", name, store);
+    if (best < v->n) {
+        printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", name, store);
+        printf("  trawl rerun %s --store %s --trial %lld --seeds 10     # was it luck?\n", name, store,
+               (long long)v->trials[best].number);
+    }
+    if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
+        printf("  trawl show %s --store %s\n", name, store);
+    printf("  trawl sweep --resume %s --store %s", name, store);
+    print_larger(&v->study);
+    printf("\n");
+}
+
+void progress_print_summary(const struct study_view *v, const char *store_path)
+{
+    const struct study *s = &v->study;
+    struct strbuf store;
+    char cost[32], wall[32];
+
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, store_path);
+    printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training", s->name,
+           (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
+           (long long)study_view_count(v, TRIAL_STOPPED),
+           (long long)(study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING)),
+           format_seconds(study_view_cost(v), cost));
+    if (s->wall_used_s > 0)
+        printf(" in %s", format_seconds(s->wall_used_s, wall));
+    printf("\n");
+    if (s->end_rule != NULL)
+        printf("%s (%s): %s\n", study_state_name(s->state), s->end_rule, s->end_text != NULL ? s->end_text : "");
+    print_front_table(v);
+    print_failures(v, store.text);
+    print_next(v, store.text);
+    strbuf_free(&store);
+}
