@@ -75,6 +75,49 @@ static void test_five_thousand_of_which_four_coincide(void **state)
     assert_true(isfinite(s.score_mean) && isfinite(s.log_cost_mean));
 }
 
+/* Thirty whole numbers of few values and hundreds of runs, many of them repeats: a matrix that is hardly definite. */
+static void test_thirty_whole_parameters(void **state)
+{
+    (void)state;
+    struct space space = {.dim = 30};
+    struct rng r = rng_seed(12);
+    double x[30];
+    for (size_t i = 0; i < 30; i++) {
+        space.params[i] = param_of("", SPACE_LINEAR, true, 0, 1 + (double)(i % 3));
+        snprintf(space.params[i].key, SPACE_KEY_MAX, "test.p%zu", i);
+    }
+    for (size_t k = 0; k < 480; k++) {
+        for (size_t i = 0; i < 30; i++)
+            x[i] = k % 4 == 3 ? xs[k / 2][i] : i < 4 ? (double)rng_below(&r, (uint32_t)(2 + i % 3)) : 1.0;
+        put(k, x, 30, GP_TRIAL_DONE, x[0] + x[1] * x[2], 1.0 + x[3]);
+    }
+    struct suggestion s = must(&space, (struct gp_history){.n = 480, .trials = trials}, 480);
+    assert_string_equal(s.origin, "ehvi");
+    for (size_t k = 0; k < 480; k++)
+        assert_true(memcmp(xs[k], s.x, sizeof x) != 0);
+}
+
+/* The unit of the score is no matter. */
+static void test_scale_of_scores_changes_nothing(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    struct rng r = rng_seed(13);
+    struct suggestion s[2];
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; i < 30; i++) {
+            double x[3] = {rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+            if (k == 0)
+                put(i, x, 3, GP_TRIAL_DONE, x[0] - x[1] + 0.1 * noise(&r), exp(x[2]));
+            else
+                trials[i].score *= 0x1p-40;
+        }
+        s[k] = must(&space, (struct gp_history){.n = 30, .trials = trials}, 30);
+    }
+    assert_memory_equal(s[0].x, s[1].x, sizeof s[0].x);
+    assert_near(s[1].score_mean * 0x1p40, s[0].score_mean, 1e-9);
+}
+
 static void test_finite_space_runs_out(void **state)
 {
     (void)state;
@@ -214,6 +257,7 @@ int main(void)
     openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scores_of_sixty_decades),    cmocka_unit_test(test_five_thousand_of_which_four_coincide),
+        cmocka_unit_test(test_thirty_whole_parameters),    cmocka_unit_test(test_scale_of_scores_changes_nothing),
         cmocka_unit_test(test_finite_space_runs_out),      cmocka_unit_test(test_space_that_shrank),
         cmocka_unit_test(test_numbers_that_are_none),      cmocka_unit_test(test_stopped_run_is_a_lower_bound),
         cmocka_unit_test(test_doubtful_front_is_repeated), cmocka_unit_test(test_other_study_is_a_warm_start),
