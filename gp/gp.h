@@ -146,6 +146,9 @@ struct gp_insight {
 enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
                             uint64_t seed, struct error *err) MUST_USE;
 void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
+/* insight.recommended alone, much faster; history->n: none. */
+enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i,
+                         struct error *err) MUST_USE;
 
 /* The models alone, kept to be asked anywhere in the space. One thread at a time; space and history are copied.
  * ST_NUMERIC: these data have no model. At least 4 finished trials are wanted, as for an insight. */

@@ -348,8 +348,9 @@ static void edges(struct gp_insight *ret, const struct space *space, const struc
 
 /* ---- public ---- */
 
-enum status gp_insight_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
-                            uint64_t seed, struct error *err)
+/* whole: also edges and importance, which take most of the time. */
+static enum status look(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
+                        uint64_t seed, bool whole, struct error *err)
 {
     size_t n = history->n, n_done = 0;
     struct error why = {0};
@@ -374,7 +375,7 @@ enum status gp_insight_init(struct gp_insight *ret, const struct space *space, c
     rc = pareto_models_init(s, space, history, 0, NULL, &why);
     if (rc == ST_OK)
         rc = beliefs(ret, s, history, &why);
-    if (rc == ST_OK) {
+    if (rc == ST_OK && whole) {
         edges(ret, space, history);
         rc = importance(ret, s, seed, &why);
     }
@@ -389,6 +390,21 @@ enum status gp_insight_init(struct gp_insight *ret, const struct space *space, c
         return ST_OK;
     }
     return FAIL(err, rc, "%s", why.text);
+}
+
+enum status gp_insight_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
+                            uint64_t seed, struct error *err)
+{
+    return look(ret, space, history, seed, true, err);
+}
+
+enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i, struct error *err)
+{
+    struct gp_insight insight;
+    enum status rc = look(&insight, space, history, 0, false, err);
+    *ret_i = rc == ST_OK ? insight.recommended : history->n;
+    gp_insight_free(&insight);
+    return rc;
 }
 
 void gp_insight_free(struct gp_insight *insight)

@@ -40,7 +40,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
-        {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
+        {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
         {"output", 'o', CLI_TEXT, &path, "FILE", "where to write (stdout)"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
          "ini, args (a command line) or json (for other programs) (ini)"},
@@ -50,7 +50,8 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args] [-o FILE] [--store FILE]",
         .about =
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
-            "  best           the best score\n"
+            "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
+            "  best-run       the best score of one run\n"
             "  knee           where the front bends: dear enough to be good, cheap enough to be worth it\n"
             "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h)\n"
             "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"

@@ -30,6 +30,35 @@ static size_t pick_among(const struct gp_trial *rows, size_t n, double cost_max,
     return best;
 }
 
+/* The trial that the models would take, by what is sure of it; n: too little is known. */
+static enum status recommend(const struct study *study, const struct trial *trials, const struct gp_trial *rows,
+                             size_t n, size_t *ret_i, struct error *err)
+{
+    struct search search;
+    double *x = NULL;
+    struct gp_trial *own = NULL;
+
+    *ret_i = n;
+    TRY(search_from_json(study->space, &search, err));
+    size_t dim = search.space.dim;
+    enum status rc = ST_OK;
+    x = mem_array2(n + 1, dim, sizeof *x);
+    own = mem_array(n + 1, sizeof *own);
+    if (x == NULL || own == NULL)
+        rc = FAIL(err, ST_NOMEM, "out of memory for %zu trials", n);
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        rc = search_point(&search, trials[i].params, x + i * dim, err);
+        own[i] = rows[i];
+        own[i].x = x + i * dim;
+    }
+    if (rc == ST_OK)
+        rc = gp_recommend(&search.space, &(struct gp_history){.n = n, .trials = own}, ret_i, err);
+    mem_free(x);
+    mem_free(own);
+    search_free(&search);
+    return rc;
+}
+
 /* "cost<=12" -> the number after prefix. */
 static bool parse_after(const char *text, const char *prefix, double *ret_value)
 {
@@ -47,6 +76,10 @@ enum status export_pick(const struct study *study, const struct trial *trials, c
 
     *ret_i = n;
     if (strcmp(rule, "best") == 0) {
+        TRY(recommend(study, trials, rows, n, ret_i, err));
+        if (*ret_i >= n)
+            *ret_i = pick_among(rows, n, INFINITY, -INFINITY, false);
+    } else if (strcmp(rule, "best-run") == 0) {
         *ret_i = pick_among(rows, n, INFINITY, -INFINITY, false);
     } else if (strcmp(rule, "knee") == 0) {
         *ret_i = pareto_knee(&(struct gp_history){.n = n, .trials = rows});
@@ -63,7 +96,7 @@ enum status export_pick(const struct study *study, const struct trial *trials, c
                         study->name, (long long)number, n > 0 ? n - 1 : 0);
     } else {
         return FAIL(err, ST_USAGE,
-                    "export: --pick '%s' is not known; use best, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
+                    "export: --pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
                     maximize ? ">" : "<");
     }
     if (*ret_i >= n)

@@ -162,15 +162,15 @@ def test_export_trains_to_the_same_score(folder):
     store = sweep(folder)
     best = max(show(store, "a")["trials"], key=lambda t: t["score"])
     ini = folder / "best.ini"
-    run("export", "a", "--store", store, "--pick", "best", "-o", ini)
+    run("export", "a", "--store", store, "--pick", "best-run", "-o", ini)
     head = ini.read_text().split("\n[")[0]
     for word in ("trial %d" % best["number"], "study a", "seed %d" % best["seed"], "cost "):
         assert word in head, (word, head)
     equal(json.loads(run("train", ini, "--json", "-q")[0])["perf"], best["score"])
-    args = run("export", "a", "--store", store, "--format", "args")[0].split()
+    args = run("export", "a", "--store", store, "--pick", "best-run", "--format", "args")[0].split()
     equal(args[:2], ["trawl", "train"])
     equal(json.loads(run(*args[1:], "--json", "-q")[0])["perf"], best["score"])
-    data = json.loads(run("export", "a", "--store", store, "--format", "json")[0])
+    data = json.loads(run("export", "a", "--store", store, "--pick", "best-run", "--format", "json")[0])
     equal((data["trial"], data["config"]["train"]["seed"]), (best["number"], best["seed"]))
 
 
@@ -186,6 +186,8 @@ def test_export_picks(folder):
     best = max(t["score"] for t in trials)
     equal(picked("score>=%r" % best), min((t for t in trials if t["score"] == best), key=lambda t: t["cost_s"])["number"])
     equal(picked("trial=2"), 2)
+    equal(picked("best"), show(store, "a")["insight"]["recommended"])
+    equal(trials[picked("best-run")]["score"], best)
     fails("export", "a", "--store", store, "--pick", "trial=2s", code=2, says="trial=2s")
     fails("export", "a", "--store", store, "--pick", "trial=99", code=1, says="no trial 99")
     assert trials[picked("knee")]["on_front"]
