@@ -8,10 +8,8 @@
  *   shared    an iteration counts as the last window had it; time does not
  *
  * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) nothing is in flight when
- * the state changes or the gate is let go; (3) wall_s never falls. */
+ * the gate is let go; (3) wall_s never falls. */
 #include "trainer/trainer_priv.h"
-
-#include "base/clock.h"
 
 #include <math.h>
 
@@ -23,19 +21,19 @@
 #define WINDOW_MAX_S 0.3
 #define WINDOW_ODD 0.02 /* by so much may a window's number of minibatches differ from replay_ratio's mean */
 #define WINDOWS_SPOILT_MAX 2
-#define AGAIN_FIRST_S 5.0 /* the next window, and twice as long after each */
-#define AGAIN_MAX_S 80.0
+#define AGAIN_TIMES 4 /* the next window is when so many times the iterations have ended, */
+#define AGAIN_MIN_S 0.5 /* but not before it has cost so much more, */
+#define AGAIN_MAX_S 60.0 /* nor later than when it has cost so much more */
 
 static void cost_state(struct trainer *t, enum cost_state state)
 {
     struct cost *c = &t->cost;
 
     c->state = state;
-    c->from_issued = t->n_issued;
+    c->from_collected = t->n_collected;
     c->from_recorded = t->n_recorded;
-    c->from_wall_s = t->count.wall_s;
-    c->from_carry = t->count.minibatch_carry;
-    t->clock_ns = clock_mono_ns();
+    c->from_wall_s = c->seen_wall_s;
+    c->from_carry = c->seen_carry;
 }
 
 static void cost_enter(struct trainer *t, bool alone)
@@ -43,16 +41,19 @@ static void cost_enter(struct trainer *t, bool alone)
     const struct train_gate *gate = t->cost.gate;
 
     gate->enter(gate->ctx, alone);
+    trainer_tick_skip(t);
     cost_state(t, alone ? COST_WARM : COST_SHARED);
 }
 
 void cost_begin(struct trainer *t, const struct train_gate *gate)
 {
-    t->cost = (struct cost){.gate = gate, .n_warm = t->direct ? WARM_DIRECT : WARM_QUEUED};
+    t->cost = (struct cost){.gate = gate,
+                            .n_warm = t->direct ? WARM_DIRECT : WARM_QUEUED,
+                            .seen_wall_s = t->count.wall_s,
+                            .seen_carry = t->count.minibatch_carry};
+    trainer_tick_skip(t);
     if (gate != NULL)
         cost_enter(t, true);
-    else
-        cost_state(t, COST_WALL);
 }
 
 /* Nothing in flight, the gate free for others. */
@@ -68,36 +69,42 @@ static enum status cost_leave(struct trainer *t, struct error *err)
 static bool window_is_enough(const struct trainer *t)
 {
     const struct cost *c = &t->cost;
-    double n = (double)(t->n_issued - c->from_issued), passed_s = t->count.wall_s - c->from_wall_s;
+    double n = (double)(t->n_collected - c->from_collected), passed_s = c->seen_wall_s - c->from_wall_s;
     double mean = t->set.replay_ratio * (double)t->n_agents / (double)t->n_segments; /* minibatches of an iteration */
 
     if (passed_s >= WINDOW_MAX_S)
         return n >= 1.0;
     return n >= WINDOW_ITERATIONS && passed_s >= WINDOW_MIN_S &&
-           fabs(t->count.minibatch_carry - c->from_carry) <= WINDOW_ODD * n * mean;
+           fabs(c->seen_carry - c->from_carry) <= WINDOW_ODD * n * mean;
 }
 
+/* From the end of one iteration to the end of another, with the queue of a device never empty in between: what it takes to
+ * fill it at the start is no part of an iteration. */
 static enum status window_end(struct trainer *t, struct error *err)
 {
     struct cost *c = &t->cost;
-    double n;
 
-    TRY(trainer_sync(t, err));
-    trainer_tick(t);
     if (t->n_recorded != c->from_recorded && c->n_spoilt < WINDOWS_SPOILT_MAX) { /* another number of minibatches */
         c->n_spoilt++;
         cost_state(t, COST_WINDOW);
         return ST_OK;
     }
     c->n_spoilt = 0;
-    n = (double)(t->n_issued - c->from_issued);
-    c->iteration_s = (t->count.wall_s - c->from_wall_s) / n;
-    c->again_s = c->again_s > 0.0 ? fmin(2.0 * c->again_s, AGAIN_MAX_S) : AGAIN_FIRST_S;
-    c->again_ns = clock_mono_ns() + (uint64_t)(1e9 * c->again_s);
+    c->iteration_s = (c->seen_wall_s - c->from_wall_s) / (double)(t->n_collected - c->from_collected);
+    TRY(cost_leave(t, err));
+    c->again_collected = AGAIN_TIMES * t->n_collected;
+    c->again_wall_s = t->count.wall_s;
     c->n_warm = WARM_AGAIN;
-    c->gate->leave(c->gate->ctx);
     cost_enter(t, false);
     return ST_OK;
+}
+
+static bool window_is_due(const struct trainer *t)
+{
+    const struct cost *c = &t->cost;
+    double since_s = t->count.wall_s - c->again_wall_s;
+
+    return since_s >= AGAIN_MAX_S || (since_s >= AGAIN_MIN_S && t->n_collected >= c->again_collected);
 }
 
 enum status cost_turn(struct trainer *t, struct error *err)
@@ -108,18 +115,15 @@ enum status cost_turn(struct trainer *t, struct error *err)
     case COST_WALL:
         break;
     case COST_WARM:
-        if (t->n_issued - c->from_issued >= c->n_warm) {
-            TRY(trainer_sync(t, err));
-            trainer_tick(t);
+        if (t->n_collected - c->from_collected >= c->n_warm)
             cost_state(t, COST_WINDOW);
-        }
         break;
     case COST_WINDOW:
         if (window_is_enough(t))
             return window_end(t, err);
         break;
     case COST_SHARED:
-        if (clock_mono_ns() >= c->again_ns) {
+        if (window_is_due(t)) {
             TRY(cost_leave(t, err));
             cost_enter(t, true);
         } else if (c->gate->wanted(c->gate->ctx)) {

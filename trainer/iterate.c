@@ -172,6 +172,7 @@ static enum status iteration_issue(struct trainer *t, struct error *err)
     if (profiled)
         TRY(kern_slot_take(t->kern, t->times_slot, t->mark_times, err));
     f->lr = t->host_hyper.lr;
+    f->carry = t->count.minibatch_carry;
     t->n_issued++;
     return ST_OK;
 }
@@ -212,6 +213,8 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     trainer_tick(t);
     if (t->cost.state == COST_SHARED)
         t->count.wall_s += t->cost.iteration_s;
+    t->cost.seen_wall_s = t->count.wall_s;
+    t->cost.seen_carry = f->carry;
     if (report.stats.nonfinite > 0) {
         t->failed = true;
         TRY(kern_sync(t->kern, err)); /* what was handed over since still changes the tensors */

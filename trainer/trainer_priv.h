@@ -235,6 +235,7 @@ struct flight {
     struct kern_slot *report;
     const struct marks *marks[PIECE_COUNT]; /* NULL: it has no profile */
     float lr;
+    double carry; /* minibatch_carry after it was handed over */
 };
 
 struct recording {
@@ -252,12 +253,13 @@ struct cost {
     const struct train_gate *gate; /* borrowed; NULL: none */
     enum cost_state state;
     uint64_t n_warm; /* iterations before a window */
-    uint64_t from_issued, from_recorded; /* n_issued, n_recorded, wall_s, minibatch_carry when the state began */
+    uint64_t from_collected, from_recorded; /* n_collected, n_recorded, and below, when the state began */
     double from_wall_s, from_carry;
+    double seen_wall_s, seen_carry; /* wall_s when the last iteration was looked at, minibatch_carry after it */
     int n_spoilt; /* windows in a row that something was recorded in */
     double iteration_s; /* by the last window; 0: there was none yet */
-    double again_s; /* between the last window and the next, which is at */
-    uint64_t again_ns;
+    uint64_t again_collected; /* the next window is when so many iterations have ended, */
+    double again_wall_s; /* counted from this cost */
 };
 
 struct trainer {
