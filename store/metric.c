@@ -133,6 +133,35 @@ enum status store_curve(struct store *store, int64_t trial_id, const char *name,
     return ST_OK;
 }
 
+static enum status delete_checkpoints(struct store *store, int64_t trial_id, const char *what, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_CHECKPOINT_DELETE, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    return store_sql_run(store, stmt, what, err);
+}
+
+enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
+                                 struct error *err)
+{
+    static const char what[] = "recording a checkpoint";
+
+    TRY(store_begin(store, what, err));
+    enum status rc = delete_checkpoints(store, trial_id, what, err);
+    if (rc == ST_OK)
+        rc = store_checkpoint_insert(store, trial_id, env_steps, path, err);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struct error *err)
+{
+    static const char what[] = "forgetting a checkpoint";
+
+    TRY(store_begin(store, what, err));
+    return store_end(store, delete_checkpoints(store, trial_id, what, err), what, err);
+}
+
 enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path, struct error *err)
 {
     enum status rc = ST_OK;

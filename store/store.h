@@ -107,6 +107,9 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
  * any other state. slot: NULL is fine. */
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
                               struct error *err) MUST_USE;
+/* As store_trial_start, but curve and checkpoint are kept: the trial goes on where they end. */
+enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                               struct error *err) MUST_USE;
 /* running -> queued again; died: its worker died, which is counted. ST_EXISTS from any other state. */
 enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err) MUST_USE;
 
@@ -151,6 +154,10 @@ struct curve_point {
 };
 enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
                         size_t *ret_n, struct error *err) MUST_USE;
+/* In place of earlier ones of that trial. */
+enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
+                                 struct error *err) MUST_USE;
+enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path,
                                   struct error *err) MUST_USE; /* NULL: none */
 

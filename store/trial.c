@@ -147,8 +147,8 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
-enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
-                              struct error *err)
+static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool anew,
+                         struct error *err)
 {
     static const char what[] = "starting a trial";
     sqlite3_stmt *stmt;
@@ -163,9 +163,21 @@ enum status store_trial_start(struct store *store, int64_t trial_id, const char 
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         rc = not_allowed(store, trial_id, "started", err);
-    if (rc == ST_OK)
+    if (rc == ST_OK && anew)
         rc = store_attempt_clear(store, trial_id, err);
     return store_end(store, rc, what, err);
+}
+
+enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                              struct error *err)
+{
+    return start(store, trial_id, device, slot, true, err);
+}
+
+enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                               struct error *err)
+{
+    return start(store, trial_id, device, slot, false, err);
 }
 
 enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err)

@@ -131,10 +131,19 @@ static bool same_value(const struct opt_def *opt, const char *a, const char *b)
 /* Limits, and what belongs to the machine rather than to the study. */
 static bool may_change(const char *key)
 {
-    static const char *const keys[] = {"sweep.trials",         "sweep.budget",       "sweep.wall_time",
-                                       "sweep.device_time",    "sweep.target",       "sweep.min_gain",
-                                       "sweep.priority",       "sweep.devices",      "sweep.runs_per_device",
-                                       "sweep.hang_timeout_s", "sweep.worker_memory"};
+    static const char *const keys[] = {"sweep.trials",
+                                       "sweep.budget",
+                                       "sweep.wall_time",
+                                       "sweep.device_time",
+                                       "sweep.target",
+                                       "sweep.min_gain",
+                                       "sweep.priority",
+                                       "sweep.devices",
+                                       "sweep.runs_per_device",
+                                       "sweep.hang_timeout_s",
+                                       "sweep.worker_memory",
+                                       "sweep.keep",
+                                       "sweep.checkpoint_interval_s"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)

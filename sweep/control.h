@@ -154,6 +154,9 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
 /* Cores, memory and the order in which the kernel ends processes, as an `open` message says. */
 void worker_limits_apply(const cJSON *open_message);
 
+/* How many checkpoints of a study lie beside the store, and their bytes. */
+void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);
+
 /* ---- progress.c: what a sweep shows on stderr ---- */
 
 struct scheduler;

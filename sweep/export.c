@@ -95,9 +95,10 @@ enum status export_pick(const struct study *study, const struct trial *trials, c
             return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %lld, its trials are 0 to %zu",
                         study->name, (long long)number, n > 0 ? n - 1 : 0);
     } else {
-        return FAIL(err, ST_USAGE,
-                    "export: --pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
-                    maximize ? ">" : "<");
+        return FAIL(
+            err, ST_USAGE,
+            "export: --pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
+            maximize ? ">" : "<");
     }
     if (*ret_i >= n)
         return FAIL(err, ST_NOTFOUND, "export: no finished trial of %s fits '%s'; `trawl show %s` lists them",

@@ -4,10 +4,12 @@
 #include "sweep/scheduler.h"
 #include "sweep/track_hooks.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -30,15 +32,21 @@ static enum status copy_text(char **ret_copy, const char *text, struct error *er
     return ST_OK;
 }
 
-static cJSON *run_message(const struct flight *f)
+static cJSON *run_message(const struct flight *f, bool resume)
 {
+    const struct sweep_settings *s = &f->run->setup->sweep;
     const struct trial *t = trial_of(f);
     cJSON *json = proto_message("run");
+    char path[PATH_MAX];
 
+    checkpoint_path(f->run, t, path);
     if (json != NULL &&
         !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
           json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->run->view.study.name) &&
-          json_add_str(json, "config", t->config))) {
+          json_add_str(json, "config", t->config) && json_add_str(json, "checkpoint_path", path) &&
+          json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s) &&
+          json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE) &&
+          (!resume || json_add_str(json, "resume_from", path)))) {
         cJSON_Delete(json);
         return NULL;
     }
@@ -51,10 +59,15 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     struct trial *t = &run->view.trials[i];
     struct flight *f = mem_alloc(sizeof *f);
     struct error gone = {0};
+    bool resume = false;
+    enum status rc;
 
     if (f == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a trial");
-    enum status rc = store_trial_start(run->store, t->id, w->device, slot->name, err);
+    rc = checkpoint_to_resume(run, t, &resume, err);
+    if (rc == ST_OK)
+        rc = resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
+                    : store_trial_start(run->store, t->id, w->device, slot->name, err);
     if (rc == ST_OK)
         rc = copy_text(&t->device, w->device, err);
     if (rc == ST_OK)
@@ -64,6 +77,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
         return rc;
     }
     t->state = TRIAL_RUNNING;
+    t->started_ms = clock_utc_ms();
     t->attempt++;
     f->run = run;
     f->i = i;
@@ -77,7 +91,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     run->n_started++;
     slot->flight = f;
     TRY(track_hooks_start(run->track, t, err));
-    if (proto_send(&w->proto, run_message(f), &gone) == ST_NOMEM) /* a closed socket shows in the next round */
+    if (proto_send(&w->proto, run_message(f, resume), &gone) == ST_NOMEM) /* a closed socket shows in the next round */
         return FAIL(err, ST_NOMEM, "%s", gone.text);
     return ST_OK;
 }
@@ -173,6 +187,11 @@ enum status flight_message(struct flight *f, const cJSON *message, double now_s,
         return store_metrics(f, message, now_s, err);
     if (type != NULL && strcmp(type, "training") == 0) {
         f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
+    } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
+        const char *path = json_get_str(message, "path");
+        int64_t env_steps = 0;
+        if (path != NULL && json_get_i64(message, "env_steps", &env_steps))
+            return store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
@@ -185,7 +204,9 @@ enum status flight_message(struct flight *f, const cJSON *message, double now_s,
 
 double flight_cost_s(const struct flight *f, double now_s)
 {
-    return f->slot->worker->spec.lanes > 1 ? f->reported_s : now_s - f->start_s;
+    double alone_s = fmax(now_s - f->start_s, f->reported_s); /* reported: with what it had before it was stopped */
+
+    return f->slot->worker->spec.lanes > 1 ? f->reported_s : alone_s;
 }
 
 void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
@@ -255,6 +276,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->log_tail = log_tail;
     TRY(store_trial_finish(f->run->store, t->id, r, track_hooks_result(f->run->track, r), err));
     t->state = r->state;
+    t->finished_ms = clock_utc_ms();
     t->score = r->score;
     t->perf = r->perf;
     t->cost_s = r->cost_s;

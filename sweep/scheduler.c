@@ -90,6 +90,7 @@ void scheduler_destroy(struct scheduler *s)
     for (size_t i = 0; i < s->n_studies; i++) { /* its thread writes to wake_fd */
         proposer_destroy(s->studies[i]->proposer);
         s->studies[i]->proposer = NULL;
+        checkpoints_end(s->studies[i]);
     }
     if (s->wake_fd >= 0)
         close(s->wake_fd);

@@ -99,6 +99,15 @@ bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
 void worker_read_log(struct worker *worker); /* what has come, without waiting */
 void workers_stop(struct worker *workers, size_t n); /* asks, waits shortly, kills; all at once */
 
+/* ---- checkpoints.c: files to go on from, and of finished trials that are kept ---- */
+
+void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf /* (PATH_MAX) */);
+void checkpoints_begin(struct study_run *run); /* makes their folder */
+void checkpoints_end(const struct study_run *run); /* removes it when it is empty */
+enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
+                                 struct error *err) MUST_USE;
+enum status checkpoints_prune(const struct study_run *run, struct error *err) MUST_USE; /* after a trial has ended */
+
 /* ---- limits.c: when a study has had enough ---- */
 
 /* Why a study ends: the rule's name as the store keeps it ("trials", "budget", "target", ...) and what a person reads. */

@@ -66,6 +66,11 @@ static const struct opt_def sweep_defs[] = {
                  "Stops a trial when finished curves say that it will not improve the front."),
     OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
                 "Stops the sweep after this many failed trials in a row; 0: never."),
+    OPT_ROW_ENUM(
+        struct sweep_settings, keep, "none", "none|front|all", OPT_FIXED,
+        "Keeps checkpoints of finished trials beside the store: none, those on the front and the last few, or all."),
+    OPT_ROW_FLOAT(struct sweep_settings, checkpoint_interval_s, "300", 0, 1e9, OPT_FIXED, 0, 0, "s",
+                  "Saves a running trial so often, to go on from there after a crash; 0: only when it is stopped."),
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, or a list like cuda:0,cuda:1."),

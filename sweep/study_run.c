@@ -94,6 +94,8 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
                                         .max_cost = s->max_cost};
 
     TRY(recover(run, err));
+    checkpoints_begin(run);
+    TRY(checkpoints_prune(run, err));
     TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
     run->early.on = s->early_stop;
@@ -280,6 +282,7 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
     const struct trial *t = &run->view.trials[i];
 
     TRY(study_view_update(&run->view, i, err));
+    TRY(checkpoints_prune(run, err));
     TRY(track_hooks_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));

@@ -220,6 +220,16 @@ static void print_next(const struct study_view *v, const char *store)
     printf("\n");
 }
 
+static void print_checkpoints(const struct study_view *v, const char *store_path)
+{
+    int64_t n;
+    double bytes;
+
+    checkpoints_usage(store_path, v->study.name, &n, &bytes);
+    if (n > 0)
+        printf("checkpoints: %lld, %.1f MB, in %s.checkpoints\n", (long long)n, bytes / 1e6, store_path);
+}
+
 void progress_print_summary(const struct study_view *v, const char *store_path)
 {
     const struct study *s = &v->study;
@@ -240,6 +250,7 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
         printf("%s (%s): %s\n", study_state_name(s->state), s->end_rule, s->end_text != NULL ? s->end_text : "");
     print_front_table(v);
     print_failures(v, store.text);
+    print_checkpoints(v, store_path);
     print_next(v, store.text);
     strbuf_free(&store);
 }

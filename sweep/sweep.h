@@ -86,6 +86,9 @@ bool signals_stop(void); /* has one come? */
 
 #define SWEEP_TRIALS_MAX 1000000
 
+/* Checkpoints of finished trials. */
+enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };
+
 struct sweep_settings {
     int method; /* enum suggest_method */
     char metric[OPT_STR_MAX];
@@ -101,6 +104,8 @@ struct sweep_settings {
     int cost; /* 0: wall, 1: device, 2: env_steps */
     bool early_stop;
     int64_t max_failures;
+    int keep; /* enum sweep_keep */
+    double checkpoint_interval_s; /* 0: only when a trial is stopped */
     char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all */
     int64_t runs_per_device;
     double hang_timeout_s; /* 0: never */

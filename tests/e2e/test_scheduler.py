@@ -2,6 +2,7 @@
 a device that does not open, a trial that wants too much memory."""
 import os
 import signal
+import sqlite3
 import sys
 import time
 
@@ -122,6 +123,55 @@ def test_a_greedy_trial_fails_alone(folder):
         equal(t["state"], "failed" if t["params"]["train.total_agents"] == "1M" else "done")
         if t["state"] == "failed":
             assert "does not fit" in t["reason"], t
+
+
+def curve(store):
+    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=20)
+    try:
+        return set(db.execute("SELECT env_steps, name_id, value FROM metric"))
+    finally:
+        db.close()
+
+
+def test_a_killed_trial_goes_on_from_its_checkpoint(folder):
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "2M").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1"))
+    run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 1, "-q")
+    whole = show(folder / "whole.db", "a")["trials"]
+    store, place = folder / "s.db", folder / "s.db.checkpoints"
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        where = ["--resume", "a"] if store.exists() else [config, "--name", "a"]
+        process = start("sweep", *where, "--store", store, "--trials", 1, "--sweep.checkpoint_interval_s", 0.2) \
+            if not store.exists() else start("sweep", *where, "--store", store, "--trials", 1)
+        wait_for(lambda: running(store, "a"), process)
+        since = time.time()
+        wait_for(lambda: [f for f in place.glob("*.ckpt") if f.stat().st_mtime > since], process)
+        time.sleep(0.2)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        before = curve(store)
+        assert before
+    assert "a-0.ckpt" in [f.name for f in place.iterdir()]
+    run("sweep", "--resume", "a", "--store", store, "-q")
+    parts = show(store, "a")["trials"]
+    for key in ("number", "params", "score", "env_steps", "state"):
+        equal(parts[0][key], whole[0][key])
+    equal(parts[0]["attempt"], 3)
+    assert before <= curve(store)  # what was known of it is still there: it did not begin anew
+    assert not place.exists()
+
+
+def test_checkpoints_of_the_front_are_kept(folder):
+    store, place = folder / "s.db", folder / "s.db.checkpoints"
+    config = write(folder, "s.ini", TINY_SWEEP)
+    out, _ = run("sweep", config, "--store", store, "--name", "a", "--trials", 12, "-q", "--sweep.keep", "front")
+    trials = show(store, "a")["trials"]
+    wanted = {t["number"] for t in trials if t["on_front"]} | {9, 10, 11}
+    equal({f.name for f in place.iterdir()}, {"a-%d.ckpt" % n for n in wanted})
+    assert "checkpoints: %d, " % len(wanted) in out, out
+    for f in place.iterdir():
+        run("eval", f, "--episodes", 2)
+    run("sweep", config, "--store", folder / "t.db", "--name", "a", "--trials", 3, "-q")
+    assert not (folder / "t.db.checkpoints").exists()
 
 
 if __name__ == "__main__":
