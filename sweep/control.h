@@ -122,7 +122,8 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
  *   exit
  * worker -> controller
  *   hello {version, pid, device, lanes} or hello {version, reason}
- *   alive {lanes: [{trial, attempt, env_steps, iterations}], memory_bytes, device_memory_bytes}   once a second
+ *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
+ *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
  *   training {trial, attempt, env_steps}                    its cost begins, or goes on from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   checkpoint {trial, attempt, path, env_steps}

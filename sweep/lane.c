@@ -126,6 +126,7 @@ static bool wait_for_memory(void *ctx)
     gate_leave_open(&shop->gate);
     pthread_mutex_lock(&shop->lock);
     lane->state = LANE_WAITING;
+    atomic_store(&lane->waits, true);
     for (size_t i = 0; i < shop->n_lanes; i++)
         shop->lanes[i].drop = shop->lanes[i].state == LANE_IDLE;
     pthread_cond_broadcast(&shop->changed);
@@ -133,6 +134,7 @@ static bool wait_for_memory(void *ctx)
         pthread_cond_wait(&shop->changed, &shop->lock);
     freed = shop->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
     lane->seen_freed = shop->n_freed;
+    atomic_store(&lane->waits, false);
     lane->state = LANE_BUSY;
     pthread_cond_broadcast(&shop->changed);
     pthread_mutex_unlock(&shop->lock);

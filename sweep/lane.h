@@ -50,6 +50,7 @@ struct lane {
     struct error opened_err;
     /* of the trial in the lane, -1: none; read by the heartbeat */
     atomic_llong id, attempt, env_steps, iterations;
+    atomic_bool waits; /* for memory that other lanes hold: no progress is to be expected */
     atomic_bool stop, checkpoint; /* wishes of the controller; checkpoint: before it stops */
 };
 

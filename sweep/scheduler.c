@@ -398,6 +398,8 @@ static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *
         (void)json_get_i64(lane, "env_steps", &env_steps);
         (void)json_get_i64(lane, "iterations", &iterations);
         flight_progress(f, env_steps, iterations, s->now_s);
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")))
+            f->progress_s = s->now_s;
         TRY(flight_alive(f, s->now_s, err));
     }
     return ST_OK;

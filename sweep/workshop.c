@@ -250,7 +250,8 @@ static cJSON *lane_json(const struct lane *lane)
     if (json != NULL && !(json_add_i64(json, "trial", atomic_load(&lane->id)) &&
                           json_add_i64(json, "attempt", atomic_load(&lane->attempt)) &&
                           json_add_i64(json, "env_steps", atomic_load(&lane->env_steps)) &&
-                          json_add_i64(json, "iterations", atomic_load(&lane->iterations)))) {
+                          json_add_i64(json, "iterations", atomic_load(&lane->iterations)) &&
+                          json_add_bool(json, "waits", atomic_load(&lane->waits)))) {
         cJSON_Delete(json);
         return NULL;
     }
