@@ -85,6 +85,15 @@ static enum status recover(struct study_run *run, struct error *err)
     return ST_OK;
 }
 
+/* The longest text of a trial, which nobody asks for once it has ended: ten thousand of them are 15 MB. */
+static void forget_config(struct trial *t)
+{
+    if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)
+        return;
+    mem_free(t->config);
+    t->config = NULL;
+}
+
 enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
 {
     const struct sweep_settings *s = &run->setup->sweep;
@@ -100,8 +109,10 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
     run->early.on = s->early_stop;
     gain_watch_begin(&run->gain, clock_mono_s());
-    for (size_t i = 0; i < run->view.n; i++)
+    for (size_t i = 0; i < run->view.n; i++) {
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
+        forget_config(&run->view.trials[i]);
+    }
     run->state = STUDY_RUN_ACTIVE;
     return ST_OK;
 }
@@ -279,13 +290,14 @@ double study_run_running_s(const struct study_run *run, const struct scheduler *
 
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err)
 {
-    const struct trial *t = &run->view.trials[i];
+    struct trial *t = &run->view.trials[i];
 
     TRY(study_view_update(&run->view, i, err));
     TRY(checkpoints_prune(run, err));
     TRY(track_hooks_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));
+    forget_config(t);
     run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
     if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&
         run->err.status == ST_OK)

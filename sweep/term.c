@@ -104,8 +104,8 @@ void term_draw(const char *text)
     width_drawn = width;
     while (*text != '\0' && used + 8 < sizeof out) {
         size_t n = strcspn(text, "\n"), keep = fit(text, n, width);
-        int wrote =
-            snprintf(out + used, sizeof out - used, "%.*s%s\x1b[K\n", (int)keep, text, keep < n ? "\x1b[0m" : "");
+        int wrote = snprintf(out + used, sizeof out - used, "%.*s%s\x1b[K\n", (int)keep, text,
+                             memchr(text, '\x1b', keep) != NULL ? "\x1b[0m" : "");
         if (wrote < 0 || (size_t)wrote >= sizeof out - used)
             break;
         used += (size_t)wrote;
