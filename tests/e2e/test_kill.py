@@ -1,4 +1,7 @@
-"""kill -9 of the controller at 50 random moments of a running sweep: nothing that was finished is lost or changed."""
+"""kill -9 of controller, worker or both at random moments of a running sweep: nothing that was finished is lost or changed.
+
+TRAWL_KILLS: how often (50; 1000 in the nightly run).
+"""
 import os
 import random
 import signal
@@ -10,7 +13,7 @@ import time
 import tap
 from tap import TINY_SWEEP, equal, run, start, trials_now, write
 
-N_KILLS = 50
+N_KILLS = int(os.environ.get("TRAWL_KILLS", 50))
 FINISHED = ("done", "stopped", "failed")
 
 
@@ -35,13 +38,22 @@ def finished_rows(store):
         db.close()
 
 
-def test_kill_9_at_50_moments(folder):
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def test_kill_9_at_random_moments(folder):
     seed = int.from_bytes(os.urandom(4), "big")
     print("# random moments of seed %d" % seed)
     moments = random.Random(seed)
-    config = write(folder, "s.ini", TINY_SWEEP.replace("threads = 1", "threads = 1\nlog_interval_s = 0"))
+    config = write(folder, "s.ini", TINY_SWEEP.replace("threads = 1", "threads = 1\nlog_interval_s = 0").replace(
+        "method = sobol", "method = sobol\nmax_failures = 0"))
     store = folder / "s.db"
     seen, started, limit = {}, 0, 100000
+    kinds = {"controller": 0, "worker": 0, "both": 0}
     while started < N_KILLS:
         there = subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], capture_output=True).returncode == 0
         where = ["--resume", "a"] if there else [config, "--name", "a"]
@@ -49,6 +61,15 @@ def test_kill_9_at_50_moments(folder):
         time.sleep(moments.uniform(0, 0.3) if moments.random() < 0.5 else moments.uniform(0.1, 1.5))
         workers = tap.children(process.pid)
         equal(process.poll(), None)
+        kind = moments.choice(("controller", "worker", "both"))
+        kinds[kind] += 1
+        if kind != "controller":
+            for pid in workers:
+                kill(pid)
+        if kind == "worker":  # the sweep goes on by itself, with another worker
+            time.sleep(moments.uniform(0, 0.4))
+            equal(process.poll(), None)
+            workers += tap.children(process.pid)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         for pid in workers:
@@ -58,13 +79,15 @@ def test_kill_9_at_50_moments(folder):
             equal(rows.get(key), row)
         seen = rows
         started += 1
-    print("# %d kills, %d trials finished" % (started, len(seen)))
+    print("# %d kills (%s), %d trials finished" % (started, ", ".join("%s %d" % k for k in kinds.items()), len(seen)))
     assert len(seen) > 10, "the kills came too early to test anything"
     total = len(trials_now(store, "a")) + 5
     run("sweep", "--resume", "a", "--store", store, "--trials", total, "-q")
     trials = trials_now(store, "a")
     equal([t["number"] for t in trials], list(range(total)))
-    equal({t["state"] for t in trials}, {"done"})
+    failed = [t for t in trials if t["state"] != "done"]  # only who was at work when its worker was killed
+    assert all(t["state"] == "failed" and "signal 9" in t["reason"] for t in failed), failed
+    assert len(failed) <= kinds["worker"] + kinds["both"], failed
     rows = finished_rows(store)
     for key, row in seen.items():
         equal(rows[key], row)

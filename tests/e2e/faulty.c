@@ -1,0 +1,149 @@
+/* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, fsync, allocation or start of a process fails once, the
+ * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
+ * Workers, which inherit the environment, are left alone. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK };
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *old, size_t size);
+extern void *__libc_memalign(size_t align, size_t size);
+
+static enum kind kind;
+static long nth;
+static atomic_long calls;
+static char count_path[512];
+
+#define REAL(f) (__extension__(__typeof__(&f)) dlsym(RTLD_NEXT, #f))
+
+__attribute__((constructor)) static void begin(void)
+{
+    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock"};
+    const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
+    char line[256] = "";
+    int fd = open("/proc/self/cmdline", O_RDONLY);
+    ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
+
+    close(fd);
+    if (text == NULL || (n > 0 && memmem(line, (size_t)n, "\0worker", 8) != NULL)) /* argv[1] of a worker */
+        return;
+    for (int k = 1; k <= CLOCK; k++)
+        if (strncmp(text, names[k], strlen(names[k])) == 0 && text[strlen(names[k])] == ':') {
+            nth = atol(text + strlen(names[k]) + 1);
+            kind = (enum kind)k;
+        }
+    if (path != NULL)
+        snprintf(count_path, sizeof count_path, "%s", path);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    char text[32];
+    int fd = count_path[0] != '\0' ? open(count_path, O_WRONLY | O_CREAT | O_TRUNC, 0644) : -1;
+    int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
+
+    kind = NONE;
+    if (fd >= 0 && write(fd, text, (size_t)n) != n)
+        _exit(99);
+}
+
+static int hit(enum kind of)
+{
+    return kind == of && atomic_fetch_add(&calls, 1) + 1 == nth;
+}
+
+static void slow(void)
+{
+    if (kind == SLOW)
+        usleep((useconds_t)nth * 1000);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    if (fd > STDERR_FILENO && hit(WRITE)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return REAL(write)(fd, bytes, n);
+}
+
+#define POSITIONED(name, offset_type)                                                                                  \
+    ssize_t name(int fd, const void *bytes, size_t n, offset_type at)                                                  \
+    {                                                                                                                  \
+        slow();                                                                                                        \
+        if (hit(WRITE)) {                                                                                              \
+            errno = ENOSPC;                                                                                            \
+            return -1;                                                                                                 \
+        }                                                                                                              \
+        return REAL(name)(fd, bytes, n, at);                                                                           \
+    }
+POSITIONED(pwrite, off_t)
+POSITIONED(pwrite64, off64_t)
+
+#define SYNC(name)                                                                                                     \
+    int name(int fd)                                                                                                   \
+    {                                                                                                                  \
+        slow();                                                                                                        \
+        if (hit(FSYNC)) {                                                                                              \
+            errno = EIO;                                                                                               \
+            return -1;                                                                                                 \
+        }                                                                                                              \
+        return REAL(name)(fd);                                                                                         \
+    }
+SYNC(fsync)
+SYNC(fdatasync)
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+                char *const argv[], char *const envp[])
+{
+    return hit(FORK) ? EAGAIN : REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
+}
+
+#define ALLOCATE(call)                                                                                                 \
+    do {                                                                                                               \
+        if (hit(MALLOC)) {                                                                                             \
+            errno = ENOMEM;                                                                                            \
+            return NULL;                                                                                               \
+        }                                                                                                              \
+        return call;                                                                                                   \
+    } while (0)
+
+void *malloc(size_t size)
+{
+    ALLOCATE(__libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+    ALLOCATE(__libc_calloc(n, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+    ALLOCATE(__libc_realloc(old, size));
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    ALLOCATE(__libc_memalign(align, size));
+}
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+    int rc = REAL(clock_gettime)(id, ret);
+
+    if (kind == CLOCK && id == CLOCK_REALTIME) /* a day on, two days back, and so on */
+        ret->tv_sec += (atomic_fetch_add(&calls, 1) / 3 % 2 ? -1 : 1) * nth;
+    return rc;
+}
