@@ -521,6 +521,10 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
             put_metric(&f, row, env_steps, track_result_names[i].told, value);
     put_text(&f, MLFLOW_TAG, "trawl.state", state);
     put_text(&f, MLFLOW_TAG, "trawl.reason", json_get_str(row->json, "reason"));
+    if (row->type == TRACK_ROW_RESULT) {
+        put_text(&f, MLFLOW_TAG, "result/state", state);
+        put_text(&f, MLFLOW_TAG, "result/reason", json_get_str(row->json, "reason"));
+    }
     if (reply->verdict == TRACK_DONE)
         mlflow_batch_send(m, run, reply);
     if (reply->verdict == TRACK_DONE)

@@ -23,7 +23,8 @@ static const struct opt_def track_defs[] = {
         "Ends the command when a tracker refuses the login at the start; else it is told and training goes on."),
     OPT_ROW_STR(
         struct track_settings, project, "",
-        "Names the project (W&B, Trackio) or experiment (MLflow); empty: the tracker's own variable, else trawl."),
+        "Names the project (W&B, Trackio) or experiment (MLflow); empty: the tracker's own variable, else trawl or, in "
+        "MLflow, the study's name."),
     OPT_ROW_STR(struct track_settings, entity, "", "Names the W&B user or team; empty: the login's default."),
     OPT_ROW_STR(struct track_settings, tags, "", "Puts these tags on every run, with commas."),
     OPT_ROW_STR(struct track_settings, notes, "", "Describes the study to readers of the tracker."),

@@ -313,6 +313,10 @@ static bool add_row(struct trackio *t, struct track_run *run, const struct track
         add_named(sb, track_result_names, row->json);
         add_name(sb, "result/state");
         track_json_str(sb, state != NULL ? state : "failed");
+        if (json_get_str(row->json, "reason") != NULL) {
+            add_name(sb, "result/reason");
+            track_json_str(sb, json_get_str(row->json, "reason"));
+        }
         break;
     case TRACK_ROW_FRONT:
         (void)json_get_i64(row->json, "trials", &trials);

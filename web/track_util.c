@@ -19,11 +19,9 @@ const struct track_front_name track_front_names[] = {{"study/trials", "trials"},
                                                      {"study/cost_s", "cost_s"},
                                                      {"study/best_score", "best_score"},
                                                      {NULL, NULL}};
-const struct track_front_name track_result_names[] = {{"result/score", "score"},
-                                                      {"result/perf", "perf"},
-                                                      {"result/cost_s", "cost_s"},
-                                                      {"result/device_s", "device_s"},
-                                                      {NULL, NULL}};
+const struct track_front_name track_result_names[] = {
+    {"result/score", "score"},       {"result/perf", "perf"},           {"result/cost_s", "cost_s"},
+    {"result/device_s", "device_s"}, {"result/env_steps", "env_steps"}, {NULL, NULL}};
 
 /* -- JSON -- */
 

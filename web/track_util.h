@@ -37,7 +37,7 @@ void track_basic_auth(char *ret_header, size_t size, const char *user, const cha
 
 void track_refuse(struct track_reply *reply, enum track_verdict verdict, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* The four numbers of a "front" row as every tracker names them ("study/hypervolume"); NULL at the end of the table. */
+/* The numbers of a "front" row as every tracker names them ("study/hypervolume"); NULL at the end of the table. */
 struct track_front_name {
     const char *told, *key;
 };

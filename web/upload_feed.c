@@ -135,7 +135,8 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
         log_warn("%s: %s; what it is to be told waits in the store, continuing", f->ops->name, reply->text);
     else
         log_debug("%s: %s; next try in %.1f s", f->ops->name, reply->text, wait_s);
-    if (reply->retry_after_s > 0 || f->attempt > 2)
+    /* Only who asks for less gets less: after an outage everything is told. `trawl sync` takes the time that it needs. */
+    if (reply->retry_after_s > 0 && !f->uploader->drain)
         f->thin_ms = f->thin_ms == 0 ? 1000 : f->thin_ms * 2 < THIN_MAX_MS ? f->thin_ms * 2 : THIN_MAX_MS;
     f->attempt++;
     f->next_s = clock_mono_s() + wait_s;

@@ -111,7 +111,7 @@ class Server:
 
 
 class Mlflow(Server):
-    ready = "/health"
+    ready = "/api/2.0/mlflow/experiments/get?experiment_id=0"  # /health answers long before the tables are ready
 
     def command(self):
         return [program("mlflow"), "server", "--host", "127.0.0.1", "--port", self.port, "--workers", 1,

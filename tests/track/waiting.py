@@ -14,7 +14,7 @@ from fake_trackio import FakeTrackio
 from fake_webhook import FakeWebhook
 
 SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
-RESULT = {"result/" + name: name for name in ("score", "perf", "cost_s", "device_s")}
+RESULT = {"result/" + name: name for name in ("score", "perf", "cost_s", "device_s", "env_steps")}
 FRONT = {"study/" + name: name for name in ("trials", "hypervolume", "cost_s", "best_score")}
 
 
