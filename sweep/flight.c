@@ -186,6 +186,7 @@ enum status flight_message(struct flight *f, const cJSON *message, double now_s,
     if (type != NULL && strcmp(type, "metrics") == 0)
         return store_metrics(f, message, now_s, err);
     if (type != NULL && strcmp(type, "training") == 0) {
+        f->trains = true;
         f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         const char *path = json_get_str(message, "path");

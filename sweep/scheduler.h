@@ -261,6 +261,7 @@ struct flight {
     struct slot *slot;
     int64_t trial_id, attempt;
     double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
+    bool trains; /* it has said so */
     double asked_s; /* told to stop; 0: not */
     enum flight_stop stop;
     int64_t env_steps, iterations;

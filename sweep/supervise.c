@@ -16,11 +16,21 @@
 #define HELLO_TIMEOUT_S 60
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 #define STOP_PATIENCE_S 20 /* how long a worker may take to obey */
-#define REQUEUE_PATIENCE_S 8 /* and when all are to end: nothing is lost, the trial runs again */
+#define REQUEUE_PATIENCE_S 6 /* and when all are to end: nothing is lost, the trial runs again */
 #define MAX_DEATHS 5
 #define BACKOFF_S 0.5
 #define QUARANTINE_S 600
 #define QUARANTINE_MAX_S 7200
+
+/* One that does not train yet may wait until another trial of its worker gives memory back. */
+static bool may_wait(const struct worker *w, const struct flight *f)
+{
+    bool others = false;
+
+    for (int lane = 0; lane < w->spec.lanes; lane++)
+        others = others || (w->slots[lane].flight != NULL && w->slots[lane].flight != f);
+    return others && !f->trains;
+}
 
 static void check_flight(const struct scheduler *s, struct worker *w, struct flight *f)
 {
@@ -30,7 +40,7 @@ static void check_flight(const struct scheduler *s, struct worker *w, struct fli
 
     if (f->asked_s > 0 && s->now_s - f->asked_s > patience_s)
         snprintf(why, sizeof why, "killed, it did not stop within %s", format_seconds(patience_s, time));
-    else if (s->hang_timeout_s > 0 && w->beats && quiet_s > fmax(s->hang_timeout_s, GAPS * f->gap_s))
+    else if (s->hang_timeout_s > 0 && w->beats && !may_wait(w, f) && quiet_s > fmax(s->hang_timeout_s, GAPS * f->gap_s))
         snprintf(why, sizeof why, "killed, it made no progress for %s (sweep.hang_timeout_s)",
                  format_seconds(quiet_s, time));
     else

@@ -17,7 +17,8 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-#define STOP_TIMEOUT_S 5 /* how long a worker may take to end */
+#define STOP_TIMEOUT_S                                                                                                 \
+    3 /* how long a worker may take to end; with REQUEUE_PATIENCE_S less than a batch system's notice */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
