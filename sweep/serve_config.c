@@ -67,7 +67,7 @@ static bool add_text(cJSON *row, const char *key, const cJSON *value)
 {
     char buf[NUM_TEXT_MAX];
 
-    if (cJSON_IsString(value))
+    if (cJSON_IsString(value) || cJSON_IsRaw(value))
         return json_add_str(row, key, value->valuestring);
     if (cJSON_IsBool(value))
         return json_add_str(row, key, cJSON_IsTrue(value) ? "true" : "false");

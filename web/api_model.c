@@ -39,7 +39,7 @@ static enum status answer_model(const struct request *r, enum model_state state,
 {
     cJSON *json = cJSON_CreateObject();
 
-    answer->no_store = true;
+    answer->no_store = state != MODEL_READY;
     if (state == MODEL_COMPUTING)
         answer->status = MHD_HTTP_ACCEPTED;
     bool ok = add_head(json, r, state, e);

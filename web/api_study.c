@@ -14,7 +14,7 @@ enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err)
     cJSON_Delete(json);
     if (text == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for an answer");
-    strbuf_add(out, text);
+    put_json_text(out, text);
     strbuf_add(out, "\n");
     mem_free(text);
     return ST_OK;

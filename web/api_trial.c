@@ -62,7 +62,7 @@ static void put_json(struct strbuf *out, const cJSON *json)
 {
     char *text = json != NULL ? json_print(json, false) : NULL;
 
-    strbuf_add(out, text != NULL ? text : "null");
+    put_json_text(out, text != NULL ? text : "null");
     mem_free(text);
 }
 

@@ -320,9 +320,23 @@ static bool may_change(struct serve *s, struct MHD_Connection *connection, enum 
     return false;
 }
 
+/* What an answer is kept under; false: it is not kept. */
+static bool cache_key(struct serve *s, const struct route *route, const struct request *r, const char *uri, char *key,
+                      size_t size)
+{
+    int64_t model_version = 0;
+
+    if (route->kind == ROUTE_MODEL && models_peek(s->models, r->study, r->settled, &model_version) != MODEL_READY)
+        return false;
+    return (route->kind == ROUTE_CACHED || route->kind == ROUTE_MODEL) &&
+           snprintf(key, size, "%lld %s", (long long)model_version, uri) < (int)size;
+}
+
 static enum MHD_Result run_route(struct serve *s, const struct route *route, struct request *r, const char *uri)
 {
-    struct answer *a = route->kind == ROUTE_CACHED ? cache_find(&s->cache, uri, r->version) : NULL;
+    char key[TARGET_MAX_BYTES + 32];
+    bool kept = cache_key(s, route, r, uri, key, sizeof key);
+    struct answer *a = kept ? cache_find(&s->cache, key, r->version) : NULL;
     struct error err = {0};
     struct strbuf out;
     enum status rc;
@@ -343,9 +357,9 @@ static enum MHD_Result run_route(struct serve *s, const struct route *route, str
             log_warn("%.200s could not be answered: %s", uri, err.text);
         return send_failure(r->connection, http_status(rc), err.text, NULL);
     }
-    if (route->kind == ROUTE_CACHED) {
+    if (kept && a->status == MHD_HTTP_OK) {
         a->version = r->version;
-        cache_keep(&s->cache, uri, a);
+        cache_keep(&s->cache, key, a);
     }
     return send_answer(r->connection, a, NULL);
 }

@@ -79,6 +79,17 @@ void put_key(struct strbuf *out, const char *key)
     strbuf_add_n(out, ":", 1);
 }
 
+void put_json_text(struct strbuf *out, const char *text)
+{
+    for (const char *at = text; *at != '\0';) {
+        size_t n = strcspn(at, "<>&");
+        strbuf_add_n(out, at, n);
+        at += n;
+        if (*at != '\0')
+            put_char(out, (unsigned char)*at++);
+    }
+}
+
 bool add_number(cJSON *object, const char *key, double value)
 {
     return isnan(value) ? json_add_str(object, key, NULL) : json_add_f64(object, key, value);

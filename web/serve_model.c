@@ -84,6 +84,16 @@ void models_unlock(struct models *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+enum model_state models_peek(struct models *m, const char *study, int64_t version, int64_t *ret_model_version)
+{
+    struct model_entry *e;
+    enum model_state state = models_lock(m, study, version, &e);
+
+    *ret_model_version = e != NULL ? e->version : 0;
+    models_unlock(m);
+    return state;
+}
+
 static const char *const state_names[] = {
     [MODEL_NONE] = "none", [MODEL_COMPUTING] = "computing", [MODEL_STALE] = "stale", [MODEL_READY] = "ready"};
 

@@ -30,6 +30,8 @@
 /* ---- serve_json.c: JSON written straight into a text, for long lists ---- */
 
 void put_str(struct strbuf *out, const char *text); /* quoted; NULL: null; invalid UTF-8 replaced; '<' escaped */
+/* A JSON text with '<', '>' and '&', which can only stand in its strings, as escapes. */
+void put_json_text(struct strbuf *out, const char *text);
 void put_f64(struct strbuf *out, double value); /* NaN: null; infinite: "inf", "-inf" */
 void put_i64(struct strbuf *out, int64_t value); /* beyond 2^53: a string */
 void put_time(struct strbuf *out, int64_t ms); /* 0: null */
@@ -214,6 +216,8 @@ void models_destroy(struct models *models);
  * models_unlock; never with `data` locked. */
 enum model_state models_lock(struct models *models, const char *study, int64_t version, struct model_entry **ret_entry);
 void models_unlock(struct models *models);
+/* State and version of a study's model; asks for a newer one when it is due. */
+enum model_state models_peek(struct models *models, const char *study, int64_t version, int64_t *ret_model_version);
 
 struct model_belief { /* NaN where there is none */
     enum model_state state;
@@ -235,6 +239,7 @@ struct request {
     struct MHD_Connection *connection;
     cJSON *body; /* of a POST; borrowed */
     const char *form; /* body of a ROUTE_FORM's POST; NULL: GET */
+    int64_t settled; /* view.settled of the study */
     int64_t version; /* s->version when the request came: what the answer may be kept for */
 };
 
@@ -243,6 +248,7 @@ typedef enum status route_fn(struct serve *s, const struct request *r, struct an
 
 enum route_kind {
     ROUTE_CACHED, /* kept until the data change */
+    ROUTE_MODEL, /* kept until the data or the model change */
     ROUTE_FRESH, /* made anew each time */
     ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells them apart */
     ROUTE_POST, /* changes something */

@@ -21,11 +21,11 @@ const struct route serve_routes[] = {
     {STUDY, "", ROUTE_CACHED, api_study, "One study with space, reference point and config", NULL},
     {STUDY "/trials", "offset,limit,sort,order,state,front,fields,since", ROUTE_CACHED, api_trials,
      "Trials as columns and rows", NULL},
-    {STUDY "/front", "", ROUTE_FRESH, api_front, "The front, with the model's intervals", NULL},
-    {STUDY "/insight", "", ROUTE_FRESH, api_insight, "Recommended trial, importance, bounds leaned on", NULL},
-    {STUDY "/model/front", "", ROUTE_FRESH, api_model_front, "The front that the model predicts", NULL},
-    {STUDY "/model/slice", "param,at", ROUTE_FRESH, api_model_slice, "Score and cost along one parameter", NULL},
-    {STUDY "/pick", PICK_PARAMS, ROUTE_FRESH, api_pick, "The trial for a budget or a score", NULL},
+    {STUDY "/front", "", ROUTE_MODEL, api_front, "The front, with the model's intervals", NULL},
+    {STUDY "/insight", "", ROUTE_MODEL, api_insight, "Recommended trial, importance, bounds leaned on", NULL},
+    {STUDY "/model/front", "", ROUTE_MODEL, api_model_front, "The front that the model predicts", NULL},
+    {STUDY "/model/slice", "param,at", ROUTE_MODEL, api_model_slice, "Score and cost along one parameter", NULL},
+    {STUDY "/pick", PICK_PARAMS, ROUTE_MODEL, api_pick, "The trial for a budget or a score", NULL},
     {STUDY "/export", PICK_PARAMS ",format", ROUTE_CACHED, api_export, "A trial's config, as `trawl export` writes it",
      "text/plain; charset=utf-8"},
     {STUDY "/report", "format", ROUTE_CACHED, api_report, "The report of `trawl report`", "text/html; charset=utf-8"},
@@ -106,6 +106,7 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
             if (v == NULL)
                 return err->status;
             r->version = v->version;
+            r->settled = v->settled;
             serve_unlock(s);
         }
         *ret_route = &serve_routes[i];
