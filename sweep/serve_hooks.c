@@ -60,5 +60,8 @@ void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx)
                                       .export_text = serve_export,
                                       .trial_config = serve_trial_config,
                                       .report = serve_report,
-                                      .control = serve_control};
+                                      .control = serve_control,
+                                      .play_open = serve_play_open,
+                                      .play_step = serve_play_step,
+                                      .play_close = serve_play_close};
 }

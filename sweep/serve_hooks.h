@@ -24,6 +24,12 @@ enum status serve_model_slice(void *ctx, void *model, const char *key, int64_t t
                               struct error *err) MUST_USE;
 void serve_model_destroy(void *model);
 
+/* serve_play.c */
+enum status serve_play_open(void *ctx, const struct trial *trial, const char *checkpoint, int64_t seed, bool greedy,
+                            void **ret_play, struct serve_play_info *ret_info, struct error *err) MUST_USE;
+enum status serve_play_step(void *play, struct strbuf *draw, struct serve_frame *ret_frame, struct error *err) MUST_USE;
+void serve_play_close(void *play);
+
 void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx);
 
 #endif

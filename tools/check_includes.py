@@ -27,7 +27,7 @@ FREE = ["tests", "bench"]
 
 # public headers of a folder; base is public altogether
 PUBLIC = {
-    "envs": ["envs/envs.h", "envs/env.h"],
+    "envs": ["envs/envs.h", "envs/env.h", "envs/draw.h"],
     "kernels": ["kernels/kernels.h"],
     "trainer": ["trainer/trainer.h"],
     "gp": ["gp/gp.h"],

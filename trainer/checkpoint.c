@@ -342,6 +342,37 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     return rc;
 }
 
+enum status checkpoint_load_weights(struct trainer *t, const char *path, struct error *err)
+{
+    size_t n = 0, got = 0, want = t->policy.n_params * sizeof(float);
+    struct ckpt_shape shape = {0}, mine;
+    char *bytes = NULL, *at;
+    enum status rc = ST_OK;
+
+    TRY(ckpt_read(path, &bytes, &n, err));
+    ckpt_shape_fill(t, &mine);
+    at = ckpt_find(bytes, n, "shape", &got);
+    if (at == NULL || (got != sizeof shape && got != offsetof(struct ckpt_shape, encoder))) {
+        rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
+    } else {
+        memcpy(&shape, at, got);
+        shape.total_agents = mine.total_agents; /* of the training, not of the policy */
+        shape.optimizer = mine.optimizer;
+        rc = ckpt_shape_compare(path, &shape, &mine, err);
+    }
+    at = ckpt_find(bytes, n, "weights", &got);
+    if (rc == ST_OK && (at == NULL || got != want))
+        rc = FAIL(err, ST_CORRUPT, "%s: section \"weights\" is not of %zu bytes; use another checkpoint", path, want);
+    if (rc == ST_OK)
+        rc = kern_upload(t->kern, t->params, at, want, err);
+    if (rc == ST_OK)
+        rc = kern_sync(t->kern, err); /* the upload may still read from bytes */
+    if (rc == ST_OK)
+        trainer_weights_cast(t);
+    mem_free(bytes);
+    return rc;
+}
+
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)
 {
     enum status rc = ST_OK;

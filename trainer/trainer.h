@@ -188,4 +188,21 @@ enum status trainer_eval(struct trainer *trainer, const struct eval_settings *se
 size_t trainer_n_params(const struct trainer *trainer);
 enum status trainer_get_params(struct trainer *trainer, float *ret_params, struct error *err) MUST_USE;
 
+/* One game played by a checkpoint's policy, to be watched (player.c); policy and env settings: those of its config. kern: a CPU is
+ * enough; borrowed. One thread. */
+struct player;
+struct player_frame {
+    int64_t step, episode;
+    double reward, ep_return; /* mean over the game's agents */
+    bool ended; /* an episode ended with this step; the state is the next one's first */
+    double score, perf, ep_length; /* of the ended episode; NaN, NaN, 0 else */
+};
+enum status player_create(struct player **ret_player, struct kern *kern, const struct env_def *def,
+                          const void *env_settings, const struct policy_settings *policy,
+                          const struct train_settings *train, const char *checkpoint, int64_t seed, bool greedy,
+                          struct error *err) MUST_USE;
+void player_destroy(struct player *player); /* NULL is fine */
+enum status player_step(struct player *player, struct player_frame *ret_frame, struct error *err) MUST_USE;
+const void *player_state(const struct player *player); /* of the game, for env_draw */
+
 #endif

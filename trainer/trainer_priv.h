@@ -337,6 +337,10 @@ void trainer_tick_skip(struct trainer *t); /* what passed since is not counted *
 int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those in flight */
 void recordings_free(struct trainer *t);
 
+/* ---- checkpoint.c ---- */
+/* The policy's weights alone, into a trainer of another size. */
+enum status checkpoint_load_weights(struct trainer *t, const char *path, struct error *err) MUST_USE;
+
 /* ---- cost.c ---- */
 void cost_begin(struct trainer *t, const struct train_gate *gate); /* starts the clock */
 enum status cost_turn(struct trainer *t, struct error *err) MUST_USE; /* before each iteration */

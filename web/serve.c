@@ -140,6 +140,8 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     if (rc == ST_OK)
         rc = events_create(&s->events, err);
     if (rc == ST_OK)
+        rc = plays_create(&s->plays, s, err);
+    if (rc == ST_OK)
         rc = models_create(&s->models, s, err);
     if (rc == ST_OK)
         rc = watch_start(s, err);
@@ -161,10 +163,12 @@ void serve_destroy(struct serve *s)
         return;
     atomic_store(&s->stopping, true);
     events_end(s->events);
+    plays_end(s->plays);
     watch_stop(s);
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon); /* closes the socket, waits for its threads */
     models_destroy(s->models);
+    plays_destroy(s->plays);
     events_destroy(s->events);
     cache_free(&s->cache);
     for (size_t i = 0; i < s->n_views; i++)

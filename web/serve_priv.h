@@ -230,6 +230,15 @@ void models_belief(struct serve *s, const char *study, int64_t version, const si
 /* The six numbers, each with its key. maximize: of the study. */
 void put_model_belief(struct strbuf *out, const struct model_belief *belief, bool maximize);
 
+/* ---- serve_play.c: policies that play ---- */
+
+enum status plays_create(struct plays **ret_plays, struct serve *s, struct error *err) MUST_USE;
+void plays_end(struct plays *plays); /* every stream ends */
+void plays_destroy(struct plays *plays); /* after the last stream is freed */
+struct request;
+enum status play_response(struct serve *s, const struct request *r, struct MHD_Response **ret_response,
+                          struct error *err) MUST_USE;
+
 /* ---- routes: serve_routes.c, api_*.c ---- */
 
 struct request {

@@ -35,6 +35,8 @@ const struct route serve_routes[] = {
     {TRIAL, "against", ROUTE_CACHED, api_trial, "One trial: all of it, its config with origin and differences", NULL},
     {TRIAL "/curves", "metrics,points", ROUTE_CACHED, api_curves, "Learning curves, thinned", NULL},
     {TRIAL "/log", "bytes", ROUTE_FRESH, api_log, "The end of its log", NULL},
+    {TRIAL "/play", "seed,greedy,fps", ROUTE_STREAM, NULL, "Its policy playing, as server-sent events",
+     "text/event-stream"},
     {"login", "", ROUTE_FORM, page_login, "The form that takes the token", "text/html; charset=utf-8"},
     {"assets/{folder}/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
     {"assets/{file}", "", ROUTE_CACHED, page_asset, "An embedded file", "application/octet-stream"},
@@ -118,6 +120,8 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
 enum status serve_stream_open(struct serve *s, const struct request *r, struct MHD_Response **ret_response,
                               struct error *err)
 {
+    if (r->trial >= 0)
+        return play_response(s, r, ret_response, err);
     const char *last = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Last-Event-ID");
 
     *ret_response = events_response(s->events, r->connection, target_query(&r->target, "study"), last, s->set.program,

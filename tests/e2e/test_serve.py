@@ -6,10 +6,12 @@ import gzip
 import http.client
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -414,6 +416,101 @@ def test_names_are_inert(folder):
         name = s.ask(path + "/export")[1]["content-disposition"]
         assert re.fullmatch(r'attachment; filename="[A-Za-z0-9_-]+\.ini"', name), name
         assert b"<script>alert" not in s.ask(path + "/report?format=html")[2]
+
+
+# -- a policy that plays --
+
+GAMES = ["breakout", "cartpole", "memory", "pong", "squared"]
+
+
+def test_a_policy_plays(folder):
+    """Each game: a trial whose checkpoint is there streams pictures; one without says what to do."""
+    store = folder / "s.db"
+    for game in GAMES:
+        config = tap.write(folder, game + ".ini", "[env]\nname = %s\n[policy]\nhidden_size = 8\n[train]\ntotal_agents = 16\n"
+                           "horizon = 16\nminibatch_size = 256\ntotal_timesteps = 512\nthreads = 1\ndevice = cpu\n[sweep]\n"
+                           "method = random\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.03\n" % game)
+        tap.run("train", config, "-o", folder / (game + ".ckpt"))
+    db_trials(store, folder)
+    with serving(store) as s:
+        for number, game in enumerate(GAMES):
+            begin, frames = watch(s, "/api/v1/studies/games/trials/%d/play?fps=120&seed=3" % number, 12)
+            tap.equal(begin["env"], game)
+            for frame in frames:
+                assert frame["draw"], frame
+                for mark in frame["draw"]:
+                    assert mark[0] in "rclt" and len(mark) == {"r": 6, "c": 5, "l": 7, "t": 7}[mark[0]], mark
+                    assert all(-100 <= x <= 1000 for x in mark[1:] if not isinstance(x, str)), mark
+            tap.equal([f["step"] for f in frames], list(range(1, 13)))
+            tap.equal(watch(s, "/api/v1/studies/games/trials/%d/play?fps=120&seed=3" % number, 12)[1], frames)
+        s.fails("/api/v1/studies/games/trials/5/play", 404, "no checkpoint")
+        s.fails("/api/v1/studies/games/trials/6/play", 404, "not there any more")
+        s.fails("/api/v1/studies/games/trials/0/play?fps=0", 400, "fps")
+        _, events = watch_all(s, "/api/v1/studies/games/trials/7/play")
+        assert events[-1][0] == "end" and "checkpoint" in events[-1][1]["reason"], events
+        one = "/api/v1/studies/games/trials/0/play?fps=1"
+        many = [open_play(s, one) for _ in range(4)]
+        for i in range(4):  # a stream that its client left is noticed when it next has something to say
+            tap.wait_for(lambda: many[i][1].status == 200 or many.__setitem__(i, open_play(s, one)), timeout=20)
+            many[i][1].readline()
+        s.fails("/api/v1/studies/games/trials/0/play", 503, "play already")
+        for connection, _ in many:
+            connection.close()
+
+
+def db_trials(store, folder):
+    """A study `games`: trial i has the checkpoint of game i; then one without, one whose file is gone, one whose file is none."""
+    make_study(store, "games", 8)
+    tap.write(folder, "bad.ckpt", "no checkpoint at all")
+    paths = [str(folder / (g + ".ckpt")) for g in GAMES] + [None, str(folder / "gone.ckpt"), str(folder / "bad.ckpt")]
+    with contextlib.closing(sqlite3.connect(store)) as db, db:
+        db.execute("DROP TRIGGER trial_finished_is_final")
+        for number, path in enumerate(paths):
+            (row,) = db.execute("SELECT id FROM trial WHERE number = ?", (number,)).fetchone()
+            if number < len(GAMES):
+                config = pathlib.Path(folder, GAMES[number] + ".ini").read_text().split("[sweep]")[0]
+                db.execute("UPDATE trial SET config = ? WHERE id = ?", (config, row))
+            if path:
+                db.execute("INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?, 512, ?, 1)", (row, path))
+
+
+def open_play(s, path):
+    connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=30)
+    connection.request("GET", path)
+    return connection, connection.getresponse()
+
+
+def events_of(answer):
+    kind = None
+    for line in answer:
+        line = line.decode().rstrip("\n")
+        if line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: "):
+            yield kind, json.loads(line[6:])
+
+
+def watch(s, path, n):
+    connection, answer = open_play(s, path)
+    begin, frames = None, []
+    for kind, data in events_of(answer):
+        if kind == "begin":
+            begin = data
+        elif kind == "frame":
+            frames.append(data)
+        else:
+            assert kind == "episode", (kind, data)
+        if len(frames) == n:
+            break
+    connection.close()
+    return begin, frames
+
+
+def watch_all(s, path):
+    connection, answer = open_play(s, path)
+    events = list(events_of(answer))
+    connection.close()
+    return answer.status, events
 
 
 # -- access --
