@@ -312,7 +312,8 @@ static int rollout_groups_max(size_t H)
 static bool rollout_choose(struct rollout_args *a, size_t H, int n_sm, int *ret_blocks)
 {
     const size_t per_sm = (a->N + (size_t)n_sm - 1) / (size_t)n_sm;
-    int blocks = per_sm <= 8 ? 1 : per_sm <= 32 ? 2 : 4;
+    /* narrow nets: four small groups measured best */
+    int blocks = per_sm <= (H <= 32 ? 32u : 8u) ? 1 : per_sm <= 32 ? 2 : 4;
 
     for (; blocks >= 1; blocks /= 2) {
         int most = rollout_groups_max(H);
