@@ -33,6 +33,7 @@ cmd:clang|clang|the second compiler
 cmd:clang-format|clang-format|format check
 py:ensurepip|python3-venv|tracking servers for tests
 cmd:openssl|openssl|certificates for tests of TLS
+may:chromium|chromium|looks at the pages of trawl serve
 path:/usr/share/i18n/locales/de_DE|locales|a locale with decimal commas
 '
 
@@ -57,6 +58,11 @@ package_installed()
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+package_offered()
+{
+    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
 # need_met NEED PACKAGE
 need_met()
 {
@@ -65,6 +71,7 @@ need_met()
     path:*) [ -e "${1#path:}" ] ;;
     py:*) python3 -c "import ${1#py:}" 2>/dev/null ;;
     cmd:*) command -v "${1#cmd:}" >/dev/null 2>&1 ;;
+    may:*) command -v "${1#may:}" >/dev/null 2>&1 || ! package_offered "$2" ;;
     pc:*)
         if command -v pkg-config >/dev/null 2>&1; then
             pkg-config --exists "${1#pc:}"
@@ -118,6 +125,7 @@ setup_packages()
         fi
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
             say "apt-get update had errors, see above; going on with the package lists that are there"
+        find_missing "$1" # the lists may offer more now
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
             "${missing_packages[@]}" </dev/null >&2 ||
             die "apt-get could not install: ${missing_packages[*]} (see above)"

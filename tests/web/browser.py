@@ -141,7 +141,7 @@ class Browser:
         until = time.monotonic() + timeout_s
         while True:
             try:
-                value = self.run(code)
+                value = self.run("((v) => (v instanceof Node ? true : v))(%s)" % code)
             except PageError as problem:  # between two pages
                 if "context" not in str(problem) and "navigat" not in str(problem):
                     raise

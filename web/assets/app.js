@@ -26,6 +26,27 @@ export function trialUrl(name, number, query) {
   return `${at[0]}/trial/${number}${at[1] ? `?${at[1]}` : ''}`;
 }
 
+/* Lists in the address: items are encoded by themselves, so that a name may hold a comma. */
+export function listText(items) {
+  return items.map(encodeURIComponent).join(',');
+}
+
+export function parseList(text) {
+  return (text || '').split(',').filter(Boolean).map((item) => {
+    try {
+      return decodeURIComponent(item);
+    } catch {
+      return item;
+    }
+  });
+}
+
+/* trials: ["STUDY/NUMBER"], studies: [name] */
+export function compareUrl(trials, studies = []) {
+  const tail = new URLSearchParams([['trials', listText(trials)], ['studies', listText(studies)]].filter(([, text]) => text)).toString();
+  return tail ? `/compare?${tail}` : '/compare';
+}
+
 /* The state of the view: what stands after the question mark. */
 export function state() {
   return new URLSearchParams(location.search);

@@ -1,10 +1,10 @@
 /* compare.js - learning curves of several trials, or of the best trials of several studies, in one chart.
  *
- * In the address: trial=STUDY/NUMBER and study=NAME, each as often as wanted; trials of the same parameters (reruns with other
+ * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
  * seeds) become one series: mean, and a band over the seeds. A study stands for its trials of the front's best config. */
 import {get, listen, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
-import {setState, setLive, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, parseList, setState, setLive, state, studyUrl, trialUrl} from './app.js';
 import {seriesKey, showLines} from './charts/lines.js';
 import {vega} from './charts/vega.js';
 import {serverReport} from './charts/fallback.js';
@@ -90,7 +90,7 @@ function differences(trials) {
 }
 
 export async function show(main, ctx) {
-  const wanted = () => ({trials: state().getAll('trial').map(parseTrial).filter(Boolean), studies: state().getAll('study')});
+  const wanted = () => ({trials: parseList(state().get('trials')).map(parseTrial).filter(Boolean), studies: parseList(state().get('studies'))});
   const listEl = h('div.series-list'), chartEl = h('div.chart'), tableEl = h('div');
   let over = state().get('over') === 'wall_s' ? 'wall_s' : 'env_steps', loaded = [], chart = null;
   const {studies} = await get('/api/v1/studies', null, ctx.signal);
@@ -98,24 +98,17 @@ export async function show(main, ctx) {
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, text))));
   const study = h('select', {'aria-label': 'study'}, studies.map((s) => h('option', {value: s.name}, s.name))), number = h('input', {type: 'number', min: '0', placeholder: 'its best', 'aria-label': 'trial number; empty: the study'});
   number.style.width = '100px';
-  const form = h('form.form', {onsubmit: (event) => { event.preventDefault(); change((p) => (number.value === '' ? p.append('study', study.value) : p.append('trial', `${study.value}/${number.value}`))); }},
+  const form = h('form.form', {onsubmit: (event) => { event.preventDefault(); change((trials, names) => (number.value === '' ? [trials, [...names, study.value]] : [[...trials, `${study.value}/${number.value}`], names])); }},
     'Add', study, h('label.soft', null, 'trial ', number), h('button', {type: 'submit'}, 'Add'));
   fill(main, h('div.page-head', null, h('h1', null, 'Compare')), card('Learning curves', [listEl, chartEl], {extra: choose, note: 'band: one standard deviation over seeds or runs'}), card('Add more', form), card('What differs', tableEl));
 
   function change(edit) {
-    const params = state();
-    edit(params);
-    history.pushState(null, '', `/compare?${params}`);
+    const target = compareUrl(...edit(parseList(state().get('trials')), parseList(state().get('studies'))));
+    history.pushState(null, '', over === 'env_steps' ? target : `${target}${target.includes('?') ? '&' : '?'}over=${over}`);
     load().catch(fail);
   }
   function remove(group) {
-    change((params) => {
-      const trials = params.getAll('trial'), names = params.getAll('study');
-      params.delete('trial');
-      params.delete('study');
-      for (const t of trials) if (!group.some((g) => !g.group && `${g.study}/${g.number}` === t)) params.append('trial', t);
-      for (const s of names) if (group[0].group !== `study ${s}`) params.append('study', s);
-    });
+    change((trials, names) => [trials.filter((t) => !group.some((g) => !g.group && `${g.study}/${g.number}` === t)), names.filter((name) => group[0].group !== `study ${name}`)]);
   }
   async function draw() {
     chart?.destroy();

@@ -1,7 +1,7 @@
 /* studies.js - all studies of the store: state, progress, best, where they run. */
 import {get, listen} from './api.js';
 import {fill, h, empty, command} from './dom.js';
-import {setLive, studyUrl, explain} from './app.js';
+import {compareUrl, setLive, studyUrl, explain} from './app.js';
 import * as fmt from './format.js';
 
 export const STATES = {running: 'running', waiting: 'waiting', interrupted: 'interrupted', finished: 'finished', idle: 'idle', paused: 'paused'};
@@ -58,7 +58,7 @@ export async function show(main, ctx) {
     const tick = (study) => h('td.tick', null, h('input', {type: 'checkbox', 'aria-label': `choose ${study.name} to compare`, checked: picked.has(study.name), onchange: (event) => {
       event.target.checked ? picked.add(study.name) : picked.delete(study.name);
       compare.hidden = picked.size < 2;
-      compare.href = `/compare?${new URLSearchParams([...picked].map((name) => ['study', name]))}`;
+      compare.href = compareUrl([], [...picked]);
     }}));
     const studies = [...answer.studies].sort((a, b) => (b.state === 'running') - (a.state === 'running') || (b.finished_ms ?? b.created_ms) - (a.finished_ms ?? a.created_ms));
     const head = ['', 'study', 'state', 'progress', 'best score', 'front', 'hypervolume', 'failed', 'spent', 'devices', 'last trial'];

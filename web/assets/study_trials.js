@@ -1,6 +1,6 @@
 /* study_trials.js - all trials: parallel coordinates whose brushes filter, and the table of what is left. */
 import {card, empty, fill, h, download} from './dom.js';
-import {go, setState, state, trialUrl} from './app.js';
+import {compareUrl, go, setState, state, trialUrl} from './app.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';
 import {Parallel} from './charts/parallel.js';
 import {Table} from './table.js';
@@ -96,7 +96,7 @@ export async function show(el, data, ctx) {
       filters.size + (states ? 1 : 0) + (words ? 1 : 0) > 1 && h('button.small', {type: 'button', onclick: () => { filters.clear(); states = null; words = search.value = stateBox.value = ''; apply(); }}, 'Clear all'));
     chips.hidden = !chips.childElementCount;
     compare.hidden = !(mask && rows.length >= 2 && rows.length <= 12);
-    compare.href = `/compare?${new URLSearchParams(rows.slice(0, 12).map((i) => ['trial', `${data.name}/${i}`]))}`;
+    compare.href = compareUrl(rows.slice(0, 12).map((i) => `${data.name}/${i}`));
     parallel?.setFilters(filters, mask);
     clearTimeout(apply.timer);
     apply.timer = setTimeout(() => {

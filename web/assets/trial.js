@@ -1,7 +1,7 @@
 /* trial.js - one trial: what it was, how it learned, what came of it, and how to have it again. */
 import {get, listen, studyPath, url} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
-import {setLive, setState, state, studyUrl, trialUrl} from './app.js';
+import {compareUrl, setLive, setState, state, studyUrl, trialUrl} from './app.js';
 import {showLines} from './charts/lines.js';
 import {vega} from './charts/vega.js';
 import {serverReport} from './charts/fallback.js';
@@ -38,9 +38,7 @@ function configCard(data, answer, reload) {
 
 /* -- curves -- */
 
-const GROUPS = [
-  ['Losses', (name) => /loss|entropy|kl|clip|explained|grad/.test(name)],
-  ];
+const IS_LOSS = (name) => /loss|entropy|kl$|clip_fraction|explained|grad_norm/.test(name);
 
 function curvesCard(data, answer, ctx, shown) {
   const names = answer.metrics ?? [], metric = data.metric;
@@ -122,7 +120,7 @@ function head(data, answer, n) {
     n === data.best_trial && h('span.tag', null, 'best'), n === data.knee_trial && h('span.tag', null, 'knee')),
   h('p.soft', null, [`chosen by ${t.origin}`, t.device, `seed ${t.seed}`, t.attempt > 1 && `attempt ${t.attempt}`, `${fmt.time(t.started_ms)} to ${t.finished_ms ? fmt.time(t.finished_ms) : 'now'}`].filter(Boolean).join(' · ')),
   t.reason && h('p.warn', null, t.reason)),
-  h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: `/compare?${new URLSearchParams([['trial', `${data.name}/${n}`], ...(data.best_trial !== null && data.best_trial !== n ? [['trial', `${data.name}/${data.best_trial}`]] : [])])}`}, 'Compare'))),
+  h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: compareUrl([n, data.best_trial].filter((k, at) => k !== null && k !== undefined && (at === 0 || k !== n)).map((k) => `${data.name}/${k}`))}, 'Compare'))),
   h('div.tiles', null, tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : data.metric),
     tile(t.cost === null ? fmt.duration(t.live_s) : fmt.cost(t.cost, data.cost_unit), t.cost === null ? 'running for' : 'cost'),
     tile(t.env_steps ? fmt.compact(t.env_steps) : '–', 'env steps'),

@@ -1,0 +1,423 @@
+"""The pages of trawl serve in a real browser: over a recorded study of 1000 trials, and over a sweep that runs.
+
+Each test ends with: nothing on the console, no request to another host. Screenshots of every view lie in the folder of
+TRAWL_SHOTS (the build's tests/web/screenshots) afterwards, for people to look at.
+"""
+
+import atexit
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "e2e"), str(pathlib.Path(__file__).resolve().parent)]
+import browser
+import record
+import tap
+from tap import equal, run
+
+TRIALS = 1000
+STUDY = "night"
+ODD = "<img src=x onerror=alert(1)> & \"o'dd\" 50%"
+SHOTS = pathlib.Path(os.environ.get("TRAWL_SHOTS", "screenshots")).resolve()
+
+if browser.find() is None:
+    print("1..0 # SKIP no Chromium here (Debian: chromium), the pages were not looked at")
+    sys.exit(0)
+
+
+# -- one browser, one store, one server for all tests --
+
+@functools.lru_cache(None)
+def workplace():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="trawl-pages-"))
+    atexit.register(shutil.rmtree, folder, True)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class Server:
+    def __init__(self, store, *more):
+        self.process = subprocess.Popen([tap.TRAWL, "serve", "--store", str(store), "--port", "0", *more], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        atexit.register(self.stop)
+        self.origin = re.search(r"http://[^/\s]+", self.process.stdout.readline()).group(0)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.communicate(timeout=20)
+
+
+@functools.lru_cache(None)
+def recorded():
+    store = workplace() / "night.db"
+    record.record(tap.TRAWL, store, STUDY, TRIALS)
+    record.record(tap.TRAWL, store, "odd", 30, called=ODD)
+    return store
+
+
+@functools.lru_cache(None)
+def server():
+    return Server(recorded())
+
+
+@functools.lru_cache(None)
+def page():
+    b = browser.Browser()
+    atexit.register(b.close)
+    return b
+
+
+def query(sql, *values):
+    db = sqlite3.connect("file:%s?mode=ro" % recorded(), uri=True)
+    try:
+        return db.execute(sql, values).fetchall()
+    finally:
+        db.close()
+
+
+def trials(where, *values):
+    return query("SELECT t.number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND " + where, STUDY, *values)
+
+
+def path(tail="", name=STUDY):
+    return "/study/%s%s" % (urllib.parse.quote(name, safe=""), tail)
+
+
+def go(tail, ready=None, origin=None):
+    b = page()
+    b.open((origin or server().origin) + tail)
+    b.wait("document.readyState === 'complete' && document.querySelector('main h1')", "the page " + tail)
+    if ready:
+        b.wait(ready)
+    return b
+
+
+def clean(origin=None):
+    """What every test ends with."""
+    b = page()
+    equal(b.problems(), [])
+    equal(b.foreign_requests(origin or server().origin), [])
+    b.requests.clear()
+
+
+def text(selector):
+    return page().run("document.querySelector(%s)?.innerText" % json.dumps(selector))
+
+
+FRONT_READY = "document.querySelector('.front-plot canvas.marks') && document.querySelector('.pick-result .params')"
+TABLE_READY = "document.querySelector('.parallel')?.dataset.drawn && document.querySelector('.grid-row')"
+VIEWS = {
+    "studies": ("/", "document.querySelectorAll('.studies tbody tr').length === 2"),
+    "front": (path(), FRONT_READY + " && document.querySelector('.mark.interval')"),
+    "parameters": (path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6"),
+    "trials": (path("?tab=trials"), TABLE_READY),
+    "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3"),
+    "trial": (path("/trial/990?against=3"), "document.querySelector('.config tr.against') && document.querySelectorAll('#curves canvas').length > 3"),
+    "compare": ("/compare?" + urllib.parse.urlencode({"trials": "night%2F990,night%2F991", "studies": STUDY}), "document.querySelectorAll('.series-list > div').length === 3 && document.querySelector('.chart canvas')"),
+}
+
+
+def test_every_view_renders_light_dark_and_on_a_phone(_):
+    for name, (address, ready) in VIEWS.items():
+        for look, width, height, scheme in (("light", 1400, 1000, "light"), ("dark", 1400, 1000, "dark"), ("phone", 390, 844, "light")):
+            b = page()
+            b.resize(width, height, look == "phone")
+            b.scheme(scheme)
+            go(address, ready)
+            b.wait("document.querySelector('.live').classList.contains('live') && document.querySelector('#live').textContent === 'live'")
+            wide = b.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 1, "%s on %s is %d pixels wider than the window" % (name, look, wide)
+            equal(b.run("[...document.querySelectorAll('img:not([alt]), canvas:not([aria-hidden]):not([role]):not(.marks)')].length"), 0)
+            assert b.run("document.title").endswith("Trawl")
+            time.sleep(0.3)
+            b.screenshot(SHOTS / ("%s-%s.png" % (name, look)))
+            clean()
+    page().resize(1400, 1000)
+    page().scheme("light")
+
+
+# -- the front --
+
+def places():
+    """Where the chart has put its trials, in the window: {number: [x, y]}, from the page itself."""
+    return page().run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart; return Object.fromEntries([...c.x].map((x, i) => [i, [x + b.left, c.y[i] + b.top]]).filter(([, [x]]) => x === x)); })()")
+
+
+def test_the_front_follows_the_pointer(_):
+    b = go(path(), FRONT_READY)
+    b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
+    best = query("SELECT number, score FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY score DESC LIMIT 1", STUDY)[0]
+    x, y = places()[str(best[0])]
+    b.mouse("mouseMoved", x, y)
+    b.wait("!document.querySelector('.tip').hidden")
+    assert "Trial %d" % best[0] in text(".tip") and "best" in text(".tip"), text(".tip")
+    assert "%.4g" % best[1] in text(".tip"), text(".tip")
+    b.click_at(x, y)
+    b.wait("location.pathname.endsWith('/trial/%d') && document.querySelector('.config')" % best[0])
+    b.run("history.back()")
+    b.wait("location.pathname === %s && %s" % (json.dumps(path()), FRONT_READY))
+    clean()
+
+
+def test_a_brush_on_the_front_filters_the_table(_):
+    b = go(path(), FRONT_READY)
+    b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
+    left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
+    b.drag(left + 0.35 * width, top + 0.2 * height, left + 0.75 * width, top + 0.8 * height)
+    b.wait("document.querySelector('.selection a')")
+    said = int(re.match(r"(\d+) of 1000", text(".selection")).group(1))
+    f = dict(part.split(":", 1) for part in b.run("new URLSearchParams(location.search).get('f')").split(";"))
+    cost, score = ([float(v) for v in f[key].split(":")] for key in ("cost", "score"))
+    known = trials("cost_s BETWEEN ? AND ? AND score BETWEEN ? AND ?", *cost, *score)
+    equal(said, len(known))
+    assert 0 < said < TRIALS
+    b.click(".selection a")
+    b.wait(TABLE_READY)
+    assert text(".filters [role=status]").replace("\u202f", "") == "%d of 1000 trials" % said
+    clean()
+
+
+def test_the_front_zooms_and_the_address_keeps_it(_):
+    b = go(path(), FRONT_READY)
+    before = b.run("document.querySelector('.front-plot').chart.domain.x")
+    b.click(".tools button[aria-label='zoom in']")
+    b.wait("new URLSearchParams(location.search).get('zoom')")
+    zoomed = b.run("document.querySelector('.front-plot').chart.domain.x")
+    assert zoomed[0] > before[0] and zoomed[1] < before[1]
+    b.send("Page.reload")
+    time.sleep(0.3)
+    b.wait(FRONT_READY)
+    again = b.run("document.querySelector('.front-plot').chart.domain.x")
+    assert all(abs(a / z - 1) < 1e-4 for a, z in zip(again, zoomed)), (again, zoomed)
+    clean()
+
+
+def test_keys_walk_along_the_front(_):
+    b = go(path(), FRONT_READY)
+    front = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY cost_s, score DESC LIMIT 1", STUDY)[0][0]
+    b.run("document.querySelector('.front-plot').focus()")
+    b.key("ArrowRight")
+    b.wait("!document.querySelector('.tip').hidden")
+    assert "Trial %d" % front in text(".tip"), text(".tip")
+    b.key("Enter")
+    b.wait("location.pathname.endsWith('/trial/%d')" % front)
+    b.wait("document.querySelector('.config')")
+    clean()
+
+
+# -- pick --
+
+def fetched(href):
+    return page().run("fetch(%s).then((r) => r.text())" % json.dumps(href))
+
+
+def test_what_is_picked_is_what_trawl_export_writes(_):
+    b = go(path("?pick=budget:20"), FRONT_READY)
+    for rule, setting in (("cost<=20", None), ("best", "best"), ("knee", "knee")):
+        if setting:
+            b.click(".segments input[value=%s] + span" % setting)
+            b.wait("new URLSearchParams(location.search).get('pick') === %s" % json.dumps(None if setting == "knee" else setting))
+            b.wait("document.querySelector('.export a').href.includes('rule=%s')" % setting)
+        number = int(re.search(r"Trial (\d+)", text(".pick-head")).group(1))
+        for form in ("ini", "json", "args"):
+            href = b.run("[...document.querySelectorAll('.export a')].find((a) => a.textContent === %s).href" % json.dumps(form))
+            own, _ = run("export", STUDY, "--store", recorded(), "--pick", rule, "--format", form)
+            equal(fetched(href), own)
+            again, _ = run("export", STUDY, "--store", recorded(), "--pick", "trial=%d" % number, "--format", form)
+            without = lambda config: [line for line in config.splitlines() if not line.startswith((";", "#"))]  # which name the rule
+            equal(without(own), without(again))
+    clean()
+
+
+def test_the_slider_chooses_by_budget_and_by_score(_):
+    b = go(path("?pick=budget"), FRONT_READY)
+    for share in (0.2, 0.9):
+        b.run("(() => { const s = document.querySelector('#pick-slider'); s.value = %g; s.dispatchEvent(new Event('input')); })()" % (1000 * share))
+        budget = float(b.wait("new URLSearchParams(location.search).get('pick')?.split(':')[1]"))
+        b.wait("document.querySelector('.export a').href.includes('budget_s=' + %s)" % json.dumps("%r" % budget if budget != int(budget) else "%d" % budget))
+        best = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' AND cost_s <= ? ORDER BY score DESC LIMIT 1", STUDY, budget)[0][0]
+        b.wait("document.querySelector('.pick-head a').textContent === 'Trial %d'" % best)
+        before = budget
+        b.run("history.replaceState(null, '', location.pathname)")
+    b.click(".segments input[value=score] + span")
+    b.run("(() => { const s = document.querySelector('#pick-slider'); s.value = 500; s.dispatchEvent(new Event('input')); })()")
+    wanted = float(b.wait("new URLSearchParams(location.search).get('pick')?.split('score:')[1]"))
+    cheapest = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' AND score >= ? ORDER BY cost_s LIMIT 1", STUDY, wanted)[0][0]
+    b.wait("document.querySelector('.pick-head a').textContent === 'Trial %d'" % cheapest)
+    clean()
+
+
+# -- trials --
+
+def shown():
+    return int(re.match(r"[\d\u202f]+", text(".filters [role=status]")).group(0).replace("\u202f", ""))
+
+
+def test_brushing_axes_filters_the_table(_):
+    b = go(path("?tab=trials"), TABLE_READY)
+    equal(shown(), TRIALS)
+    for key in ("train.gamma", "cost"):
+        x, y, width, height = b.box(".axis-hit[data-key='%s']" % key)
+        b.drag(x + width / 2, y + height * 0.15, x + width / 2, y + height * 0.6)
+    b.wait("(new URLSearchParams(location.search).get('f') || '').includes('cost')")
+    f = dict(part.split(":", 1) for part in b.run("new URLSearchParams(location.search).get('f')").split(";"))
+    (g0, g1), (c0, c1) = ([float(v) if v else side for v, side in zip(f[key].split(":"), (-1e300, 1e300))] for key in ("train.gamma", "cost"))
+    known = trials("json_extract(params, '$.\"train.gamma\"') BETWEEN ? AND ? AND cost_s BETWEEN ? AND ?", g0, g1, c0, c1)
+    equal(shown(), len(known))
+    assert 0 < len(known) < TRIALS
+    address = b.run("location.href")
+    go("/", "document.querySelector('.studies')")
+    b.open(address)
+    b.wait(TABLE_READY)
+    equal(shown(), len(known))
+    b.click(".filter-chip button")
+    b.wait("document.querySelectorAll('.filter-chip').length === 1")
+    clean()
+
+
+def test_the_table_sorts_searches_and_hides(_):
+    b = go(path("?tab=trials"), TABLE_READY)
+    b.click(".grid-head button[data-key=score]")
+    best = [row[0] for row in query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND score IS NOT NULL ORDER BY score DESC LIMIT 3", STUDY)]
+    first = b.run("[...document.querySelectorAll('.grid-row')].sort((a, b) => a.offsetTop - b.offsetTop).slice(0, 3).map((r) => Number(r.firstChild.textContent.match(/\\d+/)[0]))")
+    equal(first, best)
+    assert b.run("document.querySelectorAll('.grid-row').length") < 80, "all rows are elements"
+    b.run("document.querySelector('.grid').scrollTop = 1e9")
+    b.wait("[...document.querySelectorAll('.grid-row')].some((r) => r.getAttribute('aria-rowindex') === '%d')" % (TRIALS + 1))
+    b.run("document.querySelector('input[type=search]').focus()")
+    b.type("signal")
+    dead = len(trials("reason LIKE '%signal%'"))
+    b.wait("document.querySelector('.filters [role=status]').textContent.startsWith('%d of')" % dead)
+    b.wait("new URLSearchParams(location.search).get('q') === 'signal'")
+    heads = b.run("document.querySelectorAll('.grid-head button').length")
+    b.click(".columns-menu summary")
+    b.click(".columns-menu label:nth-child(5) input")
+    b.wait("document.querySelectorAll('.grid-head button').length === %d" % (heads - 1))
+    b.run("document.querySelector('.grid').focus()")
+    b.key("Home")
+    b.key("Enter")
+    b.wait("/\\/trial\\/\\d+$/.test(location.pathname) && document.querySelector('.config')")
+    clean()
+
+
+# -- a trial --
+
+def test_a_trial_says_what_differs_and_how_to_have_it_again(_):
+    b = go(path("/trial/990"), "document.querySelector('.config') && document.querySelectorAll('#curves canvas').length")
+    params = json.loads(query("SELECT params FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND number = 990", STUDY)[0][0])
+    rows = b.run("Object.fromEntries([...document.querySelectorAll('.config tbody tr')].map((r) => [r.children[0].textContent, r.children[1].textContent]))")
+    for key, value in params.items():
+        equal(float(rows[key]), float(value))
+    assert "trawl train" in text(".command code")
+    for form in ("ini", "json", "args"):
+        href = b.run("[...document.querySelectorAll('.export a')].find((a) => a.textContent === %s).href" % json.dumps(form))
+        equal(fetched(href), run("export", STUDY, "--store", recorded(), "--pick", "trial=990", "--format", form)[0])
+    b.click("#curves input[value=wall_s] + span")
+    b.wait("new URLSearchParams(location.search).get('over') === 'wall_s'")
+    b.run("(() => { const i = document.querySelector('#config input[type=number]'); i.value = 991; i.dispatchEvent(new Event('change')); })()")
+    b.wait("document.querySelectorAll('.config tr.against').length >= 5 && location.search.includes('against=991')")
+    clean()
+
+
+# -- what goes wrong --
+
+def test_strange_names_are_text(_):
+    b = go("/", "document.querySelectorAll('.studies tbody tr').length === 2")
+    assert ODD in text(".studies"), text(".studies")
+    b.run("[...document.querySelectorAll('.studies .name a')].find((a) => a.textContent === %s).click()" % json.dumps(ODD))
+    b.wait(FRONT_READY)
+    assert ODD in text("h1")
+    equal(b.run("document.querySelectorAll('main img').length"), 0)
+    for tab in ("params", "trials", "progress"):
+        go(path("?tab=" + tab, ODD), "document.querySelector('.tabs a[aria-current]')")
+    go(path("/trial/3", ODD), "document.querySelector('.config')")
+    clean()
+
+
+def test_what_is_not_there_says_what_to_do(_):
+    b = go(path(), FRONT_READY)
+    for address, says in ((path("", "nobody"), "nobody"), (path("/trial/99999"), "99999"), ("/compare?trials=nobody%2F1", "nobody"), ("/compare", "Nothing to compare")):
+        b.open(server().origin + address)
+        b.wait("document.querySelector('main :is(a, button)') && document.querySelector('main :is(.empty, .warn)')?.innerText.includes(%s)" % json.dumps(says))
+    b.problems()  # the browser itself logs each 404
+    b.requests.clear()
+
+
+def test_an_empty_store_tells_how_to_begin(folder):
+    store = folder / "empty.db"
+    run("sweep", tap.write(folder, "s.ini", tap.TINY_SWEEP), "--store", store, "--name", "a", "--trials", 1, "-q")
+    db = sqlite3.connect(str(store), isolation_level=None)
+    for table in ("metric", "checkpoint", "outbox", "trial", "study"):
+        db.execute("DELETE FROM " + table)
+    db.close()
+    other = Server(store)
+    page().open(other.origin + "/")
+    page().wait("document.querySelector('.empty .command')")
+    assert "trawl sweep" in text(".empty .command code")
+    clean(other.origin)
+    page().open("about:blank")
+    other.stop()
+
+
+# -- live --
+
+def test_a_running_sweep_is_followed(folder):
+    store, config = folder / "live.db", tap.write(folder, "live.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 400k"))
+    sweep = tap.start("sweep", config, "--store", store, "--name", "live", "--trials", 400)
+    other = None
+    try:
+        tap.wait_for(lambda: store.exists() and len(tap.trials_now(store, "live")) > 3, sweep)
+        other = Server(store)
+        b = go(path("", "live"), FRONT_READY, other.origin)
+        b.run("window.mark = 1")
+        done = "Number(document.querySelector('.tiles .tile:last-child b').textContent)"
+        waits = []
+        for _ in range(3):
+            before = b.run(done)
+            db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
+            tap.wait_for(lambda: db.execute("SELECT count(*) FROM trial WHERE state = 'done'").fetchone()[0] > before, sweep)
+            now = db.execute("SELECT count(*) FROM trial WHERE state = 'done'").fetchone()[0]
+            db.close()
+            start = time.monotonic()
+            b.wait("%s >= %d" % (done, now), "trial %d on the page" % now, timeout_s=15)
+            waits.append(time.monotonic() - start)
+        print("# a finished trial was on the page after %s s" % ", ".join("%.2f" % w for w in waits), flush=True)
+        assert min(waits) < 5, waits
+        equal(b.run("window.mark"), 1)  # without a reload
+        for tab, ready in (("trials", TABLE_READY), ("progress", "document.querySelectorAll('.chart canvas').length >= 3")):
+            go(path("?tab=" + tab, "live"), ready, other.origin)
+            count = b.run(done)
+            b.wait("%s > %d" % (done, count), "another trial", timeout_s=30)
+        clean(other.origin)
+    finally:
+        sweep.kill()
+        sweep.communicate()
+        if other:
+            other.stop()
+
+
+def fresh(test):
+    """What an earlier test has left on the console is that test's."""
+    @functools.wraps(test)
+    def with_clean_console(folder):
+        page().problems()
+        page().requests.clear()
+        test(folder)
+    return with_clean_console
+
+
+if __name__ == "__main__":
+    for name_, function_ in list(globals().items()):
+        if name_.startswith("test_") and callable(function_):
+            globals()[name_] = fresh(function_)
+    tap.main(sys.modules[__name__])
