@@ -65,7 +65,8 @@ max = 64
 """
 REAL = 6
 NIGHT_MS = 8 * 3600 * 1000
-CURVES = 40  # trials that get a learning curve
+CURVES = 40  # trials that get learning curves
+POINTS = 50  # of each
 
 
 def logit(p):
@@ -116,7 +117,7 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
     db.row_factory = sqlite3.Row
     study = db.execute("SELECT * FROM study WHERE name = ?", [name]).fetchone()
     base = dict(db.execute("SELECT * FROM trial WHERE study_id = ? AND state = 'done' ORDER BY number LIMIT 1", [study["id"]]).fetchone())
-    metrics = [dict(row) for row in db.execute("SELECT * FROM metric WHERE trial_id = ?", [base["id"]])]
+    last = {row["name_id"]: row for row in [dict(row) for row in db.execute("SELECT * FROM metric WHERE trial_id = ? ORDER BY env_steps", [base["id"]])]}
     top = db.execute("SELECT max(id) FROM trial").fetchone()[0]
     db.execute("BEGIN")
     for table, column in (("metric", "trial_id"), ("checkpoint", "trial_id"), ("outbox", "trial_id"), ("trial", "id")):
@@ -138,8 +139,11 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
             row.update(state="stopped", cost_s=cost * 0.3, reason="unlikely to reach the front")
         insert(db, "trial", row)
         if number >= n_trials - CURVES:
-            for point in metrics:
-                insert(db, "metric", dict(point, trial_id=row["id"], value=None if point["value"] is None else point["value"] * (1 + 0.1 * rng.random())))
+            for point in last.values():
+                for k in range(1, POINTS + 1):
+                    reach = (1.0 - math.exp(-5.0 * k / POINTS)) * (1.0 + 0.05 * rng.gauss(0.0, 1.0))
+                    insert(db, "metric", dict(point, trial_id=row["id"], env_steps=k * params["train.total_timesteps"] // POINTS, wall_s=cost * k / POINTS,
+                                              value=None if point["value"] is None else point["value"] * reach))
     db.execute("UPDATE study SET trials_max = ?, name = ? WHERE id = ?", [n_trials, called or name, study["id"]])
     db.execute("COMMIT")
     db.close()

@@ -223,9 +223,9 @@ def fetched(href):
 
 def test_what_is_picked_is_what_trawl_export_writes(_):
     b = go(path("?pick=budget:20"), FRONT_READY)
-    for rule, setting in (("cost<=20", None), ("best", "best"), ("knee", "knee")):
+    for rule, setting in (("cost<=20", None), ("best", "best"), ("best-run", "best-run"), ("knee", "knee")):
         if setting:
-            b.click(".segments input[value=%s] + span" % setting)
+            b.click(".segments input[value='%s'] + span" % setting)
             b.wait("new URLSearchParams(location.search).get('pick') === %s" % json.dumps(None if setting == "knee" else setting))
             b.wait("document.querySelector('.export a').href.includes('rule=%s')" % setting)
         number = int(re.search(r"Trial (\d+)", text(".pick-head")).group(1))

@@ -5,7 +5,9 @@ import {copyButton, fill, h} from './dom.js';
 import {setState, state, trialUrl} from './app.js';
 import * as fmt from './format.js';
 
-const MODES = [['budget', 'Budget'], ['score', 'Score wanted'], ['best', 'Best'], ['knee', 'Knee']];
+const MODES = [['budget', 'Budget', 'the best score that costs no more'], ['score', 'Score', 'the cheapest that is at least as good'],
+  ['best', 'Best', 'what the model recommends, whatever it costs: expected to be good, not lucky once'],
+  ['best-run', 'Best run', 'the best score of a single run'], ['knee', 'Knee', 'beyond it more cost buys little']];
 
 export class Pick {
   constructor(el, data, ctx, onChoice) {
@@ -21,8 +23,8 @@ export class Pick {
     this.output = h('output', {for: 'pick-slider'});
     this.label = h('label', {for: 'pick-slider'});
     this.result = h('div.pick-result', {'aria-live': 'polite'});
-    this.modes = h('div.segments', {role: 'radiogroup', 'aria-label': 'how to pick'}, MODES.map(([key, label]) =>
-      h('label', null, h('input', {type: 'radio', name: 'pick-mode', value: key, checked: key === this.mode, onchange: () => { this.mode = key; this.value = null; this.update(); this.remember(); }}), h('span', null, label))));
+    this.modes = h('div.segments', {role: 'radiogroup', 'aria-label': 'how to pick'}, MODES.map(([key, label, title]) =>
+      h('label', {title}, h('input', {type: 'radio', name: 'pick-mode', value: key, checked: key === this.mode, onchange: () => { this.mode = key; this.value = null; this.update(); this.remember(); }}), h('span', null, label))));
     this.sliderRow = h('div.slider', null, this.label, this.output, this.slider);
     fill(this.el, this.modes, this.sliderRow, this.result);
   }
@@ -83,7 +85,7 @@ export class Pick {
   /* The same rule as the server's, on the rows that are here. */
   choose() {
     const d = this.data, sign = d.maximize ? 1 : -1;
-    const index = this.mode === 'best' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
+    const index = this.mode === 'best' || this.mode === 'best-run' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
       : this.mode === 'budget' ? d.front.findLast((i) => d.cost[i] <= this.value) ?? -1
         : d.front.find((i) => sign * d.score[i] >= sign * this.value) ?? -1;
     this.choice = {index, budget: this.mode === 'budget' ? this.value : undefined, score: this.mode === 'score' ? this.value : undefined};
@@ -113,6 +115,10 @@ export class Pick {
 
   show(a) {
     const d = this.data, query = this.query();
+    if (a.trial !== this.choice.index) { /* the server knows more: the model, rows that came since */
+      this.choice = {...this.choice, index: a.trial};
+      this.onChoice(this.choice);
+    }
     const known = a.score_mean !== null && a.score_mean !== undefined;
     const get1 = (format) => h('a.button', {href: url(studyPath(d.name, '/export'), {...query, format}), download: '', title: `the file of trawl export as ${format}`}, format);
     fill(this.result,

@@ -22,7 +22,7 @@ export async function show(el, data, ctx) {
   const importanceEl = h('div.chart'), slicesEl = h('div.slices'), notes = h('div.prose'), atNote = h('p.soft.small');
   const at = state().get('at') || 'recommended';
   const choose = h('select', {'aria-label': 'where the slices go through', onchange: (event) => { setState({at: event.target.value === 'recommended' ? null : event.target.value}); draw(); }},
-    ['recommended', 'best', 'knee'].map((value) => h('option', {value}, `${value} trial`)),
+    [['recommended', 'recommended trial'], ['best-run', 'best run'], ['knee', 'knee']].map(([value, text]) => h('option', {value}, text)),
     /^\d+$/.test(at) && h('option', {value: at}, `trial ${at}`));
   choose.value = at;
   const shown = [];

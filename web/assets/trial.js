@@ -49,7 +49,7 @@ function curvesCard(data, answer, ctx, shown) {
   pick.value = names.includes(state().get('metric')) ? state().get('metric') : first;
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, [['env_steps', 'Steps'], ['wall_s', 'Seconds']].map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'curve-over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'env_steps' ? null : key}); draw(); }}), h('span', null, label))));
-  const losses = names.filter(IS_LOSS).slice(0, 8);
+  const losses = names.filter((n) => IS_LOSS(n) && !n.startsWith('profile/')).slice(0, 8);
   let turn = 0;
 
   async function draw() {
