@@ -329,6 +329,25 @@ def test_a_trial_says_what_differs_and_how_to_have_it_again(_):
     clean()
 
 
+def test_a_policy_plays_on_the_page(folder):
+    store = folder / "play.db"
+    config = tap.write(folder, "play.ini", tap.TINY_SWEEP.replace("name = squared\nn = 1", "name = pong"))
+    run("sweep", config, "--store", store, "--name", "play", "--trials", 1, "-q", "--sweep.keep", "all")
+    other = Server(store)
+    b = go(path("/trial/0", "play"), "document.querySelector('.play button')", other.origin)
+    b.click(".play button")
+    b.wait("Number(document.querySelector('.play canvas').dataset.frames) > 10", "frames of the game")
+    colors = b.run("(() => { const c = document.querySelector('.play canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
+    assert colors >= 3, "%d colours on the canvas: nothing is drawn" % colors
+    assert re.match(r"step \d+, score", text(".play-score")), text(".play-score")
+    b.screenshot(SHOTS / "play-light.png", full=False)
+    b.click(".play button")
+    b.wait("document.querySelector('.play button').textContent === 'Watch it play'")
+    clean(other.origin)
+    b.open("about:blank")
+    other.stop()
+
+
 # -- what goes wrong --
 
 def test_strange_names_are_text(_):

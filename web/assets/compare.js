@@ -114,7 +114,7 @@ export async function show(main, ctx) {
     chart?.destroy();
     chart = null;
     const all = groups(loaded);
-    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
+    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group) + (group.some((t) => t.curve.value.length) ? '' : ', no curve recorded')), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
       h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))));
     if (!all.length) {
       fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));

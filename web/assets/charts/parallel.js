@@ -160,7 +160,7 @@ export class Parallel {
     const ctx = this.prepare(this.canvas), dim = this.prepare(this.dimCanvas);
     dim.strokeStyle = c.line;
     dim.globalAlpha = 0.5;
-    const alpha = Math.max(0.1, Math.min(0.6, 120 / Math.max(1, chosen.length)));
+    const alpha = Math.max(0.08, Math.min(0.6, 90 / Math.max(1, chosen.length)));
     /* chosen, then the front over them, then what is left out, a slice a frame */
     const jobs = [];
     for (let k = 0; k < chosen.length; k += SLICE) jobs.push(() => { ctx.globalAlpha = alpha; ctx.lineWidth = 1; ctx.strokeStyle = c.main; this.lines(ctx, chosen, k, Math.min(k + SLICE, chosen.length)); });
