@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,11 @@ static enum status lock_refused(struct store *store, int fd, struct error *err)
         "%s is in use by another sweep (process %s); wait for it, stop it, or give another path to --store. Reading "
         "commands work meanwhile",
         store->path, pid[0] != '\0' ? pid : "unknown");
+}
+
+const char *store_real_path(const char *path, char *buf)
+{
+    return realpath(path, buf) != NULL ? buf : path;
 }
 
 enum status store_lock_take(struct store *store, struct error *err)

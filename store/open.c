@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,7 +50,9 @@ static enum status look_at_file(const char *path, bool *ret_empty, struct error 
 
 static enum status store_new(struct store **ret_store, const char *path, bool writer, struct error *err)
 {
-    size_t size = strlen(path) + sizeof ".lock";
+    char real[PATH_MAX];
+    const char *file = store_real_path(path, real);
+    size_t size = strlen(file) + sizeof ".lock";
     struct store *store = mem_alloc(sizeof *store);
 
     *ret_store = store;
@@ -61,7 +64,7 @@ static enum status store_new(struct store **ret_store, const char *path, bool wr
     store->lock_path = mem_alloc(size);
     if (store->path == NULL || store->lock_path == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
-    snprintf(store->lock_path, size, "%s.lock", path);
+    snprintf(store->lock_path, size, "%s.lock", file);
     return ST_OK;
 }
 

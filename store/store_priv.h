@@ -96,6 +96,9 @@ double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
 enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
+/* Without symbolic links, so that every name of a store has the same lock; path itself when nothing is there yet. buf:
+ * (PATH_MAX). */
+const char *store_real_path(const char *path, char *buf);
 enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
 void store_lock_drop(struct store *store); /* also of a store that has none */
 

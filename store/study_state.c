@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,13 +103,12 @@ enum status store_study_add_wall(struct store *store, int64_t study_id, double s
 
 bool store_is_held(const char *path, int64_t *ret_pid)
 {
-    char lock_path[4096], text[24] = "";
+    char real[PATH_MAX], lock_path[PATH_MAX + 8], text[24] = "";
     int fd;
     bool held;
 
     *ret_pid = 0;
-    if (snprintf(lock_path, sizeof lock_path, "%s.lock", path) >= (int)sizeof lock_path)
-        return false;
+    snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
     fd = open(lock_path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;

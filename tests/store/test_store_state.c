@@ -136,6 +136,27 @@ static void the_holder_is_known(void **state)
     assert_false(store_is_held(place->path, &pid));
 }
 
+/* Two names of one file are one store: two writers would each think to be alone. */
+static void a_link_to_a_store_has_its_lock(void **state)
+{
+    struct place *place = *state;
+    struct store *store, *second;
+    char name[160];
+    int64_t pid;
+
+    snprintf(name, sizeof name, "%s/link", place->dir);
+    OK(store_open_writer(&store, place->path, err));
+    assert_int_equal(symlink(place->path, name), 0);
+    assert_true(store_is_held(name, &pid));
+    REFUSED(store_open_writer(&second, name, err), ST_BUSY, "in use by another sweep");
+    store_close(store);
+    OK(store_open_writer(&second, name, err));
+    assert_true(store_is_held(place->path, &pid));
+    REFUSED(store_open_writer(&store, place->path, err), ST_BUSY, "in use by another sweep");
+    store_close(second);
+    unlink(name);
+}
+
 static void exec(sqlite3 *db, const char *sql)
 {
     char *text = NULL;
@@ -217,8 +238,13 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
     const struct CMUnitTest tests[] = {
-        CASE(a_new_study_runs),  CASE(limits_round_trip),   CASE(states_keep_their_rule),
-        CASE(priority_and_time), CASE(the_holder_is_known), CASE(a_file_of_the_first_release_goes_on),
+        CASE(a_new_study_runs),
+        CASE(limits_round_trip),
+        CASE(states_keep_their_rule),
+        CASE(priority_and_time),
+        CASE(the_holder_is_known),
+        CASE(a_link_to_a_store_has_its_lock),
+        CASE(a_file_of_the_first_release_goes_on),
     };
     return cmocka_run_group_tests_name("store-state", tests, NULL, NULL);
 }
