@@ -4,6 +4,7 @@
  * (a worker's message, log or death, a proposal, a watched fd, a signal, a fifth of a second), take it in, look after the
  * workers' health, end studies that have had enough. */
 #include "sweep/scheduler.h"
+#include "sweep/track_hooks.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -77,10 +78,24 @@ fail:
     return ST_NOMEM;
 }
 
+/* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else may
+ * feed its trackers meanwhile. */
+static void end_leaving(struct scheduler *s, int64_t study_id, bool all)
+{
+    for (size_t i = s->n_leaving; i-- > 0;) {
+        struct track_hooks *h = s->leaving[i];
+        if (!all && (study_id != 0 ? track_hooks_study(h) != study_id : !track_hooks_left(h)))
+            continue;
+        track_hooks_close(h, NULL, NULL, all ? LAST_NEWS_S : 0);
+        s->leaving[i] = s->leaving[--s->n_leaving];
+    }
+}
+
 void scheduler_destroy(struct scheduler *s)
 {
     if (s == NULL)
         return;
+    end_leaving(s, 0, true);
     if (s->workers != NULL) {
         workers_stop(s->workers, s->n_workers);
         for (size_t i = 0; i < s->n_workers; i++)
@@ -106,6 +121,7 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
+    end_leaving(s, run->view.study.id, false);
     TRY(study_run_begin(run, s->wake_fd, err));
     for (size_t i = 0; i < s->n_studies; i++) /* a newcomer is not owed what it was not there for */
         if (s->studies[i]->state != STUDY_RUN_ENDED && (run->spent == 0 || s->studies[i]->spent < run->spent))
@@ -124,6 +140,11 @@ void scheduler_remove(struct scheduler *s, struct study_run *run)
         return;
     proposer_destroy(run->proposer);
     run->proposer = NULL;
+    if (run->track != NULL && s->n_leaving < SCHED_MAX_STUDIES) {
+        track_hooks_leave(run->track, &run->view, run->end.text);
+        s->leaving[s->n_leaving++] = run->track;
+        run->track = NULL;
+    }
     s->n_studies--;
     memmove(&s->studies[i], &s->studies[i + 1], (s->n_studies - i) * sizeof *s->studies);
 }
@@ -613,6 +634,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
             s->ticked_s = s->now_s;
             s->listener.on_tick(s->listener.ctx);
         }
+        end_leaving(s, 0, false);
     }
     return s->stopping ? ST_INTERRUPTED : ST_OK;
 }

@@ -24,6 +24,7 @@ struct track_hooks;
 #define SCHED_MAX_LANES 64
 #define SCHED_MAX_STUDIES 64
 #define SCHED_MAX_WATCHES 64
+#define LAST_NEWS_S 2 /* for the trackers at the end of a daemon; the rest is for `trawl sync` */
 #define SCHED_EVENTS 64 /* kept for a view */
 
 /* ---- devices.c: what [sweep] devices and runs_per_device ask for ---- */
@@ -213,6 +214,8 @@ struct scheduler {
     size_t n_studies;
     struct sched_watch watches[SCHED_MAX_WATCHES];
     size_t n_watches;
+    struct track_hooks *leaving[SCHED_MAX_STUDIES]; /* of removed studies, until their trackers have all */
+    size_t n_leaving;
     struct sched_listener listener;
     double hang_timeout_s; /* no progress for so long is a hang; 0: never */
     double silence_timeout_s; /* of a worker that says each second that it lives */

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-#define LAST_NEWS_S 2 /* for the trackers, of a study that is let go of; the rest is for `trawl sync` */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials in
  * flight will tell. Beside other trials in flight one more that is unknown costs little. */

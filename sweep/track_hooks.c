@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10
 #define SYSTEM_EVERY_S 15
 #define STOPS_MAX 64
@@ -28,8 +29,12 @@ struct stop_asked {
 struct track_hooks {
     struct store *store;
     struct uploader *uploader;
-    const struct study *study;
+    int64_t study_id;
+    char study_name[128], trackers[OPT_STR_MAX];
+    bool offline;
+    const struct study *study; /* until it is left */
     const struct setup *setup;
+    double left_s; /* when it was left; 0: not */
     char *text; /* of the last row */
     double front_s; /* when the last front was told; 0: never */
     int64_t fronts; /* trials in it */
@@ -94,7 +99,7 @@ static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json,
 {
     const char *text = row_text(h, json);
 
-    return text != NULL ? store_outbox_add(h->store, h->study->id, trial_id, text, err) : ST_OK;
+    return text != NULL ? store_outbox_add(h->store, h->study_id, trial_id, text, err) : ST_OK;
 }
 
 /* {"type": type}; gives NULL when ok is false at the end. */
@@ -321,6 +326,10 @@ enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store
     h->store = store;
     h->study = study;
     h->setup = setup;
+    h->study_id = study->id;
+    h->offline = setup->track.offline;
+    snprintf(h->study_name, sizeof h->study_name, "%.120s", study->name);
+    snprintf(h->trackers, sizeof h->trackers, "%s", setup->track.trackers);
     const struct uploader_options options = {.store_path = store_path(store),
                                              .study_id = study->id,
                                              .study = study->name,
@@ -456,28 +465,54 @@ static void tell_rest(const struct track_hooks *h, const struct upload_counts *c
     strbuf_init(&command, 4096);
     strbuf_add(&command, "trawl sync --store ");
     strbuf_add_shell(&command, store_path(h->store));
-    if (h->setup->track.offline)
-        log_info("%lld row(s) for %s wait in the store; `%s` sends them", (long long)counts->waiting,
-                 h->setup->track.trackers, command.text);
+    if (h->offline)
+        log_info("%s: %lld row(s) for %s wait in the store; `%s` sends them", h->study_name, (long long)counts->waiting,
+                 h->trackers, command.text);
     else
-        log_warn("%lld row(s) for %s were not sent in %g s%s%s; they wait in the store, `%s` sends them",
-                 (long long)counts->waiting, h->setup->track.trackers, seconds, counts->text[0] != '\0' ? ": " : "",
+        log_warn("%s: %lld row(s) for %s were not sent in %.0f s%s%s; they wait in the store, `%s` sends them",
+                 h->study_name, (long long)counts->waiting, h->trackers, seconds, counts->text[0] != '\0' ? ": " : "",
                  counts->text, command.text);
     strbuf_free(&command);
+}
+
+int64_t track_hooks_study(const struct track_hooks *h)
+{
+    return h->study_id;
+}
+
+void track_hooks_leave(struct track_hooks *h, const struct study_view *v, const char *reason)
+{
+    struct error err = {0};
+
+    if (last_rows(h, v, reason, &err) != ST_OK)
+        log_warn("the trackers will miss the study's end: %s", err.text);
+    h->study = NULL;
+    h->setup = NULL;
+    h->left_s = clock_mono_s();
+    uploader_hurry(h->uploader);
+}
+
+bool track_hooks_left(struct track_hooks *h)
+{
+    struct upload_counts counts;
+
+    uploader_counts(h->uploader, &counts);
+    return counts.idle || clock_mono_s() - h->left_s > LEAVE_S;
 }
 
 void track_hooks_close(struct track_hooks *h, const struct study_view *v, const char *reason, double seconds)
 {
     struct upload_counts counts;
     struct error err = {0};
+    bool told = v != NULL || (h != NULL && h->left_s > 0);
 
     if (h == NULL)
         return;
     if (v != NULL && last_rows(h, v, reason, &err) != ST_OK)
         log_warn("the trackers will miss the study's end: %s", err.text);
-    uploader_close(h->uploader, v != NULL ? seconds : 0, &counts);
-    if (v != NULL)
-        tell_rest(h, &counts, seconds);
+    uploader_close(h->uploader, seconds, &counts);
+    if (told)
+        tell_rest(h, &counts, h->left_s > 0 ? clock_mono_s() - h->left_s : seconds);
     pthread_mutex_destroy(&h->lock);
     mem_free(h->text);
     mem_free(h);

@@ -27,8 +27,14 @@ enum status track_hooks_pause(struct track_hooks *hooks, int64_t trial_id, int64
 enum status track_hooks_front(struct track_hooks *hooks, const struct study_view *view, struct error *err) MUST_USE;
 /* Has somebody pressed Stop for this trial? Said once. ret_why: "stopped on the page of wandb". */
 bool track_hooks_stop(struct track_hooks *hooks, int64_t trial_id, char *ret_why, size_t size);
+/* The same without waiting: what is left is sent while the caller goes on. The study, its view and its setup are not used any
+ * more; the store is. Then track_hooks_left is asked now and then, and track_hooks_close ends it when that is true or the
+ * store is to be closed (view NULL). */
+void track_hooks_leave(struct track_hooks *hooks, const struct study_view *view, const char *reason);
+bool track_hooks_left(struct track_hooks *hooks);
+int64_t track_hooks_study(const struct track_hooks *hooks); /* its id in the store */
 /* The end of the session: last front, picture, report; sends what is left for at most so many seconds and says what is not
- * sent. Frees the hooks. view NULL: nothing is added. */
+ * sent. Frees the hooks. view NULL: nothing is added (after track_hooks_leave). */
 void track_hooks_close(struct track_hooks *hooks, const struct study_view *view, const char *reason, double seconds);
 
 #endif

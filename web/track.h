@@ -187,6 +187,8 @@ enum status uploader_create(struct uploader **ret_uploader, const struct uploade
                             struct error *err) MUST_USE;
 /* False: nobody waits for rows (no trackers, or all are disabled by their own variables). */
 bool uploader_wants_rows(const struct uploader *uploader);
+/* No more rows will come: sends what is there without waiting for intervals; `idle` in the counts says when it has. */
+void uploader_hurry(struct uploader *uploader);
 /* Rows were added: look soon. Cheap, never waits. NULL is fine. */
 void uploader_wake(struct uploader *uploader);
 void uploader_counts(struct uploader *uploader, struct upload_counts *ret_counts);

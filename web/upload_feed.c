@@ -18,6 +18,7 @@
 #define LOOK_S 1.0 /* between looks at the outbox */
 #define STORE_RETRY_S 5.0
 #define THIN_MAX_MS 60000
+#define THIN_AFTER 4 /* times in a row that the server asked to wait: it is the volume, not a moment */
 #define BURST_S 10.0 /* of the budget may be spent at once */
 
 /* -- the outbox -- */
@@ -135,8 +136,8 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
         log_warn("%s: %s; what it is to be told waits in the store, continuing", f->ops->name, reply->text);
     else
         log_debug("%s: %s; next try in %.1f s", f->ops->name, reply->text, wait_s);
-    /* Only who asks for less gets less: after an outage everything is told. `trawl sync` takes the time that it needs. */
-    if (reply->retry_after_s > 0 && !f->uploader->drain)
+    /* Only who keeps asking for less gets less: after an outage everything is told. `trawl sync` takes the time that it needs. */
+    if (reply->retry_after_s > 0 && f->attempt >= THIN_AFTER && !f->drain)
         f->thin_ms = f->thin_ms == 0 ? 1000 : f->thin_ms * 2 < THIN_MAX_MS ? f->thin_ms * 2 : THIN_MAX_MS;
     f->attempt++;
     f->next_s = clock_mono_s() + wait_s;
@@ -305,7 +306,7 @@ void feeder_greeted(struct feeder *f)
     const char *page = f->ops->page != NULL ? f->ops->page(f->self) : "";
 
     f->greeted = true;
-    if (page[0] != '\0' && !f->uploader->drain)
+    if (page[0] != '\0' && !f->drain)
         log_info("%s: %s", f->ops->name, page);
 }
 
@@ -374,7 +375,7 @@ static void beat_run(struct feeder *f, struct feed_run *run)
 
 static double due_s(const struct feeder *f, const struct feed_run *run)
 {
-    return f->hurry || run->sent_s == 0 ? 0 : run->sent_s + f->uploader->settings.interval_s;
+    return run->sent_s == 0 ? 0 : run->sent_s + (f->hurry ? 0 : f->uploader->settings.interval_s);
 }
 
 static bool beats(const struct feeder *f, const struct feed_run *run)
@@ -410,7 +411,7 @@ static struct feed_run *next_run(struct feeder *f, bool *ret_beat, double *ret_d
 static void tidy(struct feeder *f)
 {
     for (size_t i = f->n_runs; i-- > 0;)
-        if (f->runs[i].loaded && !waits(&f->runs[i]) && (f->runs[i].position.ended || f->uploader->drain))
+        if (f->runs[i].loaded && !waits(&f->runs[i]) && (f->runs[i].position.ended || f->drain))
             forget_run(f, &f->runs[i]);
 }
 
@@ -424,7 +425,12 @@ static bool rest(struct feeder *f, double at_s, bool idle)
 
     pthread_mutex_lock(&up->lock);
     wakes = up->wakes;
+    /* Only a look after the last word of the owner is one at all of its rows. */
+    idle = idle && f->closing == up->closing && f->drain == up->drain;
     f->counts.idle = idle;
+    if (wakes != f->seen_wakes) /* rows may have come since the look */
+        until_s = now_s;
+    f->seen_wakes = wakes;
     if (up->closing && (idle || f->counts.refused || now_s >= up->deadline_s))
         go_on = false;
     if (up->closing)
@@ -444,7 +450,8 @@ static void look_around(struct feeder *f, bool *ret_refused)
 {
     pthread_mutex_lock(&f->uploader->lock);
     f->closing = f->uploader->closing;
-    f->hurry = f->closing || f->uploader->drain;
+    f->drain = f->uploader->drain;
+    f->hurry = f->closing || f->drain;
     *ret_refused = f->counts.refused;
     pthread_mutex_unlock(&f->uploader->lock);
 }

@@ -31,9 +31,10 @@ struct feeder {
     bool started;
     struct feed_run *runs; /* (n_runs) */
     size_t n_runs, cap_runs;
+    uint64_t seen_wakes;
     int64_t seen_id; /* rows of the outbox up to here are known */
     bool greeted;
-    bool closing, hurry; /* as of the last look; hurry: closing or draining */
+    bool closing, drain, hurry; /* as of the last look; hurry: one of the two */
     int attempt; /* failures in a row */
     bool told_down; /* the log knows of the outage */
     double next_s; /* clock_mono_s: nothing is sent before */
@@ -56,7 +57,7 @@ struct uploader {
     struct feeder feeders[UPLOAD_TRACKERS_MAX];
     size_t n_feeders;
     pthread_mutex_t
-        lock; /* guards wakes, closing, deadline_s and every feeder's counts; never held with another lock */
+        lock; /* guards wakes, closing, drain, deadline_s and every feeder's counts; never held with another lock */
     pthread_cond_t changed; /* of CLOCK_MONOTONIC */
     uint64_t wakes;
     bool closing;

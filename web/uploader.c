@@ -150,6 +150,19 @@ void uploader_wake(struct uploader *up)
     pthread_mutex_unlock(&up->lock);
 }
 
+void uploader_hurry(struct uploader *up)
+{
+    if (up == NULL)
+        return;
+    pthread_mutex_lock(&up->lock);
+    up->drain = true;
+    for (size_t i = 0; i < up->n_feeders; i++)
+        up->feeders[i].counts.idle = false; /* until it has looked again */
+    up->wakes++;
+    pthread_cond_broadcast(&up->changed);
+    pthread_mutex_unlock(&up->lock);
+}
+
 void uploader_counts(struct uploader *up, struct upload_counts *ret_counts)
 {
     *ret_counts = (struct upload_counts){.idle = true};
