@@ -1,0 +1,72 @@
+/* test_draw.c - pictures of the games: whole games played at random, every shape finite, near the picture and of a known colour. */
+#include "envs_test.h"
+
+#include <math.h>
+
+#include "envs/draw.h"
+
+static void check_picture(const char *name, const struct env_picture *p)
+{
+    static const int n_numbers[] = {[ENV_RECT] = 4, [ENV_CIRCLE] = 3, [ENV_LINE] = 5, [ENV_TEXT] = 3};
+
+    assert_true(p->width > 0 && p->height > 0 && p->n > 0 && p->n < ENV_PICTURE_MAX);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct env_mark *m = &p->marks[i];
+        assert_true((int)m->colour > ENV_BACKGROUND && m->colour < ENV_COLOURS);
+        for (int k = 0; k < n_numbers[m->kind]; k++)
+            if (!isfinite(m->a[k]) || m->a[k] < -100 || m->a[k] > 1000)
+                fail_msg("%s: shape %zu has the number %g", name, i, m->a[k]);
+        assert_true(m->kind != ENV_TEXT || (m->text[0] != '\0' && strpbrk(m->text, "\"\\<") == NULL));
+    }
+}
+
+static void test_all_games(void **state)
+{
+    struct env_picture picture, first;
+
+    (void)state;
+    for (size_t g = 0; g < env_count(); g++) {
+        const struct env_def *def = env_at(g);
+        void *settings = test_settings(def);
+        struct env_batch *batch = NULL;
+        struct rng rng = rng_seed(4);
+        float obs[4096], reward[1];
+        uint8_t term[1], trunc[1];
+        int32_t action[1];
+        bool moved = false;
+        assert_int_equal(env_batch_create(&batch, def, settings, 1, rng_seed(7), NULL), ST_OK);
+        assert_true(env_batch_agents(batch) == 1 && env_batch_shape(batch)->obs_size <= 4096);
+        env_batch_reset(batch, NULL, obs, NULL);
+        env_draw(def, settings, env_batch_state(batch, 0), &first);
+        check_picture(def->name, &first);
+        for (int s = 0; s < 3000; s++) {
+            struct env_io io = {.actions = action, .rewards = reward, .terms = term, .truncs = trunc, .obs = obs};
+            action[0] = (int32_t)rng_below(&rng, (uint32_t)env_batch_shape(batch)->head_sizes[0]);
+            env_batch_step(batch, NULL, &io);
+            env_draw(def, settings, env_batch_state(batch, 0), &picture);
+            check_picture(def->name, &picture);
+            moved = moved || memcmp(&picture, &first, sizeof picture) != 0;
+        }
+        if (!moved)
+            fail_msg("%s: 3000 steps and the picture never changed", def->name);
+        env_batch_destroy(batch);
+        mem_free(settings);
+    }
+}
+
+static void test_unknown_game(void **state)
+{
+    const struct env_def def = {.name = "chess"};
+    struct env_picture picture;
+
+    (void)state;
+    env_draw(&def, NULL, NULL, &picture);
+    assert_int_equal(picture.n, 1);
+    assert_string_equal(picture.marks[0].text, "no picture of chess");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_games), cmocka_unit_test(test_unknown_game)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
