@@ -41,11 +41,23 @@ struct mlflow {
     struct mlflow_batch *batch;
 };
 
+/* -- track_mlflow_runs.c -- */
+
+/* With the login; refusals are explained. */
+void mlflow_request(struct mlflow *m, struct http_request *request, struct track_reply *reply);
 /* GET (body NULL) or POST of "runs/log-batch"; the answer is in m->reply.json. */
 void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, struct track_reply *reply);
 /* Did the server answer with this error_code? */
 bool mlflow_said(const struct mlflow *m, const char *error_code);
+/* Takes over the step's verdict and adds up requests and skips; was it TRACK_DONE? */
+bool mlflow_add(struct track_reply *reply, const struct track_reply *step);
+/* False: reply says why. */
+bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply);
+bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply);
 const char *mlflow_run_id(const struct track_run *run); /* NULL: it has none yet */
+/* end_ms 0: it goes on. */
+void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *status, int64_t end_ms,
+                       struct track_reply *reply);
 
 /* -- track_mlflow_batch.c: what goes by runs/log-batch -- */
 
@@ -62,7 +74,7 @@ bool mlflow_batch_text(struct mlflow_batch *batch, enum mlflow_kind kind, const 
 void mlflow_batch_send(struct mlflow *m, struct track_run *run, struct track_reply *reply);
 /* After a refusal: is the run deleted, or unknown to the server? True: reply is settled. */
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply);
-/* A key as MLflow allows it: other characters become _xHH_, so that no two keys become one. */
+/* A key as MLflow allows it: other characters become _xHH_, so that different keys stay different. */
 void mlflow_key(struct strbuf *sb, const char *key);
 
 #endif
