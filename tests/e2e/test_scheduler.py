@@ -1,13 +1,14 @@
 """Many trials at a time, with the real program: four slots on two cores, a worker that is killed or stopped beside others,
 a device that does not open, a trial that wants too much memory."""
 import os
+import pathlib
 import signal
 import sqlite3
 import sys
 import time
 
 import tap
-from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
+from tap import TINY, TINY_SWEEP, Skip, children, equal, fails, run, show, start, trials_now, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
 GREEDY = TINY + """
@@ -66,12 +67,12 @@ def test_a_killed_worker_leaves_the_others_alone(folder):
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 3)
     wait_for(lambda: len(running(store, "a")) == 3, process)
     before = {t["number"]: t["started_ms"] for t in running(store, "a")}
-    os.kill(children(process.pid)[1], signal.SIGSEGV)
+    os.kill(children(process.pid)[1], signal.SIGABRT)
     wait_for(lambda: len(running(store, "a")) == 3 and len(trials_now(store, "a")) == 4, process)
     trials = trials_now(store, "a")
     failed = [t for t in trials if t["state"] == "failed"]
     equal(len(failed), 1)
-    assert "signal 11" in failed[0]["reason"], failed
+    assert "signal 6" in failed[0]["reason"], failed
     for t in trials:  # the others never noticed
         if t["number"] in before and t["state"] == "running":
             equal((t["attempt"], t["started_ms"]), (1, before[t["number"]]))
@@ -115,6 +116,8 @@ def test_a_device_that_does_not_open_is_left_alone(folder):
 
 
 def test_a_greedy_trial_fails_alone(folder):
+    if b"__asan_init" in pathlib.Path(tap.TRAWL).read_bytes() or b"__tsan_init" in pathlib.Path(tap.TRAWL).read_bytes():
+        raise Skip("a sanitizer maps more than any limit")
     store = folder / "s.db"
     run("sweep", write(folder, "g.ini", GREEDY), "--store", store, "--name", "a", "--trials", 8, "--runs-per-device", 2, "-q")
     trials = show(store, "a")["trials"]
