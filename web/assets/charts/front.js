@@ -8,7 +8,7 @@ import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
 import {h, fill} from '../dom.js';
 import * as fmt from '../format.js';
 
-const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 2500;
+const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 1200;
 
 /* One hopeless score must not flatten all others: the bad end is at most three times as far from the best as nine of ten. */
 function scoreRange(data) {

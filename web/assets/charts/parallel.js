@@ -7,7 +7,7 @@ import {axisValue} from '../study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
 import {colors} from './vega.js';
 
-const TOP = 44, HEIGHT = 230, BOTTOM = 14, SIDE = 62, MIN_STEP = 104, SLICE = 500;
+const TOP = 44, HEIGHT = 230, BOTTOM = 14, SIDE = 62, MIN_STEP = 104, SLICE = 300;
 
 function finiteRange(values) {
   let lo = Infinity, hi = -Infinity;
