@@ -144,7 +144,7 @@ static enum status put_checkpoint(struct serve *s, struct store *store, int64_t 
     strbuf_add(out, can ? "true" : "false");
     put_key(out, "play_note");
     put_str(out, can            ? NULL
-                 : path == NULL ? "this trial left no checkpoint; sweep with --checkpoints to keep them"
+                 : path == NULL ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them"
                                 : "the checkpoint's file is not there any more");
     mem_free(path);
     return ST_OK;

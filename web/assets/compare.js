@@ -1,7 +1,7 @@
 /* compare.js - learning curves of several trials, or of the best trials of several studies, in one chart.
  *
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
- * seeds) become one series: mean, and a band over the seeds. A study stands for its trials of the front's best config. */
+ * seeds) become one series: mean, and a band over the seeds. A study stands for its few best trials. */
 import {get, listen, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {compareUrl, parseList, setState, setLive, state, studyUrl, trialUrl} from './app.js';
