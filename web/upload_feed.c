@@ -219,9 +219,9 @@ static enum status claim(struct feeder *f, struct feed_run *run, struct batch *b
     *ret_n = 0;
     TRY(store_outbox_read(f->store, f->uploader->study_id, run->trial_id, p->acked_id,
                           again ? p->claimed_id : INT64_MAX,
-                          again              ? INT32_MAX
-                          : p->acked_id == 0 ? 1
-                                             : f->ops->rows_max,
+                          again               ? INT32_MAX
+                          : p->sent_rows == 0 ? 1
+                                              : f->ops->rows_max,
                           again ? SIZE_MAX / 2 : f->ops->bytes_max, &list, err));
     if (list.n == 0)
         return ST_OK;
@@ -329,6 +329,11 @@ static enum status greet(struct feeder *f)
     return ST_OK;
 }
 
+static bool begins(const struct batch *batch)
+{
+    return batch->n > 0 && (batch->rows[0].type == TRACK_ROW_START || batch->rows[0].type == TRACK_ROW_STUDY);
+}
+
 static enum status send_run(struct feeder *f, struct feed_run *run, struct error *err)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
@@ -346,6 +351,8 @@ static enum status send_run(struct feeder *f, struct feed_run *run, struct error
         return ST_OK;
     }
     run_for_tracker(f, run, &as_told);
+    if (run->position.sent_rows == 0 && !begins(&batch)) /* the tracker came later: it has no run to hang this on */
+        batch.n = 0;
     if (batch.n > 0) {
         f->ops->send(f->self, &as_told, batch.rows, batch.n, &reply);
         run->state = as_told.state;

@@ -5,6 +5,7 @@
 #include "web/upload_priv.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/mem.h"
 
 #define GREET_S 10.0 /* a strict start waits so long for a login */
+#define ABORT_S 1.0 /* a request that is given up notices within this time, which belongs to the deadline */
 #define LINGER_S 3.0 /* behind the deadline, for a thread that is inside the operating system */
 
 static enum status copy_options(struct uploader *up, const struct uploader_options *o, struct error *err)
@@ -218,7 +220,7 @@ static bool join(struct feeder *f, double deadline_s)
 
 void uploader_close(struct uploader *up, double seconds, struct upload_counts *ret_counts)
 {
-    double deadline_s = clock_mono_s() + seconds;
+    double deadline_s = clock_mono_s() + seconds - fmin(ABORT_S, seconds * 0.3);
     bool all = true;
 
     if (ret_counts != NULL)

@@ -483,6 +483,21 @@ def test_run_that_is_never_taken(folder):
         check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
 
 
+def test_tracker_that_came_later(folder):
+    """Rows that another tracker still lacks, of a run whose beginning is gone: there is nothing to hang them on."""
+    waiting = Waiting(folder, trials=2)
+    db = sqlite3.connect(waiting.store)
+    db.execute("DELETE FROM outbox WHERE id = (SELECT min(o.id) FROM outbox o JOIN trial t ON t.id = o.trial_id "
+               "WHERE t.number = 1)")
+    db.commit()
+    db.close()
+    with FakeWandb() as fake:
+        said = waiting.sync(folder, fake.url)
+        assert "will not take" not in said, said
+        del waiting.expected[waiting.key + "-1"]
+        waiting.check(fake)
+
+
 def test_thinning_keeps_the_last(folder):
     waiting = Waiting(folder, trials=1)
     name, rows = next(iter(waiting.expected.items()))
