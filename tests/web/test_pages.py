@@ -350,6 +350,24 @@ def test_a_policy_plays_on_the_page(folder):
 
 # -- what goes wrong --
 
+def test_without_vega_the_server_draws(_):
+    b = page()
+    b.send("Network.setBlockedURLs", {"urls": ["*/assets/vega.js"]})
+    try:
+        go(path(), "document.querySelector('.server-chart')?.naturalWidth > 100 && document.querySelector('.pick-result .params')")
+        assert "built without Vega" in text(".front-chart")
+        b.screenshot(SHOTS / "no-vega-light.png")
+        go(path("?tab=trials"), TABLE_READY)
+        go(path("?tab=params"), "document.querySelector('main .empty a')")
+        go(path("?tab=progress"), "document.querySelector('.timeline canvas') && document.querySelector('main .empty a')")
+        go(path("/trial/990"), "document.querySelector('.config')")
+        go(VIEWS["compare"][0], "document.querySelector('main .empty a')")
+    finally:
+        b.send("Network.setBlockedURLs", {"urls": []})
+    equal([p for p in b.problems() if "vega.js" not in p], [])
+    equal(b.foreign_requests(server().origin), [])
+
+
 def test_strange_names_are_text(_):
     b = go("/", "document.querySelectorAll('.studies tbody tr').length === 2")
     assert ODD in text(".studies"), text(".studies")

@@ -286,6 +286,13 @@ static void json_is_what_show_promises(void **state)
     sample_free(s);
 }
 
+/* fontconfig keeps what it has read of the fonts until the process ends, out of LeakSanitizer's sight. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfontconfig\n";
+}
+
 struct page_count {
     size_t n_pages, n_charts;
 };
