@@ -148,7 +148,11 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         if (t->checkpoint == NULL)
             t->checkpoint = t->resume;
     }
-    return setup_finish(t->setup, err);
+    TRY(setup_finish(t->setup, err));
+    if (t->setup->track.trackers[0] != '\0')
+        log_warn("a single run is told to no tracker (track.trackers is %s); a sweep of one trial is, continuing",
+                 t->setup->track.trackers);
+    return ST_OK;
 }
 
 /* `trawl train pong --help` shows pong's options too. */
