@@ -12,8 +12,13 @@
 enum status serve_pick(void *ctx, const struct study *study, const struct trial *trials, const struct gp_trial *rows,
                        size_t n, const char *rule, size_t *ret_i, struct error *err)
 {
+    static const char command[] = "export: ";
+    struct error why = {0};
+
     (void)ctx;
-    return export_pick(study, trials, rows, n, rule, ret_i, err);
+    enum status rc = export_pick(study, trials, rows, n, rule, ret_i, &why);
+    size_t skip = strncmp(why.text, command, sizeof command - 1) == 0 ? sizeof command - 1 : 0;
+    return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text + skip);
 }
 
 enum status serve_export(void *ctx, const struct study *study, const struct trial *trial, const char *rule,

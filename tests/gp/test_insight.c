@@ -178,6 +178,34 @@ static void test_same_bytes(void **state)
     gp_insight_free(&b);
 }
 
+/* Asked at a trial's point, the kept models say what an insight says of that trial; asked twice, the same. */
+static void test_surrogate_agrees(void **state)
+{
+    (void)state;
+    struct space space = mixed_space();
+    struct gp_history history = sample(&space, 40, vague);
+    struct gp_insight in = look(&space, history);
+    struct gp_surrogate *s = NULL;
+    struct gp_belief one, all[2];
+    double x[2 * SPACE_MAX_DIM];
+
+    assert_int_equal(gp_surrogate_create(&s, &space, &history, NULL), ST_OK);
+    for (size_t i = 0; i < history.n; i++) {
+        gp_surrogate_predict(s, history.trials[i].x, 1, &one);
+        assert_true(fabs(one.score - in.beliefs[i].score) <= 1e-9 * (1.0 + fabs(one.score)));
+        assert_true(fabs(one.log_cost - in.beliefs[i].log_cost) <= 1e-9 * (1.0 + fabs(one.log_cost)));
+        assert_true(fabs(one.score_sd - in.beliefs[i].score_sd) <= 1e-6 * (1e-3 + one.score_sd));
+    }
+    for (size_t k = 0; k < 2 * space.dim; k++)
+        x[k] = history.trials[k / space.dim].x[k % space.dim];
+    gp_surrogate_predict(s, x, 2, all);
+    assert_true(all[1].score == all[1].score &&
+                fabs(all[1].score - in.beliefs[1].score) <= 1e-9 * (1.0 + fabs(all[1].score)));
+    gp_surrogate_destroy(s);
+    gp_surrogate_destroy(NULL);
+    gp_insight_free(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_front_on_a_bound),
         cmocka_unit_test(test_nothing_to_say),
         cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_surrogate_agrees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
