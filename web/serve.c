@@ -127,6 +127,7 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     s->wake[0] = s->wake[1] = -1;
     atomic_init(&s->version, clock_utc_ms());
     atomic_init(&s->stopping, false);
+    atomic_init(&s->slow_busy, false);
     pthread_rwlock_init(&s->data, NULL);
     pthread_mutex_init(&s->conns_lock, NULL);
     pthread_mutex_init(&s->readers.lock, NULL);
@@ -165,6 +166,8 @@ void serve_destroy(struct serve *s)
     events_end(s->events);
     plays_end(s->plays);
     watch_stop(s);
+    while (atomic_load(&s->slow_busy)) /* its connection is suspended, which libmicrohttpd cannot stop */
+        (void)usleep(10000);
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon); /* closes the socket, waits for its threads */
     models_destroy(s->models);

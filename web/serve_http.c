@@ -24,6 +24,17 @@ struct exchange {
     char *uri; /* as it came; owned */
     bool begun, too_large;
     struct strbuf body;
+    struct job *job; /* owned; being made or made: the answer of a ROUTE_SLOW */
+};
+
+struct job {
+    struct serve *s;
+    const struct route *route;
+    struct request r; /* with its target; owned */
+    const char *uri; /* the exchange's */
+    pthread_t thread;
+    struct answer *answer; /* a reference, or NULL with err */
+    struct error err;
 };
 
 static int64_t now_ms(void)
@@ -98,6 +109,17 @@ static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *connectio
     return x;
 }
 
+/* Waits for its thread, which has come to its end or is about to. */
+static void job_free(struct job *job)
+{
+    if (job == NULL)
+        return;
+    pthread_join(job->thread, NULL);
+    answer_release(job->answer);
+    target_free(&job->r.target);
+    mem_free(job);
+}
+
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **con_cls,
                          enum MHD_RequestTerminationCode code)
 {
@@ -107,6 +129,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **co
     set_deadline(ctx, connection, SERVE_IDLE_S);
     if (x == NULL)
         return;
+    job_free(x->job);
     mem_free(x->uri);
     strbuf_free(&x->body);
     mem_free(x);
@@ -328,40 +351,109 @@ static bool cache_key(struct serve *s, const struct route *route, const struct r
 
     if (route->kind == ROUTE_MODEL && models_peek(s->models, r->study, r->settled, &model_version) != MODEL_READY)
         return false;
-    return (route->kind == ROUTE_CACHED || route->kind == ROUTE_MODEL) &&
+    return (route->kind == ROUTE_CACHED || route->kind == ROUTE_MODEL || route->kind == ROUTE_SLOW) &&
            snprintf(key, size, "%lld %s", (long long)model_version, uri) < (int)size;
 }
 
-static enum MHD_Result run_route(struct serve *s, const struct route *route, struct request *r, const char *uri)
+/* The answer of a route, out of the cache or made now; a reference. */
+static enum status make_answer(struct serve *s, const struct route *route, struct request *r, const char *uri,
+                               struct answer **ret_answer, struct error *err)
 {
     char key[TARGET_MAX_BYTES + 32];
     bool kept = cache_key(s, route, r, uri, key, sizeof key);
     struct answer *a = kept ? cache_find(&s->cache, key, r->version) : NULL;
-    struct error err = {0};
     struct strbuf out;
     enum status rc;
 
+    *ret_answer = a;
     if (a != NULL)
-        return send_answer(r->connection, a, NULL);
+        return ST_OK;
     a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
     if (a == NULL)
-        return send_failure(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory for an answer", NULL);
+        return FAIL(err, ST_NOMEM, "out of memory for an answer");
     strbuf_init(&out, SERVE_REPLY_BYTES);
-    rc = route->run(s, r, a, &out, &err);
+    rc = route->run(s, r, a, &out, err);
     if (rc == ST_OK && a->bytes == NULL)
-        rc = answer_finish(a, &out, &err);
+        rc = answer_finish(a, &out, err);
     strbuf_free(&out);
     if (rc != ST_OK) {
         answer_release(a);
-        if (http_status(rc) == MHD_HTTP_INTERNAL_SERVER_ERROR)
-            log_warn("%.200s could not be answered: %s", uri, err.text);
-        return send_failure(r->connection, http_status(rc), err.text, NULL);
+        return rc;
     }
     if (kept && a->status == MHD_HTTP_OK) {
         a->version = r->version;
         cache_keep(&s->cache, key, a);
     }
-    return send_answer(r->connection, a, NULL);
+    *ret_answer = a;
+    return ST_OK;
+}
+
+static enum MHD_Result send_made(struct MHD_Connection *connection, const char *uri, struct answer *a,
+                                 const struct error *err)
+{
+    if (a != NULL)
+        return send_answer(connection, a, NULL);
+    if (http_status(err->status) == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        log_warn("%.200s could not be answered: %s", uri, err->text);
+    return send_failure(connection, http_status(err->status), err->text, NULL);
+}
+
+static enum MHD_Result run_route(struct serve *s, const struct route *route, struct request *r, const char *uri)
+{
+    struct answer *a = NULL;
+    struct error err = {0};
+
+    (void)!make_answer(s, route, r, uri, &a, &err);
+    return send_made(r->connection, uri, a, &err);
+}
+
+static void *job_run(void *ctx)
+{
+    struct job *job = ctx;
+    struct serve *s = job->s;
+
+    (void)!make_answer(s, job->route, &job->r, job->uri, &job->answer, &job->err);
+    MHD_resume_connection(job->r.connection); /* on_request is called again, and joins */
+    atomic_store(&s->slow_busy, false);
+    return NULL;
+}
+
+/* Begins a job and takes the request's target. */
+static enum MHD_Result begin_slow(struct serve *s, const struct route *route, struct request *r, struct exchange *x)
+{
+    struct job *job = mem_alloc(sizeof *job);
+
+    if (job == NULL)
+        return send_failure(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory for an answer", NULL);
+    if (atomic_exchange(&s->slow_busy, true)) {
+        mem_free(job);
+        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                            "another report is being made; try again in a moment", NULL);
+    }
+    *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
+    MHD_suspend_connection(r->connection);
+    if (pthread_create(&job->thread, NULL, job_run, job) != 0) {
+        MHD_resume_connection(r->connection);
+        atomic_store(&s->slow_busy, false);
+        mem_free(job);
+        return MHD_NO;
+    }
+    r->target = (struct target){0};
+    x->job = job;
+    return MHD_YES;
+}
+
+static enum MHD_Result end_slow_job(struct MHD_Connection *connection, struct exchange *x)
+{
+    struct job *job = x->job;
+    enum MHD_Result result;
+
+    pthread_join(job->thread, NULL);
+    x->job = NULL;
+    result = send_made(connection, x->uri, job->answer, &job->err);
+    target_free(&job->r.target);
+    mem_free(job);
+    return result;
 }
 
 static enum MHD_Result send_stream(struct serve *s, const struct request *r)
@@ -446,6 +538,8 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
         result = send_stream(s, &r);
     else if (route->kind == ROUTE_STREAM)
         result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "a stream has no HEAD", "GET");
+    else if (route->kind == ROUTE_SLOW)
+        result = begin_slow(s, route, &r, x);
     else if (route->kind == ROUTE_POST)
         result = run_post(s, route, &r, x);
     else
@@ -482,6 +576,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     set_deadline(s, connection, SERVE_ANSWER_S);
+    if (x->job != NULL)
+        return end_slow_job(connection, x);
     return answer(s, connection, method, x);
 }
 

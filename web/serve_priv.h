@@ -163,6 +163,7 @@ struct serve {
 
     atomic_llong version; /* of all studies: rises with every change */
     atomic_bool stopping;
+    atomic_bool slow_busy; /* a ROUTE_SLOW is being answered */
     struct cache cache;
     struct readers readers;
     struct events *events;
@@ -258,6 +259,7 @@ typedef enum status route_fn(struct serve *s, const struct request *r, struct an
 enum route_kind {
     ROUTE_CACHED, /* kept until the data change */
     ROUTE_MODEL, /* kept until the data or the model change */
+    ROUTE_SLOW, /* like ROUTE_CACHED, made by a thread of its own while the connection is suspended; one at a time */
     ROUTE_FRESH, /* made anew each time */
     ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells them apart */
     ROUTE_POST, /* changes something */

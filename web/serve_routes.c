@@ -28,7 +28,7 @@ const struct route serve_routes[] = {
     {STUDY "/pick", PICK_PARAMS, ROUTE_MODEL, api_pick, "The trial for a budget or a score", NULL},
     {STUDY "/export", PICK_PARAMS ",format", ROUTE_CACHED, api_export, "A trial's config, as `trawl export` writes it",
      "text/plain; charset=utf-8"},
-    {STUDY "/report", "format", ROUTE_CACHED, api_report, "The report of `trawl report`", "text/html; charset=utf-8"},
+    {STUDY "/report", "format", ROUTE_SLOW, api_report, "The report of `trawl report`", "text/html; charset=utf-8"},
     {STUDY "/control", "", ROUTE_POST, api_control, "Pause, continue, stop, add trials (only with --control)", NULL},
     {STUDY "/hypervolume", "points", ROUTE_CACHED, api_hypervolume, "Hypervolume over trials and time", NULL},
     {STUDY "/timeline", "", ROUTE_CACHED, api_timeline, "Which device ran what, when", NULL},
