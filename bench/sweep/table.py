@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """table.py - tables out of studies: the lines that `trawl bench sweep --json` and peers.py print.
 
-usage: table.py [--against METHOD] [--problems] STUDIES.jsonl ...
+usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
 
 First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 20 reference costs, each the
 mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn anew within each problem).
 A cell counts only problems and seeds that every method of the table has with that many trials; "n" says how many pairs.
 Second: each method against one other on the pairs of (problem, seed) that both have: the ratio of the mean regrets with its
-interval (pairs drawn anew), and the share of pairs in which it is the lower. --problems adds a row for each problem.
+interval (pairs drawn anew), and the share of pairs in which it is the lower. --problems adds a row for each problem, --best the
+number of the second trial whose true score is at least a share of the best known one (not of the way to it).
 """
 import argparse
 import json
@@ -19,12 +20,14 @@ UNITS = 20.0
 DRAWS = 1000
 
 
-def read(paths):
+def read(paths, seeds):
     studies = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
             for line in file:
                 s = json.loads(line)
+                if seeds and not seeds[0] <= s["seed"] <= seeds[-1]:
+                    continue
                 key = (s["method"] + (f" x{s['parallel']}" if s["parallel"] > 1 else ""), s["problem"], s["seed"])
                 if key not in studies or len(s["regret"]) > len(studies[key]["regret"]):
                     studies[key] = s
@@ -45,6 +48,33 @@ def second(study, share):
     """Number of the second trial that reaches a share of the way from median to best."""
     past = [i + 1 for i, v in enumerate(study["reached"]) if v is not None and v >= share]
     return past[1] if len(past) > 1 else None
+
+
+def second_of_best(study, known, share):
+    """Number of the second trial whose score is a share of the best known one."""
+    least = (share * known["best_score"] - known["ref_score"]) / (known["best_score"] - known["ref_score"])
+    return second(study, least)
+
+
+def best_table(studies, methods, fronts):
+    with open(fronts, encoding="utf-8") as file:
+        known = json.load(file)
+    shares = (0.8, 0.9, 0.95, 0.99)
+    print("\nMedian number of the second trial whose true score is a share of the best known score, over studies (-: more "
+          "than half never), and in how many of them it came:\n")
+    print("| problem | method | trials | " + " | ".join(f"{s:.0%}" for s in shares) + " |")
+    print("|---|---|---|" + "---|" * len(shares))
+    for problem in sorted({p for _, p, _ in studies}):
+        for m in methods:
+            mine = [s for (o, p, _), s in studies.items() if (o, p) == (m, problem)]
+            cells = []
+            for share in shares:
+                at = sorted(second_of_best(s, known[problem], share) or 10 ** 9 for s in mine)
+                n = sum(a < 10 ** 9 for a in at)
+                middle = at[len(at) // 2] if at else 10 ** 9
+                cells.append(f"{middle if middle < 10 ** 9 else '-'} ({n} of {len(at)})")
+            if mine:
+                print(f"| {problem} | {m} | {max(len(s['regret']) for s in mine)} | " + " | ".join(cells) + " |")
 
 
 def interval(draw):
@@ -90,9 +120,11 @@ def main():
     parser.add_argument("--against", default="pareto", help="the method of the second table")
     parser.add_argument("--methods", help="only these, in this order")
     parser.add_argument("--problems", action="store_true")
+    parser.add_argument("--seeds", type=lambda t: [int(v) for v in t.split("-")], help="only these, first-last")
+    parser.add_argument("--best", metavar="FRONTS", help="best known fronts, as bench/sweep/fronts.json")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    studies, rng = read(args.files), random.Random(1)
+    studies, rng = read(args.files, args.seeds), random.Random(1)
     found = sorted({m for m, _, _ in studies})
     methods = [m for m in args.methods.split(",") if m in found] if args.methods else found
     columns = (*CHECKPOINTS, "cost")
@@ -129,6 +161,8 @@ def main():
             texts.append("-" if at == 10 ** 9 else str(at))
         number = lambda key: statistics.fmean(s[key] for s in mine if isinstance(s[key], (int, float)))
         print(f"| {m} | " + " | ".join(texts) + f" | {number('recommended_regret'):.3f} | {number('recommended_gap'):.3f} |")
+    if args.best:
+        best_table(studies, methods, args.best)
     if args.problems:
         print("\n| problem | method | " + " | ".join(map(str, columns)) + " | seeds |")
         print("|---|---|" + "---|" * (len(columns) + 1))
