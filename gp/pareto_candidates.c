@@ -9,13 +9,13 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define N_LOCAL 512
-#define N_CANDIDATES (PARETO_N_SOBOL + N_LOCAL) /* finite spaces up to this are judged whole */
+#define N_LOCAL 384
+#define N_CANDIDATES 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
 #define N_EXACT 256 /* the best of them by a rough rating, which are rated exactly */
-#define N_STARTS 8 /* candidates that are polished */
+#define N_STARTS 4 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
-#define N_FINALISTS 3 /* starts that go on */
-#define POLISH_EVALS 30
+#define N_FINALISTS 2 /* starts that go on */
+#define POLISH_EVALS 20
 #define BLOCK 128 /* candidates predicted at a time */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 

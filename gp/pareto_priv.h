@@ -8,7 +8,7 @@
 #include "gp/model_priv.h"
 #include "gp/observations_priv.h"
 
-#define PARETO_N_SOBOL 1536 /* candidates spread over the whole space */
+#define PARETO_N_SOBOL 384 /* candidates spread over the whole space */
 
 struct candidate {
     double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too dear */
