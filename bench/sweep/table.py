@@ -116,7 +116,7 @@ def against(studies, method, other, column, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", default="pareto", help="the method of the second table")
     parser.add_argument("--methods", help="only these, in this order")
     parser.add_argument("--problems", action="store_true")
