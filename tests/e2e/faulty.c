@@ -1,5 +1,6 @@
 /* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, fsync, allocation or start of a process fails once, the
  * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
+ * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,9 +59,32 @@ __attribute__((destructor)) static void end(void)
         _exit(99);
 }
 
+typedef int main_fn(int, char **, char **);
+static main_fn *real_main;
+static int in_main;
+
+static int counted_main(int argc, char **argv, char **environment)
+{
+    int code;
+
+    in_main = 1;
+    code = real_main(argc, argv, environment);
+    in_main = 0;
+    return code;
+}
+
+int __libc_start_main(main_fn *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(main_fn *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
+{
+    real_main = main;
+    return REAL(__libc_start_main)(counted_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
 static int hit(enum kind of)
 {
-    return kind == of && atomic_fetch_add(&calls, 1) + 1 == nth;
+    return in_main && kind == of && atomic_fetch_add(&calls, 1) + 1 == nth;
 }
 
 static void slow(void)

@@ -14,7 +14,7 @@ LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G"
 GREEDY = TINY + """
 [sweep]
 method = sobol
-worker_memory = 400M
+worker_memory = 1200M
 
 [sweep.train.learning_rate]
 min = 0.001
