@@ -47,11 +47,10 @@ static enum status lock_refused(struct store *store, int fd, struct error *err)
     ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
     pid[n > 0 ? n : 0] = '\0';
     pid[strcspn(pid, "\n")] = '\0';
-    return FAIL(
-        err, ST_BUSY,
-        "%s is in use by another sweep (process %s); wait for it, stop it, or give another path to --store. Reading "
-        "commands work meanwhile",
-        store->path, pid[0] != '\0' ? pid : "unknown");
+    return FAIL(err, ST_BUSY,
+                "%s is in use by another sweep or daemon (process %s); wait for it, stop it, or give another path to "
+                "--store. Reading commands work meanwhile",
+                store->path, pid[0] != '\0' ? pid : "unknown");
 }
 
 const char *store_real_path(const char *path, char *buf)

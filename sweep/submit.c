@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "web/track.h"
 
 bool study_name_is_fine(const char *name)
 {
@@ -157,25 +158,31 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
     return ST_OK;
 }
 
+/* What would keep the study from its first trial is found before it has a row and so its name. */
+static enum status check_start(struct store *store, const struct submission *submission, struct error *err)
+{
+    const struct study *study = &submission->study;
+    struct setup *setup = NULL;
+    enum status rc = setup_create(&setup, err);
+
+    if (rc == ST_OK)
+        rc = config_load_text(setup->config, "study's config", study->config, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc == ST_OK && submission->from[0] != '\0')
+        rc = warm_start_check(store, submission->from, setup, err);
+    if (rc == ST_OK && setup->track.trackers[0] != '\0')
+        rc = uploader_check(&setup->track, study->name, program_text, err);
+    setup_destroy(setup);
+    return rc;
+}
+
 enum status submission_store(struct store *store, struct submission *submission, struct error *err)
 {
     struct study *study = &submission->study;
-    struct setup *setup = NULL;
-    enum status rc = ST_OK;
+    enum status rc;
 
-    if (submission->from[0] != '\0') {
-        rc = setup_create(&setup, err);
-        if (rc == ST_OK)
-            rc = config_load_text(setup->config, "study's config", study->config, err);
-        if (rc == ST_OK)
-            rc = setup_finish(setup, err);
-        if (rc == ST_OK)
-            rc = warm_start_check(store, submission->from, setup, err);
-        setup_destroy(setup);
-    }
-    if (rc == ST_OK)
-        rc = store_study_create(store, study, err);
-    if (rc == ST_EXISTS)
-        rc = error_prefix(err, "sweep --name %s (use --resume %s to go on with it)", study->name, study->name);
-    return rc;
+    TRY(check_start(store, submission, err));
+    rc = store_study_create(store, study, err);
+    return rc == ST_EXISTS ? error_prefix(err, "sweep --name %s", study->name) : rc;
 }

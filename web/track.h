@@ -181,6 +181,10 @@ struct uploader_options {
     bool drain; /* for sync: no waiting for more rows, intervals do not apply */
 };
 
+/* Before a study is made: would uploader_create take these settings? Opens every tracker and closes it again, without
+ * network unless track.strict asks for a good login. */
+enum status uploader_check(const struct track_settings *settings, const char *study, const char *program,
+                           struct error *err) MUST_USE;
 /* Opens every tracker (their settings are checked here) and starts the threads; the writer of the store is this process.
  * Offline: registers the study's trackers, starts nothing. */
 enum status uploader_create(struct uploader **ret_uploader, const struct uploader_options *options,

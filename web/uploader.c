@@ -70,20 +70,49 @@ static enum status add_tracker(struct uploader *up, struct store *store, const c
     return store_open_second(&f->store, up->store_path, err);
 }
 
+static enum status greet(const struct tracker_ops *ops, void *self, struct http_cancel *cancel, struct error *err)
+{
+    struct track_reply reply = {.verdict = TRACK_DONE};
+
+    if (ops->hello == NULL)
+        return ST_OK;
+    atomic_store(&cancel->deadline_ms, (int_least64_t)((clock_mono_s() + GREET_S) * 1e3));
+    ops->hello(self, &reply);
+    atomic_store(&cancel->deadline_ms, 0);
+    if (reply.verdict == TRACK_DONE)
+        return ST_OK;
+    return FAIL(err, reply.verdict == TRACK_RETRY ? ST_IO : ST_CONFIG,
+                "%s: %s; mend it, or go on without by track.strict = false", ops->name, reply.text);
+}
+
 static enum status greet_all(struct uploader *up, struct error *err)
 {
     for (size_t i = 0; i < up->n_feeders; i++) {
         struct feeder *f = &up->feeders[i];
-        struct track_reply reply = {.verdict = TRACK_DONE};
-        if (f->ops->hello == NULL)
-            continue;
-        atomic_store(&up->cancel.deadline_ms, (int_least64_t)((clock_mono_s() + GREET_S) * 1e3));
-        f->ops->hello(f->self, &reply);
-        atomic_store(&up->cancel.deadline_ms, 0);
-        if (reply.verdict != TRACK_DONE)
-            return FAIL(err, reply.verdict == TRACK_RETRY ? ST_IO : ST_CONFIG,
-                        "%s: %s; mend it, or go on without by track.strict = false", f->ops->name, reply.text);
+        TRY(greet(f->ops, f->self, &up->cancel, err));
         feeder_greeted(f);
+    }
+    return ST_OK;
+}
+
+enum status uploader_check(const struct track_settings *settings, const char *study, const char *program,
+                           struct error *err)
+{
+    struct http_cancel cancel = {0};
+    char name[64];
+
+    TRY(track_settings_check(settings, err));
+    for (const char *at = settings->trackers; !settings->offline && track_next_word(&at, name, sizeof name);) {
+        const struct tracker_ops *ops = track_find(name); /* the check above knows it */
+        enum track_mode mode = TRACK_ONLINE;
+        const struct track_open open = {
+            .settings = settings, .study = study, .key = "", .program = program, .cancel = &cancel, .ret_mode = &mode};
+        void *self = NULL;
+        enum status rc;
+        TRY(ops->open(&self, &open, err));
+        rc = settings->strict && mode == TRACK_ONLINE ? greet(ops, self, &cancel, err) : ST_OK;
+        ops->close(self);
+        TRY(rc);
     }
     return ST_OK;
 }

@@ -116,7 +116,7 @@ def test_the_background(folder):
     pid = int(re.match(r"daemon (\d+) serves", out).group(1))
     try:
         assert "s.db.log" in out, out
-        fails("daemon", "--store", store, "--detach", code=1, says="in use by another sweep (process %d)" % pid)
+        fails("daemon", "--store", store, "--detach", code=1, says="in use by another sweep or daemon (process %d)" % pid)
         run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
         equal(n_done(store, "a"), 3)
     finally:

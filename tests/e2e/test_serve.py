@@ -583,6 +583,10 @@ def test_control(folder):
                      b'{"action": "add", "trials": -1}', b'{"action": "add", "trials": 1e300}', b"\xff" * 100, b"[" * 60000):
             status, answer = control(s, body, csrf)
             assert status in (400, 409) and answer["error"], (body[:30], status, answer)
+        for body, word in ((b'{"action": "add", "trials": "x"}', "trials is no whole number"),
+                           (b'{"action": "add", "trials": 1, "budget_s": "1h"}', "budget_s is no number"),
+                           (b'{"action": "priority", "priority": 2.5}', "priority is no whole number")):
+            assert word in control(s, body, csrf)[1]["error"], body
         tap.equal(control(s, b"x" * 70000, csrf)[0], 413)
         tap.equal(control(s, b'{"action": "pause"}', csrf)[0], 200)
         tap.wait_for(lambda: s.get(S)["state"] == "paused")

@@ -256,6 +256,7 @@ def test_bad_login_is_told_and_costs_nothing(folder):
         message = fails("sweep", config, "--store", folder / "t.db", "--name", "first", "--trials", 2, *TRACK,
                         "--track.strict", "true", env=env, code=2, says=["wandb", "permission denied"])
         assert wrong not in message, message
+        run("sweep", config, "--store", folder / "t.db", "--name", "first", "--trials", 2, env=env)
         run("sync", "--store", folder / "s.db", env=environment(folder, fake.url))
         equal(len([r for r in fake.runs.values() if r.state == "finished"]), 3)
 
@@ -266,9 +267,10 @@ def test_keys_that_cannot_be_right(folder):
     for key, word in (("short", "40 or more"), ("0" * 39 + "\n1", "blank, a quote"), (None, "no API key")):
         message = fails(*sweep, env=environment(folder, "http://127.0.0.1:9", key), code=2, says=word)
         assert "0000" not in message, message
-        os.remove(folder / "s.db") if (folder / "s.db").exists() else None
     fails(*sweep, env=environment(folder, "http://user:secret@127.0.0.1:9"), code=2, says="password")
     fails(*sweep, "--track.wandb_url", "http://u:secret@h", env=environment(folder), code=2, says="track.wandb_url")
+    # none of them has taken the name of the study
+    run(*sweep, "--trials", 2, "--track.offline", "true", env=environment(folder, "http://127.0.0.1:9", None))
 
 
 def test_key_from_netrc_by_host_and_port(folder):
