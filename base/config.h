@@ -69,8 +69,6 @@ enum status config_fill(const struct config *config, const struct opt_table *tab
 
 /* The option behind a full key ("train.learning_rate"), NULL if unknown. */
 const struct opt_def *config_find_opt(const struct config *config, const char *key);
-/* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. */
-void config_nearest(const struct config *config, const char *key, char *ret_key);
 
 /* Checks a value against the option's type and range as config_resolve would; origin goes into the message. */
 enum status config_check_value(const struct opt_def *opt, const char *key, const char *value, const char *origin,

@@ -20,8 +20,9 @@ static bool has_alias_section(const struct config *config, const char *section)
     return false;
 }
 
-/* A key in the right section counts as nearer than the same word in another one. */
-void config_nearest(const struct config *config, const char *key, char *ret_key)
+/* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. A key in the right section
+ * counts as nearer than the same word in another one. */
+static void config_nearest(const struct config *config, const char *key, char *ret_key)
 {
     char section[CONFIG_KEY_MAX];
     const char *dot = strchr(key, '.'), *word = dot != NULL ? dot + 1 : key;

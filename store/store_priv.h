@@ -60,7 +60,6 @@ enum store_sql {
     SQL_POSITION_SET,
     SQL_COUNT
 };
-extern const char *const store_sql_text[SQL_COUNT];
 
 struct store {
     sqlite3 *db;

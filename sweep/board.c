@@ -54,15 +54,6 @@ static void add_painted(struct strbuf *out, const struct board_style *style, enu
     strbuf_addf(out, "%s%s%s", board_paint(style, color), text, board_paint(style, COLOR_NONE));
 }
 
-static size_t front_size(const struct study_view *v)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < v->n; i++)
-        n += v->on_front[i];
-    return n;
-}
-
 static void add_limit(struct strbuf *out, double spent_s, double max_s, const char *what, bool *any)
 {
     char a[32], b[32];
@@ -73,7 +64,7 @@ static void add_limit(struct strbuf *out, double spent_s, double max_s, const ch
     *any = true;
 }
 
-void board_write_limits(const struct study_view *v, double wall_s, struct strbuf *out)
+static void write_limits(const struct study_view *v, double wall_s, struct strbuf *out)
 {
     const struct study *s = &v->study;
     bool any = false;
@@ -112,7 +103,7 @@ static void add_head(const struct board *b, const struct board_style *style, str
     strbuf_addf(out, "%s %3.0f %%  ", term_bar(f, width, bar), 100 * f);
     if (isfinite(b->left_s))
         strbuf_addf(out, "left %s  ", format_seconds(b->left_s, left));
-    board_write_limits(v, b->status->wall_s, out);
+    write_limits(v, b->status->wall_s, out);
     strbuf_add(out, "\n");
 }
 
@@ -130,7 +121,7 @@ static void add_counts(const struct board *b, const struct board_style *style, s
     strbuf_add(out, "  ");
     snprintf(text, sizeof text, "failed %lld", (long long)failed);
     add_painted(out, style, failed > 0 ? COLOR_BAD : COLOR_NONE, text);
-    strbuf_addf(out, "%sfront %zu  ", style->width < NARROW ? "\n" : "  ", front_size(v));
+    strbuf_addf(out, "%sfront %zu  ", style->width < NARROW ? "\n" : "  ", study_view_front_size(v));
     if (study_view_count(v, TRIAL_DONE) < PARETO_REF_TRIALS)
         strbuf_add(out, "hypervolume -");
     else

@@ -30,7 +30,5 @@ struct board {
 };
 /* At most style->height - 1 lines. */
 void board_write(const struct board *board, const struct board_style *style, struct strbuf *out);
-/* "12m 05s of 30m" of each limit that the study has. */
-void board_write_limits(const struct study_view *view, double wall_s, struct strbuf *out);
 
 #endif

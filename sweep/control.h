@@ -67,6 +67,7 @@ enum status study_view_update(struct study_view *view, size_t i, struct error *e
 /* Index of the best finished trial by the study's direction; n if none. */
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
+size_t study_view_front_size(const struct study_view *view);
 /* What the study counts: seconds or env steps; NaN when unknown. */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
 double study_view_cost(const struct study_view *view); /* s, over all trials */

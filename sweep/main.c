@@ -6,9 +6,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/words.h"
 
 struct command {
@@ -22,7 +24,7 @@ static const struct command commands[] = {
     {"sweep", "search hyper-parameters for the front of cost and score", cmd_sweep},
     {"ls", "list the studies of a store", cmd_ls},
     {"show", "show a study and its trials", cmd_show},
-    {"report", "write a study's report (html, svg, csv, json)", cmd_report},
+    {"report", "write a study's report (html, pdf, png, svg, csv, json)", cmd_report},
     {"serve", "show studies live in a browser, and as a JSON API", cmd_serve},
     {"export", "write a trial's config, ready to train", cmd_export},
     {"daemon", "run all studies of a store in the background", cmd_daemon},
@@ -50,7 +52,8 @@ static void print_help(void)
          "  trawl train cartpole\n"
          "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
          "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n\n"
-         "exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted");
+         "exit codes: 0 done, 1 failed, 2 wrong usage or config, 130 interrupted\n"
+         "TRAWL_DEBUG in the environment: logs in detail");
 }
 
 static const struct command *find_command(const char *name, struct error *err)
@@ -137,6 +140,8 @@ int main(int argc, char **argv)
     enum status rc;
 
     hold_standard_streams();
+    if (getenv("TRAWL_DEBUG") != NULL)
+        log_set_level(LOG_LEVEL_DEBUG);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     rc = flush_output(dispatch(argc, argv, &err), &err);
     if (rc != ST_OK && err.text[0] != '\0')

@@ -9,15 +9,6 @@
 
 #define BLOCK_MAX 65536
 
-static size_t front_size(const struct study_view *v)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < v->n; i++)
-        n += v->on_front[i];
-    return n;
-}
-
 /* "-" while the reference still moves: numbers that fall would only puzzle. */
 static const char *hypervolume_text(const struct study_view *v, char text[32])
 {
@@ -74,7 +65,7 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial->state == TRIAL_DONE)
         fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s%s%s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), front_size(v), hypervolume_text(v, hv),
+                format_seconds(trial->cost_s, cost), study_view_front_size(v), hypervolume_text(v, hv),
                 left != NULL ? "  left " : "", left != NULL ? left : "");
     else if (trial->state == TRIAL_QUEUED)
         fprintf(stderr, "  it runs again%s\n", stopping ? " on resume" : "");

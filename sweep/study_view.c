@@ -187,6 +187,15 @@ int64_t study_view_count(const struct study_view *view, enum trial_state state)
     return n;
 }
 
+size_t study_view_front_size(const struct study_view *view)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->n; i++)
+        n += view->on_front[i];
+    return n;
+}
+
 double study_view_cost(const struct study_view *view)
 {
     double sum = 0;

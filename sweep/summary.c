@@ -10,15 +10,6 @@
 
 #define FRONT_MAX_ROWS 20
 
-static size_t front_size(const struct study_view *v)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < v->n; i++)
-        n += v->on_front[i];
-    return n;
-}
-
 /* Rows of the front by cost. */
 static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
 {
@@ -86,7 +77,7 @@ static void print_front_block(const struct study_view *v, const size_t *rows, si
 
 void print_front_table(const struct study_view *v)
 {
-    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = front_size(v), from = 0;
+    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = study_view_front_size(v), from = 0;
     int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : INT_MAX;
 
     if (n == 0) {

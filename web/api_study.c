@@ -71,7 +71,7 @@ enum status api_studies(struct serve *s, const struct request *r, struct answer 
     return api_put_json(out, json, err);
 }
 
-bool api_add_reference(cJSON *json, const struct view *v)
+static bool add_reference(cJSON *json, const struct view *v)
 {
     cJSON *reference = cJSON_CreateObject();
     bool ok = reference != NULL && add_number(reference, "cost", v->ref.cost) &&
@@ -93,7 +93,7 @@ enum status api_study(struct serve *s, const struct request *r, struct answer *a
     if (v == NULL)
         return err->status;
     json = view_summary(v, s->has_writer);
-    bool ok = json != NULL && json_add(json, "space", cJSON_Duplicate(v->space, true)) && api_add_reference(json, v) &&
+    bool ok = json != NULL && json_add(json, "space", cJSON_Duplicate(v->space, true)) && add_reference(json, v) &&
               json_add_str(json, "config", v->study.config);
     serve_unlock(s);
     if (!ok) {

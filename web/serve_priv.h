@@ -285,13 +285,11 @@ route_fn api_version, api_studies, api_study, api_openapi; /* api_study.c */
 route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c */
 route_fn api_trial, api_curves, api_log; /* api_trial.c */
 route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
-route_fn api_pick, api_export, api_report; /* api_pick.c */
-route_fn api_control; /* api_control.c */
+route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
 route_fn page_index, page_asset, page_login; /* serve_pages.c */
 
 /* The JSON as the body; taken, NULL: out of memory. */
 enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err) MUST_USE;
-bool api_add_reference(cJSON *json, const struct view *v);
 /* Columns of /trials; those from api_n_columns() on are the parameters. */
 int api_n_columns(void);
 const char *api_column_name(const struct view *v, int column);

@@ -8,7 +8,6 @@
 #define MLFLOW_KEYS_MAX 100 /* different metrics of one batch: older servers fail at a resend of more */
 #define MLFLOW_PARAMS_MAX 100 /* and tags */
 #define MLFLOW_BODY_MAX 900000 /* servers take 1,000,000 bytes */
-#define MLFLOW_KEY_MAX 250
 #define MLFLOW_PARAM_VALUE_MAX 6000
 #define MLFLOW_TAG_VALUE_MAX 5000
 #define MLFLOW_ID_MAX 64
