@@ -2,7 +2,7 @@
  *
  * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2) it takes
  * about a tenth of one core at most while a study runs: after a computation of t seconds a study rests 9 t, at least REST_S; the thread
- * has the lowest priority; (3) a model is used under `lock` alone, and freed under it. */
+ * yields to others, but not so far that it could stand still for long with the lock; (3) a model is used under `lock` alone, and freed under it. */
 #include "web/serve_priv.h"
 
 #include <math.h>
@@ -229,7 +229,7 @@ static void *run(void *ctx)
 {
     struct models *m = ctx;
 
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19); /* of this thread alone, on Linux */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 5); /* of this thread alone, on Linux */
     pthread_mutex_lock(&m->lock);
     while (!m->ended) {
         double wait_s;

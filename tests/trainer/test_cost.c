@@ -13,7 +13,7 @@ struct watch {
     struct trainer *t;
     bool inside, alone, wants_always;
     int n_alone, n_shared, n_wrong;
-    double naps_s, saves_s;
+    double saves_s;
     struct train_gate gate;
     int64_t n_points;
     double wall_s[POINTS_MAX], iteration_s[POINTS_MAX]; /* of each report */
@@ -24,14 +24,12 @@ struct watch {
 static void watch_enter(void *ctx, bool alone)
 {
     struct watch *w = ctx;
-    double start_s = clock_mono_s();
 
     w->n_wrong += w->inside || w->t->n_issued != w->t->n_collected;
     w->inside = true;
     w->alone = alone;
     *(alone ? &w->n_alone : &w->n_shared) += 1;
     usleep(NAP_US);
-    w->naps_s += clock_mono_s() - start_s;
 }
 
 static void watch_leave(void *ctx)
@@ -86,7 +84,7 @@ static void run_watched(bool queued, bool wants_always)
     static struct watch w;
     struct train_result alone, watched;
     struct setup s;
-    double start_s, all_s, first = 0.0;
+    double first = 0.0;
 
     setup_long(&s);
     struct trainer *a = setup_trainer(&s), *b = setup_trainer(&s);
@@ -95,9 +93,7 @@ static void run_watched(bool queued, bool wants_always)
     assert_false(alone.cost_calibrated);
     w.wants_always = wants_always;
     struct train_callbacks callbacks = watch_callbacks(&w, b);
-    start_s = clock_mono_s();
     OK(trainer_run(b, &callbacks, &watched, err));
-    all_s = clock_mono_s() - start_s;
     assert_same_weights(a, b);
     assert_int_equal(alone.env_steps, watched.env_steps);
     assert_int_equal(alone.updates, watched.updates);
@@ -106,8 +102,7 @@ static void run_watched(bool queued, bool wants_always)
     assert_false(w.inside);
     assert_true(w.n_alone >= 1 && w.n_shared >= 1);
     assert_true(wants_always || w.n_shared <= w.n_alone); /* nobody asked: it leaves only for its own windows */
-    if (wants_always)
-        assert_true(w.n_shared > 10 && watched.cost_s < all_s - 0.5 * w.naps_s);
+    assert_true(!wants_always || w.n_shared > 10); /* what each of these costs is checked below, without a clock */
     for (int64_t i = 1; i < w.n_points; i++) { /* each iteration that is shared adds what the window says */
         assert_true(w.wall_s[i] >= w.wall_s[i - 1]);
         if (!w.shared[i] || !w.shared[i - 1] || w.iteration_s[i] != w.iteration_s[i - 1])
