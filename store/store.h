@@ -55,7 +55,7 @@ struct study {
     bool has_target; /* ends at a score of target_score or better */
     double target_score;
     double gain_min; /* ends when the hypervolume grows by less in an hour; 0: off */
-    double wall_used_s; /* of wall_max_s, over all sessions */
+    double wall_used_s; /* of wall_max_s, over all controllers */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX: its share of the devices against others'; 0 on creating: 1 */
     enum study_state state;
     char *end_rule, *end_text; /* "trials", "target", "user", ...: why paused or ended, and in words; NULL */

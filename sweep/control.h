@@ -170,7 +170,7 @@ struct progress {
     struct study_run *run;
     bool tty, quiet;
     double begin_s;
-    double fraction_before; /* of the study, done by earlier sessions */
+    double fraction_before; /* of the study, done by earlier controllers */
 };
 /* Listens to the scheduler from now on. */
 void progress_begin(struct progress *progress, struct scheduler *sched, struct study_run *run, bool quiet);

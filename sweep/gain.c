@@ -1,5 +1,5 @@
-/* gain.c - how fast the hypervolume of a study grows, by the monotonic clock of this session.
- * Trials of earlier sessions lie before the window, whose time begins anew with each session: a restart never makes a
+/* gain.c - how fast the hypervolume of a study grows, by the monotonic clock of this controller.
+ * Trials of earlier controllers lie before the window, whose time begins anew with each of them: a restart never makes a
  * study look as if it had come to rest. */
 #include "sweep/scheduler.h"
 

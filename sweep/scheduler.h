@@ -133,7 +133,7 @@ double study_limits_fraction(const struct study_run *run, double running_s, doub
 
 struct gain_watch {
     double begun_s;
-    double *ended_s; /* (n) when trial i of the view ended, 0: before this session; owned */
+    double *ended_s; /* (n) when trial i of the view ended, 0: before this controller; owned */
     size_t n;
     double recent, recent_at_s; /* what gain_watch_recent said last */
 };
@@ -142,7 +142,7 @@ void gain_watch_begin(struct gain_watch *watch, double now_s);
 enum status gain_watch_note(struct gain_watch *watch, size_t i, double now_s, struct error *err) MUST_USE;
 /* Share of the hypervolume that the last window_s have added, for each hour; NaN while too little is known. */
 double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);
-/* For a view: over the last hour, or half of a shorter session; worked out anew every few seconds. */
+/* For a view: over the last hour, or half of a shorter time; worked out anew every few seconds. */
 double gain_watch_recent(struct gain_watch *watch, const struct study_view *view, double now_s);
 
 /* ---- study_run.c: a study while it is served ---- */

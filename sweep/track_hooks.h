@@ -33,7 +33,7 @@ bool track_hooks_stop(struct track_hooks *hooks, int64_t trial_id, char *ret_why
 void track_hooks_leave(struct track_hooks *hooks, const struct study_view *view, const char *reason);
 bool track_hooks_left(struct track_hooks *hooks);
 int64_t track_hooks_study(const struct track_hooks *hooks); /* its id in the store */
-/* The end of the session: last front, picture, report; sends what is left for at most so many seconds and says what is not
+/* The end of the controller: last front, picture, report; sends what is left for at most so many seconds and says what is not
  * sent. Frees the hooks. view NULL: nothing is added (after track_hooks_leave). */
 void track_hooks_close(struct track_hooks *hooks, const struct study_view *view, const char *reason, double seconds);
 

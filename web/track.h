@@ -19,10 +19,10 @@
  *   "pause"    {env_steps}                                    stopped with the program, goes on with --resume
  *   "result"   {state: done|stopped|failed|lost, score, perf, cost_s, device_s, env_steps, reason}   last row
  *   about the study (trial_id 0)
- *   "study"    {name, method, metric, goal, seed, space, config, program}   each time a session begins
+ *   "study"    {name, method, metric, goal, seed, space, config, program}   each time a controller begins
  *   "front"    {trials, hypervolume, cost_s, best_score, columns: [text], rows: [[number or text]]}   after finished trials
  *   "file"     {name, mime, text}                  a small file: front.svg, report.html; the newest of a name counts
- *   "study_end" {reason, trials}                   the session ended
+ *   "study_end" {reason, trials}                   the controller ended
  * Unknown types are skipped by trackers. */
 #ifndef WEB_TRACK_H
 #define WEB_TRACK_H
@@ -89,7 +89,8 @@ struct track_row {
 struct track_run {
     int64_t trial_id; /* 0: the study */
     int64_t number; /* of the trial; -1: the study */
-    char key[64]; /* "k3j9x0ab-7", "k3j9x0ab-study": the same in every session and every tracker, no other run has it */
+    char
+        key[64]; /* "k3j9x0ab-7", "k3j9x0ab-study": the same after a resume and in every tracker, no other run has it */
     cJSON
         *state; /* object; the tracker's own (ids the server gave, line counts), kept in the store with the position */
 };
@@ -161,7 +162,7 @@ struct uploader; /* threads of one study in this process */
 
 struct upload_counts {
     int64_t waiting; /* rows that some tracker has not acknowledged; by uploader_close only */
-    int64_t sent, skipped; /* rows in this session, over all trackers */
+    int64_t sent, skipped; /* rows since the uploader began, over all trackers */
     int64_t refused_runs;
     bool down; /* some tracker cannot be reached now */
     bool refused; /* some tracker will take nothing until a person acts */

@@ -2,6 +2,7 @@
  *
  * Numbers are written by hand: NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and
  * a double keeps all its digits. */
+#include "web/track_util.h"
 #include "web/track_wandb.h"
 
 #include <math.h>
@@ -10,20 +11,6 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-
-static void add_text(struct strbuf *sb, const char *text)
-{
-    strbuf_add(sb, "\"");
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            strbuf_addf(sb, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            strbuf_addf(sb, "\\u%04x", *c);
-        else
-            strbuf_add_n(sb, c, 1);
-    }
-    strbuf_add(sb, "\"");
-}
 
 static void add_number(struct strbuf *sb, double value)
 {
@@ -52,7 +39,7 @@ void wandb_json_text(struct strbuf *sb, const cJSON *json)
     } else if (cJSON_IsNumber(json)) {
         add_number(sb, json->valuedouble);
     } else if (cJSON_IsString(json)) {
-        add_text(sb, json->valuestring);
+        track_json_str(sb, json->valuestring);
     } else if (cJSON_IsObject(json) || cJSON_IsArray(json)) {
         strbuf_add(sb, cJSON_IsObject(json) ? "{" : "[");
         cJSON_ArrayForEach(item, json)
@@ -60,7 +47,7 @@ void wandb_json_text(struct strbuf *sb, const cJSON *json)
             strbuf_add(sb, between);
             between = ",";
             if (cJSON_IsObject(json)) {
-                add_text(sb, item->string);
+                track_json_str(sb, item->string);
                 strbuf_add(sb, ":");
             }
             wandb_json_text(sb, item);
@@ -100,7 +87,7 @@ void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJ
     cJSON_ArrayForEach(item, values)
     {
         strbuf_add(sb, ",");
-        add_text(sb, item->string);
+        track_json_str(sb, item->string);
         strbuf_add(sb, ":");
         wandb_json_text(sb, item);
         remember(summary, item->string, item);
@@ -126,7 +113,7 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
         for (char *c = key; *c != '\0'; c++)
             *c = *c == '/' ? '.' : *c;
         strbuf_add(sb, ",");
-        add_text(sb, key);
+        track_json_str(sb, key);
         strbuf_add(sb, ":");
         wandb_json_text(sb, item);
     }
@@ -137,7 +124,7 @@ static void add_entry(struct strbuf *sb, const char *key, const cJSON *value)
 {
     if (value == NULL)
         return;
-    add_text(sb, key);
+    track_json_str(sb, key);
     strbuf_add(sb, ":{\"value\":");
     wandb_json_text(sb, value);
     strbuf_add(sb, "},");
@@ -152,7 +139,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     strbuf_add(sb, "{");
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
-    add_text(sb, w->study);
+    track_json_str(sb, w->study);
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, told[i]);
         if (item == NULL)
@@ -162,6 +149,6 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     }
     /* Without "t" W&B's own client takes a run for one that never started. */
     strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");
-    add_text(sb, w->program);
+    track_json_str(sb, w->program);
     strbuf_add(sb, ",\"t\":{\"1\":[],\"13\":\"linux\"}}}}");
 }
