@@ -85,8 +85,10 @@ def test_a_running_study_obeys(folder):
 
 
 def test_trials_are_added_to_a_running_study(folder):
-    store, process = begin(folder, trials=3)
-    run("add", "a", "--trials", 2, "--store", store)
+    slow = LONG.replace("total_timesteps = 100k", "total_timesteps = 1M")
+    store, process = begin(folder, text=slow, trials=3)
+    answer = json.loads(run("add", "a", "--trials", 2, "--store", store, "--json")[0])
+    equal(answer["done_by"], "controller")  # two of the three are still to be trained
     end(process, 0)
     equal(states(store), ["done"] * 5)
     equal((study(store)["trials_max"], study(store)["end_rule"]), (5, "trials"))

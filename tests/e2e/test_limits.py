@@ -27,7 +27,8 @@ def test_trials(folder):
 
 def test_budget(folder):
     store, _ = ended_by(folder, "budget", "--budget", "1s")
-    assert sum(t["cost_s"] for t in show(store, "a")["trials"]) >= 0.5  # and not at once
+    costs = [t["cost_s"] for t in show(store, "a")["trials"] if t["state"] != "queued"]  # one may wait, proposed ahead
+    assert sum(costs) >= 0.5, costs  # and not at once
 
 
 def test_wall_time(folder):
