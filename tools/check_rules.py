@@ -6,6 +6,7 @@ usage: tools/check_rules.py [ROOT]
 Each rule is a function (root) -> violations; RULES names them. One line a violation, exit code 1 if there is any.
 """
 
+import glob
 import os
 import re
 import sys
@@ -153,6 +154,25 @@ def rule_links(root):
     return found
 
 
+NAMED_FILE = re.compile(r"(?<![\w./~<-])(?:" + "|".join(re.escape(f) for f in FOLDERS)
+                        + r")/(?:[\w.*-]+/)*[\w.*-]+\.(?:c|h|cu|cuh|py|sh|md|ini|json|txt|service|lua)\b")
+NAMED_NOT_KEPT = {"envs/apples.h"}  # the game that docs/envs.md writes down
+
+
+def rule_named_files(root):
+    """Files that Markdown and code speak of by their path from the root; NAME (envs/NAME.h) stands for any."""
+    found = []
+    for path in files(root, CODE + (".py", ".md", ".ini", ".build", "")):
+        if path.startswith("tests/style/") or path == "CHANGELOG.md":  # plants files; speaks of what was
+            continue
+        for number, line in enumerate(read(root, path).splitlines(), 1):
+            for name in NAMED_FILE.findall(line):
+                pattern = re.sub("NAME|MODULE", "*", name)
+                if name not in NAMED_NOT_KEPT and not glob.glob(os.path.join(root, pattern)):
+                    found.append(f"{path}:{number}: {name}: no such file")
+    return found
+
+
 RULES = {
     "no file over 800 lines": rule_length,
     "no locale": rule_locale,
@@ -161,6 +181,7 @@ RULES = {
     "no paths of one machine": rule_paths,
     "clean text": rule_text,
     "markdown links resolve": rule_links,
+    "files that are named exist": rule_named_files,
 }
 
 

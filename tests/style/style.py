@@ -99,6 +99,9 @@ def test_planted_rules():
         ("markdown links resolve", "docs/a.md", "[b](b.md)\n", "b.md: no such file"),
         ("markdown links resolve", "docs/a.md", "# A b\n[b](#a-b) [x](https://example.org) `[c](d)`\n", None),
         ("markdown links resolve", "docs/a.md", "# A b\n[b](a.md#c)\n", "no such heading"),
+        ("files that are named exist", "docs/a.md", "see `gp/b.c`\n", "a.md:1: gp/b.c: no such file"),
+        ("files that are named exist", "gp/a.c", "/* as gp/b*.h does */\n", "gp/b*.h"),
+        ("files that are named exist", "docs/a.md", "`docs/a.md`, docs/*.md, docs/NAME.md, x/gp/b.c, https://x.org/docs/b.md\n", None),
     ]
     for rule, path, text, want in cases:
         with tempfile.TemporaryDirectory() as at:
