@@ -179,8 +179,9 @@ class Browser:
         self.mouse("mouseReleased", x1, y1, "left")
 
     def key(self, key, text=None):
+        number = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key, **({"text": text} if text and kind == "keyDown" else {})})
+            self.send("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": number, **({"text": text} if text and kind == "keyDown" else {})})
 
     def type(self, text):
         self.send("Input.insertText", {"text": text})

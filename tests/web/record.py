@@ -144,7 +144,8 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
                     reach = (1.0 - math.exp(-5.0 * k / POINTS)) * (1.0 + 0.05 * rng.gauss(0.0, 1.0))
                     insert(db, "metric", dict(point, trial_id=row["id"], env_steps=k * params["train.total_timesteps"] // POINTS, wall_s=cost * k / POINTS,
                                               value=None if point["value"] is None else point["value"] * reach))
-    db.execute("UPDATE study SET trials_max = ?, name = ? WHERE id = ?", [n_trials, called or name, study["id"]])
+    db.execute("UPDATE study SET trials_max = ?, name = ?, end_text = ? WHERE id = ?",
+               [n_trials, called or name, "the study has its %d trials" % n_trials, study["id"]])
     db.execute("COMMIT")
     db.close()
 

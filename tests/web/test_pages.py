@@ -443,6 +443,72 @@ def test_a_running_sweep_is_followed(folder):
             other.stop()
 
 
+def test_the_buttons_steer_a_sweep(folder):
+    """Its trials do not end by themselves, so nothing here goes by the clock."""
+    store, config = folder / "steer.db", tap.write(folder, "steer.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 2G"))
+    sweep = tap.start("sweep", config, "--store", store, "--name", "steer", "--trials", 2, "-q")
+    other = None
+
+    def row(column):
+        db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
+        try:
+            return db.execute("SELECT %s FROM study" % column).fetchone()[0]
+        finally:
+            db.close()
+
+    try:
+        tap.wait_for(lambda: store.exists() and any(t["state"] == "running" for t in tap.trials_now(store, "steer")), sweep)
+        other = Server(store, "--control")
+        button = lambda text: ".controls button[title^='%s']" % text
+        PAUSE, CONTINUE, STOP, ADD = button("start no new"), button("start trials"), button("end the sweep"), button("raise the limit")
+        chip = lambda state: "document.querySelector('h1 .chip').textContent === '%s'" % state
+        b = go(path("", "steer"), chip("running"), other.origin)
+        b.screenshot(SHOTS / "control-light.png", full=False)
+        b.click(PAUSE)
+        b.wait(chip("paused"))
+        b.wait("document.querySelector('.said:not([hidden])')?.textContent.includes('steer')")
+        equal(row("state"), "paused")
+        clean(other.origin)
+        b.run("document.querySelector(%s).click()" % json.dumps(PAUSE))  # as if the page had not heard of it yet
+        b.wait("document.querySelector('.said.warn')?.textContent.includes('paused')", "why it was refused")
+        b.screenshot(SHOTS / "control-refused-light.png", full=False)
+        b.problems()  # the browser itself logs the 409
+        b.click(CONTINUE)
+        b.wait(chip("running"))
+        equal(row("state"), "running")
+        b.run("(() => { const i = document.querySelector('.controls input'); i.value = 7; i.focus(); })()")
+        b.click(ADD)
+        b.wait("document.querySelector('.progress').textContent.includes('of 9 trials')")
+        equal(row("trials_max"), 9)
+        equal(b.run("document.querySelector('.controls input').value"), "7")  # the page has followed without taking it away
+        b.click(STOP)
+        b.wait("document.querySelector('dialog[open]')")
+        b.screenshot(SHOTS / "control-stop-light.png", full=False)
+        b.key("Escape")
+        b.wait("!document.querySelector('dialog')")
+        equal(row("state"), "running")
+        b.click(STOP)
+        b.wait("document.querySelector('dialog[open]')")
+        b.click("dialog button.danger")
+        sweep.communicate(timeout=60)
+        b.wait(chip("finished"))
+        equal((row("state"), row("end_rule")), ("ended", "user"))
+        assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
+        clean(other.origin)
+        b.open("about:blank")
+        other.stop()
+        other = Server(store)  # and without --control there is nothing to click
+        go(path("", "steer"), chip("finished"), other.origin)
+        equal(b.run("document.querySelector('.controls')"), None)
+        clean(other.origin)
+        b.open("about:blank")
+    finally:
+        sweep.kill()
+        sweep.communicate()
+        if other:
+            other.stop()
+
+
 def fresh(test):
     """What an earlier test has left on the console is that test's."""
     @functools.wraps(test)

@@ -11,6 +11,7 @@ const STATE_HELP = {
   interrupted: 'trials are marked running but nobody runs them: trawl sweep --resume goes on',
   finished: 'the limit is reached',
   idle: 'nobody works on it',
+  paused: 'no new trial starts until somebody continues it',
 };
 
 export function stateChip(state) {
@@ -28,7 +29,7 @@ export function progress(study) {
 
 function row(study) {
   const href = studyUrl(study.name), bad = study.counts.failed + study.counts.lost;
-  return h('tr', null,
+  return h('tr', {'data-study': study.name},
     h('td.name', null, h('a', {href}, study.name), h('small', null, [study.env, study.method].filter(Boolean).join(', '))),
     h('td', null, stateChip(study.state)),
     h('td', null, progress(study)),
@@ -54,11 +55,12 @@ export async function show(main, ctx) {
         command(`trawl sweep examples/quickstart.ini --store ${version.store} --name first`)));
       return;
     }
-    const compare = h('a.button.primary', {href: '/compare', hidden: true}, 'Compare');
+    const compare = h('a.button.primary', null, 'Compare'), focused = document.activeElement?.closest?.('tr')?.dataset.study, onTick = document.activeElement?.type === 'checkbox';
+    const offer = () => { compare.hidden = picked.size < 2; compare.href = compareUrl([], [...picked]); };
+    offer();
     const tick = (study) => h('td.tick', null, h('input', {type: 'checkbox', 'aria-label': `choose ${study.name} to compare`, checked: picked.has(study.name), onchange: (event) => {
       event.target.checked ? picked.add(study.name) : picked.delete(study.name);
-      compare.hidden = picked.size < 2;
-      compare.href = compareUrl([], [...picked]);
+      offer();
     }}));
     const studies = [...answer.studies].sort((a, b) => (b.state === 'running') - (a.state === 'running') || (b.finished_ms ?? b.created_ms) - (a.finished_ms ?? a.created_ms));
     const head = ['', 'study', 'state', 'progress', 'best score', 'front', 'hypervolume', 'failed', 'spent', 'devices', 'last trial'];
@@ -68,6 +70,8 @@ export async function show(main, ctx) {
         h('thead', null, h('tr', null, head.map((text, i) => h(i > 3 && i < 9 ? 'th.num' : 'th', {scope: 'col'}, text || h('span.sr', null, 'choose'))))),
         h('tbody', null, studies.map((study) => add(row(study), tick(study)))))),
       h('p.soft.small', null, `${version.program}, store ${version.store}`));
+    /* a row that had the focus keeps it */
+    if (focused !== undefined) [...main.querySelectorAll('tr[data-study]')].find((tr) => tr.dataset.study === focused)?.querySelector(onTick ? 'input' : 'a').focus();
   }
   const add = (tr, cell) => { tr.prepend(cell); return tr; };
   await load();

@@ -1,7 +1,8 @@
 /* study.js - one study: what stands above all its views, the tabs, and what is live. */
-import {get, listen, post, studyPath} from './api.js';
+import {get, listen, studyPath} from './api.js';
 import {fill, h, tile} from './dom.js';
 import {setLive, state, studyUrl, explain} from './app.js';
+import {controls} from './controls.js';
 import {StudyData} from './study_data.js';
 import {progress, stateChip} from './studies.js';
 import * as fmt from './format.js';
@@ -29,23 +30,6 @@ function tiles(data) {
     tile(`${c.done}`, [`done`, c.running && `${c.running} running`, c.stopped && `${c.stopped} stopped`, c.failed + c.lost && `${c.failed + c.lost} failed`].filter(Boolean).join(', ')));
 }
 
-function controls(data, version, say) {
-  if (!version.control) return null;
-  const act = async (body) => {
-    try {
-      say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
-    } catch (problem) {
-      say([problem.message, problem.hint].filter(Boolean).join(' '), true);
-    }
-  };
-  const button = (label, body, title) => h('button.small', {type: 'button', title, onclick: () => act(body)}, label);
-  return h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'},
-    button('Pause', {action: 'pause'}, 'start no new trial; running ones go on'),
-    button('Continue', {action: 'continue'}, 'start trials again'),
-    h('button.small', {type: 'button', title: 'end the sweep', onclick: () => { if (confirm(`Stop the sweep of ${data.name}? Running trials end; --resume goes on later.`)) act({action: 'stop'}); }}, 'Stop'),
-    button('Add 20 trials', {action: 'add', trials: 20}, 'raise the limit by 20 trials'));
-}
-
 export async function show(main, ctx) {
   const [study, version] = await Promise.all([get(studyPath(ctx.name), null, ctx.signal), get('/api/v1/version', null, ctx.signal)]);
   const data = new StudyData(study);
@@ -53,11 +37,14 @@ export async function show(main, ctx) {
   const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body');
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});
+  const about = h('div'), steer = controls(data, version, say);
+  fill(head, about, steer?.el);
   const drawHead = () => {
-    fill(head, h('div', null,
+    steer?.update();
+    fill(about,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
-      h('div.progress-line', null, progress(data.study), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text))), controls(data, version, say));
+      h('div.progress-line', null, progress(data.study), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text)));
   };
   const drawNav = () => fill(nav, TABS.map(([key, label]) => {
     const params = state();

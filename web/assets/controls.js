@@ -1,0 +1,57 @@
+/* controls.js - the buttons that steer a sweep, shown by a server that was started with --control.
+ *
+ * They stay the same elements while the page follows the sweep, so that focus and the number typed in are kept; a button that
+ * makes no sense in the study's state is off. What was done, or why it was refused, is told by say(text, bad). */
+import {post, studyPath} from './api.js';
+import {h} from './dom.js';
+
+/* Asks in the page; resolves to true only for the button that does it. Escape and Cancel are no. */
+function ask(question, more, label) {
+  return new Promise((resolve) => {
+    const yes = h('button.danger', {type: 'submit', value: 'yes'}, label);
+    const box = h('dialog', {'aria-labelledby': 'ask-title'}, h('form', {method: 'dialog'}, h('h2', {id: 'ask-title'}, question), h('p.soft', null, more),
+      h('div.row', null, h('button', {type: 'submit', value: 'no', autofocus: true}, 'Cancel'), yes)));
+    box.addEventListener('close', () => { box.remove(); resolve(box.returnValue === 'yes'); });
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+export function controls(data, version, say) {
+  if (!version.control) return null;
+  let busy = false;
+  const act = async (body) => {
+    busy = true;
+    update();
+    try {
+      say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
+    } catch (problem) {
+      say([problem.message, problem.hint].filter(Boolean).join(' '), true);
+    } finally {
+      busy = false;
+      update();
+    }
+  };
+  const button = (label, title, onclick) => h('button.small', {type: 'button', title, onclick}, label);
+  const pause = button('Pause', 'start no new trial; running ones go on', () => act({action: 'pause'}));
+  const go = button('Continue', 'start trials again', () => act({action: 'continue'}));
+  const stop = button('Stop…', 'end the sweep; it can be resumed', async () => {
+    const running = data.study.counts.running;
+    if (await ask(`Stop the sweep of ${data.name}?`, `${running ? `${running} running ${running === 1 ? 'trial ends' : 'trials end'} now. ` : ''}What is done is kept, and trawl sweep --resume goes on later.`, 'Stop the sweep')) act({action: 'stop'});
+  });
+  const count = h('input', {type: 'number', min: '1', max: '100000', step: '1', value: '20', 'aria-label': 'how many trials to add'});
+  const add = h('form.add', {onsubmit: (event) => { event.preventDefault(); act({action: 'add', trials: Number(count.value)}); }},
+    h('button.small', {type: 'submit', title: 'raise the limit of trials'}, 'Add'), count, h('span.soft.small', null, 'trials'));
+  const el = h('div.controls', {role: 'group', 'aria-label': 'control of the sweep'}, pause, go, stop, add);
+
+  function update() {
+    const state = data.study.state, over = state === 'finished';
+    pause.hidden = state === 'paused';
+    go.hidden = state !== 'paused';
+    /* aria-disabled keeps the focus where it is while an answer is awaited */
+    for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, data.study.trials_max === null || data.study.trials_max === 0]]) b.disabled = off;
+    el.setAttribute('aria-busy', String(busy));
+  }
+  update();
+  return {el, update};
+}
