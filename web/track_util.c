@@ -10,6 +10,7 @@
 #include <curl/curl.h>
 #include <openssl/evp.h>
 
+#include "base/log.h"
 #include "base/num.h"
 
 #define KEY_MAX 512
@@ -25,14 +26,25 @@ const struct track_front_name track_result_names[] = {
 
 /* -- JSON -- */
 
-void track_json_number(struct strbuf *sb, double value)
+static void add_number(struct strbuf *sb, double value, bool bare)
 {
     char buf[NUM_TEXT_MAX];
+    const char *quote = bare ? "" : "\"";
 
     if (isfinite(value))
         strbuf_add(sb, num_format_f64(value, buf));
     else
-        strbuf_add(sb, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+        strbuf_addf(sb, "%s%s%s", quote, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity", quote);
+}
+
+void track_json_number(struct strbuf *sb, double value)
+{
+    add_number(sb, value, false);
+}
+
+void track_json_bare_number(struct strbuf *sb, double value)
+{
+    add_number(sb, value, true);
 }
 
 void track_json_str(struct strbuf *sb, const char *text)
@@ -63,14 +75,14 @@ bool track_json_is_number(const cJSON *item, double *ret_value)
     return cJSON_IsString(item) && num_parse_f64_any(item->valuestring, ret_value) && !isfinite(*ret_value);
 }
 
-void track_json_value(struct strbuf *sb, const cJSON *json)
+static void add_value(struct strbuf *sb, const cJSON *json, bool bare)
 {
     const cJSON *item;
     const char *between = "";
     double value;
 
     if (track_json_is_number(json, &value)) {
-        track_json_number(sb, value);
+        add_number(sb, value, bare);
     } else if (cJSON_IsString(json)) {
         track_json_str(sb, json->valuestring);
     } else if (cJSON_IsObject(json) || cJSON_IsArray(json)) {
@@ -83,12 +95,22 @@ void track_json_value(struct strbuf *sb, const cJSON *json)
                 track_json_str(sb, item->string);
                 strbuf_add(sb, ":");
             }
-            track_json_value(sb, item);
+            add_value(sb, item, bare);
         }
         strbuf_add(sb, cJSON_IsObject(json) ? "}" : "]");
     } else {
         strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
     }
+}
+
+void track_json_value(struct strbuf *sb, const cJSON *json)
+{
+    add_value(sb, json, false);
+}
+
+void track_json_bare_value(struct strbuf *sb, const cJSON *json)
+{
+    add_value(sb, json, true);
 }
 
 /* -- configs -- */
@@ -215,4 +237,43 @@ void track_refuse(struct track_reply *reply, enum track_verdict verdict, const c
     va_start(args, fmt);
     vsnprintf(reply->text, sizeof reply->text, fmt, args);
     va_end(args);
+}
+
+/* -- requests -- */
+
+enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err)
+{
+    const struct http_settings http = {.ca_file = open->settings->ca_file,
+                                       .client_cert = open->settings->client_cert,
+                                       .client_key = open->settings->client_key,
+                                       .user_agent = open->program,
+                                       .cancel = open->cancel};
+    return http_create(ret_http, &http, err);
+}
+
+void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *run, const struct track_row *rows,
+                        size_t n, struct track_reply *reply)
+{
+    int64_t n_requests, n_skipped = 0;
+
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    send(ctx, rows, n, reply);
+    if (reply->verdict != TRACK_RUN_REFUSED)
+        return;
+    if (n == 1) {
+        log_debug("row %lld of %s is left out: %s", (long long)rows[0].id, run->key, reply->text);
+        reply->verdict = TRACK_DONE;
+        reply->n_skipped = 1;
+        return;
+    }
+    n_requests = reply->n_requests;
+    for (size_t i = 0; i < 2; i++) {
+        track_send_halving(send, ctx, run, i == 0 ? rows : rows + n / 2, i == 0 ? n / 2 : n - n / 2, reply);
+        n_requests += reply->n_requests;
+        n_skipped += reply->n_skipped;
+        if (reply->verdict != TRACK_DONE)
+            break;
+    }
+    reply->n_requests = n_requests;
+    reply->n_skipped = n_skipped;
 }

@@ -1,4 +1,4 @@
-/* track_util.h - what the MLflow, Trackio and webhook clients share: texts of JSON with exact numbers, logins, flat configs. */
+/* track_util.h - what the clients of trackers share: texts of JSON with exact numbers, logins, flat configs, requests. */
 #ifndef WEB_TRACK_UTIL_H
 #define WEB_TRACK_UTIL_H
 
@@ -12,6 +12,9 @@
 void track_json_number(struct strbuf *sb, double value);
 void track_json_str(struct strbuf *sb, const char *text);
 void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/json.h ("nan") become those above */
+/* The same with NaN, Infinity and -Infinity without quotes, as W&B wants them in the texts inside its JSON. */
+void track_json_bare_number(struct strbuf *sb, double value);
+void track_json_bare_value(struct strbuf *sb, const cJSON *json);
 /* A number, or a word of base/json.h for one that is not finite. */
 bool track_json_is_number(const cJSON *item, double *ret_value);
 
@@ -32,6 +35,16 @@ enum status track_url_login(const char *url, const char *origin, char *ret_url, 
 void track_url_host(const char *url, bool with_port, char *ret_host, size_t size);
 /* "Authorization: Basic ..."; ret holds TRACK_SECRET_MAX * 3. */
 void track_basic_auth(char *ret_header, size_t size, const char *user, const char *password);
+
+/* -- requests -- */
+
+/* With the certificates of [track]; proxies are the environment's. */
+enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err) MUST_USE;
+/* Sends rows in one request; reply is TRACK_DONE before. */
+typedef void track_send_fn(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply);
+/* Where a refusal (TRACK_RUN_REFUSED) is of one row and not of the run: it is found by halving and left out. */
+void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *run, const struct track_row *rows,
+                        size_t n, struct track_reply *reply);
 
 /* -- answers -- */
 

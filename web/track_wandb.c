@@ -8,11 +8,8 @@
  * "step" of the last line of a study, "summary" (all of it, W&B wants it whole), "generation" (a deleted run id is never taken again)}. */
 #include "web/track_wandb.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <curl/curl.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -347,7 +344,7 @@ static void chunk_send(struct wandb *w, struct track_run *run, struct chunk *c, 
     bool ok = summary != NULL;
 
     strbuf_init(&text, LINE_MAX_BYTES);
-    wandb_json_text(&text, c->summary);
+    track_json_bare_value(&text, c->summary);
     ok = ok && text.status == ST_OK && cJSON_AddItemToArray(summary, cJSON_CreateString(text.text)) &&
          add_file(files, "wandb-summary.json", 0, &summary);
     if (ok && c->lines > 0)
@@ -556,24 +553,6 @@ static void wandb_close(void *self)
     mem_free(w);
 }
 
-/* "Authorization: Basic " and base64 of "api:KEY". */
-static void set_auth(struct wandb *w)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char plain[WANDB_KEY_MAX + 8];
-    size_t n = (size_t)snprintf((char *)plain, sizeof plain, "api:%s", w->settings.api_key);
-    size_t at = (size_t)snprintf(w->auth, sizeof w->auth, "Authorization: Basic ");
-
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t bits = (uint32_t)plain[i] << 16 | (i + 1 < n ? (uint32_t)plain[i + 1] << 8 : 0) |
-                        (i + 2 < n ? (uint32_t)plain[i + 2] : 0);
-        for (int k = 0; k < 4; k++)
-            w->auth[at++] = (int)(n - i) + 1 > k ? digits[bits >> (18 - 6 * k) & 63] : '=';
-    }
-    w->auth[at] = '\0';
-    explicit_bzero(plain, sizeof plain);
-}
-
 static enum status wandb_open(void **ret_self, const struct track_open *open, struct error *err)
 {
     struct wandb *w = mem_alloc(sizeof *w);
@@ -602,7 +581,7 @@ static enum status wandb_open(void **ret_self, const struct track_open *open, st
         rc = http_create(&w->http, &http, err);
     }
     if (rc == ST_OK)
-        set_auth(w);
+        track_basic_auth(w->auth, sizeof w->auth, "api", w->settings.api_key);
     if (rc == ST_OK)
         rc = http_hide(w->http, w->settings.api_key, err);
     if (rc == ST_OK)

@@ -2,8 +2,7 @@
 #ifndef WEB_TRACK_WANDB_H
 #define WEB_TRACK_WANDB_H
 
-#include "web/http.h"
-#include "web/track.h"
+#include "web/track_util.h"
 
 #define WANDB_KEY_MAX 256
 #define WANDB_NAME_MAX 256
@@ -43,8 +42,6 @@ struct wandb {
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
                         int64_t started_ms, cJSON *summary);
 void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t started_ms);
-/* A JSON value with non-finite strings of base/json.h as bare tokens: summary and config texts. */
-void wandb_json_text(struct strbuf *sb, const cJSON *json);
 /* {"train": {"value": {...}}, ..., "_wandb": ...} of a "start" or "study" row, as text. */
 void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct track_row *row);
 

@@ -151,7 +151,7 @@ static void line_send(struct wandb *w, struct track_run *run, const struct track
     strbuf_init(&line, 1u << 20);
     strbuf_init(&all, 1u << 20);
     wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
-    wandb_json_text(&all, summary);
+    track_json_bare_value(&all, summary);
     file = cJSON_AddObjectToObject(files, "wandb-history.jsonl");
     (void)json_add_i64(file, "offset", lines);
     content = cJSON_AddArrayToObject(file, "content");

@@ -1,62 +1,11 @@
 /* track_wandb_lines.c - the texts inside W&B's file stream: lines of the history, summary, config.
  *
- * Numbers are written by hand: NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and
- * a double keeps all its digits. */
-#include "web/track_util.h"
+ * NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and a double keeps all its
+ * digits. */
 #include "web/track_wandb.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-
-static void add_number(struct strbuf *sb, double value)
-{
-    char buf[NUM_TEXT_MAX];
-
-    if (isfinite(value))
-        strbuf_add(sb, num_format_f64(value, buf));
-    else
-        strbuf_add(sb, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
-}
-
-/* "nan", "inf" and "-inf" of base/json.h. */
-static bool is_nonfinite(const cJSON *item, double *ret_value)
-{
-    return cJSON_IsString(item) && num_parse_f64_any(item->valuestring, ret_value) && !isfinite(*ret_value);
-}
-
-void wandb_json_text(struct strbuf *sb, const cJSON *json)
-{
-    const cJSON *item;
-    const char *between = "";
-    double value;
-
-    if (is_nonfinite(json, &value)) {
-        add_number(sb, value);
-    } else if (cJSON_IsNumber(json)) {
-        add_number(sb, json->valuedouble);
-    } else if (cJSON_IsString(json)) {
-        track_json_str(sb, json->valuestring);
-    } else if (cJSON_IsObject(json) || cJSON_IsArray(json)) {
-        strbuf_add(sb, cJSON_IsObject(json) ? "{" : "[");
-        cJSON_ArrayForEach(item, json)
-        {
-            strbuf_add(sb, between);
-            between = ",";
-            if (cJSON_IsObject(json)) {
-                track_json_str(sb, item->string);
-                strbuf_add(sb, ":");
-            }
-            wandb_json_text(sb, item);
-        }
-        strbuf_add(sb, cJSON_IsObject(json) ? "}" : "]");
-    } else {
-        strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
-    }
-}
 
 static void remember(cJSON *summary, const char *key, const cJSON *value)
 {
@@ -81,15 +30,15 @@ void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJ
     const cJSON *item;
 
     strbuf_addf(sb, "{\"_step\":%lld,\"_runtime\":", (long long)step);
-    add_number(sb, runtime_s);
+    track_json_bare_number(sb, runtime_s);
     strbuf_add(sb, ",\"_timestamp\":");
-    add_number(sb, (double)row->ms / 1e3);
+    track_json_bare_number(sb, (double)row->ms / 1e3);
     cJSON_ArrayForEach(item, values)
     {
         strbuf_add(sb, ",");
         track_json_str(sb, item->string);
         strbuf_add(sb, ":");
-        wandb_json_text(sb, item);
+        track_json_bare_value(sb, item);
         remember(summary, item->string, item);
     }
     strbuf_add(sb, "}");
@@ -103,9 +52,9 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
     const cJSON *item;
 
     strbuf_add(sb, "{\"_wandb\":true,\"_timestamp\":");
-    add_number(sb, (double)row->ms / 1e3);
+    track_json_bare_number(sb, (double)row->ms / 1e3);
     strbuf_add(sb, ",\"_runtime\":");
-    add_number(sb, (double)(row->ms - started_ms) / 1e3);
+    track_json_bare_number(sb, (double)(row->ms - started_ms) / 1e3);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "values"))
     {
         char key[128];
@@ -115,7 +64,7 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
         strbuf_add(sb, ",");
         track_json_str(sb, key);
         strbuf_add(sb, ":");
-        wandb_json_text(sb, item);
+        track_json_bare_value(sb, item);
     }
     strbuf_add(sb, "}");
 }
@@ -126,7 +75,7 @@ static void add_entry(struct strbuf *sb, const char *key, const cJSON *value)
         return;
     track_json_str(sb, key);
     strbuf_add(sb, ":{\"value\":");
-    wandb_json_text(sb, value);
+    track_json_bare_value(sb, value);
     strbuf_add(sb, "},");
 }
 
@@ -145,7 +94,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
         if (item == NULL)
             continue;
         strbuf_addf(sb, ",\"%s\":", told[i]);
-        wandb_json_text(sb, item);
+        track_json_bare_value(sb, item);
     }
     /* Without "t" W&B's own client takes a run for one that never started. */
     strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");

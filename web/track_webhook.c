@@ -19,7 +19,6 @@
 #include <openssl/hmac.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #define REQUESTS_PER_MINUTE 120
@@ -135,42 +134,28 @@ static void make_body(struct webhook *w, const struct track_run *run, const stru
     strbuf_add(sb, "]}");
 }
 
-/* One event that the receiver does not take is found by halving and left out. */
-static void send_range(struct webhook *w, const struct track_run *run, const struct track_row *rows, size_t n,
-                       struct track_reply *reply)
+/* What one send is about, for track_send_halving. */
+struct sending {
+    struct webhook *w;
+    const struct track_run *run;
+};
+
+static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)
 {
-    int64_t n_requests, n_skipped = 0;
+    struct sending *s = ctx;
     size_t n_told;
 
-    *reply = (struct track_reply){.verdict = TRACK_DONE};
-    make_body(w, run, rows, n, &n_told);
-    if (n_told == 0)
-        return;
-    post(w, reply);
-    if (reply->verdict != TRACK_RUN_REFUSED)
-        return;
-    if (n == 1) {
-        log_debug("webhook: event %lld of %s is left out: %s", (long long)rows[0].id, run->key, reply->text);
-        reply->verdict = TRACK_DONE;
-        reply->n_skipped = 1;
-        return;
-    }
-    n_requests = reply->n_requests;
-    for (size_t i = 0; i < 2; i++) {
-        send_range(w, run, i == 0 ? rows : rows + n / 2, i == 0 ? n / 2 : n - n / 2, reply);
-        n_requests += reply->n_requests;
-        n_skipped += reply->n_skipped;
-        if (reply->verdict != TRACK_DONE)
-            break;
-    }
-    reply->n_requests = n_requests;
-    reply->n_skipped = n_skipped;
+    make_body(s->w, s->run, rows, n, &n_told);
+    if (n_told > 0)
+        post(s->w, reply);
 }
 
 static void webhook_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
                          struct track_reply *reply)
 {
-    send_range(self, run, rows, n, reply);
+    struct sending sending = {.w = self, .run = run};
+
+    track_send_halving(send_range, &sending, run, rows, n, reply);
     reply->n_done = 0; /* all rows or none */
 }
 
@@ -229,14 +214,8 @@ static enum status webhook_open(void **ret_self, const struct track_open *open, 
     w->study = open->study;
     w->files = open->settings->files;
     rc = read_settings(w, open->settings, err);
-    if (rc == ST_OK) {
-        const struct http_settings http = {.ca_file = open->settings->ca_file,
-                                           .client_cert = open->settings->client_cert,
-                                           .client_key = open->settings->client_key,
-                                           .user_agent = open->program,
-                                           .cancel = open->cancel};
-        rc = http_create(&w->http, &http, err);
-    }
+    if (rc == ST_OK)
+        rc = track_http_create(&w->http, open, err);
     if (rc == ST_OK)
         rc = http_hide(w->http, w->secret, err);
     if (rc == ST_OK && w->auth[0] != '\0')
