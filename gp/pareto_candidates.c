@@ -11,7 +11,9 @@
 
 #define N_LOCAL 384
 #define N_CANDIDATES 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
-#define N_EXACT 256 /* the best of them by a rough rating, which are rated exactly */
+#define N_EXACT 256 /* the best of them by a rough rating, of which those are rated exactly that can be starts ... */
+#define N_EXACT_STEP 32 /* ... so many at a time */
+#define ROUGH_MARGIN 1e-5 /* of a rough rating's logarithm, for its rounding */
 #define N_STARTS 4 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
 #define N_FINALISTS 2 /* starts that go on */
@@ -26,6 +28,7 @@ struct hunt {
     double *cross; /* (BLOCK, ld) */
     double unit[BLOCK * SPACE_MAX_DIM];
     double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
+    double bound[BLOCK]; /* of a rough rating: no exact value is above it */
     double *pool_u; /* (N_CANDIDATES, dim) snapped */
     struct rated *pool; /* (N_CANDIDATES) best first, once rated */
     size_t n_pool;
@@ -33,7 +36,7 @@ struct hunt {
 
 /* A candidate's place in the pool's order. */
 struct rated {
-    double value, f1_mean;
+    double value, bound, f1_mean; /* bound: the exact value is not above it */
     size_t at; /* row of pool_u */
 };
 
@@ -65,8 +68,15 @@ static double ok_log_probability(const struct hunt *h, double m, double s, doubl
     return log_cdf;
 }
 
+/* The most that ok_log_probability can be for a standard deviation between 0 and s. */
+static double ok_log_bound(const struct hunt *h, double m, double s)
+{
+    const struct model *ok = &h->s->ok;
+    return ok_log_probability(h, m, m + ok->y_mean / ok->y_sd > 0.0 ? 0.0 : s, NULL, NULL);
+}
+
 /* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2.
- * rough: standard deviations that know few points, and the improvement to 1e-6. */
+ * rough: standard deviations that know few points, and the improvement to 1e-6; and bound. */
 static void rate(struct hunt *h, const double *u, size_t n, bool rough)
 {
     struct pareto_search *s = h->s;
@@ -82,14 +92,18 @@ static void rate(struct hunt *h, const double *u, size_t n, bool rough)
         if (!rough)
             h->value[p] = ehvi_log(&s->ehvi, h->mean1[p], h->sd1[p], h->mean2[p], h->sd2[p], NULL);
         h->mean2[p] = -h->mean2[p];
+        /* the improvement rises with either standard deviation, P(cost < cap) does not */
+        h->bound[p] = h->mean1[p] > s->cap ? -INFINITY : h->value[p] + ROUGH_MARGIN;
         h->value[p] =
             h->mean1[p] > s->cap ? -INFINITY : h->value[p] + cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
     }
     if (s->has_ok) {
         double mean[BLOCK], sd[BLOCK];
         predict(&s->ok, u, n, h->cross, mean, sd);
-        for (size_t p = 0; p < n; p++)
+        for (size_t p = 0; p < n; p++) {
             h->value[p] += ok_log_probability(h, mean[p], sd[p], NULL, NULL);
+            h->bound[p] += rough ? ok_log_bound(h, mean[p], sd[p]) : 0.0;
+        }
     }
 }
 
@@ -235,27 +249,37 @@ static int compare_rated(const void *va, const void *vb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* The pool in its order: all roughly, and the best of them exactly. */
-static void rate_pool(struct hunt *h)
+/* By what they can be at most. */
+static int compare_bounds(const void *va, const void *vb)
+{
+    const struct rated *a = va, *b = vb;
+    if (a->bound != b->bound)
+        return a->bound > b->bound ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* All of the pool roughly; the N_EXACT best of it come first. Returns how many those are. */
+static size_t rate_pool(struct hunt *h)
 {
     size_t dim = h->s->space->dim;
     for (size_t at = 0; at < h->n_pool; at += BLOCK) {
         size_t n = h->n_pool - at < BLOCK ? h->n_pool - at : BLOCK;
         rate(h, h->pool_u + at * dim, n, true);
         for (size_t p = 0; p < n; p++)
-            h->pool[at + p] = (struct rated){h->value[p], h->mean1[p], at + p};
+            h->pool[at + p] = (struct rated){h->value[p], h->bound[p], h->mean1[p], at + p};
     }
     qsort(h->pool, h->n_pool, sizeof *h->pool, compare_rated);
-    size_t exact = h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
-    for (size_t at = 0; at < exact; at += BLOCK) {
-        size_t n = exact - at < BLOCK ? exact - at : BLOCK;
-        for (size_t p = 0; p < n; p++)
-            memcpy(h->unit + p * dim, h->pool_u + h->pool[at + p].at * dim, dim * sizeof *h->unit);
-        rate(h, h->unit, n, false);
-        for (size_t p = 0; p < n; p++)
-            h->pool[at + p].value = h->value[p];
-    }
-    qsort(h->pool, exact, sizeof *h->pool, compare_rated);
+    return h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
+}
+
+static void rate_exactly(struct hunt *h, struct rated *rated, size_t n)
+{
+    size_t dim = h->s->space->dim;
+    for (size_t p = 0; p < n; p++)
+        memcpy(h->unit + p * dim, h->pool_u + rated[p].at * dim, dim * sizeof *h->unit);
+    rate(h, h->unit, n, false);
+    for (size_t p = 0; p < n; p++)
+        rated[p].value = h->value[p];
 }
 
 static bool near(const struct space *space, const double *a, const double *b)
@@ -274,18 +298,37 @@ static bool take(const struct hunt *h, size_t at, struct candidate *ret)
     return !seen_has(h->seen, ret->x);
 }
 
-/* The best few of the exactly rated that are not close to one another, judged. Returns how many. */
-static size_t choose_starts(struct hunt *h, struct candidate *ret_starts)
+/* The best few of the first n of the pool that are new and not close to one another. Returns how many. */
+static size_t pick_starts(const struct hunt *h, size_t n, struct candidate *ret_starts, double *ret_lowest)
 {
-    size_t n = 0, exact = h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
-    for (size_t k = 0; k < exact && n < N_STARTS && isfinite(h->pool[k].value); k++) {
-        bool ok = take(h, h->pool[k].at, &ret_starts[n]);
-        for (size_t i = 0; i < n && ok; i++)
-            ok = !near(h->s->space, ret_starts[n].u, ret_starts[i].u);
-        n += ok;
+    size_t n_starts = 0;
+    for (size_t k = 0; k < n && n_starts < N_STARTS && isfinite(h->pool[k].value); k++) {
+        bool ok = take(h, h->pool[k].at, &ret_starts[n_starts]);
+        for (size_t i = 0; i < n_starts && ok; i++)
+            ok = !near(h->s->space, ret_starts[n_starts].u, ret_starts[i].u);
+        if (!ok)
+            continue;
+        *ret_lowest = h->pool[k].value;
+        n_starts++;
     }
-    judge(h, ret_starts, n);
-    return n;
+    return n_starts;
+}
+
+/* The starts, judged: those that rating the n_exact best exactly gives. No more are rated than can be among them. */
+static size_t choose_starts(struct hunt *h, size_t n_exact, struct candidate *ret_starts)
+{
+    size_t n = 0, n_starts = 0;
+    double lowest = INFINITY;
+    qsort(h->pool, n_exact, sizeof *h->pool, compare_bounds);
+    while (n < n_exact && !(n_starts == N_STARTS && h->pool[n].bound < lowest)) {
+        size_t step = n_exact - n < N_EXACT_STEP ? n_exact - n : N_EXACT_STEP;
+        rate_exactly(h, h->pool + n, step);
+        n += step;
+        qsort(h->pool, n, sizeof *h->pool, compare_rated);
+        n_starts = pick_starts(h, n, ret_starts, &lowest);
+    }
+    judge(h, ret_starts, n_starts);
+    return n_starts;
 }
 
 /* The best of the pool that is new, however dear. */
@@ -398,8 +441,7 @@ enum status pareto_best(struct pareto_search *s, const struct seen *seen, const 
     *ret_found = false;
     TRY(hunt_create(&h, s, seen, err));
     fill_pool(h, spread, rng);
-    rate_pool(h);
-    size_t n_starts = choose_starts(h, starts);
+    size_t n_starts = choose_starts(h, rate_pool(h), starts);
     polish(h, starts, n_starts, ret_best, ret_found);
     if (!*ret_found) /* all too dear: the cheapest new one */
         take_any(h, ret_best, ret_found);
