@@ -44,7 +44,7 @@ struct study_view {
     struct search search;
     struct trial *trials;
     size_t n, cap; /* trials loaded; room in x and gp */
-    double **x; /* (n) points of dim natural values, owned */
+    double **x; /* (n) points of dim natural values, owned; a point never moves */
     struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
     bool *on_front;
@@ -59,6 +59,7 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);
+enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE; /* room for n trials */
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
                               struct error *err) MUST_USE;

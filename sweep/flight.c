@@ -292,7 +292,8 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
 /* Frees the flight and says what became of its trial. */
 static void land_and_tell(struct flight *f, struct scheduler *s)
 {
-    const struct study_run *run = f->run;
+    struct study_run *run = f->run;
+    const size_t i = f->i;
     const struct trial *t = trial_of(f);
 
     land(f, s->now_s);
@@ -303,6 +304,7 @@ static void land_and_tell(struct flight *f, struct scheduler *s)
                        trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, run, t);
+    study_run_forget(run, i);
 }
 
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)

@@ -57,8 +57,22 @@ static void *think(void *ctx)
     return NULL;
 }
 
+static enum status reserve(struct proposer *p, size_t n, struct error *err)
+{
+    struct gp_trial *trials;
+
+    if (n <= p->cap)
+        return ST_OK;
+    trials = mem_grow(p->trials, p->cap, n, sizeof *trials);
+    if (trials == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the history of %zu trials", n);
+    p->trials = trials;
+    p->cap = n;
+    return ST_OK;
+}
+
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
-                            const struct suggest_settings *settings, int wake_fd, struct error *err)
+                            const struct suggest_settings *settings, size_t n_room, int wake_fd, struct error *err)
 {
     struct proposer *p = mem_alloc(sizeof *p);
     enum status rc;
@@ -67,6 +81,8 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
         return FAIL(err, ST_NOMEM, "out of memory for proposals");
     p->wake_fd = wake_fd;
     rc = suggester_create(&p->suggester, space, settings, err);
+    if (rc == ST_OK)
+        rc = reserve(p, n_room, err);
     if (rc != ST_OK)
         goto fail;
     pthread_mutex_init(&p->lock, NULL);
@@ -82,6 +98,7 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
     return ST_OK;
 fail:
     suggester_destroy(p->suggester);
+    mem_free(p->trials);
     mem_free(p);
     return rc;
 }
@@ -119,14 +136,8 @@ bool proposer_is_busy(const struct proposer *p)
 
 enum status proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number, struct error *err)
 {
-    if (history->n > p->cap) {
-        size_t cap = 2 * history->n;
-        struct gp_trial *trials = mem_grow(p->trials, p->cap, cap, sizeof *trials);
-        if (trials == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for the history of %zu trials", history->n);
-        p->trials = trials;
-        p->cap = cap;
-    }
+    if (history->n > p->cap)
+        TRY(reserve(p, 2 * history->n, err));
     p->history = *history;
     p->history.trials = p->trials;
     if (history->n > 0)

@@ -310,11 +310,14 @@ enum status study_run_collect(struct study_run *run,
 size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
 double study_run_running_s(const struct study_run *run, const struct scheduler *s);
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
+/* Lets go of the texts of trial i, if it has ended: the store has them, and nobody asks the controller any more. */
+void study_run_forget(struct study_run *run, size_t i);
 
 /* ---- proposer.c: the suggester in a thread of its own ---- */
 
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
-                            const struct suggest_settings *settings, int wake_fd, struct error *err) MUST_USE;
+                            const struct suggest_settings *settings, size_t n_room /* trials, to begin with */,
+                            int wake_fd, struct error *err) MUST_USE;
 void proposer_destroy(struct proposer *proposer); /* waits for a proposal on its way */
 /* The history is copied, but for the points, which must stay. One at a time. */
 enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#define ROOM_MAX 20000
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials in
  * flight will tell. Beside other trials in flight one more that is unknown costs little. */
@@ -84,13 +85,26 @@ static enum status recover(struct study_run *run, struct error *err)
     return ST_OK;
 }
 
-/* The longest text of a trial, which nobody asks for once it has ended: ten thousand of them are 15 MB. */
-static void forget_config(struct trial *t)
+/* Of ten thousand trials the configs alone are 15 MB. Why one failed is told at the end of a sweep. */
+void study_run_forget(struct study_run *run, size_t i)
 {
+    struct trial *t = &run->view.trials[i];
+    char **texts[] = {&t->params, &t->config,      &t->origin,   &t->device,
+                      &t->slot,   &t->cost_method, &t->log_tail, &t->reason};
+    size_t n = sizeof texts / sizeof texts[0];
+
     if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)
         return;
-    mem_free(t->config);
-    t->config = NULL;
+    for (size_t k = 0; k < (t->state == TRIAL_FAILED ? n - 1 : n); k++) {
+        mem_free(*texts[k]);
+        *texts[k] = NULL;
+    }
+}
+
+/* Trials to make room for at the start: a study of known size then takes its memory at once and not in the night. */
+static size_t room_for(const struct study *study)
+{
+    return study->trials_max < ROOM_MAX ? (size_t)study->trials_max : ROOM_MAX;
 }
 
 enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
@@ -105,12 +119,13 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     checkpoints_begin(run);
     TRY(checkpoints_prune(run, err));
     TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
-    TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, wake_fd, err));
+    TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
+    TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), wake_fd, err));
     run->early.on = s->early_stop;
     gain_watch_begin(&run->gain, clock_mono_s());
     for (size_t i = 0; i < run->view.n; i++) {
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
-        forget_config(&run->view.trials[i]);
+        study_run_forget(run, i);
     }
     run->state = STUDY_RUN_ACTIVE;
     return ST_OK;
@@ -296,7 +311,6 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
     TRY(track_hooks_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));
-    forget_config(t);
     run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
     if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&
         run->err.status == ST_OK)

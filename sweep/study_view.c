@@ -1,5 +1,6 @@
 /* study_view.c - a study as loaded from the store: trials, their points, history as the model sees it, front.
- * Invariants: (1) x, gp and on_front have one row a trial, in order of number; (2) scores in gp are higher-is-better. */
+ * Invariants: (1) x, gp and on_front have one row a trial, in order of number; (2) scores in gp are higher-is-better;
+ * (3) a point never moves, so that others may hold on to it: points lie in blocks of POINTS_BLOCK. */
 #include "sweep/control.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include "base/mem.h"
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
+#define POINTS_BLOCK 64
 
 static double cost_by(enum search_cost cost, const struct trial *trial)
 {
@@ -59,6 +61,15 @@ static enum status update_front(struct study_view *view, struct error *err)
     return ST_OK;
 }
 
+/* Room for the point of trial i; those before it have theirs. */
+static enum status add_point(struct study_view *view, size_t i, struct error *err)
+{
+    size_t dim = view->search.space.dim;
+
+    view->x[i] = i % POINTS_BLOCK == 0 ? mem_array2(POINTS_BLOCK, dim, sizeof **view->x) : view->x[i - 1] + dim;
+    return view->x[i] != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", i + 1);
+}
+
 /* Room for n rows beside the trials; what is there is kept. */
 static enum status grow(struct study_view *view, size_t n, struct error *err)
 {
@@ -98,9 +109,7 @@ static enum status load_trials(struct store *store, struct study_view *view, str
     view->n = n;
     view->cap = n;
     for (size_t i = 0; i < n; i++) {
-        view->x[i] = mem_array(view->search.space.dim, sizeof *view->x[i]);
-        if (view->x[i] == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+        TRY(add_point(view, i, err));
         TRY(search_point(&view->search, trials[i].params, view->x[i], err));
         fill_row(view, i);
     }
@@ -124,7 +133,7 @@ enum status study_view_load(struct store *store, const char *name, struct study_
 
 void study_view_free(struct study_view *view)
 {
-    for (size_t i = 0; view->x != NULL && i < view->n; i++)
+    for (size_t i = 0; view->x != NULL && i < view->n; i += POINTS_BLOCK)
         mem_free(view->x[i]);
     trial_list_free(view->trials, view->n);
     mem_free(view->x);
@@ -137,27 +146,30 @@ void study_view_free(struct study_view *view)
     memset(view, 0, sizeof *view);
 }
 
+enum status study_view_reserve(struct study_view *view, size_t n, struct error *err)
+{
+    struct trial *trials;
+
+    if (n <= view->cap)
+        return ST_OK;
+    trials = mem_grow(view->trials, view->n, n, sizeof *trials);
+    if (trials == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+    view->trials = trials;
+    TRY(grow(view, n, err));
+    view->cap = n;
+    view->history.trials = view->gp;
+    return ST_OK;
+}
+
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err)
 {
-    size_t dim = view->search.space.dim;
-    double *point;
-
-    if (view->n == view->cap) {
-        size_t cap = view->cap < 32 ? 64 : 2 * view->cap;
-        struct trial *trials = mem_grow(view->trials, view->n, cap, sizeof *trials);
-        if (trials == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", cap);
-        view->trials = trials;
-        TRY(grow(view, cap, err));
-        view->cap = cap;
-    }
-    point = mem_array(dim, sizeof *point);
-    if (point == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", view->n + 1);
-    memcpy(point, x, dim * sizeof *point);
+    if (view->n == view->cap)
+        TRY(study_view_reserve(view, view->cap < 32 ? 64 : 2 * view->cap, err));
+    TRY(add_point(view, view->n, err));
+    memcpy(view->x[view->n], x, view->search.space.dim * sizeof *x);
     view->trials[view->n] = *trial;
     memset(trial, 0, sizeof *trial);
-    view->x[view->n] = point;
     view->n++;
     return study_view_update(view, view->n - 1, err);
 }

@@ -163,6 +163,14 @@ void *aligned_alloc(size_t align, size_t size)
     ALLOCATE(__libc_memalign(align, size));
 }
 
+int posix_memalign(void **ret_block, size_t align, size_t size) /* base/mem's */
+{
+    if (hit(MALLOC))
+        return ENOMEM;
+    *ret_block = __libc_memalign(align, size);
+    return *ret_block != NULL ? 0 : ENOMEM;
+}
+
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
     int rc = REAL(clock_gettime)(id, ret);

@@ -3,8 +3,8 @@ wall clock that jumps, a machine that sleeps. What was finished is there afterwa
 
 TRAWL_FAULT_TRIES: how many calls of each kind fail (30; "all" in the nightly run).
 """
+import contextlib
 import os
-import pathlib
 import random
 import shutil
 import signal
@@ -27,76 +27,120 @@ def shim():
     return path
 
 
-def sweep(folder, config, store, fault, name="a"):
+def sweep(folder, config, store, fault, name="a", trials=N_TRIALS):
     """A sweep under a fault. Gives its exit code, its words and the number of calls of that kind."""
     count = folder / "count"
     count.unlink(missing_ok=True)
-    there = subprocess.run([tap.TRAWL, "show", name, "--store", str(store)], capture_output=True).returncode == 0
-    where = ["--resume", name] if there else [str(config), "--name", name]
-    done = subprocess.run([tap.TRAWL, "sweep", *where, "--store", str(store), "--trials", str(N_TRIALS), "-q"],
-                          capture_output=True, text=True, timeout=120,
+    where = ["--resume", name] if has_study(store, name) else [str(config), "--name", name]
+    done = subprocess.run([tap.TRAWL, "sweep", *where, "--store", str(store), "--trials", str(trials), "-q"],
+                          capture_output=True, text=True, timeout=600,
                           env={**os.environ, "LD_PRELOAD": shim(), "FAULTY": fault, "FAULTY_COUNT": str(count)})
     return done.returncode, done.stderr, int(count.read_text()) if count.exists() else 0
 
 
-def finished(store):
-    """Finished rows as SQLite itself reads them; the file must be whole."""
+@contextlib.contextmanager
+def reading(store):
+    """The store as SQLite itself reads it; None when it has no tables yet. The file must be whole."""
     if not store.exists() or store.stat().st_size == 0:
-        return {}
+        yield None
+        return
     db = sqlite3.connect("file:%s?mode=ro" % store, uri=True)
     try:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone():
-            return {}
         equal(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
-        equal(db.execute("SELECT number FROM trial GROUP BY study_id, number HAVING count(*) > 1").fetchall(), [])
-        return {r[0]: r for r in db.execute("SELECT * FROM trial WHERE state IN ('done', 'stopped', 'failed')")}
+        there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone()
+        yield db if there else None
     finally:
         db.close()
 
 
-def every_call_fails_once(folder, kind):
-    config = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0"))
-    code, err, total = sweep(folder, config, folder / "count.db", kind + ":0")
+def has_study(store, name):
+    with reading(store) as db:
+        return db is not None and db.execute("SELECT 1 FROM study WHERE name = ?", (name,)).fetchone() is not None
+
+
+def finished(store):
+    """Its finished rows, every column of them."""
+    with reading(store) as db:
+        if db is None:
+            return {}
+        equal(db.execute("SELECT number FROM trial GROUP BY study_id, number HAVING count(*) > 1").fetchall(), [])
+        return {r[0]: r for r in db.execute("SELECT * FROM trial WHERE state IN ('done', 'stopped', 'failed')")}
+
+
+def numbers(store):
+    with reading(store) as db:
+        return [n for (n,) in db.execute("SELECT number FROM trial ORDER BY number")]
+
+
+def remove(store):
+    for path in store.parent.glob(store.name + "*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def every_call_fails_once(folder, kind, begun, trials):
+    """Of a sweep of `trials`, whose study has `begun` of them already; 0: that makes its store."""
+    config = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0").replace(
+        "total_timesteps = 4096", "total_timesteps = 512"))
+    before_all = folder / "before.db"
+    if begun > 0:
+        run("sweep", config, "--store", before_all, "--name", "a", "--trials", begun, "-q")
+
+    def begin(name):
+        store = folder / name
+        if begun > 0:
+            shutil.copy(before_all, store)
+        return store
+
+    code, err, total = sweep(folder, config, begin("count.db"), kind + ":0", trials=trials)
     equal(code, 0)
     assert total > 0, "nothing of this kind is ever called"
     wanted = range(1, total + 1)
     if TRIES != "all" and total > int(TRIES):
         wanted = sorted(random.Random(5).sample(wanted, int(TRIES)))
-    n_failed = 0
-    for nth in wanted:
-        store = folder / ("%d.db" % nth)
-        code, err, _ = sweep(folder, config, store, "%s:%d" % (kind, nth))
+    n_failed, n_hit = 0, 0
+    for k, nth in enumerate(wanted):
+        store = begin("%d.db" % nth)
+        code, err, n = sweep(folder, config, store, "%s:%d" % (kind, nth), trials=trials)
         assert code in (0, 1, 2), "%s call %d: ended by signal %d: %s" % (kind, nth, -code, err)
         assert code == 0 or tap.errors(err), "%s call %d: failed without a word" % (kind, nth)
         n_failed += code != 0
+        n_hit += n >= nth  # how many calls there are varies a little
         before = finished(store)
-        code, err, _ = sweep(folder, config, store, "none:0")  # the fault is over
+        code, err, _ = sweep(folder, config, store, "none:0", trials=trials)  # the fault is over
         equal((code, nth), (0, nth))
         after = finished(store)
         for key, row in before.items():
             equal(after[key], row)
-        trials = show(store, "a")["trials"]
-        equal([t["number"] for t in trials], list(range(N_TRIALS)))
-        for path in folder.glob("%d.db*" % nth):
-            path.unlink()
-    print("# %s: %d calls in a sweep, %d of them failed in turn, %d sweeps ended with a message" % (
-        kind, total, len(wanted), n_failed))
+        equal(numbers(store), list(range(trials)))
+        remove(store)
+        if k % 500 == 499:
+            print("# %s: %d of %d" % (kind, k + 1, len(wanted)), flush=True)
+    print("# %s, %s: %d calls in a sweep, %d of them failed in turn (%d tried), %d sweeps ended with a message" % (
+        kind, "a study that goes on" if begun > 0 else "a new store", total, n_hit, len(wanted), n_failed))
+    assert n_hit > 0
 
 
 def test_every_write_fails_once(folder):
-    every_call_fails_once(folder, "write")
+    every_call_fails_once(folder, "write", 0, N_TRIALS)
 
 
 def test_every_fsync_fails_once(folder):
-    every_call_fails_once(folder, "fsync")
-
-
-def test_every_allocation_fails_once(folder):
-    every_call_fails_once(folder, "malloc")
+    every_call_fails_once(folder, "fsync", 0, N_TRIALS)
 
 
 def test_every_start_of_a_process_fails_once(folder):
-    every_call_fails_once(folder, "fork")
+    every_call_fails_once(folder, "fork", 0, N_TRIALS)
+
+
+def test_every_allocation_fails_once(folder):
+    every_call_fails_once(folder, "malloc", 2, N_TRIALS)
+
+
+def test_every_allocation_of_a_new_store_fails_once(folder):
+    every_call_fails_once(folder, "malloc", 0, 1)
 
 
 def test_a_slow_disk(folder):

@@ -32,6 +32,8 @@ struct place {
     struct scheduler *sched;
     struct study_run *runs[4];
     size_t n_runs;
+    struct trial *stored; /* (n_stored) what load_stored found last; owned */
+    size_t n_stored;
     int64_t n_ended, stop_at; /* trials that ended; scheduler_stop after so many, 0: never */
     int woken; /* times the watched pipe was read */
     int pipe[2];
@@ -75,6 +77,7 @@ static int tear_down(void **state)
     char command[96];
 
     let_go(p);
+    trial_list_free(p->stored, p->n_stored);
     store_close(p->store);
     for (int i = 0; i < 2; i++)
         if (p->pipe[i] >= 0)
@@ -148,23 +151,38 @@ static struct study_run *serve(struct place *p, const char *name)
     return run;
 }
 
-/* Every trial but `number` is done, as the store has it too; gives back that one. */
-static const struct trial *all_done_but(const struct place *p, const struct study_run *run, int64_t number, int64_t n)
+/* The trials as the store has them. */
+static const struct trial *load_stored(struct place *p, const struct study_run *run)
 {
-    struct trial *trials = NULL;
-    size_t n_stored = 0;
+    trial_list_free(p->stored, p->n_stored);
+    p->stored = NULL;
+    OK(store_trial_list(p->store, run->view.study.id, &p->stored, &p->n_stored, err));
+    assert_int_equal(p->n_stored, run->view.n);
+    return p->stored;
+}
 
-    OK(store_trial_list(p->store, run->view.study.id, &trials, &n_stored, err));
-    assert_int_equal(n_stored, n);
-    assert_int_equal(run->view.n, n);
-    for (size_t i = 0; i < n_stored; i++) {
+/* The controller keeps no texts of what is done; why one failed is told at the end. */
+static void texts_are_forgotten(const struct trial *t)
+{
+    assert_true(t->params == NULL && t->config == NULL && t->origin == NULL && t->device == NULL && t->slot == NULL);
+    assert_true(t->cost_method == NULL && t->log_tail == NULL);
+    assert_true((t->reason != NULL) == (t->state == TRIAL_FAILED));
+}
+
+/* Every trial but `number` is done, as the store has it too; gives back that one. */
+static const struct trial *all_done_but(struct place *p, const struct study_run *run, int64_t number, int64_t n)
+{
+    const struct trial *trials = load_stored(p, run);
+
+    assert_int_equal(p->n_stored, n);
+    for (size_t i = 0; i < p->n_stored; i++) {
+        texts_are_forgotten(&run->view.trials[i]);
         assert_int_equal(trials[i].number, i);
         assert_int_equal(trials[i].state, run->view.trials[i].state);
         if (trials[i].number != number)
             assert_int_equal(trials[i].state, TRIAL_DONE);
     }
-    trial_list_free(trials, n_stored);
-    return number >= 0 ? &run->view.trials[number] : NULL;
+    return number >= 0 ? &trials[number] : NULL;
 }
 
 static void failed_because(const struct trial *t, const char *says)
@@ -186,7 +204,7 @@ static void each_trial_runs_once(void **state)
     OK(scheduler_run(p->sched, err));
     (void)all_done_but(p, run, -1, 40);
     for (size_t i = 0; i < 40; i++) {
-        const struct trial *t = &run->view.trials[i];
+        const struct trial *t = &p->stored[i];
         assert_int_equal(t->attempt, 1);
         assert_int_equal(t->deaths, 0);
         assert_string_equal(t->cost_method, "calibrated");
@@ -396,13 +414,13 @@ static void stopped_means_queued_again(void **state)
 }
 
 /* Parameters of the first n trials, one line each. */
-static void params_of(const struct study_run *run, size_t n, char *buf, size_t size)
+static void params_of(struct place *p, const struct study_run *run, size_t n, char *buf, size_t size)
 {
+    const struct trial *trials = load_stored(p, run);
     size_t used = 0;
 
     for (size_t i = 0; i < n && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s %s\n", run->view.trials[i].origin,
-                                 run->view.trials[i].params);
+        used += (size_t)snprintf(buf + used, size - used, "%s %s\n", trials[i].origin, trials[i].params);
     assert_true(used < size);
 }
 
@@ -421,8 +439,8 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
         create_study(p, name[0], "pareto", 18, 1);
         const struct study_run *run = serve(p, name[0]);
         OK(scheduler_run(p->sched, err));
-        assert_string_equal(run->view.trials[17].origin, "ehvi");
-        params_of(run, 18, whole, sizeof whole);
+        params_of(p, run, 18, whole, sizeof whole);
+        assert_string_equal(p->stored[17].origin, "ehvi");
         let_go(p);
         create_study(p, name[1], "pareto", 18, 1);
         for (int stop = 0; stop < 5; stop++) {
@@ -431,7 +449,7 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
             run = serve(p, name[1]);
             assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
             if (stop == 4)
-                params_of(run, 18, parts, sizeof parts);
+                params_of(p, run, 18, parts, sizeof parts);
             let_go(p);
         }
         assert_string_equal(whole, parts);
