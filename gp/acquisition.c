@@ -165,13 +165,16 @@ static inline double fast_h(double z)
 void ehvi_log_screen(const struct ehvi *e, size_t n, const double *m1, const double *s1, const double *m2,
                      const double *s2, double *ret)
 {
-    double left[EHVI_SCREEN_MAX] = {0};
-    for (size_t p = 0; p < n; p++)
+    double left[EHVI_SCREEN_MAX] = {0}, inv1[EHVI_SCREEN_MAX], inv2[EHVI_SCREEN_MAX];
+    for (size_t p = 0; p < n; p++) {
         ret[p] = 0.0;
+        inv1[p] = 1.0 / s1[p];
+        inv2[p] = 1.0 / s2[p];
+    }
     for (size_t i = 0; i <= e->n; i++) {
         double a = e->a[i + 1], b = e->b[i];
         for (size_t p = 0; p < n; p++) {
-            double right = s1[p] * fast_h((a - m1[p]) / s1[p]), level = s2[p] * fast_h((b - m2[p]) / s2[p]);
+            double right = s1[p] * fast_h((a - m1[p]) * inv1[p]), level = s2[p] * fast_h((b - m2[p]) * inv2[p]);
             ret[p] += fmax(right - left[p], 0.0) * level;
             left[p] = right;
         }

@@ -365,6 +365,21 @@ static void climb(struct hunt *h, struct candidate *c, int max_evals)
         *c = up;
 }
 
+/* Leaves of c[0 .. n) those that can be better than best by a rough rating, where that is cheaper. Returns how many. */
+static size_t drop_hopeless(struct hunt *h, struct candidate *c, size_t n, const struct candidate *best)
+{
+    size_t dim = h->s->space->dim, kept = 0;
+    if (h->s->score.n_sub == 0)
+        return n;
+    for (size_t p = 0; p < n; p++)
+        memcpy(h->unit + p * dim, c[p].u, dim * sizeof *h->unit);
+    rate(h, h->unit, n, true);
+    for (size_t p = 0; p < n; p++)
+        if (h->bound[p] > best->value || !isfinite(best->value))
+            c[kept++] = c[p];
+    return kept;
+}
+
 /* One pass over the small discrete parameters, every value of each. */
 static void try_values(struct hunt *h, struct candidate *c)
 {
@@ -372,15 +387,20 @@ static void try_values(struct hunt *h, struct candidate *c)
     for (size_t i = 0; i < h->s->space->dim; i++) {
         const struct space_param *p = &h->s->space->params[i];
         double size = space_param_size(p);
+        size_t n = 0;
         if (!(size <= DISCRETE_MAX))
             continue;
         for (size_t k = 0; k < (size_t)size; k++) {
-            others[k] = *c;
-            others[k].u[i] = space_param_to_unit(p, space_param_value(p, (double)k));
+            double u = space_param_to_unit(p, space_param_value(p, (double)k));
+            if (u == c->u[i])
+                continue;
+            others[n] = *c;
+            others[n++].u[i] = u;
         }
-        judge(h, others, (size_t)size);
+        n = drop_hopeless(h, others, n, c);
+        judge(h, others, n);
         bool have = true;
-        keep_best(h, others, (size_t)size, c, &have);
+        keep_best(h, others, n, c, &have);
     }
 }
 
