@@ -269,7 +269,7 @@ def test_brushing_axes_filters_the_table(_):
     for key in ("train.gamma", "cost"):
         x, y, width, height = b.box(".axis-hit[data-key='%s']" % key)
         b.drag(x + width / 2, y + height * 0.15, x + width / 2, y + height * 0.6)
-    b.wait("(new URLSearchParams(location.search).get('f') || '').includes('cost')")
+    b.wait("!document.querySelector('[aria-busy]') && (new URLSearchParams(location.search).get('f') || '').includes('cost')")
     f = dict(part.split(":", 1) for part in b.run("new URLSearchParams(location.search).get('f')").split(";"))
     (g0, g1), (c0, c1) = ([float(v) if v else side for v, side in zip(f[key].split(":"), (-1e300, 1e300))] for key in ("train.gamma", "cost"))
     known = trials("json_extract(params, '$.\"train.gamma\"') BETWEEN ? AND ? AND cost_s BETWEEN ? AND ?", g0, g1, c0, c1)
@@ -510,13 +510,16 @@ def test_the_buttons_steer_a_sweep(folder):
 
 
 def fresh(test):
-    """What an earlier test has left on the console is that test's."""
+    """The page of an earlier test is left first: what it still asks for and says is that test's."""
     @functools.wraps(test)
-    def with_clean_console(folder):
-        page().problems()
-        page().requests.clear()
+    def with_clean_page(folder):
+        b = page()
+        b.open("about:blank")
+        b.wait("location.href === 'about:blank'")
+        b.problems()
+        b.requests.clear()
         test(folder)
-    return with_clean_console
+    return with_clean_page
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ export function controls(data, version, say) {
     try {
       say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
     } catch (problem) {
-      say([problem.message, problem.hint].filter(Boolean).join(' '), true);
+      say([problem.message, problem.hint].filter(Boolean).join('. '), true);
     } finally {
       busy = false;
       update();

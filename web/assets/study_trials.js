@@ -6,6 +6,7 @@ import {Parallel} from './charts/parallel.js';
 import {Table} from './table.js';
 import * as fmt from './format.js';
 
+const REST_MS = 120, TELL_MS = 200;
 const STATES = ['done', 'running', 'queued', 'stopped', 'failed', 'lost'];
 
 function allColumns(data) {
@@ -70,11 +71,23 @@ export async function show(el, data, ctx) {
     fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
   }
   const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
-    on: {open: (i) => go(trialUrl(data.name, i)), sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
-  const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); applySoon(); }}) : null;
+    on: {open: (i) => { tell(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
+  const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); sketchSoon(); }}) : null;
   if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
-  let frame = 0, rows = [];
-  const applySoon = () => { frame ||= requestAnimationFrame(() => { frame = 0; apply(); }); };
+  let frame = 0, resting = 0, telling = 0, rows = [];
+  /* While a range is dragged: lines and count at once, the table when it rests. */
+  const sketchSoon = () => {
+    tableEl.setAttribute('aria-busy', 'true');
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      const mask = makeMask(data, filters, words, states);
+      parallel.setFilters(filters, mask, true);
+      countEl.textContent = mask ? countText(mask.reduce((sum, v) => sum + v, 0)) : countText();
+      clearTimeout(resting);
+      resting = setTimeout(() => apply(true), REST_MS);
+    });
+  };
+  const countText = (n) => (n === undefined ? `${fmt.integer(data.n)} trials` : `${fmt.integer(n)} of ${fmt.integer(data.n)} trials`);
 
   function csv() {
     const quote = (v) => { const text = v === null || v === undefined ? '' : String(v); return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
@@ -82,7 +95,9 @@ export async function show(el, data, ctx) {
     return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
   }
 
-  function apply() {
+  /* at once: the address is told now, not after the next few letters */
+  function apply(atOnce = false) {
+    clearTimeout(resting);
     const mask = makeMask(data, filters, words, states);
     rows = [];
     for (let i = 0; i < data.n; i++) if ((!mask || mask[i]) && data.state[i] !== 'unknown') rows.push(i);
@@ -90,7 +105,7 @@ export async function show(el, data, ctx) {
     sorted(data, rows, data.column[key] ? key : 'number', descending);
     table.setSort(key, descending);
     table.setRows(rows);
-    fill(countEl, mask ? `${fmt.integer(rows.length)} of ${fmt.integer(data.n)} trials` : `${fmt.integer(data.n)} trials`);
+    countEl.textContent = countText(mask ? rows.length : undefined);
     fill(chips, [...filters].map(([name, range]) => h('span.filter-chip', null, `${name === 'score' ? data.metric : name}: ${rangeText(data, name, range)}`,
       h('button', {type: 'button', title: `take the filter on ${name} out`, 'aria-label': `take the filter on ${name} out`, onclick: () => { filters.delete(name); apply(); }}, '×'))),
       filters.size + (states ? 1 : 0) + (words ? 1 : 0) > 1 && h('button.small', {type: 'button', onclick: () => { filters.clear(); states = null; words = search.value = stateBox.value = ''; apply(); }}, 'Clear all'));
@@ -98,12 +113,19 @@ export async function show(el, data, ctx) {
     compare.hidden = !(mask && rows.length >= 2 && rows.length <= 12);
     compare.href = compareUrl(rows.slice(0, 12).map((i) => `${data.name}/${i}`));
     parallel?.setFilters(filters, mask);
-    clearTimeout(apply.timer);
-    apply.timer = setTimeout(() => {
-      setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
-      ctx.refreshTabs();
-    }, 200);
+    clearTimeout(telling);
+    telling = setTimeout(tell, TELL_MS);
+    if (atOnce) tell();
+    tableEl.removeAttribute('aria-busy');
   }
+  function tell() {
+    if (!telling) return;
+    clearTimeout(telling);
+    telling = 0;
+    setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
+    ctx.refreshTabs();
+  }
+  el.addEventListener('click', tell, {capture: true}); /* before a link leaves, so that the back button finds it all */
   apply();
   return {
     update() { parallel?.update(); apply(); },
@@ -113,9 +135,9 @@ export async function show(el, data, ctx) {
       c.live_score[event.trial] = event.score;
       c.env_steps[event.trial] = event.env_steps;
       c.live_s[event.trial] = event.wall_s;
-      table.forget();
+      table.refresh();
     },
-    destroy() { clearTimeout(apply.timer); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
+    destroy() { clearTimeout(telling); clearTimeout(resting); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
   };
 }
 

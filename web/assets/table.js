@@ -1,4 +1,4 @@
-/* table.js - a table of any length: only the rows in sight are elements.
+/* table.js - a table of any length: only the rows in sight are elements, and those that scroll out are filled again.
  * Arrow keys move a cursor, Enter opens its row; a click on a head sorts by it. */
 import {fill, h} from './dom.js';
 
@@ -28,7 +28,9 @@ export class Table {
   setColumns(columns) {
     this.columns = columns;
     this.drawHead();
-    this.forget();
+    for (const row of this.live.values()) row.remove();
+    this.live.clear();
+    this.draw();
   }
 
   setSort(key, descending) {
@@ -51,37 +53,46 @@ export class Table {
     this.body.style.height = `${Math.max(1, rows.length) * ROW}px`;
     this.grid.setAttribute('aria-rowcount', rows.length + 1);
     this.cursor = Math.min(this.cursor, rows.length - 1);
-    this.forget();
+    this.refresh();
   }
 
-  forget() {
-    for (const row of this.live.values()) row.remove();
-    this.live.clear();
-    this.draw();
+  /* Fills all rows in sight again: others are to be shown, or what they show has changed. */
+  refresh() {
+    this.draw(true);
   }
 
   schedule() {
     this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
   }
 
-  draw() {
+  draw(all = false) {
     const first = Math.max(0, Math.floor(this.grid.scrollTop / ROW) - EXTRA);
     const last = Math.min(this.rows.length, Math.ceil((this.grid.scrollTop + this.grid.clientHeight) / ROW) + EXTRA);
-    for (const [k, row] of this.live) if (k < first || k >= last) { row.remove(); this.live.delete(k); }
-    for (let k = first; k < last; k++) if (!this.live.has(k)) this.live.set(k, this.body.appendChild(this.row(k)));
+    const free = [];
+    for (const [k, row] of this.live) if (all || k < first || k >= last) { free.push(row); this.live.delete(k); }
+    for (let k = first; k < last; k++) if (!this.live.has(k)) this.live.set(k, this.put(free.pop() ?? this.body.appendChild(this.row()), k));
+    for (const row of free) row.remove();
   }
 
-  row(k) {
-    const i = this.rows[k];
-    const row = h(`a.grid-row`, {href: this.href(i), role: 'row', 'aria-rowindex': k + 2, tabindex: '-1'}, this.columns.map((c) => {
-      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'cell'}, c.cell(i));
+  row() {
+    return h('a', {role: 'row', tabindex: '-1'}, this.columns.map((c) => {
+      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'cell'});
       cell.style.width = `${c.width}px`;
       return cell;
     }));
-    const extra = this.rowClass?.(i);
-    if (extra) row.classList.add(extra);
-    if (k === this.cursor) row.classList.add('now');
+  }
+
+  put(row, k) {
+    const i = this.rows[k];
+    row.className = `grid-row ${this.rowClass?.(i) || ''}${k === this.cursor ? ' now' : ''}`;
+    row.setAttribute('href', this.href(i));
+    row.setAttribute('aria-rowindex', k + 2);
     row.style.top = `${k * ROW}px`;
+    this.columns.forEach((c, at) => {
+      const cell = row.childNodes[at], what = c.cell(i);
+      if (what instanceof Node) cell.replaceChildren(what);
+      else if (cell.textContent !== String(what)) cell.textContent = what;
+    });
     return row;
   }
 

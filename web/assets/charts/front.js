@@ -1,6 +1,6 @@
 /* front.js - cost against score: the chart that a study is about.
  *
- * Layers from below: cloud (dominated, failed, stopped), Vega (axes, the model's band, the front, intervals), an overlay of
+ * Layers from below: cloud (dominated, failed, stopped, intervals), Vega (axes, the model's band, the front), an overlay of
  * plain elements for what follows the pointer. Marks differ by shape, not by colour alone.
  * Drag selects; ctrl-wheel zooms; shift-drag moves; arrow keys walk along the front and Enter opens a trial. */
 import {Cloud, MARKS} from './cloud.js';
@@ -8,7 +8,7 @@ import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
 import {h, fill} from '../dom.js';
 import * as fmt from '../format.js';
 
-const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 1200;
+const PAD = {left: 60, right: 18, top: 26, bottom: 46}, LANE = 26, NEAR = 14, MOVING_MAX = 500;
 
 /* One hopeless score must not flatten all others: the bad end is at most three times as far from the best as nine of ten. */
 function scoreRange(data) {
@@ -87,7 +87,6 @@ export class FrontChart {
       steps.push({cost: 1e300, score: steps.at(-1).score});
       steps.unshift({cost: steps[0].cost, score: -sign * 1e12});
     }
-    const bars = [...data.beliefs].map(([i, b]) => ({cost: data.cost[i], lo: b.score - 1.96 * b.sd, hi: b.score + 1.96 * b.sd}));
     const model = this.model ? this.model.cost.map((cost, k) => ({cost, mean: this.model.mean[k], lo: this.model.lo[k], hi: this.model.hi[k]})) : [];
     const x = {scale: 'x', field: 'cost'}, y = (field) => ({scale: 'y', field});
     return {
@@ -95,7 +94,7 @@ export class FrontChart {
       padding: {left: box.left, right: PAD.right, top: box.top, bottom: this.lane + PAD.bottom},
       height: box.height,
       signals: [{name: 'xd', value: this.domain.x}, {name: 'yd', value: this.domain.y}, {name: 'ticks', value: this.ticks()}],
-      data: [{name: 'steps', values: steps}, {name: 'front', values: front}, {name: 'bars', values: bars}, {name: 'model', values: model}],
+      data: [{name: 'steps', values: steps}, {name: 'front', values: front}, {name: 'model', values: model}],
       scales: [
         {name: 'x', type: 'log', domain: {signal: 'xd'}, range: 'width', zero: false},
         {name: 'y', type: 'linear', domain: {signal: 'yd'}, range: 'height', zero: false}],
@@ -110,8 +109,6 @@ export class FrontChart {
             {type: 'area', from: {data: 'model'}, encode: {update: {x, y: y('lo'), y2: y('hi'), fill: {value: c.model}, fillOpacity: {value: 0.17}}}},
             {type: 'line', from: {data: 'model'}, encode: {update: {x, y: y('mean'), stroke: {value: c.model}, strokeDash: {value: [6, 4]}, strokeWidth: {value: 1.6}}}},
             {type: 'line', from: {data: 'steps'}, encode: {update: {x, y: y('score'), interpolate: {value: 'step-after'}, stroke: {value: c.main}, strokeWidth: {value: 2}}}},
-            {type: 'rule', from: {data: 'bars'}, encode: {update: {x, y: y('lo'), y2: y('hi'), stroke: {value: c.main}, strokeWidth: {value: 1.5}, strokeOpacity: {value: 0.65}}}},
-            ...['lo', 'hi'].map((end) => ({type: 'symbol', from: {data: 'bars'}, encode: {update: {x, y: y(end), shape: {value: 'stroke'}, size: {value: 50}, stroke: {value: c.main}, strokeWidth: {value: 1.5}}}})),
             {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: {value: c.main}, stroke: {value: c.card}, strokeWidth: {value: 1.6}}}},
             {type: 'text', from: {data: 'front'}, encode: {update: {x, y: y('score'), dx: {value: -9}, dy: {value: data.maximize ? -9 : 16}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
@@ -217,6 +214,29 @@ export class FrontChart {
     this.cloud.draw('ring', mask ? MARKS.ring(c.ink, 0.8) : MARKS.ring(c.dim, dense), this.x, this.y, groups.ring);
     this.cloud.draw('triangle', MARKS.triangle(c.dim, 0.9), this.x, this.y, groups.triangle);
     this.cloud.draw('cross', MARKS.cross(c.bad, 0.9), this.x, this.y, groups.cross);
+    this.drawIntervals(c);
+  }
+
+  /* What the model expects at each trial of the front: bars with caps, in one path. */
+  drawIntervals(c) {
+    const {left, top, width, height} = this.box, ctx = this.cloud.canvas.getContext('2d'), s = this.cloud.scale;
+    const inside = (y) => Math.max(top, Math.min(top + height, y));
+    ctx.save();
+    ctx.setTransform(s, 0, 0, s, 0, 0);
+    ctx.beginPath();
+    for (const [i, b] of this.data.beliefs) {
+      const x = this.px(this.data.cost[i]);
+      if (!(x >= left && x <= left + width)) continue;
+      const ends = [this.py(b.score - 1.96 * b.sd), this.py(b.score + 1.96 * b.sd)];
+      ctx.moveTo(x, inside(ends[0]));
+      ctx.lineTo(x, inside(ends[1]));
+      for (const y of ends) if (y === inside(y)) { ctx.moveTo(x - 3.5, y); ctx.lineTo(x + 3.5, y); }
+    }
+    ctx.globalAlpha = 0.75;
+    ctx.strokeStyle = c.main;
+    ctx.lineWidth = 1.5;
+    ctx.stroke();
+    ctx.restore();
   }
 
   redraw() {

@@ -1,13 +1,14 @@
 /* parallel.js - parallel coordinates on a canvas: a line for each trial through all parameters, cost and score.
  *
- * Drag along an axis to keep only the lines that pass there; ranges of several axes go together. With thousands of lines the
- * chosen ones are drawn first and the rest in later frames, so that brushing stays fluent. */
+ * Drag along an axis to keep only the lines that pass there; ranges of several axes go together. Three canvases, from below:
+ * all lines, faint, and drawn once; the chosen ones; the axes, drawn once. While a range moves only some of the chosen lines
+ * are drawn, all of them once it rests, a slice in a frame, so that brushing stays fluent with thousands. */
 import {fill, h} from '../dom.js';
 import {axisValue} from '../study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
 import {colors} from './vega.js';
 
-const TOP = 44, HEIGHT = 230, BOTTOM = 14, SIDE = 62, MIN_STEP = 104, SLICE = 300;
+const TOP = 44, HEIGHT = 230, BOTTOM = 14, SIDE = 62, MIN_STEP = 104, SLICE = 300, MOVING_MAX = 250;
 
 function finiteRange(values) {
   let lo = Infinity, hi = -Infinity;
@@ -21,16 +22,18 @@ export class Parallel {
     Object.assign(this, {el, data, filters, on});
     this.inner = h('div.parallel-inner');
     this.dimCanvas = h('canvas', {'aria-hidden': 'true'});
+    this.axesCanvas = h('canvas', {'aria-hidden': 'true'});
     this.canvas = h('canvas', {role: 'img', 'aria-label': `Parallel coordinates of ${data.plotted.length} trials: ${data.params.map((p) => p.key).join(', ')}, cost, ${data.metric}`});
     fill(el, this.inner);
     this.update();
-    this.observer = new ResizeObserver(() => { if (Math.abs(el.clientWidth - this.lastWidth) > 2) { this.layout(); this.draw(); } });
+    this.observer = new ResizeObserver(() => { if (Math.abs(el.clientWidth - this.lastWidth) > 2) this.layout(); });
     this.observer.observe(el);
   }
 
   destroy() {
     this.observer.disconnect();
     cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.dimFrame);
   }
 
   update() {
@@ -43,8 +46,13 @@ export class Parallel {
       a.y = new Float32Array(d.n);
       for (let i = 0; i < d.n; i++) a.y[i] = TOP + HEIGHT * (1 - toUnit(a, axisValue(d, a.key, i)));
     }
-    this.axes = axes;
-    this.layout();
+    if (this.axes?.length === axes.length && this.axes.every((a, k) => a.key === axes[k].key)) { /* the elements stay, with focus and a drag under way */
+      this.axes.forEach((a, k) => Object.assign(a, axes[k]));
+      this.drawStill();
+    } else {
+      this.axes = axes;
+      this.layout();
+    }
   }
 
   layout() {
@@ -52,7 +60,7 @@ export class Parallel {
     this.lastWidth = this.el.clientWidth;
     this.scale = Math.min(2, window.devicePixelRatio || 1);
     this.width = width;
-    for (const canvas of [this.dimCanvas, this.canvas]) {
+    for (const canvas of [this.dimCanvas, this.canvas, this.axesCanvas]) {
       canvas.width = width * this.scale;
       canvas.height = (TOP + HEIGHT + BOTTOM) * this.scale;
       canvas.style.width = `${width}px`;
@@ -60,7 +68,7 @@ export class Parallel {
     }
     this.inner.style.width = `${width}px`;
     this.inner.style.height = `${TOP + HEIGHT + BOTTOM}px`;
-    fill(this.inner, this.dimCanvas, this.canvas);
+    fill(this.inner, this.dimCanvas, this.canvas, this.axesCanvas);
     this.axes.forEach((a, k) => {
       a.x = SIDE + (width - 2 * SIDE) * k / (this.axes.length - 1);
       const label = h('div.axis-label', {title: a.label}, a.label.replaceAll('.', '.\u200b').replaceAll('_', '_\u200b'));
@@ -74,6 +82,8 @@ export class Parallel {
       this.listen(a);
       this.place(a);
     });
+    this.drawStill();
+    this.draw(false);
   }
 
   listen(a) {
@@ -119,16 +129,14 @@ export class Parallel {
     a.range.style.height = `${Math.max(2, HEIGHT * (hi - lo))}px`;
   }
 
-  setFilters(filters, mask) {
+  /* moving: another call follows soon, a sketch will do */
+  setFilters(filters, mask, moving = false) {
     this.filters = filters;
     this.mask = mask;
     for (const a of this.axes) this.place(a);
-    this.schedule();
-  }
-
-  schedule() {
     cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => this.draw());
+    if (moving) this.draw(true);
+    else this.frame = requestAnimationFrame(() => this.draw(false));
   }
 
   lines(ctx, index, from, to) {
@@ -154,26 +162,43 @@ export class Parallel {
     return ctx;
   }
 
-  draw() {
-    const c = colors(), d = this.data, chosen = [], rest = [], front = [];
-    for (const i of d.plotted) (this.mask && !this.mask[i] ? rest : d.onFront[i] ? front : chosen).push(i);
-    const ctx = this.prepare(this.canvas), dim = this.prepare(this.dimCanvas);
-    dim.strokeStyle = c.line;
-    dim.globalAlpha = 0.5;
-    const alpha = Math.max(0.08, Math.min(0.6, 90 / Math.max(1, chosen.length)));
-    /* chosen, then the front over them, then what is left out, a slice a frame */
-    const jobs = [];
-    for (let k = 0; k < chosen.length; k += SLICE) jobs.push(() => { ctx.globalAlpha = alpha; ctx.lineWidth = 1; ctx.strokeStyle = c.main; this.lines(ctx, chosen, k, Math.min(k + SLICE, chosen.length)); });
-    const over = () => { ctx.globalAlpha = 0.85; ctx.lineWidth = 1.6; ctx.strokeStyle = c.ink; this.lines(ctx, front, 0, front.length); this.drawAxes(ctx, c); };
-    jobs.splice(1, 0, over);
-    for (let k = 0; k < rest.length; k += SLICE) jobs.push(() => this.lines(dim, rest, k, Math.min(k + SLICE, rest.length)));
-    if (chosen.length > SLICE) jobs.push(over);
-    const next = () => {
-      jobs.shift()?.();
-      if (jobs.length) this.frame = requestAnimationFrame(next);
-      else this.el.dataset.drawn = String(chosen.length + front.length);
+  draw(moving) {
+    const c = colors(), d = this.data, chosen = [], front = [];
+    for (const i of d.plotted) if (!this.mask || this.mask[i]) (d.onFront[i] ? front : chosen).push(i);
+    const every = moving ? Math.ceil(chosen.length / MOVING_MAX) : 1, some = every > 1 ? chosen.filter((_, k) => k % every === 0) : chosen;
+    const ctx = this.prepare(this.canvas), alpha = Math.max(0.08, Math.min(0.6, 90 / Math.max(1, some.length)));
+    const slice = (from) => {
+      Object.assign(ctx, {globalAlpha: alpha, lineWidth: 1, strokeStyle: c.main});
+      this.lines(ctx, some, from, Math.min(from + SLICE, some.length));
+    };
+    const over = () => {
+      Object.assign(ctx, {globalAlpha: 0.85, lineWidth: moving ? 1 : 1.6, strokeStyle: c.ink}); /* hairlines are much cheaper */
+      this.lines(ctx, front, 0, front.length);
     };
     delete this.el.dataset.drawn;
+    let at = 0;
+    const next = () => {
+      slice(at);
+      at += SLICE;
+      if (at === SLICE || at >= some.length) over(); /* the front is there from the first frame on, and last on top */
+      if (at < some.length) this.frame = requestAnimationFrame(next);
+      else if (!moving) this.el.dataset.drawn = String(chosen.length + front.length);
+    };
+    next();
+  }
+
+  /* What no filter changes. */
+  drawStill() {
+    const c = colors(), all = this.data.plotted, dim = this.prepare(this.dimCanvas);
+    this.drawAxes(this.prepare(this.axesCanvas), c);
+    cancelAnimationFrame(this.dimFrame);
+    let at = 0;
+    const next = () => {
+      Object.assign(dim, {strokeStyle: c.line, globalAlpha: 0.5});
+      this.lines(dim, all, at, Math.min(at + SLICE, all.length));
+      at += SLICE;
+      if (at < all.length) this.dimFrame = requestAnimationFrame(next);
+    };
     next();
   }
 
@@ -194,14 +219,12 @@ export class Parallel {
         ctx.lineTo(a.x, y);
         ctx.stroke();
         ctx.textAlign = 'right';
-        ctx.strokeStyle = c.card;
-        ctx.lineWidth = 3;
-        ctx.lineJoin = 'round';
-        ctx.strokeText(tick.label, a.x - 7, y + 4);
-        ctx.fillStyle = c.soft;
+        ctx.globalAlpha = 0.86; /* a plate under the text, for lines run everywhere */
+        ctx.fillStyle = c.card;
+        ctx.fillRect(a.x - 9 - ctx.measureText(tick.label).width, y - 7, ctx.measureText(tick.label).width + 4, 14);
+        ctx.globalAlpha = 1;
+        ctx.fillStyle = c.ink;
         ctx.fillText(tick.label, a.x - 7, y + 4);
-        ctx.strokeStyle = c.axis;
-        ctx.lineWidth = 1;
       }
     }
   }
