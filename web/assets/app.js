@@ -119,6 +119,9 @@ document.addEventListener('click', (event) => {
   main.focus({preventScroll: true});
 });
 window.addEventListener('popstate', route);
+/* Browsers keep a page that was left for their Back button, with its open streams: six to a server, and the next one waits. */
+window.addEventListener('pagehide', () => { leave?.(); leave = null; });
+window.addEventListener('pageshow', (event) => { if (event.persisted) route(); });
 /* Charts have the colours of the moment they were drawn in. */
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', route);
 route();
