@@ -142,6 +142,7 @@ def main(module):
     for i, (name, f) in enumerate(tests, 1):
         folder = tempfile.mkdtemp(prefix="trawl-e2e-")
         title = name[5:].replace("_", " ")
+        begin = time.monotonic()
         try:
             f(pathlib.Path(folder))
             print("ok %d - %s" % (i, title), flush=True)
@@ -152,5 +153,6 @@ def main(module):
             print("not ok %d - %s" % (i, title))
             print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="", flush=True)
         finally:
+            print("# %.1f s" % (time.monotonic() - begin), flush=True)
             shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if failed else 0)

@@ -385,25 +385,30 @@ def test_stop_on_the_page(folder):
 
 
 def test_interrupted_and_resumed(folder):
-    """Ctrl-C: the runs are told that they are interrupted, and go on as the same runs."""
-    config = write(folder, "sweep.ini", SWEEP.replace("8192", "2M"))
+    """Ctrl-C: the run is told that it is interrupted, and goes on as the same run. The trial has no end of its own: it is
+    stopped on the page once it has gone on."""
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "1G"))
     store = folder / "s.db"
     with FakeWandb() as fake:
         env = environment(folder, fake.url)
-        process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 2, *TRACK,
+        process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 1, *TRACK,
                             "--track.thin_s", "0.2", env=env)
-        trains = lambda r: r.history and r.exitcode is None and not r.name.endswith("-study")  # a trial, and it goes on
-        tap.wait_for(lambda: any(trains(r) for r in list(fake.runs.values())), process)
+        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values()) if r.job_type == "train"), process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         equal(process.returncode, 130)
-        got = next((r for r in fake.runs.values() if trains(r)), None)
-        assert got is not None and got.preempting, ([vars(r) for r in fake.runs.values()], err)
-        run("sweep", "--resume", "first", "--store", store, "--track", "wandb", env=env)
-        equal(fake.broken, [])
-        equal(sorted(r.exitcode for r in fake.runs.values()), [0, 0, 0])
+        (got,) = [r for r in fake.runs.values() if r.job_type == "train"]
+        assert got.preempting and got.exitcode is None, (vars(got), err)
+        told = got.rows()[-1]["_step"]
+        process = tap.start("sweep", "--resume", "first", "--store", store, "--track", "wandb", env=env)
+        tap.wait_for(lambda: got.rows()[-1]["_step"] > told, process)
+        fake.stop_run(got.name)
+        _, err = process.communicate(timeout=60)
+        equal((process.returncode, fake.broken), (0, []))
+        equal(sorted(r.exitcode for r in fake.runs.values()), [0, 0])
         steps = [row["_step"] for row in got.rows()]
-        assert steps == sorted(set(steps)) and steps[-1] >= 2000000, steps
+        assert steps == sorted(set(steps)), steps
+        equal(tap.show(store, "first")["trials"][0]["state"], "stopped")
 
 
 class Behind(FakeWandb):
