@@ -30,6 +30,14 @@
 enum status model_init(struct model *m, const struct space *space, size_t n_max, struct error *err)
 {
     memset(m, 0, sizeof *m);
+    return model_make_room(m, space, n_max, err);
+}
+
+enum status model_make_room(struct model *m, const struct space *space, size_t n_max, struct error *err)
+{
+    if (m->k && m->n_max >= n_max && m->dim == space->dim)
+        return ST_OK; /* of the same space, says the caller */
+    model_free(m);
     m->dim = m->cov.dim = space->dim;
     m->n_max = n_max;
     m->ld = (n_max + 7) / 8 * 8;

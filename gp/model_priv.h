@@ -66,6 +66,8 @@ struct model_data {
 };
 
 enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
+/* The same for a zeroed model or one that was of this space before: it keeps its memory when that is enough. */
+enum status model_make_room(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
 void model_free(struct model *model); /* a zeroed one is fine */
 /* Standardises and stores; data->n <= n_max. Hyper-parameters go to where their fit begins. */
 void model_set_data(struct model *model, const struct model_data *data);

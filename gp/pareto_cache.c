@@ -15,6 +15,7 @@
 
 struct pareto_cache {
     double *spread; /* (PARETO_N_SOBOL, dim); NULL: not made yet */
+    struct pareto_search *search; /* work memory, the models' square arrays above all; NULL: not made yet */
     bool has_hyper;
     struct pareto_hyper hyper;
     double *key; /* the trials that hyper was fitted to */
@@ -31,9 +32,23 @@ void pareto_cache_destroy(struct pareto_cache *cache)
 {
     if (!cache)
         return;
+    if (cache->search)
+        pareto_search_free(cache->search);
+    mem_free(cache->search);
     mem_free(cache->spread);
     mem_free(cache->key);
     mem_free(cache);
+}
+
+enum status pareto_cache_search(struct pareto_cache *cache, struct pareto_search **ret_search, struct error *err)
+{
+    if (!cache->search)
+        cache->search = mem_alloc(sizeof *cache->search);
+    if (!cache->search)
+        return FAIL(err, ST_NOMEM, "no memory for a search");
+    pareto_search_clear(cache->search);
+    *ret_search = cache->search;
+    return ST_OK;
 }
 
 enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct rng root, const double **ret_spread,

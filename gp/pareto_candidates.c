@@ -10,7 +10,7 @@
 #include "gp/pareto_priv.h"
 
 #define N_LOCAL 384
-#define N_CANDIDATES 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
+#define N_FINITE 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
 #define N_EXACT 256 /* the best of them by a rough rating, of which those are rated exactly that can be starts ... */
 #define N_EXACT_STEP 32 /* ... so many at a time */
 #define ROUGH_MARGIN 1e-5 /* of a rough rating's logarithm, for its rounding */
@@ -29,8 +29,8 @@ struct hunt {
     double unit[BLOCK * SPACE_MAX_DIM];
     double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
     double bound[BLOCK]; /* of a rough rating: no exact value is above it */
-    double *pool_u; /* (N_CANDIDATES, dim) snapped */
-    struct rated *pool; /* (N_CANDIDATES) best first, once rated */
+    double *pool_u; /* (n_pool, dim) snapped */
+    struct rated *pool; /* (n_pool) best first, once rated */
     size_t n_pool;
 };
 
@@ -198,7 +198,6 @@ static void enumerate(struct hunt *h, size_t size)
             rest /= n;
         }
     }
-    h->n_pool = size;
 }
 
 /* Values of finite parameters move to the middle of their bins; what rounding does to the others is left for later. */
@@ -220,8 +219,8 @@ static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
 {
     size_t dim = h->s->space->dim;
     double size = space_size(h->s->space);
-    if (size <= N_CANDIDATES) {
-        enumerate(h, (size_t)size);
+    if (size <= N_FINITE) {
+        enumerate(h, h->n_pool);
         return;
     }
     struct rng shift = rng_split(rng, SUGGEST_STREAM_CANDIDATES), local = rng_split(rng, SUGGEST_STREAM_LOCAL);
@@ -232,9 +231,9 @@ static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
             h->pool_u[k * dim + i] = u < 1.0 ? u : u - 1.0;
         }
     }
-    h->n_pool = PARETO_N_SOBOL;
     for (size_t k = 0; k < N_LOCAL; k++)
-        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local, h->pool_u + h->n_pool++ * dim);
+        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local,
+                  h->pool_u + (PARETO_N_SOBOL + k) * dim);
     snap_pool(h);
 }
 
@@ -440,9 +439,11 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
         goto fail;
     h->s = s;
     h->seen = seen;
+    double size = space_size(s->space);
+    h->n_pool = size <= N_FINITE ? (size_t)size : PARETO_N_SOBOL + N_LOCAL;
     h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
-    h->pool_u = mem_array2(N_CANDIDATES, s->space->dim, sizeof *h->pool_u);
-    h->pool = mem_array(N_CANDIDATES, sizeof *h->pool);
+    h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
+    h->pool = mem_array(h->n_pool, sizeof *h->pool);
     if (!h->cross || !h->pool_u || !h->pool)
         goto fail;
     *ret_hunt = h;
@@ -450,7 +451,7 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
 fail:
     if (h)
         hunt_free(h);
-    return FAIL(err, ST_NOMEM, "no memory for %d candidates", N_CANDIDATES);
+    return FAIL(err, ST_NOMEM, "no memory for the candidates of a proposal");
 }
 
 enum status pareto_best(struct pareto_search *s, const struct seen *seen, const double *spread, struct rng rng,

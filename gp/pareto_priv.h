@@ -49,11 +49,16 @@ enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyp
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
+/* As good as zeroed, for the next search of the same space; the models keep their memory. */
+void pareto_search_clear(struct pareto_search *search);
 
 /* ---- pareto_cache.c: kept between proposals, of no influence on them ---- */
 
 /* Spread points (PARETO_N_SOBOL, dim) of the study, borrowed from the cache. */
 enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct rng root, const double **ret_spread,
+                                struct error *err) MUST_USE;
+/* A cleared search to work in, lent until the next call. */
+enum status pareto_cache_search(struct pareto_cache *cache, struct pareto_search **ret_search,
                                 struct error *err) MUST_USE;
 /* A function of the history alone. ST_NUMERIC: these data have no model. */
 enum status pareto_cache_hyper(struct pareto_cache *cache, const struct space *space, const struct gp_history *history,

@@ -11,6 +11,7 @@
 #define ROWS_MAX                                                                                                       \
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
+#define ROOM_STEP 64 /* rows by which a model's memory grows, so that the next proposal finds enough */
 #define FIT_EVALS 40 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
 #define FIT_EVALS_MORE 10 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
@@ -105,7 +106,7 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
         ss[j] = value->ss;
         repeats[j] = value->n;
     }
-    rc = model_init(model, s->space, n + n_pending, err);
+    rc = model_make_room(model, s->space, (n + n_pending + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, err);
     if (rc != ST_OK)
         goto done;
     model_set_data(model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats});
@@ -232,7 +233,6 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     if (n == 0)
         return ST_OK;
     memcpy(theta, s->score.theta, sizeof theta);
-    model_free(&s->score);
     return load_model(s, &s->score, o->score, n_pending, theta, err);
 }
 
@@ -282,13 +282,22 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
     return ST_OK;
 }
 
-void pareto_search_free(struct pareto_search *s)
+void pareto_search_clear(struct pareto_search *s)
 {
     observations_free(&s->obs);
-    model_free(&s->score);
-    model_free(&s->cost);
-    model_free(&s->ok);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
     mem_free(s->expected);
+    s->front = NULL;
+    s->expected = NULL;
+    s->n_front = s->n_pending = 0;
+    s->has_ok = false;
+}
+
+void pareto_search_free(struct pareto_search *s)
+{
+    pareto_search_clear(s);
+    model_free(&s->score);
+    model_free(&s->cost);
+    model_free(&s->ok);
 }

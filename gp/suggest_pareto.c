@@ -61,14 +61,12 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
     bool found = false;
     enum status rc = ST_OK;
     if (!in_design_phase(suggester, history)) {
-        struct pareto_search *s = mem_alloc(sizeof *s);
-        if (!s)
-            return FAIL(err, ST_NOMEM, "no memory for a search over %zu parameters", suggester->space.dim);
+        struct pareto_search *s;
+        TRY(pareto_cache_search(suggester->cache, &s, err));
         rc = pareto_search_init(s, suggester, history, err);
         if (rc == ST_OK)
             rc = propose(s, suggester, seen, number, &found, ret, err);
-        pareto_search_free(s);
-        mem_free(s);
+        pareto_search_clear(s);
     }
     if (rc == ST_NUMERIC) { /* no model of these data: go on with the design */
         error_clear(err);
