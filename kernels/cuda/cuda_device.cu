@@ -43,6 +43,7 @@ static enum status cuda_report(struct kern *kern, struct error *err)
 
 static enum status cuda_open_failed(struct error *err, int ordinal, const char *what, const char *why)
 {
+    cudaGetLastError(); /* not for the next launch of this thread to find */
     return FAIL(err, ST_DEVICE, "opening CUDA device %d: %s: %s; see `trawl doctor`, or use train.device = cpu",
                 ordinal, what, why);
 }
@@ -118,7 +119,7 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     if (code == cudaSuccess)
         code = cudaMalloc(&cuda->tickets, CUDA_TICKETS * sizeof *cuda->tickets);
     if (code == cudaSuccess)
-        code = cudaMemset(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets);
+        code = cudaMemsetAsync(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
     rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
                              : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
     if (rc == ST_OK) {
@@ -202,6 +203,7 @@ static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
         cudaError_t code = event != NULL ? cudaEventQuery(event) : cudaStreamQuery(cuda->stream);
         if (code != cudaErrorNotReady) {
             cuda_check(kern, code, what);
+            cudaGetLastError(); /* "not ready" counts as the last error, which is no launch's */
             return;
         }
         passed_s = clock_mono_s() - start_s;
@@ -359,7 +361,8 @@ static enum status cuda_record_end(struct kern *kern, struct kern_graph **ret_gr
     cuda->recording = false;
     cuda_check(kern, cudaStreamEndCapture(cuda->stream, &nodes), "the end of recording");
     if (graph == NULL) {
-        cudaGraphDestroy(nodes);
+        if (nodes != NULL)
+            cudaGraphDestroy(nodes);
         return FAIL(err, ST_NOMEM, "recording a graph: out of memory");
     }
     if (nodes != NULL)
@@ -382,7 +385,8 @@ static enum status cuda_replay(struct kern *kern, struct kern_graph *graph, stru
 
 static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
 {
-    cuda_check(kern, cudaGraphExecDestroy(graph->exec), "destroying a graph");
+    if (cuda_of(kern)->failed[0] == '\0')
+        cuda_check(kern, cudaGraphExecDestroy(graph->exec), "destroying a graph");
     mem_free(graph);
 }
 

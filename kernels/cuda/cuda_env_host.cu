@@ -110,6 +110,8 @@ void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env)
 
     if (host == NULL)
         return;
+    if (cuda_of(kern)->failed[0] != '\0') /* a hung device would keep us here, and its host functions may still play */
+        return;
     cuda_check(kern, cudaStreamSynchronize(cuda_of(kern)->stream), "waiting for the device");
     for (int h = 0; h < HALVES; h++)
         if (host->halves[h].stepped != NULL)

@@ -50,7 +50,7 @@ static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In
                                       int k, int a_row, int a_col, int b_row, int b_col, float beta, bool relu)
 {
     __shared__ float as[TILE][TILE + 1], bs[TILE][TILE + 1];
-    int row0 = (int)blockIdx.y * TILE, col0 = (int)blockIdx.x * TILE, x = (int)threadIdx.x, y0 = (int)threadIdx.y;
+    int row0 = (int)blockIdx.x * TILE, col0 = (int)blockIdx.y * TILE, x = (int)threadIdx.x, y0 = (int)threadIdx.y;
     float sum[TILE / TILE_Y] = {0};
 
     for (int k0 = 0; k0 < k; k0 += TILE) {
@@ -82,7 +82,7 @@ static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In
 
 template <typename In, typename Out> static void plain_matmul(struct kern *k, const struct cuda_matmul *p)
 {
-    dim3 grid(cuda_ceil_div(p->n, TILE), cuda_ceil_div(p->m, TILE));
+    dim3 grid(cuda_ceil_div(p->m, TILE), cuda_ceil_div(p->n, TILE)); /* y holds 65535: m may be all tokens */
     int a_row = p->a_t ? 1 : (int)p->k, a_col = p->a_t ? (int)p->m : 1;
     int b_row = p->b_t ? 1 : (int)p->n, b_col = p->b_t ? (int)p->k : 1;
 
