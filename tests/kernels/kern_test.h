@@ -32,6 +32,25 @@ TEST_UNUSED static int test_no_gpu(const char *reason)
     return EXIT_SUCCESS;
 }
 
+/* Under a sanitizer, which makes a program a hundred times slower: only small shapes, and few steps of a game. */
+TEST_UNUSED static bool test_is_short(void)
+{
+    return getenv("TRAWL_TEST_SHORT") != NULL;
+}
+
+/* The last argument of a program for a GPU, NULL: none. A pattern leaves the tests of that name; --list prints all names,
+ * GPU or not, and that was all: true. */
+TEST_UNUSED static bool test_listed(const char *which, const struct CMUnitTest *tests, size_t n)
+{
+    bool list = which != NULL && strcmp(which, "--list") == 0;
+
+    if (which != NULL && !list)
+        cmocka_set_test_filter(which);
+    for (size_t i = 0; list && i < n; i++)
+        printf("%s\n", tests[i].name);
+    return list;
+}
+
 TEST_UNUSED static struct kern *test_kern(size_t n_threads)
 {
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = n_threads};

@@ -21,9 +21,10 @@ struct buf {
     enum buf_kind kind;
     enum buf_role role;
     size_t n; /* numbers, or bytes of BUF_BYTES */
+    size_t shift; /* numbers by which it is off the alignment of device memory */
     void *start; /* as the CPU has it; owned */
     void *cpu, *got, *again; /* what the devices made of it, as each has it; owned */
-    void *dev; /* device memory, owned */
+    void *mem, *dev; /* device memory, owned; the first number in it */
 };
 
 /* What an operation is called with: a pointer for each buffer, in the order they were added. */
@@ -51,7 +52,7 @@ struct parity_case {
     bool has_acts; /* differs with the precision */
     void (*make)(struct parity *p, const size_t *s);
     void (*run)(struct kern *k, const struct call *c);
-    size_t shapes[12][5]; /* ends at a row that begins with 0 */
+    size_t shapes[16][5]; /* ends at a row that begins with 0 */
 };
 
 /* ---- bf16 on the host ---- */
@@ -153,6 +154,12 @@ TEST_UNUSED static void parity_bytes(struct parity *p, const char *name, enum bu
                                      size_t n)
 {
     memcpy(parity_add(p, name, BUF_BYTES, role, n), bytes, n);
+}
+
+/* The tensor added last lies where a row of odd length would put it. */
+TEST_UNUSED static void parity_shift(struct parity *p, size_t numbers)
+{
+    p->bufs[p->n_bufs - 1].shift = numbers;
 }
 
 /* ---- running ---- */
@@ -302,8 +309,11 @@ TEST_UNUSED static void parity_run(struct parity *p, const struct parity_case *c
     parity_run_cpu(p, c);
     for (size_t i = 0; i < p->n_bufs; i++) {
         struct buf *b = &p->bufs[i];
-        if (b->start != NULL)
-            MUST(kern_alloc(p->gpu, &b->dev, buf_dev_bytes(p, b), b->name, &err));
+        if (b->start != NULL) {
+            size_t before = b->n == 0 ? 0 : b->shift * (buf_dev_bytes(p, b) / b->n);
+            MUST(kern_alloc(p->gpu, &b->mem, buf_dev_bytes(p, b) + before, b->name, &err));
+            b->dev = (char *)b->mem + before;
+        }
         p->call.p[i] = b->dev;
     }
     for (int round = 0; round < 2; round++) {
@@ -321,7 +331,7 @@ TEST_UNUSED static void parity_run(struct parity *p, const struct parity_case *c
     parity_compare(p);
     for (size_t i = 0; i < p->n_bufs; i++) {
         struct buf *b = &p->bufs[i];
-        kern_free(p->gpu, b->dev);
+        kern_free(p->gpu, b->mem);
         mem_free(b->start), mem_free(b->cpu), mem_free(b->got), mem_free(b->again);
     }
 }
@@ -359,7 +369,9 @@ TEST_UNUSED static void agrees_with_the_cpu(void **state)
     }
 }
 
-/* The main of a test program. argv[1]: only tests of that name; argv[2]: only shapes of so many rows at most. */
+#define PARITY_SHORT 10000 /* largest shape with TRAWL_TEST_SHORT */
+
+/* The main of a test program. argv[1]: as test_listed has it; argv[2]: only shapes of so many rows at most. */
 TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, const struct parity_case *cases,
                                    size_t n_cases)
 {
@@ -369,18 +381,20 @@ TEST_UNUSED static int parity_main(int argc, char **argv, const char *group, con
     struct error err = {0};
     int failed;
 
+    for (size_t i = 0; i < n_cases && i < PARITY_MAX_CASES; i++)
+        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
+    if (test_listed(argc > 1 ? argv[1] : NULL, tests, n_cases))
+        return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
     if (argc > 2)
         parity_largest = (size_t)strtoull(argv[2], NULL, 10);
+    else if (test_is_short())
+        parity_largest = PARITY_SHORT;
     if (kern_open(&parity.cpu, &of_cpu, &err) != ST_OK || kern_open(&parity.gpu, &of_gpu, &err) != ST_OK) {
         printf("Bail out! %s\n", err.text);
         return 1;
     }
-    for (size_t i = 0; i < n_cases && i < PARITY_MAX_CASES; i++)
-        tests[i] = (struct CMUnitTest){cases[i].name, agrees_with_the_cpu, NULL, NULL, (void *)(uintptr_t)&cases[i]};
     failed = _cmocka_run_group_tests(group, tests, n_cases, NULL, NULL);
     kern_close(parity.gpu);
     kern_close(parity.cpu);

@@ -103,10 +103,9 @@ struct side {
     struct kern_env_io io;
 };
 
-/* With TRAWL_TEST_SHORT (under a sanitizer) a fraction of the steps. */
 static int steps_of(int n)
 {
-    return getenv("TRAWL_TEST_SHORT") != NULL ? n / 200 : n;
+    return test_is_short() ? n / 200 : n;
 }
 
 static void ok(enum status rc, const struct error *err)
@@ -551,7 +550,8 @@ static void too_many_games_are_refused(void **state)
     mem_free(settings);
 }
 
-int main(void)
+/* usage: test_cuda_env [PATTERN|--list] */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_game_steps_as_on_the_host),
@@ -564,6 +564,8 @@ int main(void)
         cmocka_unit_test(restarted_games_are_new_games),
     };
     char reason[512];
+    if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
+        return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
     int failed = cmocka_run_group_tests_name("cuda_env", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* test_parity.c - every operation of the CUDA table against the CPU's, in f32 and bf16, on fresh random inputs of several
  * sizes; the games have a test of their own. Without a GPU the whole program is skipped; rows that the table does not
  * have are skipped with their names.
- * usage: test_parity [PATTERN [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is at most
+ * usage: test_parity [PATTERN|--list [LARGEST]]: only tests of that name, only shapes whose first two sizes' product is at most
  * LARGEST; for tools that slow a program down. */
 #include "tests/kernels/parity.h"
 
@@ -24,12 +24,16 @@ static void weights_cast_run(struct kern *k, const struct call *c)
         OPS(k)->weights_cast(k, c->p[0], (const float *)c->p[1], c->s[0]);
 }
 
-/* M, N, K, 4 bias + act */
+/* M, N, K, 4 bias + act, 8: a token holds a NaN, which no activation may swallow */
 static void linear_forward_make(struct parity *p, const size_t *s)
 {
     size_t M = s[0], N = s[1], K = s[2];
+    float *x;
+
     parity_add(p, "y", BUF_ACT, BUF_OUT, M * N);
-    parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
+    x = parity_normal(p, "x", BUF_ACT, BUF_IN, M * K, 1.0f);
+    if (s[3] & 8)
+        x[M / 2 * K + K / 2] = NAN;
     parity_normal(p, "w", BUF_ACT, BUF_IN, N * K, 0.3f);
     if (s[3] & 4)
         parity_normal(p, "b", BUF_ACT, BUF_IN, N, 1.0f);
@@ -682,12 +686,14 @@ static void unpack_rows_run(struct kern *k, const struct call *c)
 static const struct parity_case cases[] = {
     ROW(weights_cast, true, {1}, {7}, {4098}, {70001}),
     ROW(linear_forward, true, {1, 1, 1, 0}, {3, 5, 7, 5}, {17, 33, 9, 6}, {64, 128, 118, 5}, {4096, 128, 118, 5},
-        {257, 384, 128, 0}, {1000, 37, 40, 4}, {2050, 130, 66, 1}),
+        {257, 384, 128, 0}, {1000, 37, 40, 4}, {2050, 130, 66, 1}, {64, 128, 118, 8 + 5}, {64, 128, 118, 8 + 1},
+        {17, 33, 9, 8 + 5}, {64, 128, 118, 8 + 6}),
     ROW(linear_backward, true, {1, 1, 1, 12}, {3, 5, 7, 13}, {17, 33, 9, 14}, {64, 128, 118, 9},
         {4096, 128, 118, 4 + 8 + 1}, {257, 384, 128, 4 + 16}, {1000, 37, 40, 4 + 8 + 16 + 32 + 1},
         {2050, 130, 66, 4 + 32 + 2}),
-    ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}),
-    ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0}),
+    ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128}),
+    ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0},
+        {70, 5, 128, 1}),
     ROW(mingru_step, true, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
     ROW(mingru_forward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
     ROW(mingru_backward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1}, {100, 5, 36}),

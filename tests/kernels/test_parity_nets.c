@@ -63,7 +63,9 @@ static void lstm_backward_run(struct kern *k, const struct call *c)
                                c->s[0], c->s[1], c->s[2]);
 }
 
-/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds ---- */
+/* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN ----
+ * Unaligned: observations begin one number off, as in a rollout of an odd grid and an odd number of agents. NaN: all of one
+ * grid, and no activation may swallow it. */
 
 static struct kern_conv conv_of(const size_t *s)
 {
@@ -76,7 +78,7 @@ static void conv_make(struct parity *p, const size_t *s, bool backward)
     size_t n_x = s[0] * conv.height * conv.width * conv.in, n_w = conv.out * 9 * conv.in;
     size_t n_y = s[0] * kern_conv_height(&conv) * kern_conv_width(&conv) * conv.out;
     bool relu = (s[4] >> 2 & 3) == KERN_ACT_RELU;
-    float *y;
+    float *x, *y;
 
     if (backward && s[4] & 16)
         parity_add(p, "dx", BUF_ACT, BUF_OUT, n_x);
@@ -92,7 +94,11 @@ static void conv_make(struct parity *p, const size_t *s, bool backward)
     } else {
         parity_add(p, "y", BUF_ACT, BUF_OUT, n_y);
     }
-    parity_normal(p, "x", BUF_ACT, BUF_IN, n_x, 1.0f);
+    x = parity_normal(p, "x", BUF_ACT, BUF_IN, n_x, 1.0f);
+    if (s[4] & 64)
+        parity_shift(p, 1);
+    for (size_t i = 0; s[4] & 128 && i < n_x / s[0]; i++)
+        x[s[0] / 2 * (n_x / s[0]) + i] = NAN;
     parity_normal(p, "w", BUF_ACT, BUF_IN, n_w, 0.3f);
     if (!backward)
         parity_normal(p, "b", BUF_ACT, BUF_IN, conv.out, 1.0f);
@@ -137,9 +143,11 @@ static const struct parity_case cases[] = {
     ROW(lstm_backward, {1, 1, 1}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128}, {3, 1100, 128}, {1, 7, 128},
         {4, 20, 256}),
     ROW(conv_forward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8}, {100, 11, 32, 32, 1 + 4},
-        {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}),
+        {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}, {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 64},
+        {100, 11, 32, 32, 1 + 4 + 64}, {7, 11, 1, 32, 1 + 4 + 128}, {100, 11, 32, 32, 1 + 4 + 128}),
     ROW(conv_backward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8 + 16 + 32},
-        {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16}),
+        {100, 11, 32, 32, 1 + 4 + 16}, {9, 12, 16, 8, 2 + 4 + 16 + 32}, {17, 6, 8, 16, 1 + 16},
+        {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 32 + 64}),
 };
 #define N_CASES (sizeof cases / sizeof cases[0])
 

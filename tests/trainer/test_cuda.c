@@ -1,8 +1,10 @@
 /* test_cuda.c - training on a GPU: recorded or not, out of the cache or new, the same seed gives the same bytes; a
  * checkpoint goes on on either side. Needs a GPU; says so and skips where there is none. */
+#include "tests/kernels/kern_test.h"
 #include "trainer_test.h"
 
 #include <math.h>
+#include <pthread.h>
 
 static char ckpt_path[4096];
 
@@ -111,6 +113,57 @@ static void test_cached_or_new(void **unused)
         trainer_destroy(fresh);
         trainer_cache_destroy(cache);
         setup_close(&s);
+    }
+}
+
+/* A lane of a worker: a device, a stream and a trainer of its own, in a thread of its own. */
+struct lane {
+    struct setup setup;
+    struct trainer *trainer;
+    pthread_t thread;
+    enum status rc;
+    struct error err;
+};
+
+static void *lane_run(void *ctx)
+{
+    struct lane *lane = (struct lane *)ctx;
+
+    for (int i = 0; i < 12 && lane->rc == ST_OK; i++)
+        lane->rc = trainer_iterate(lane->trainer, &lane->err);
+    if (lane->rc == ST_OK)
+        lane->rc = trainer_sync(lane->trainer, &lane->err);
+    return NULL;
+}
+
+/* Trials that share the device, two of them of one shape, give the bytes that they give alone. */
+static void test_side_by_side(void **unused)
+{
+    static const size_t variant[] = {3, 3, 1, 5};
+    struct lane lanes[4] = {0};
+
+    (void)unused;
+    for (size_t i = 0; i < 4; i++) {
+        setup_variant(&lanes[i].setup, &variants[variant[i]]);
+        lanes[i].setup.train.seed = (int64_t)i;
+        lanes[i].trainer = setup_trainer(&lanes[i].setup);
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(lanes[i].thread, NULL);
+    for (size_t i = 0; i < 4; i++) {
+        struct lane *lane = &lanes[i];
+        if (lane->rc != ST_OK)
+            fail_msg("lane %zu: %s", i, lane->err.text);
+        struct trainer *alone = setup_trainer(&lane->setup);
+        iterate(alone, 12);
+        assert_same_run(alone, lane->trainer);
+        trainer_destroy(alone);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        trainer_destroy(lanes[i].trainer);
+        setup_close(&lanes[i].setup);
     }
 }
 
@@ -224,19 +277,21 @@ static void test_too_large(void **unused)
     setup_close(&s);
 }
 
-int main(void)
+/* usage: trainer_test_cuda [PATTERN|--list] */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded_or_not),  cmocka_unit_test(test_cached_or_new),
-        cmocka_unit_test(test_resume),           cmocka_unit_test(test_checkpoint_crosses),
-        cmocka_unit_test(test_failure_is_found), cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_recorded_or_not),    cmocka_unit_test(test_cached_or_new),
+        cmocka_unit_test(test_side_by_side),       cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_checkpoint_crosses), cmocka_unit_test(test_failure_is_found),
+        cmocka_unit_test(test_too_large),
     };
     char reason[256];
 
-    if (!kern_cuda_available(reason, sizeof reason)) {
-        printf("1..0 # SKIP %s\n", reason);
-        return getenv("TRAWL_REQUIRE_GPU") != NULL ? 1 : 0;
-    }
+    if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
+        return 0;
+    if (!kern_cuda_available(reason, sizeof reason))
+        return test_no_gpu(reason);
     snprintf(ckpt_path, sizeof ckpt_path, "%s/trawl-cuda-%d.ckpt", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp",
              (int)getpid());
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
