@@ -3,9 +3,10 @@
  *
  * usage: build/bench/warm_bench growth CONFIG TRIALS [--section.key value ...]
  *        build/bench/warm_bench score CONFIG SEEDS [--section.key value ...]
+ *        build/bench/warm_bench curve CONFIG SEEDS [--section.key value ...]
  * growth  a start is making the trainer and its first iteration, less what a later iteration takes; every tenth trial has
  *         another width. score: seconds from handing over a setup to the end of training, and the perf of 1024 episodes
- *         afterwards, played outside of the time. One JSON object. */
+ *         afterwards, played outside of the time. curve: perf over steps and seconds at CURVE_POINTS places. One JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "sweep/sweep.h"
 
 #define EPISODES 1024
+#define CURVE_POINTS 60
 #define GROWTH_FROM 20 /* by then every shape has been seen */
 
 struct warm {
@@ -124,6 +126,63 @@ static enum status score(struct warm *w, struct error *err)
     return ST_OK;
 }
 
+/* One training's curve: perf over the episodes that ended since the last point. */
+struct curve {
+    int64_t steps_each; /* between two points */
+    int n;
+    double episodes, perf; /* since the last point; perf summed up over them */
+    double steps[CURVE_POINTS], seconds[CURVE_POINTS], perfs[CURVE_POINTS];
+};
+
+static bool curve_take(void *ctx, const struct train_metrics *m)
+{
+    struct curve *c = (struct curve *)ctx;
+
+    if (m->episodes > 0.0) {
+        c->episodes += m->episodes;
+        c->perf += m->episodes * m->perf;
+    }
+    if (c->n == CURVE_POINTS || c->episodes == 0.0 || m->env_steps < (c->n + 1) * c->steps_each)
+        return true;
+    c->steps[c->n] = (double)m->env_steps;
+    c->seconds[c->n] = m->wall_s;
+    c->perfs[c->n++] = c->perf / c->episodes;
+    c->episodes = c->perf = 0.0;
+    return true;
+}
+
+static void curve_print(const char *name, const double *x, int n)
+{
+    printf(", \"%s\": [", name);
+    for (int i = 0; i < n; i++)
+        printf("%s%.9g", i > 0 ? ", " : "", x[i]);
+    printf("]");
+}
+
+static enum status curve(struct warm *w, struct error *err)
+{
+    w->setup->train.log_interval_s = 0.0; /* after every rollout */
+    printf("\"runs\": [");
+    for (int64_t i = 0; i < w->n; i++) {
+        struct curve c = {.steps_each = w->setup->train.total_timesteps / CURVE_POINTS};
+        struct train_callbacks callbacks = {.ctx = &c, .on_metrics = curve_take};
+        struct train_result result;
+
+        w->setup->train.seed = i + 1;
+        TRY(run_open(&w->run, w->setup, err));
+        TRY(trainer_run(w->run.trainer, &callbacks, &result, err));
+        end_trial(w);
+        printf("%s{\"seed\": %lld, \"cost_s\": %.3f, \"perf\": %.4f", i > 0 ? ", " : "", (long long)i + 1,
+               result.cost_s, result.perf);
+        curve_print("steps", c.steps, c.n);
+        curve_print("seconds", c.seconds, c.n);
+        curve_print("curve", c.perfs, c.n);
+        printf("}");
+    }
+    printf("], \"precision\": \"%s\"", kern_ops(w->run.kern)->act_size == 2 ? "bf16" : "f32");
+    return ST_OK;
+}
+
 static enum status warm_main(struct warm *w, int argc, char **argv, struct error *err)
 {
     double open_s = clock_mono_s();
@@ -131,7 +190,7 @@ static enum status warm_main(struct warm *w, int argc, char **argv, struct error
     TRY(setup_create(&w->setup, err));
     TRY(config_take_args(w->setup->config, &argc, argv, err));
     if (argc != 4 || (w->n = atoll(argv[3])) < 1)
-        return FAIL(err, ST_USAGE, "usage: warm_bench growth|score CONFIG COUNT [--section.key value ...]");
+        return FAIL(err, ST_USAGE, "usage: warm_bench growth|score|curve CONFIG COUNT [--section.key value ...]");
     w->ms = mem_array((size_t)w->n, sizeof *w->ms);
     w->perf = mem_array((size_t)w->n, sizeof *w->perf);
     if (w->ms == NULL || w->perf == NULL)
@@ -141,7 +200,7 @@ static enum status warm_main(struct warm *w, int argc, char **argv, struct error
     TRY(run_open_device(&w->run, w->setup, err));
     printf("{\"bench\": \"warm %s\", \"config\": \"%s\", \"program\": \"%s\", \"device\": \"%s\", \"open_s\": %.3f, ",
            argv[1], argv[2], program_text, kern_device_name(w->run.kern), clock_mono_s() - open_s);
-    TRY(strcmp(argv[1], "score") == 0 ? score(w, err) : growth(w, err));
+    TRY(strcmp(argv[1], "score") == 0 ? score(w, err) : strcmp(argv[1], "curve") == 0 ? curve(w, err) : growth(w, err));
     printf("}\n");
     return ST_OK;
 }
