@@ -4,6 +4,8 @@
 usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the option reference
 """
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -141,6 +143,33 @@ def test_tally():
         assert got == want, f"{arguments}: counted {got}, expected {want}"
 
 
+def test_tally_words():
+    """What failed says why, above the list of failures."""
+    def printed(*records):
+        counted, out = tally.Tally(), io.StringIO()
+        for record in records:
+            counted.add_program("run", {"name": "x", "returncode": 1, **record})
+        with contextlib.redirect_stdout(out):
+            counted.print()
+        return out.getvalue().splitlines()
+
+    tap = "1..3\nok 1 - a\n# 0.1 s\nnot ok 2 - b\n# why\n# and where\nok 3 - c\n# 0.2 s\n"
+    want = ["of run: x: b:", "    # why", "    # and where", "failed: run: x: b", "2 passed, 1 failed, 0 skipped"]
+    got = printed({"result": "ERROR", "stdout": tap, "stderr": "noise\n"})
+    assert got == want, got
+    got = printed({"result": "ERROR", "stdout": "1..1\nnot ok 1 - a\n" + "".join(f"# {i}\n" for i in range(100))})
+    assert got[1:-2] == [f"    # {i}" for i in range(5)] + ["    ... 76 lines more ..."] + [f"    # {i}" for i in range(81, 100)], got
+    got = printed({"result": "TIMEOUT", "stdout": "1..2\nok 1 - a\n", "stderr": "".join(f"at {i}\n" for i in range(100))})
+    assert got[0] == "of run: x: the program ran out of time after 1 of its cases:" and got[-3] == "    at 99", got
+    assert len(got) == tally.WORDS_LINES + 3, got
+    report = "".join(f"{i}\n" for i in range(50)) + "==7==ERROR: AddressSanitizer: heap-use\n" + "#0 in f\n" * 60
+    got = printed({"result": "ERROR", "stdout": "1..1\nok 1 - a\n", "stderr": report})
+    assert got[1:3] == ["    ==7==ERROR: AddressSanitizer: heap-use", "    #0 in f"] and len(got) == tally.WORDS_LINES + 3, got
+    got = printed({"result": "ERROR", "stdout": "1..1\nnot ok 1 - a\n# " + "y" * 9000 + "end\n"})
+    assert len(got[1]) < 600 and got[1].endswith("yend"), got
+    assert printed({"result": "OK", "stdout": "1..1\nok 1 - a\n# 0.1 s\n"}) == ["1 passed, 0 failed, 0 skipped"]
+
+
 def test_option_reference():
     if not trawl:
         raise Skip("the program is not given")
@@ -178,6 +207,7 @@ def tests():
     yield "planted includes are found", test_planted_includes
     yield "planted violations are found", test_planted_rules
     yield "the tally of test runs", test_tally
+    yield "the tally says why", test_tally_words
     yield "clang-format finds nothing to change", test_format
     yield "docs/options.md is up to date", test_option_reference
 
