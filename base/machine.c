@@ -24,6 +24,19 @@ size_t machine_memory_bytes(void)
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
 }
 
+size_t machine_resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long all = 0, resident = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%ld %ld", &all, &resident) != 2 || resident < 0)
+        resident = 0;
+    fclose(file);
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 void machine_cpu_name(char *ret_name, size_t size)
 {
     FILE *f = fopen("/proc/cpuinfo", "r");

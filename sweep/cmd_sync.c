@@ -1,5 +1,6 @@
 /* cmd_sync.c - `trawl sync`: tells the trackers what they have not got yet. Run twice it changes nothing. */
 #include "sweep/control.h"
+#include "sweep/train_track.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "web/track.h"
 
-#define PATIENCE_S 60 /* with a tracker that does not answer */
+#define PATIENCE_S 60 /* with trackers that do not answer */
 #define LOOK_MS 100
 #define TELL_EVERY_S 5
 
@@ -55,11 +56,13 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
     return rc;
 }
 
-/* Until nothing is left that could be sent, a tracker has been down for too long, or the user stops it. */
+/* Until nothing is left that could be sent, no tracker has answered for too long, or the user stops it. While one of them answers
+ * it takes the time that it needs; waiting for the budget of requests is no silence. */
 static void wait_for(const struct sync_cmd *s, const struct study *study, struct uploader *uploader)
 {
     const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
-    double down_s = 0, told_s = clock_mono_s();
+    double heard_s = clock_mono_s(), told_s = heard_s;
+    int64_t answers = 0;
     struct upload_counts counts;
 
     for (;;) {
@@ -69,8 +72,10 @@ static void wait_for(const struct sync_cmd *s, const struct study *study, struct
         now_s = clock_mono_s();
         if (counts.idle || signals_stop())
             return;
-        down_s = !counts.down ? 0 : down_s == 0 ? now_s : down_s;
-        if (down_s > 0 && now_s - down_s > s->patience_s)
+        if (counts.answers != answers || !(counts.down || counts.asking))
+            heard_s = now_s;
+        answers = counts.answers;
+        if (now_s - heard_s > s->patience_s)
             return;
         if (now_s - told_s > TELL_EVERY_S) {
             log_info("%s: %lld row(s) sent%s%s", study->name, (long long)counts.sent, counts.down ? ", waiting: " : "",
@@ -96,6 +101,7 @@ static enum status sync_study(struct sync_cmd *s, const struct study *study, str
                                              .study = study->name,
                                              .settings = &setup->track,
                                              .program = program_text,
+                                             .single = strcmp(study->method, TRAIN_TRACK_METHOD) == 0,
                                              .drain = true};
     rc = uploader_create(&uploader, &options, err);
     if (rc == ST_OK) {
@@ -162,7 +168,7 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store (trawl.db)"},
-        {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up when a tracker is silent for so long (60s)"},
+        {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up once no tracker has answered for so long (60s)"},
         {"forget", 0, CLI_TEXT, &s.forget, "TRACKER", "a tracker of the study that is to be told no more"},
     };
     const struct cli cli = {
@@ -172,6 +178,9 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
             "Sends to the trackers what they have not got yet: after a run with track.offline, after an outage, a\n"
             "crash, or an end that did not wait for uploads. Nothing is sent twice; with nothing left it does "
             "nothing.\n"
+            "While a tracker answers it takes the time that it needs; --timeout is for silence only. Exit code 0: "
+            "nothing\n"
+            "is left; 1: some rows are, which wait in the store for the next time; 130: interrupted, as 1.\n"
             "A sweep that runs sends by itself. Logins come from the trackers' own variables and files, as in a sweep.",
         .examples = "  trawl sync --store my.db\n"
                     "  trawl sync first --store my.db --forget mlflow",

@@ -1,6 +1,6 @@
 /* cmd_train.c - `trawl train`: one training run, shown as it goes, with checkpoints and resume.
  * Invariants: (1) stdout holds the result alone; (2) a run that is asked to stop saves its checkpoint first. */
-#include "sweep/sweep.h"
+#include "sweep/train_track.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 
 struct train_cmd {
     const char *checkpoint, *resume;
+    const char *trackers, *store_path, *name; /* --track, --store, --name */
     bool json, quiet;
     struct setup *setup;
     struct run run;
@@ -21,6 +22,7 @@ struct train_cmd {
     double last_save_s;
     struct error save_err;
     struct train_result result;
+    struct train_track *track;
 };
 
 static bool on_metrics(void *ctx, const struct train_metrics *m)
@@ -30,6 +32,7 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
 
     if (!t->quiet)
         dashboard_report(&t->dashboard, m);
+    train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->run.kern));
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
         if (trainer_save(t->run.trainer, t->checkpoint, t->config_text, &t->save_err) != ST_OK) {
@@ -42,8 +45,9 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
 
 static bool should_stop(void *ctx)
 {
-    (void)ctx;
-    return signals_stop();
+    struct train_cmd *t = ctx;
+
+    return signals_stop() || train_track_stopped(t->track);
 }
 
 static cJSON *result_json(const struct train_cmd *t, bool interrupted)
@@ -94,9 +98,33 @@ static void tell_finished(const struct train_cmd *t)
                  num_format_short((double)t->setup->train.total_timesteps, steps));
 }
 
+/* What the trackers get last; what they have not got then is for `trawl sync`. */
+static void tell_end(struct train_cmd *t, enum status rc, const struct error *err)
+{
+    bool by_page = train_track_stopped(t->track);
+
+    if (rc != ST_OK)
+        train_track_result(t->track, TRIAL_FAILED, NULL, err != NULL ? err->text : NULL);
+    else if (signals_stop() && t->checkpoint != NULL)
+        train_track_pause(t->track);
+    else if (signals_stop() || by_page)
+        train_track_result(t->track, TRIAL_STOPPED, &t->result, by_page ? "stopped on its page" : "interrupted");
+    else
+        train_track_result(t->track, TRIAL_DONE, &t->result, NULL);
+    train_track_close(t->track, signals_stop());
+    t->track = NULL;
+}
+
+static struct train_track_options track_options(const struct train_cmd *t)
+{
+    return (struct train_track_options){
+        .store_path = t->store_path, .name = t->name, .checkpoint = t->checkpoint, .resume = t->resume};
+}
+
 static enum status run_training(struct train_cmd *t, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
+    struct train_track_options tracking = track_options(t);
     enum status rc;
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
@@ -106,16 +134,18 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         tell_finished(t);
     }
     signals_catch();
+    TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->run.kern), &tracking, err));
     if (!t->quiet)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);
     t->last_save_s = clock_mono_s();
     rc = trainer_run(t->run.trainer, &callbacks, &t->result, err);
     if (!t->quiet)
         dashboard_end(&t->dashboard);
+    if (rc == ST_OK && t->checkpoint != NULL)
+        rc = trainer_save(t->run.trainer, t->checkpoint, t->config_text, err);
+    tell_end(t, rc, err);
     if (rc != ST_OK)
         return rc;
-    if (t->checkpoint != NULL)
-        TRY(trainer_save(t->run.trainer, t->checkpoint, t->config_text, err));
     if (t->json)
         TRY(cli_print_json(result_json(t, signals_stop()), err));
     else
@@ -138,6 +168,8 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
     if (words->n == 0 && t->resume == NULL)
         return FAIL(err, ST_USAGE, "train: a game or a config file is missing; `trawl envs` lists the games");
+    if (t->trackers != NULL)
+        TRY(config_set(t->setup->config, CONFIG_COMMAND, "track.trackers", t->trackers, "--track", err));
     if (words->n == 1) {
         TRY(setup_load(t->setup, words->v[0], err));
     } else {
@@ -148,11 +180,7 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         if (t->checkpoint == NULL)
             t->checkpoint = t->resume;
     }
-    TRY(setup_finish(t->setup, err));
-    if (t->setup->track.trackers[0] != '\0')
-        log_warn("a single run is told to no tracker (track.trackers is %s); a sweep of one trial is, continuing",
-                 t->setup->track.trackers);
-    return ST_OK;
+    return setup_finish(t->setup, err);
 }
 
 /* `trawl train pong --help` shows pong's options too. */
@@ -173,6 +201,11 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
         {"resume", 0, CLI_TEXT, &t.resume, "FILE", "go on from a checkpoint (saved there again unless -o says else)"},
+        {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
+         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+        {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
+        {"store", 0, CLI_TEXT, &t.store_path, "FILE",
+         "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
         {"quiet", 'q', CLI_FLAG, &t.quiet, NULL, "show no progress"},
     };
@@ -181,9 +214,13 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         .synopsis = "trawl train ENV|CONFIG [--section.key value ...] [-o FILE] [--json]",
         .about =
             "Trains one policy by PPO on a game, by the game's defaults or a config file. Ctrl-C stops cleanly and\n"
-            "saves the checkpoint when one was asked for.",
+            "saves the checkpoint when one was asked for. With --track every report also goes to experiment trackers, "
+            "as one\n"
+            "run, which a --resume goes on with; what they have not got at the end waits for `trawl sync --store "
+            "FILE`.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
-                    "  trawl train examples/breakout.ini --train.seed 7 --json >result.json",
+                    "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
+                    "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 0,
@@ -204,6 +241,10 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         rc = load_config(&t, &words, err);
     if (rc == ST_OK && t.checkpoint != NULL)
         rc = check_writable(t.checkpoint, err);
+    if (rc == ST_OK) {
+        struct train_track_options tracking = track_options(&t);
+        rc = train_track_check(t.setup, &tracking, err);
+    }
     if (rc == ST_OK)
         rc = run_training(&t, err);
 out:

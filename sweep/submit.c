@@ -172,7 +172,7 @@ static enum status check_start(struct store *store, const struct submission *sub
     if (rc == ST_OK && submission->from[0] != '\0')
         rc = warm_start_check(store, submission->from, setup, err);
     if (rc == ST_OK && setup->track.trackers[0] != '\0')
-        rc = uploader_check(&setup->track, study->name, program_text, err);
+        rc = uploader_check(&setup->track, study->name, false, program_text, err);
     setup_destroy(setup);
     return rc;
 }

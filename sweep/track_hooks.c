@@ -31,7 +31,7 @@ struct track_hooks {
     struct uploader *uploader;
     int64_t study_id;
     char study_name[128], trackers[OPT_STR_MAX];
-    bool offline;
+    bool offline, single;
     const struct study *study; /* until it is left */
     const struct setup *setup;
     double left_s; /* when it was left; 0: not */
@@ -167,9 +167,12 @@ enum status track_hooks_start(struct track_hooks *h, const struct trial *t, stru
     json = row_begin("start");
     config = config_json(t->config);
     params = params_json(t->params);
-    snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
+    if (h->single)
+        snprintf(name, sizeof name, "%.100s", h->study->name);
+    else
+        snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
     ok = json != NULL && json_add_i64(json, "attempt", t->attempt) && json_add_i64(json, "number", t->number) &&
-         json_add_str(json, "name", name) && json_add_str(json, "group", h->study->name) &&
+         json_add_str(json, "name", name) && (h->single || json_add_str(json, "group", h->study->name)) &&
          json_add_str(json, "origin", t->origin) && json_add_i64(json, "seed", t->seed) &&
          json_add_str(json, "device", t->device != NULL ? t->device : "") &&
          json_add_str(json, "env", h->setup->env->name) && json_add_str(json, "metric", h->study->metric) &&
@@ -272,18 +275,18 @@ static enum status study_row(struct track_hooks *h, struct error *err)
     return add_row(h, 0, row_end(json, ok), err);
 }
 
-static enum status file_row(struct track_hooks *h, const char *name, const char *mime, const char *text,
-                            struct error *err)
+enum status track_hooks_file(struct track_hooks *h, int64_t trial_id, const char *name, const char *mime,
+                             const char *text, struct error *err)
 {
     cJSON *json;
     bool ok;
 
-    if (!h->setup->track.files || strlen(text) > FILE_MAX_BYTES)
+    if (h == NULL || !h->setup->track.files || strlen(text) > FILE_MAX_BYTES)
         return ST_OK;
     json = row_begin("file");
     ok = json != NULL && json_add_str(json, "name", name) && json_add_str(json, "mime", mime) &&
          json_add_str(json, "text", text);
-    return add_row(h, 0, row_end(json, ok), err);
+    return add_row(h, trial_id, row_end(json, ok), err);
 }
 
 /* A study that was begun with its trackers goes on without them when their settings are not there any more (a daemon that
@@ -309,8 +312,8 @@ static enum status create_uploader(struct track_hooks *h, const struct uploader_
     return rc == ST_OK || why.status == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
 }
 
-enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
-                             const struct setup *setup, struct error *err)
+static enum status open_hooks(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+                              const struct setup *setup, bool single, struct error *err)
 {
     struct track_hooks *h;
     enum status rc;
@@ -328,6 +331,7 @@ enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store
     h->setup = setup;
     h->study_id = study->id;
     h->offline = setup->track.offline;
+    h->single = single;
     snprintf(h->study_name, sizeof h->study_name, "%.120s", study->name);
     snprintf(h->trackers, sizeof h->trackers, "%s", setup->track.trackers);
     const struct uploader_options options = {.store_path = store_path(store),
@@ -335,23 +339,36 @@ enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store
                                              .study = study->name,
                                              .settings = &setup->track,
                                              .program = program_text,
+                                             .single = single,
                                              .on_stop = on_stop,
                                              .ctx = h};
     rc = create_uploader(h, &options, err);
     if (rc == ST_OK && !uploader_wants_rows(h->uploader)) {
-        track_hooks_close(h, NULL, NULL, 0);
+        (void)track_hooks_close(h, NULL, NULL, 0);
         return ST_OK;
     }
-    if (rc == ST_OK)
+    if (rc == ST_OK && !single)
         rc = study_row(h, err);
-    if (rc == ST_OK)
-        rc = file_row(h, "config.ini", "text/plain", study->config, err);
+    if (rc == ST_OK && !single)
+        rc = track_hooks_file(h, 0, "config.ini", "text/plain", study->config, err);
     if (rc != ST_OK) {
-        track_hooks_close(h, NULL, NULL, 0);
+        (void)track_hooks_close(h, NULL, NULL, 0);
         return rc;
     }
     *ret_hooks = h;
     return ST_OK;
+}
+
+enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+                             const struct setup *setup, struct error *err)
+{
+    return open_hooks(ret_hooks, store, study, setup, false, err);
+}
+
+enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+                                    const struct setup *setup, struct error *err)
+{
+    return open_hooks(ret_hooks, store, study, setup, true, err);
 }
 
 static bool add_cell(cJSON *row, double value)
@@ -419,7 +436,7 @@ static enum status picture_row(struct track_hooks *h, const struct study_view *v
     strbuf_init(&out, FILE_MAX_BYTES);
     study_view_report(v, NULL, &report);
     if (report_write(&report, format, &out, &why) == ST_OK && out.status == ST_OK)
-        rc = file_row(h, name, mime, out.text, err);
+        rc = track_hooks_file(h, 0, name, mime, out.text, err);
     else
         log_debug("no %s for the trackers: %s", name, why.text);
     strbuf_free(&out);
@@ -500,14 +517,14 @@ bool track_hooks_left(struct track_hooks *h)
     return counts.idle || clock_mono_s() - h->left_s > LEAVE_S;
 }
 
-void track_hooks_close(struct track_hooks *h, const struct study_view *v, const char *reason, double seconds)
+bool track_hooks_close(struct track_hooks *h, const struct study_view *v, const char *reason, double seconds)
 {
     struct upload_counts counts;
     struct error err = {0};
-    bool told = v != NULL || (h != NULL && h->left_s > 0);
+    bool told = v != NULL || (h != NULL && (h->left_s > 0 || h->single));
 
     if (h == NULL)
-        return;
+        return true;
     if (v != NULL && last_rows(h, v, reason, &err) != ST_OK)
         log_warn("the trackers will miss the study's end: %s", err.text);
     uploader_close(h->uploader, seconds, &counts);
@@ -516,4 +533,5 @@ void track_hooks_close(struct track_hooks *h, const struct study_view *v, const 
     pthread_mutex_destroy(&h->lock);
     mem_free(h->text);
     mem_free(h);
+    return counts.waiting == 0;
 }

@@ -11,6 +11,9 @@ struct track_hooks; /* of one study */
 /* NULL in *ret_hooks when setup->track names no tracker, or all are disabled by their own variables. store is borrowed. */
 enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
                              const struct setup *setup, struct error *err) MUST_USE;
+/* The same for one training alone: nothing is told of the study, a study's row in the store only holds settings and outbox. */
+enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+                                    const struct setup *setup, struct error *err) MUST_USE;
 /* After store_trial_start: the first row of an attempt. */
 enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, struct error *err) MUST_USE;
 /* The outbox_json of store_metrics_add for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
@@ -20,6 +23,9 @@ const char *track_hooks_result(struct track_hooks *hooks, const struct trial_res
 /* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
 enum status track_hooks_system(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
                                int64_t device_memory_bytes, struct error *err) MUST_USE;
+/* A small file of the trial, when track.files says so. */
+enum status track_hooks_file(struct track_hooks *hooks, int64_t trial_id, const char *name, const char *mime,
+                             const char *text, struct error *err) MUST_USE;
 /* The trial was queued again; it goes on in the same run of the tracker when it is started again. */
 enum status track_hooks_pause(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps,
                               struct error *err) MUST_USE;
@@ -34,7 +40,7 @@ void track_hooks_leave(struct track_hooks *hooks, const struct study_view *view,
 bool track_hooks_left(struct track_hooks *hooks);
 int64_t track_hooks_study(const struct track_hooks *hooks); /* its id in the store */
 /* The end of the controller: last front, picture, report; sends what is left for at most so many seconds and says what is not
- * sent. Frees the hooks. view NULL: nothing is added (after track_hooks_leave). */
-void track_hooks_close(struct track_hooks *hooks, const struct study_view *view, const char *reason, double seconds);
+ * sent. Frees the hooks. view NULL: nothing is added (after track_hooks_leave, of a training alone). True: nothing is left. */
+bool track_hooks_close(struct track_hooks *hooks, const struct study_view *view, const char *reason, double seconds);
 
 #endif

@@ -230,19 +230,6 @@ void workshop_destroy(struct workshop *shop)
 
 /* ---- the heartbeat ---- */
 
-static int64_t resident_bytes(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    long all = 0, resident = 0;
-
-    if (file != NULL) {
-        if (fscanf(file, "%ld %ld", &all, &resident) != 2)
-            resident = 0;
-        fclose(file);
-    }
-    return (int64_t)resident * sysconf(_SC_PAGESIZE);
-}
-
 static cJSON *lane_json(const struct lane *lane)
 {
     cJSON *json = cJSON_CreateObject();
@@ -272,7 +259,7 @@ static cJSON *alive_json(struct workshop *shop)
         cJSON_Delete(lanes);
     else
         ok = json_add(json, "lanes", lanes);
-    ok = ok && json_add_i64(json, "memory_bytes", resident_bytes()) &&
+    ok = ok && json_add_i64(json, "memory_bytes", (int64_t)machine_resident_bytes()) &&
          json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&shop->device_bytes));
     if (!ok) {
         cJSON_Delete(json);

@@ -387,6 +387,8 @@ static void judge_reply(struct http *http, const struct http_request *request, c
     reply->outcome = HTTP_OK;
     reply->text[0] = '\0';
     http->worked = true;
+    if (http->settings.cancel != NULL)
+        atomic_fetch_add(&http->settings.cancel->answers, 1);
 }
 
 static bool headers_of(const struct http_request *request, struct curl_slist **ret_list)

@@ -16,9 +16,10 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 
-/* Ends requests early: shared by a main thread that sets it and the handles that look at it. */
+/* Ends requests early, and shows that some are answered: shared by a main thread and its handles. */
 struct http_cancel {
-    atomic_int_least64_t deadline_ms; /* of clock_mono_s * 1000; 0: none */
+    atomic_int_least64_t deadline_ms; /* of clock_mono_s * 1000; 0: none; set by the main thread */
+    atomic_int_least64_t answers; /* HTTP_OK so far; counted by the handles */
 };
 
 struct http_settings {
@@ -29,7 +30,7 @@ struct http_settings {
     double connect_s, timeout_s; /* 0: 10 and 30 */
     size_t max_reply_bytes; /* 0: 16 MiB */
     const char *user_agent; /* NULL: "trawl" */
-    const struct http_cancel *cancel; /* NULL: none */
+    struct http_cancel *cancel; /* NULL: none */
 };
 
 struct http; /* opaque */

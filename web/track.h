@@ -12,7 +12,7 @@
  *
  * Payload of an outbox row: a JSON object with "type" and, by type:
  *   about a trial (trial_id is its row in the store)
- *   "start"    {attempt, number, name, group, config: {section: {key: value}}, params: {"train.gamma": 0.99}, origin, seed,
+ *   "start"    {attempt, number, name, group (not of a training alone), config: {section: {key: value}}, params: {"train.gamma": 0.99}, origin, seed,
  *              device, env, metric, tags: [text]}          first row of each attempt
  *   "metrics"  {env_steps, wall_s, values: {name: number}}    names: docs/metrics.md; non-finite as base/json.h has them
  *   "system"   {env_steps, values: {"system/memory_bytes": number}}
@@ -126,7 +126,8 @@ struct track_open {
     const char *study; /* its name */
     const char *key; /* of the study: "k3j9x0ab"; filled in after open */
     const char *program; /* "trawl 0.1.0 (abc1234)" */
-    const struct http_cancel *cancel; /* for http_create */
+    bool single; /* one training alone: there is no run of the study, no group */
+    struct http_cancel *cancel; /* for http_create */
     enum track_mode *ret_mode; /* TRACK_ONLINE before the call */
 };
 
@@ -163,8 +164,10 @@ struct uploader; /* threads of one study in this process */
 struct upload_counts {
     int64_t waiting; /* rows that some tracker has not acknowledged; by uploader_close only */
     int64_t sent, skipped; /* rows since the uploader began, over all trackers */
+    int64_t answers; /* requests that were answered as they should be: rises while anything goes on */
     int64_t refused_runs;
     bool down; /* some tracker cannot be reached now */
+    bool asking; /* some tracker has not answered yet what it is being told */
     bool refused; /* some tracker will take nothing until a person acts */
     bool idle; /* nothing is left that could be sent now */
     char text[ERROR_TEXT_MAX]; /* why down or refused */
@@ -180,11 +183,12 @@ struct uploader_options {
     void (*on_stop)(void *ctx, int64_t trial_id, const char *tracker);
     void *ctx;
     bool drain; /* for sync: no waiting for more rows, intervals do not apply */
+    bool single; /* the study is one training alone (`trawl train`): see struct track_open */
 };
 
 /* Before a study is made: would uploader_create take these settings? Opens every tracker and closes it again, without
  * network unless track.strict asks for a good login. */
-enum status uploader_check(const struct track_settings *settings, const char *study, const char *program,
+enum status uploader_check(const struct track_settings *settings, const char *study, bool single, const char *program,
                            struct error *err) MUST_USE;
 /* Opens every tracker (their settings are checked here) and starts the threads; the writer of the store is this process.
  * Offline: registers the study's trackers, starts nothing. */

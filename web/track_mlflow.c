@@ -372,7 +372,8 @@ static enum status mlflow_open(void **ret_self, const struct track_open *open, s
     m->key = open->key;
     m->program = open->program;
     m->track = open->settings;
-    rc = mlflow_settings_read(open->settings, open->study, &m->settings, err);
+    m->single = open->single;
+    rc = mlflow_settings_read(open->settings, open->single ? "trawl" : open->study, &m->settings, err);
     if (rc == ST_OK) {
         const struct http_settings http = {.ca_file = m->settings.ca_file,
                                            .client_cert = m->settings.client_cert,

@@ -36,6 +36,7 @@ struct mlflow {
     char experiment_id[MLFLOW_ID_MAX]; /* "": not known yet */
     char parent_id[MLFLOW_ID_MAX]; /* run of the study; "": not known yet */
     char page[OPT_STR_MAX * 2];
+    bool single; /* no run of a study above */
     bool told_artifacts; /* that the server does not take files */
     struct mlflow_batch *batch;
 };

@@ -251,8 +251,8 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
     add_tag(&body, "mlflow.source.type", "LOCAL");
     add_tag(&body, "mlflow.user", track_env("USER"));
     add_tag(&body, "mlflow.note.content", m->track->notes);
-    add_tag(&body, "group", m->study);
-    add_tag(&body, "job_type", parent != NULL ? "train" : "study");
+    add_tag(&body, "group", m->single ? NULL : m->study);
+    add_tag(&body, "job_type", parent != NULL || m->single ? "train" : "study");
     strbuf_add(&body, "]}");
     mlflow_call(m, "runs/create", &body, reply);
     strbuf_free(&body);
@@ -311,7 +311,7 @@ bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct tra
         return true;
     if (name == NULL)
         name = json_get_str(run->state, "name");
-    if (run->trial_id != 0) {
+    if (run->trial_id != 0 && !m->single) {
         if (!ensure_parent(m, row->ms, reply))
             return false;
         parent = m->parent_id;

@@ -192,6 +192,7 @@ static enum status trackio_open(void **ret_self, const struct track_open *open, 
     strbuf_init(&t->body, 16u << 20);
     t->study = open->study;
     t->program = open->program;
+    t->single = open->single;
     rc = trackio_settings_read(open->settings, s, err);
     if (rc == ST_OK)
         rc = track_http_create(&t->http, open, err);

@@ -22,6 +22,7 @@ struct trackio {
     char auth[TRACK_SECRET_MAX + 64]; /* a header; a secret */
     char page[OPT_STR_MAX * 2];
     const char *study, *program; /* borrowed */
+    bool single; /* no study above the run */
     struct http *http;
     struct http_reply reply;
     struct strbuf body;

@@ -84,14 +84,18 @@ static void add_config(struct trackio *t, const struct track_row *row)
     }
     add_name(sb, "trawl.program");
     track_json_str(sb, t->program);
-    add_name(sb, "trawl.study");
-    track_json_str(sb, t->study);
+    if (!t->single) {
+        add_name(sb, "trawl.study");
+        track_json_str(sb, t->study);
+    }
     if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "tags")) > 0) {
         add_name(sb, "tags");
         track_json_value(sb, cJSON_GetObjectItemCaseSensitive(row->json, "tags"));
     }
-    add_name(sb, "_Group");
-    track_json_str(sb, t->study);
+    if (!t->single) {
+        add_name(sb, "_Group");
+        track_json_str(sb, t->study);
+    }
     add_name(sb, "_Username");
     track_json_str(sb, track_env("USER") != NULL ? track_env("USER") : "");
     add_name(sb, "_Created");

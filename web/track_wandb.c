@@ -4,8 +4,7 @@
  * where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3) the key is a
  * header to the base URL's host and nowhere else.
  *
- * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines told),
- * "step" of the last line of a study, "summary" (all of it, W&B wants it whole), "generation" (a deleted run id is never taken again)}. */
+ * What is kept of a run: track_wandb_run.c. */
 #include "web/track_wandb.h"
 
 #include <stdio.h>
@@ -20,31 +19,14 @@
 #define LINE_MAX_BYTES (10383360u) /* longer ones the server refuses */
 #define BODY_MAX_BYTES (24u << 20)
 #define BEAT_S 30
-#define TAG_MAX 64
 
 static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
 
-static const char upsert_run[] =
-    "mutation UpsertBucket($id: String, $name: String, $project: String, $entity: String, $groupName: String, "
-    "$description: String, $displayName: String, $notes: String, $config: JSONString, $summaryMetrics: JSONString, "
-    "$jobType: String, $tags: [String!], $state: String, $sweep: String, $host: String, $program: String) { "
-    "upsertBucket(input: {id: $id, name: $name, modelName: $project, entityName: $entity, groupName: $groupName, "
-    "description: $description, displayName: $displayName, notes: $notes, config: $config, "
-    "summaryMetrics: $summaryMetrics, jobType: $jobType, tags: $tags, state: $state, sweep: $sweep, host: $host, "
-    "jobProgram: $program}) { "
-    "bucket { id name displayName sweepName historyLineCount project { name entity { name } } } inserted } }";
-
 /* -- requests -- */
-
-static void refuse(struct track_reply *reply, enum track_verdict verdict, const char *text)
-{
-    *reply = (struct track_reply){.verdict = verdict};
-    snprintf(reply->text, sizeof reply->text, "%s", text);
-}
 
 static void no_memory(struct track_reply *reply)
 {
-    refuse(reply, TRACK_RETRY, "out of memory for a request");
+    track_refuse(reply, TRACK_RETRY, "out of memory for a request");
 }
 
 /* Adds which run and whose key it was about to a refusal. */
@@ -148,141 +130,6 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
     strbuf_free(&url);
 }
 
-/* -- state of a run -- */
-
-const char *wandb_run_id(const struct track_run *run)
-{
-    const char *id = json_get_str(run->state, "id");
-    return id != NULL ? id : run->key;
-}
-
-int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise)
-{
-    (void)json_get_i64(run->state, key, &otherwise);
-    return otherwise;
-}
-
-bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    return json_add_i64(run->state, key, value);
-}
-
-static bool state_set_str(struct track_run *run, const char *key, const char *value)
-{
-    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    return json_add_str(run->state, key, value);
-}
-
-/* -- the run -- */
-
-static bool add_tags(cJSON *variables, const struct wandb *w, const struct track_row *row)
-{
-    cJSON *tags = cJSON_AddArrayToObject(variables, "tags");
-    const cJSON *item;
-    char tag[TAG_MAX + 1];
-
-    for (const char *at = w->settings.tags; tags != NULL && track_next_word(&at, tag, sizeof tag);)
-        if (tag[0] != '\0')
-            cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "tags"))
-    {
-        if (tags == NULL || !cJSON_IsString(item) || item->valuestring[0] == '\0' ||
-            strlen(item->valuestring) > TAG_MAX)
-            continue;
-        cJSON_AddItemToArray(tags, cJSON_CreateString(item->valuestring));
-    }
-    return tags != NULL;
-}
-
-static cJSON *run_variables(const struct wandb *w, const struct track_run *run, const struct track_row *row)
-{
-    const char *name = json_get_str(row->json, "name"), *group = json_get_str(row->json, "group");
-    cJSON *v = cJSON_CreateObject();
-    char shown[300];
-    struct strbuf config;
-    bool ok;
-
-    if (run->trial_id == 0)
-        snprintf(shown, sizeof shown, "%s (study)", w->study);
-    else
-        snprintf(shown, sizeof shown, "%s", name != NULL ? name : run->key);
-    strbuf_init(&config, 15u << 20);
-    wandb_config_text(&config, w, row);
-    ok = v != NULL && config.status == ST_OK && json_add_str(v, "name", wandb_run_id(run)) &&
-         json_add_str(v, "project", w->settings.project) &&
-         json_add_str(v, "groupName", group != NULL ? group : w->study) && json_add_str(v, "displayName", shown) &&
-         json_add_str(v, "config", config.text) &&
-         json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type) &&
-         json_add_str(v, "state", "running") && json_add_str(v, "program", "trawl") && add_tags(v, w, row);
-    if (ok && w->entity[0] != '\0')
-        ok = json_add_str(v, "entity", w->entity);
-    if (ok && w->settings.notes[0] != '\0')
-        ok = json_add_str(v, "notes", w->settings.notes);
-    strbuf_free(&config);
-    if (ok)
-        return v;
-    cJSON_Delete(v);
-    return NULL;
-}
-
-/* An id that was deleted on the page is never taken again: the second refusal of it makes a new one. */
-static void meet_conflict(struct wandb *w, struct track_run *run, struct track_reply *reply)
-{
-    int64_t generation = wandb_state_i64(run, "generation", 0);
-    char id[sizeof run->key + 24];
-
-    reply->verdict = TRACK_RETRY;
-    if (!w->conflict) {
-        w->conflict = true; /* perhaps a race inside the server */
-        return;
-    }
-    w->conflict = false;
-    snprintf(id, sizeof id, "%s-g%lld", run->key, (long long)generation + 1);
-    log_warn("wandb: run %s was deleted on the page and its id cannot be used again; it goes on as %s, continuing",
-             wandb_run_id(run), id);
-    (void)(state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
-           wandb_state_set_i64(run, "lines", 0) && wandb_state_set_i64(run, "events", 0));
-}
-
-static void start_run(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
-{
-    const cJSON *data = wandb_graphql(w, "UpsertBucket", upsert_run, run_variables(w, run, row), reply), *bucket,
-                *project;
-    const char *name, *entity;
-    int64_t lines = 0;
-
-    if (data == NULL) {
-        if (w->reply.code == 409)
-            meet_conflict(w, run, reply);
-        return;
-    }
-    w->conflict = false;
-    bucket = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(data, "upsertBucket"), "bucket");
-    project = cJSON_GetObjectItemCaseSensitive(bucket, "project");
-    name = json_get_str(project, "name");
-    entity = json_get_str(cJSON_GetObjectItemCaseSensitive(project, "entity"), "name");
-    if (bucket == NULL ||
-        !(state_set_str(run, "id",
-                        json_get_str(bucket, "name") != NULL ? json_get_str(bucket, "name") : wandb_run_id(run)) &&
-          state_set_str(run, "project", name != NULL ? name : w->settings.project) &&
-          state_set_str(run, "entity", entity != NULL ? entity : w->entity))) {
-        refuse(reply, TRACK_RETRY, "UpsertBucket: the answer names no run");
-        return;
-    }
-    if (cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL) {
-        /* A run that the server knows and this store does not: go on behind what is there. */
-        if (!cJSON_IsTrue(
-                cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(data, "upsertBucket"), "inserted")))
-            (void)json_get_i64(bucket, "historyLineCount", &lines);
-        (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", 0));
-    }
-    if (cJSON_GetObjectItemCaseSensitive(run->state, "started_ms") == NULL)
-        (void)wandb_state_set_i64(run, "started_ms", row->ms);
-    if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(run->state, "summary")))
-        (void)cJSON_AddObjectToObject(run->state, "summary");
-}
-
 /* -- numbers -- */
 
 /* One body of the stream in the making. */
@@ -310,6 +157,10 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
     int64_t started_ms = wandb_state_i64(run, "started_ms", row->ms);
     struct strbuf line;
 
+    if (row->type == TRACK_ROW_METRICS && row->env_steps <= wandb_state_i64(run, "after_step", INT64_MIN)) {
+        c->n_skipped++; /* the run had steps up to there when it was taken up */
+        return;
+    }
     strbuf_init(&line, LINE_MAX_BYTES);
     if (row->type == TRACK_ROW_SYSTEM)
         wandb_event_line(&line, row, started_ms);
@@ -462,6 +313,16 @@ static void send_file(struct wandb *w, struct track_run *run, const struct track
     }
 }
 
+/* Does the server not know the run? Its beginning may be told of what is not there yet. */
+static bool is_unknown(const struct wandb *w, const struct track_row *row, const struct track_reply *reply)
+{
+    bool is_start = row->type == TRACK_ROW_START || row->type == TRACK_ROW_STUDY;
+    bool is_file = row->type == TRACK_ROW_FILE || row->type == TRACK_ROW_FRONT;
+
+    return !is_start && w->reply.code == 404 && !w->reply.elsewhere &&
+           (reply->verdict == TRACK_RUN_REFUSED || (is_file && reply->verdict == TRACK_REFUSED));
+}
+
 static void wandb_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
                        struct track_reply *ret_reply)
 {
@@ -475,7 +336,7 @@ static void wandb_send(void *self, struct track_run *run, const struct track_row
         switch (rows[i].type) {
         case TRACK_ROW_START:
         case TRACK_ROW_STUDY:
-            start_run(w, run, &rows[i], &reply);
+            wandb_run_start(w, run, &rows[i], &reply);
             break;
         case TRACK_ROW_METRICS:
         case TRACK_ROW_SYSTEM:
@@ -497,6 +358,10 @@ static void wandb_send(void *self, struct track_run *run, const struct track_row
         case TRACK_ROW_UNKNOWN:
             break;
         }
+        if (is_unknown(w, &rows[i], &reply))
+            wandb_run_remake(w, run, &reply);
+        else if (reply.verdict == TRACK_DONE)
+            cJSON_DeleteItemFromObjectCaseSensitive(run->state, "remade");
         i += reply.verdict == TRACK_DONE ? n_used : 0;
         reply.n_requests = total.n_requests + (reply.n_requests > 0 ? reply.n_requests : 1);
         reply.n_skipped += total.n_skipped;
@@ -524,7 +389,7 @@ static void wandb_hello(void *self, struct track_reply *ret_reply)
         return;
     viewer = cJSON_GetObjectItemCaseSensitive(data, "viewer");
     if (!cJSON_IsObject(viewer)) {
-        refuse(ret_reply, TRACK_REFUSED, "the login is not known");
+        track_refuse(ret_reply, TRACK_REFUSED, "the login is not known");
         w->reply.elsewhere = false;
         explain(w, ret_reply);
         return;
@@ -532,8 +397,11 @@ static void wandb_hello(void *self, struct track_reply *ret_reply)
     entity = json_get_str(viewer, "entity");
     if (w->entity[0] == '\0' && entity != NULL)
         snprintf(w->entity, sizeof w->entity, "%s", entity);
-    snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s/groups/%.200s", w->settings.app_url, w->entity,
-             w->settings.project, w->study);
+    if (w->single)
+        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s", w->settings.app_url, w->entity, w->settings.project);
+    else
+        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s/groups/%.200s", w->settings.app_url, w->entity,
+                 w->settings.project, w->study);
 }
 
 static const char *wandb_page(void *self)
@@ -566,6 +434,7 @@ static enum status wandb_open(void **ret_self, const struct track_open *open, st
     w->key = open->key;
     w->program = open->program;
     w->files = open->settings->files;
+    w->single = open->single;
     rc = wandb_settings_read(open->settings, &w->settings, err);
     if (rc == ST_OK) {
         const struct track_settings *t = open->settings;

@@ -7,12 +7,16 @@
 #define WANDB_KEY_MAX 256
 #define WANDB_NAME_MAX 256
 
+enum wandb_resume { WANDB_RESUME_ALLOW, WANDB_RESUME_MUST, WANDB_RESUME_NEVER };
+
 struct wandb_settings {
     char base_url[OPT_STR_MAX]; /* no slash at the end */
     char app_url[OPT_STR_MAX];
     char api_key[WANDB_KEY_MAX]; /* a secret */
     const char *key_source; /* "WANDB_API_KEY", "netrc" */
     char entity[WANDB_NAME_MAX], project[WANDB_NAME_MAX], job_type[WANDB_NAME_MAX];
+    char run_id[WANDB_NAME_MAX], run_name[WANDB_NAME_MAX], run_group[WANDB_NAME_MAX]; /* of a training alone; "" */
+    int resume; /* enum wandb_resume: what may be at run_id */
     char tags[OPT_STR_MAX], notes[OPT_STR_MAX];
     char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of a person behind a service's key */
     char proxy[OPT_STR_MAX];
@@ -32,6 +36,7 @@ struct wandb {
     char auth[WANDB_KEY_MAX * 2]; /* "Authorization: Basic ..."; a secret */
     char entity[WANDB_NAME_MAX]; /* that runs are made under; "" until the login told it */
     bool files;
+    bool single; /* one training alone: no group, no run of a study */
     bool conflict; /* the last upsert met a 409 */
     char page[OPT_STR_MAX * 4];
 };
@@ -61,11 +66,15 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
 /* POST of one GraphQL operation; variables is taken. The answer's "data" is borrowed from w->reply; NULL unless DONE. */
 const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,
                            struct track_reply *reply);
+/* The run of run->state or by its key, found or made, as "start" and "study" rows tell it. */
+void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
+/* The server does not know a run that it had: makes it anew, once. */
+void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply);
 /* Takes body. */
 void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply);
-/* State of a run: {"id", "entity", "project", "started_ms", "lines", "events", "summary", "generation"}. */
 const char *wandb_run_id(const struct track_run *run);
 int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise);
 bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value);
+bool wandb_state_set_str(struct track_run *run, const char *key, const char *value);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/num.h"
 
 #define PUBLIC_URL "https://api.wandb.ai"
+#define RUN_ID_MAX 128
 #define KEY_LENGTH_MIN 40
 
 static const char *variable(const char *name)
@@ -144,6 +145,28 @@ static enum status check_project(const struct wandb_settings *s, const char *ori
     return ST_OK;
 }
 
+/* Of one training alone: runs of a sweep have ids and names of their own. */
+static enum status read_run(struct wandb_settings *s, struct error *err)
+{
+    const char *resume = variable("WANDB_RESUME");
+
+    (void)find(NULL, NULL, "WANDB_RUN_ID", NULL, s->run_id, sizeof s->run_id);
+    (void)find(NULL, NULL, "WANDB_NAME", NULL, s->run_name, sizeof s->run_name);
+    (void)find(NULL, NULL, "WANDB_RUN_GROUP", NULL, s->run_group, sizeof s->run_group);
+    if (s->run_id[strcspn(s->run_id, ":;,#?/'")] != '\0' || strlen(s->run_id) > RUN_ID_MAX)
+        return FAIL(err, ST_CONFIG, "WANDB_RUN_ID is '%.140s': up to %d characters, none of : ; , # ? / '", s->run_id,
+                    RUN_ID_MAX);
+    if (resume == NULL || strcmp(resume, "allow") == 0 || strcmp(resume, "auto") == 0)
+        s->resume = WANDB_RESUME_ALLOW;
+    else if (strcmp(resume, "must") == 0)
+        s->resume = WANDB_RESUME_MUST;
+    else if (strcmp(resume, "never") == 0)
+        s->resume = WANDB_RESUME_NEVER;
+    else
+        return FAIL(err, ST_CONFIG, "WANDB_RESUME is '%.40s'; allow, must, never or auto are possible", resume);
+    return ST_OK;
+}
+
 static void read_proxy(struct wandb_settings *s)
 {
     bool tls = strncasecmp(s->base_url, "https", 5) == 0;
@@ -177,6 +200,7 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
     if (timeout != NULL)
         s->stream_timeout_s = s->timeout_s;
     s->insecure = insecure != NULL && (strcasecmp(insecure, "true") == 0 || strcmp(insecure, "1") == 0);
+    TRY(read_run(s, err));
     read_proxy(s);
     return read_key(s, err);
 }

@@ -108,6 +108,13 @@ static void set_trouble(struct feeder *f, bool down, bool refused, const char *t
     pthread_mutex_unlock(&f->uploader->lock);
 }
 
+static void set_asking(struct feeder *f, bool asking)
+{
+    pthread_mutex_lock(&f->uploader->lock);
+    f->counts.asking = asking;
+    pthread_mutex_unlock(&f->uploader->lock);
+}
+
 static void count(struct feeder *f, int64_t sent, int64_t skipped, int64_t refused_runs)
 {
     bool first;
@@ -147,7 +154,6 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
 static void came_back(struct feeder *f, const struct track_reply *reply)
 {
     int64_t usual_ms = (int64_t)(f->uploader->settings.thin_s * 1e3);
-
     if (f->told_down)
         log_info("%s answers again", f->ops->name);
     if (f->attempt > 0)
@@ -481,12 +487,14 @@ void *feeder_main(void *ctx)
         if (run != NULL)
             at_s = fmax(at_s, fmax(f->next_s, now_s + budget_wait(f, now_s)));
         if (run != NULL && at_s <= now_s && rc == ST_OK) {
+            set_asking(f, true);
             if (!f->greeted && f->ops->hello != NULL)
                 rc = greet(f);
             else if (beat)
                 beat_run(f, run);
             else
                 rc = send_run(f, run, &err);
+            set_asking(f, false);
             at_s = now_s;
         }
         if (rc != ST_OK) {

@@ -50,7 +50,7 @@ struct uploader {
     struct track_settings settings;
     void (*on_stop)(void *ctx, int64_t trial_id, const char *tracker);
     void *ctx;
-    bool drain;
+    bool drain, single;
     char key[TRACKER_KEY_MAX];
     struct http_cancel cancel;
     size_t n_registered; /* trackers that rows are kept for */

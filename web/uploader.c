@@ -26,6 +26,7 @@ static enum status copy_options(struct uploader *up, const struct uploader_optio
     up->on_stop = o->on_stop;
     up->ctx = o->ctx;
     up->drain = o->drain;
+    up->single = o->single;
     up->store_path = mem_strdup(o->store_path);
     up->study = mem_strdup(o->study);
     up->program = mem_strdup(o->program);
@@ -43,6 +44,7 @@ static enum status add_tracker(struct uploader *up, struct store *store, const c
                                     .study = up->study,
                                     .key = up->key,
                                     .program = up->program,
+                                    .single = up->single,
                                     .cancel = &up->cancel,
                                     .ret_mode = &mode};
 
@@ -95,7 +97,7 @@ static enum status greet_all(struct uploader *up, struct error *err)
     return ST_OK;
 }
 
-enum status uploader_check(const struct track_settings *settings, const char *study, const char *program,
+enum status uploader_check(const struct track_settings *settings, const char *study, bool single, const char *program,
                            struct error *err)
 {
     struct http_cancel cancel = {0};
@@ -105,8 +107,13 @@ enum status uploader_check(const struct track_settings *settings, const char *st
     for (const char *at = settings->trackers; !settings->offline && track_next_word(&at, name, sizeof name);) {
         const struct tracker_ops *ops = track_find(name); /* the check above knows it */
         enum track_mode mode = TRACK_ONLINE;
-        const struct track_open open = {
-            .settings = settings, .study = study, .key = "", .program = program, .cancel = &cancel, .ret_mode = &mode};
+        const struct track_open open = {.settings = settings,
+                                        .study = study,
+                                        .key = "",
+                                        .program = program,
+                                        .single = single,
+                                        .cancel = &cancel,
+                                        .ret_mode = &mode};
         void *self = NULL;
         enum status rc;
         TRY(ops->open(&self, &open, err));
@@ -199,6 +206,7 @@ void uploader_counts(struct uploader *up, struct upload_counts *ret_counts)
     *ret_counts = (struct upload_counts){.idle = true};
     if (up == NULL)
         return;
+    ret_counts->answers = atomic_load(&up->cancel.answers);
     pthread_mutex_lock(&up->lock);
     for (size_t i = 0; i < up->n_feeders; i++) {
         const struct upload_counts *c = &up->feeders[i].counts;
@@ -207,6 +215,7 @@ void uploader_counts(struct uploader *up, struct upload_counts *ret_counts)
         ret_counts->refused_runs += c->refused_runs;
         ret_counts->idle = ret_counts->idle && (c->idle || c->refused);
         ret_counts->down = ret_counts->down || c->down;
+        ret_counts->asking = ret_counts->asking || c->asking;
         ret_counts->refused = ret_counts->refused || c->refused;
         if (c->down || c->refused)
             snprintf(ret_counts->text, sizeof ret_counts->text, "%s: %s", up->feeders[i].ops->name, c->text);

@@ -471,6 +471,60 @@ def test_requests_share_a_budget(folder):
                 assert j - i <= 100 + 10 * (at[j] - at[i]) + 10, (i, j, at[j] - at[i])
 
 
+def test_a_silent_tracker_ends_sync(folder):
+    """--timeout is for silence: a request's own time-out is longer here, and slow answers are none."""
+    waiting = Waiting(folder)
+    n = waiting.left()
+    with BlackHole() as hole:
+        said = waiting.sync(folder, hole.url, code=1, timeout="1s", WANDB_HTTP_TIMEOUT=600)
+        assert "%d row(s) are left" % n in said and "run the command again" in said, said
+    with FakeWandb() as fake:
+        answer = fake.answer
+
+        def slow(request):
+            time.sleep(0.4)
+            return answer(request)
+        fake.answer = slow
+        before = time.monotonic()
+        waiting.sync(folder, fake.url, timeout="3s")
+        assert time.monotonic() - before > 3, "it was to take longer than it may be silent"
+        waiting.check(fake)
+
+
+def test_a_run_that_the_server_forgot(folder):
+    """Another database behind the same address: the run is made anew and gets the rest, once; the others too."""
+    waiting = Waiting(folder)
+    name = waiting.key + "-1"
+    with FakeWandb() as fake:
+        stream, box = fake.file_stream, {"at": None}
+
+        def forgetful(entity, project, run_name, body):
+            run_ = fake.runs.get(name)
+            if box["at"] is None and run_name == name and "complete" in body:
+                box["at"] = len(run_.history)
+                del fake.runs[name]
+            return stream(entity, project, run_name, body)
+        fake.file_stream = forgetful
+        said = waiting.sync(folder, fake.url)
+        equal(said.count("does not know run %s any more" % name), 1)
+        got = fake.run(name)
+        equal((got.state, got.exitcode, got.display_name, got.group), ("finished", 0, "first-1", "first"))
+        equal((len(got.history), box["at"]), (0, len(waiting.expected[name])))
+        equal((waiting.left(), fake.broken), (0, []))
+
+
+def test_a_run_that_is_never_known(folder):
+    """A server that forgets what it was told at once costs that run alone, and no time."""
+    waiting = Waiting(folder)
+    name = waiting.key + "-1"
+    with FakeWandb() as fake:
+        fake.fail("status", code=404, match=name + "/file_stream", times=1000)
+        said = waiting.sync(folder, fake.url)
+        equal((said.count("will not take run 1"), waiting.left()), (1, 0))
+        assert 990 < fake.pending_faults(), fake.pending_faults()
+        check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+
+
 def test_deleted_run(folder):
     waiting = Waiting(folder)
     with FakeWandb() as fake:
