@@ -26,7 +26,7 @@ static enum status open_failed(struct store *store, struct error *err)
     int os = errno;
 
     if (os == ENOSPC || os == EDQUOT)
-        return FAIL(err, ST_IO, "%s: the disk is full; free some space and run the command again", store->lock_path);
+        return FAIL(err, ST_IO, "%s: the disk is full; free some space and try again", store->lock_path);
     if (os == ENOENT || os == ENOTDIR)
         return FAIL(err, ST_IO,
                     "%s cannot be created: its directory does not exist; create it or give another path to --store",

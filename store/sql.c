@@ -133,8 +133,7 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
 
     if (primary == SQLITE_FULL ||
         ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && (os == ENOSPC || os == EDQUOT)))
-        return FAIL(err, ST_IO,
-                    "%s: %s: the disk is full, nothing was half-written; free some space and run the command again",
+        return FAIL(err, ST_IO, "%s: %s: the disk is full, nothing was half-written; free some space and try again",
                     store->path, what);
     switch (primary) {
     case SQLITE_BUSY:

@@ -62,6 +62,16 @@ static void on_study_end(void *ctx, struct study_run *run)
 
 /* ---- life ---- */
 
+/* It does not seem to run: who continues it when the cause is mended is told what it was. */
+static void leave_alone(struct daemon_cmd *d, const struct study *study, const struct error *why)
+{
+    struct error ignored = {0};
+
+    log_warn("%s is left alone, paused: %s", study->name, why->text);
+    if (store_study_set_state(d->store, study->id, STUDY_PAUSED, "error", why->text, &ignored) != ST_OK)
+        log_warn("%s, continuing", ignored.text);
+}
+
 /* Studies that ran when the last daemon ended, and paused ones, which wait for `trawl continue`. */
 static enum status take_studies(struct daemon_cmd *d, struct error *err)
 {
@@ -76,7 +86,7 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
         if (live_add(&d->live, studies[i].name, &why) == ST_OK)
             n_taken++;
         else
-            log_warn("%s is left alone: %s", studies[i].name, why.text);
+            leave_alone(d, &studies[i], &why);
     }
     if (rc == ST_OK && n_taken > 0)
         log_info("%zu of %zu studies go on", n_taken, n);
@@ -152,6 +162,7 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
 static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error *err)
 {
     char text[ERROR_TEXT_MAX];
+    struct strbuf store;
     size_t n = 0;
     ssize_t got;
     int fds[2], state = 0;
@@ -184,7 +195,14 @@ static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error
     text[n] = '\0';
     if (n > 0 || waitpid(pid, &state, WNOHANG) == pid)
         return FAIL(err, ST_IO, "%s", n > 0 ? text : "the daemon ended before it could begin");
-    printf("daemon %ld serves %s, its log is %s\n", (long)pid, d->store_path, d->log_path);
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, d->store_path);
+    printf("daemon %ld serves %s\n"
+           "  log     %s\n"
+           "  look    trawl ls --store %s\n"
+           "  end it  kill %ld     # running trials are kept and go on with the next daemon\n",
+           (long)pid, d->store_path, d->log_path, store.text, (long)pid);
+    strbuf_free(&store);
     return ST_OK;
 }
 

@@ -1,5 +1,6 @@
 /* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
 #include "sweep/control.h"
+#include "sweep/service.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static cJSON *row_json(const struct study *s, const struct study_counts *counts)
+static cJSON *row_json(const struct study *s, const struct study_counts *counts, const char *now)
 {
     cJSON *json = cJSON_CreateObject(), *states = json != NULL ? cJSON_CreateObject() : NULL;
     bool ok = json != NULL && json_add(json, "counts", states);
@@ -22,25 +23,15 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts)
          json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
          json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
          json_add_f64(json, "cost_s", counts->cost_s) && json_add_f64(json, "best_score", counts->best_score) &&
-         json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "end_rule", s->end_rule) &&
-         json_add_str(json, "end_text", s->end_text) && json_add_i64(json, "priority", s->priority) &&
-         json_add_i64(json, "seed", s->seed) && json_add_str(json, "program", s->program) &&
-         json_add_i64(json, "created_ms", s->created_ms);
+         json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "now", now) &&
+         json_add_str(json, "end_rule", s->end_rule) && json_add_str(json, "end_text", s->end_text) &&
+         json_add_i64(json, "priority", s->priority) && json_add_i64(json, "seed", s->seed) &&
+         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
     }
     return json;
-}
-
-/* "running" is said only of what a controller has; a study that waits for one is "open". */
-static const char *state_text(const struct study *s, const char *store_path)
-{
-    int64_t pid;
-
-    if (s->state == STUDY_RUNNING)
-        return store_is_held(store_path, &pid) ? "running" : "open";
-    return study_state_name(s->state);
 }
 
 static void print_row(const struct study *s, const struct study_counts *c, const char *state)
@@ -56,7 +47,7 @@ static void print_row(const struct study *s, const struct study_counts *c, const
         snprintf(best, sizeof best, "%.4g", c->best_score);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%MZ", &tm);
-    printf("%-20s %-8s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, state, (long long)n,
+    printf("%-20s %-11s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, state, (long long)n,
            (long long)c->n[TRIAL_DONE], (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric,
            s->method, when);
 }
@@ -64,6 +55,7 @@ static void print_row(const struct study *s, const struct study_counts *c, const
 static enum status list(struct store *store, bool json, struct error *err)
 {
     struct study *studies = NULL;
+    struct served served;
     size_t n = 0;
     cJSON *array = json ? cJSON_CreateArray() : NULL;
     enum status rc = store_study_list(store, &studies, &n, err);
@@ -71,21 +63,25 @@ static enum status list(struct store *store, bool json, struct error *err)
     if (rc == ST_OK && !json && n == 0)
         printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
     if (rc == ST_OK && !json && n > 0)
-        printf("%-20s %-8s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "state", "trials", "done", "failed",
+        printf("%-20s %-11s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "state", "trials", "done", "failed",
                "best", "cost", "metric", "method", "begun");
+    served_ask(store_path(store), &served);
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;
+        const char *now;
         rc = store_study_counts(store, &studies[i], &counts, err);
         if (rc != ST_OK)
             break;
+        now = served_state(&served, &studies[i], counts.n[TRIAL_RUNNING]);
         if (!json) {
-            print_row(&studies[i], &counts, state_text(&studies[i], store_path(store)));
+            print_row(&studies[i], &counts, now);
             continue;
         }
-        cJSON *row = row_json(&studies[i], &counts);
+        cJSON *row = row_json(&studies[i], &counts, now);
         if (array == NULL || row == NULL || !cJSON_AddItemToArray(array, row))
             rc = FAIL(err, ST_NOMEM, "out of memory for the list of studies");
     }
+    served_free(&served);
     study_list_free(studies, n);
     if (rc == ST_OK && json)
         return cli_print_json(array, err);
@@ -160,9 +156,18 @@ static void print_trial(const struct study_view *v, size_t i)
     printf("\n");
 }
 
-static void print_state(const struct study *s, const char *store_path)
+static void print_state(const struct study_view *v, const char *store_path)
 {
-    printf("state %s", state_text(s, store_path));
+    const struct study *s = &v->study;
+    struct served served;
+    const char *now;
+
+    served_ask(store_path, &served);
+    now = served_state(&served, s, study_view_count(v, TRIAL_RUNNING));
+    served_free(&served);
+    printf("state %s", now);
+    if (strcmp(now, "interrupted") == 0 || strcmp(now, "idle") == 0)
+        printf(" (no controller runs it; `trawl sweep --resume %s` or `trawl daemon` goes on)", s->name);
     if (s->end_rule != NULL)
         printf(" (%s)", s->end_rule);
     if (s->end_text != NULL)
@@ -178,7 +183,7 @@ static void print_study(const struct study_view *v, const char *store_path)
 
     printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
            v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
-    print_state(&v->study, store_path);
+    print_state(v, store_path);
     printf("%zu trials", v->n);
     if (v->study.trials_max > 0)
         printf(" of %lld", (long long)v->study.trials_max);

@@ -236,8 +236,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     take_trackers(s);
     study = &s->run->view.study;
     sweep_take_new_limits(s, study);
-    TRY(store_study_set_limits(s->store, study, err));
-    return study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
+    return store_study_set_limits(s->store, study, err);
 }
 
 /* A study of failures alone is no success, and says why. */
@@ -291,14 +290,16 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc != ST_OK)
         return rc;
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
-    TRY(scheduler_add(s->sched, s->run, err));
+    rc = scheduler_add(s->sched, s->run, err);
+    if (rc == ST_OK)
+        rc = study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
+    if (rc != ST_OK)
+        return rc;
     live_open(&s->live, s->store, s->sched, false);
     progress_begin(&s->progress, s->sched, s->run, s->quiet);
     rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
     live_close(&s->live);
-    if (rc != ST_OK)
-        leave_paused(s, rc, err);
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
     tell_nothing_done(s->run);
@@ -310,6 +311,35 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
+/* The whole study, with texts that the controller let go of. */
+static enum status print_json(struct sweep_cmd *s, struct error *err)
+{
+    struct study_view view = {0};
+
+    TRY(study_view_load(s->store, s->run->view.study.name, &view, err));
+    enum status rc = study_view_print_json(&view, s->store_path, err);
+    study_view_free(&view);
+    return rc;
+}
+
+/* Words of a failure after which the study can go on, which is told where it was not said already. */
+static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct error *err)
+{
+    char text[ERROR_TEXT_MAX];
+    struct strbuf store;
+
+    if (rc == ST_OK || err == NULL || strstr(err->text, "--resume") != NULL)
+        return rc;
+    snprintf(text, sizeof text, "%s", err->text);
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, s->store_path);
+    error_clear(err);
+    rc =
+        FAIL(err, rc, "%s; go on with `trawl sweep --resume %s --store %s`", text, s->run->view.study.name, store.text);
+    strbuf_free(&store);
+    return rc;
+}
+
 static enum status run_study(struct sweep_cmd *s, struct error *err)
 {
     const struct study_view *v = &s->run->view;
@@ -317,22 +347,20 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
 
     signals_catch();
     rc = schedule(s, err);
+    if (rc != ST_OK && v->study.state == STUDY_RUNNING)
+        leave_paused(s, rc, err);
+    if (rc == ST_INTERRUPTED)
+        (void)FAIL(err, rc, "interrupted");
+    rc = add_resume(s, rc, err);
     if (s->json) {
         struct error print_err = {0};
-        if (study_view_print_json(v, s->store_path, &print_err) != ST_OK && rc == ST_OK)
+        if (print_json(s, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     } else {
         progress_print_summary(v, s->store_path);
     }
     if (rc == ST_OK)
         rc = sweep_check_any_done(v, err);
-    if (rc == ST_INTERRUPTED) {
-        struct strbuf store;
-        strbuf_init(&store, OUTPUT_MAX_BYTES);
-        strbuf_add_shell(&store, s->store_path);
-        (void)FAIL(err, rc, "interrupted; go on with `trawl sweep --resume %s --store %s`", v->study.name, store.text);
-        strbuf_free(&store);
-    }
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* control_client.c - one request to the controller of a store, and its answer.
- * Invariant: it waits at most ANSWER_S for the other side. */
+ * Invariant: it waits at most ANSWER_S, or what the caller says, for the other side. */
 #include "sweep/service.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #define ANSWER_MAX (8u << 20)
 
 /* ST_NOTFOUND when nobody listens at any of the store's addresses. */
-static enum status connect_to(const char *store_path, int *ret_fd, struct error *err)
+static enum status connect_to(const char *store_path, int patience_s, int *ret_fd, struct error *err)
 {
     struct control_address addresses[CONTROL_ADDRESSES];
-    struct timeval patience = {.tv_sec = ANSWER_S};
+    struct timeval patience = {.tv_sec = patience_s};
     size_t n = 0;
 
     TRY(control_addresses(store_path, addresses, &n, err));
@@ -105,8 +105,8 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
     return rc;
 }
 
-enum status control_call(const char *store_path, cJSON *request, cJSON **ret_answer, bool *ret_reached,
-                         struct error *err)
+enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
+                                bool *ret_reached, struct error *err)
 {
     char *text = request != NULL ? json_print(request, false) : NULL;
     struct strbuf line;
@@ -120,7 +120,7 @@ enum status control_call(const char *store_path, cJSON *request, cJSON **ret_ans
     if (text == NULL)
         rc = FAIL(err, ST_NOMEM, "out of memory for a request");
     if (rc == ST_OK)
-        rc = connect_to(store_path, &fd, err);
+        rc = connect_to(store_path, patience_s, &fd, err);
     *ret_reached = fd >= 0;
     if (rc == ST_OK)
         rc = send_text(fd, text, strlen(text), err);
@@ -135,4 +135,10 @@ enum status control_call(const char *store_path, cJSON *request, cJSON **ret_ans
     strbuf_free(&line);
     mem_free(text);
     return rc;
+}
+
+enum status control_call(const char *store_path, cJSON *request, cJSON **ret_answer, bool *ret_reached,
+                         struct error *err)
+{
+    return control_call_within(store_path, ANSWER_S, request, ret_answer, ret_reached, err);
 }

@@ -197,7 +197,7 @@ enum status flight_message(struct flight *f, const cJSON *message, double now_s,
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
             f->slot->worker->lost = true;
-            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.160s)", f->reason);
+            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
         }
     }
     return ST_OK;

@@ -97,12 +97,18 @@ static enum status on_status(struct live *live, const cJSON *request, cJSON *ans
     const char *name = json_get_str(request, "study");
     struct sweep_status status;
     struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
-    cJSON *json;
+    cJSON *json, *names = cJSON_CreateArray();
+    bool ok = names != NULL;
 
     live_status_take(live->sched, run, &status);
     status.daemon = live->daemon;
     json = live_status_to_json(&status);
-    return json_add(answer, "live", json) ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
+    for (size_t i = 0; ok && i < live->sched->n_studies; i++)
+        if (live->sched->studies[i]->state != STUDY_RUN_ENDED)
+            ok = cJSON_AddItemToArray(names, cJSON_CreateString(live->sched->studies[i]->view.study.name));
+    ok = json_add(answer, "live", json) && ok;
+    ok = json_add(answer, "studies", names) && ok; /* that it serves */
+    return ok ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
 }
 
 static enum status on_submit(struct live *live, const cJSON *request, cJSON *answer, struct error *err)

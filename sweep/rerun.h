@@ -1,9 +1,10 @@
-/* rerun.h - what repeated runs of one config say together; used by `trawl rerun`. */
+/* rerun.h - a stored trial trained again: the runs, what they say together, how it is told. Used by `trawl rerun`. */
 #ifndef SWEEP_RERUN_H
 #define SWEEP_RERUN_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "sweep/control.h"
+
+/* ---- rerun_stats.c ---- */
 
 /* Of n values; with n < 2 spread and intervals are NaN, with n = 0 everything is. */
 struct rerun_stats {
@@ -14,5 +15,38 @@ struct rerun_stats {
     double min, max;
 };
 void rerun_stats(const double *values, size_t n, struct rerun_stats *ret_stats);
+
+/* ---- rerun_train.c ---- */
+
+/* One training of the config. */
+struct rerun_again {
+    int64_t seed, env_steps;
+    double score, perf, cost_s;
+    char device[256];
+};
+
+struct rerun {
+    const char *store_path, *output;
+    int64_t number, n_seeds; /* n_seeds 0: the stored seed, compared */
+    bool json, quiet;
+    struct study study;
+    struct trial trial;
+    char *checkpoint; /* of the trial, if the store knows one that is still there */
+    struct setup *setup;
+    struct run run;
+    struct train_metrics last;
+    struct rerun_again *runs; /* (max(n_seeds, 1)) */
+    size_t n;
+    int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */
+};
+/* Fills runs; what was trained stays there when it fails or is interrupted. */
+enum status rerun_train(struct rerun *rerun, struct error *err) MUST_USE;
+
+/* ---- rerun_tell.c, to stdout ---- */
+
+/* The run with the stored seed beside what is stored; ST_NUMERIC when it is not the same. */
+enum status rerun_tell_compared(const struct rerun *rerun, struct error *err) MUST_USE;
+/* Mean, spread and intervals over fresh seeds, and how usual the stored score is. */
+enum status rerun_tell_spread(const struct rerun *rerun, struct error *err) MUST_USE;
 
 #endif

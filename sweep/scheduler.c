@@ -509,7 +509,7 @@ static enum status bury(struct scheduler *s, struct worker *w, const char *how, 
 
 static enum status reap(struct scheduler *s, struct error *err)
 {
-    char how[240];
+    char how[SCHED_WHY_MAX];
 
     for (size_t i = 0; i < s->n_workers; i++) {
         struct worker *w = &s->workers[i];
@@ -608,8 +608,8 @@ static enum status no_device_left(const struct scheduler *s, struct error *err)
 {
     const struct worker *w = &s->workers[s->n_workers - 1];
 
-    if (w->refused)
-        return FAIL(err, ST_DEVICE, "%s; see `trawl doctor`", w->last_death);
+    if (w->refused) /* its greeting says what to do */
+        return FAIL(err, ST_DEVICE, "%s", w->last_death);
     return FAIL(err, ST_DEVICE,
                 "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
                 w->deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");

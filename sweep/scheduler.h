@@ -25,6 +25,7 @@ struct track_hooks;
 #define SCHED_MAX_STUDIES 64
 #define SCHED_MAX_WATCHES 64
 #define LAST_NEWS_S 2 /* for the trackers at the end of a daemon; the rest is for `trawl sync` */
+#define SCHED_WHY_MAX 512 /* bytes of why something ended */
 #define SCHED_EVENTS 64 /* kept for a view */
 
 /* ---- devices.c: what [sweep] devices and runs_per_device ask for ---- */
@@ -76,7 +77,7 @@ struct worker {
     double started_s, heard_s, dying_s; /* by the monotonic clock */
     bool beats; /* it has sent an `alive`: silence means something */
     bool lost; /* it said that its device is lost, and ends */
-    char why[200]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
+    char why[SCHED_WHY_MAX]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct flight *culprit; /* the flight that it was killed for; NULL: unknown */
     int64_t memory_bytes, device_memory_bytes; /* of its last `alive` */
     /* health: supervise.c */
@@ -86,7 +87,7 @@ struct worker {
     bool refused; /* its greeting was a failure */
     bool quarantined;
     double retry_at_s;
-    char last_death[240];
+    char last_death[SCHED_WHY_MAX];
     struct slot slots[SCHED_MAX_LANES]; /* (spec.lanes) */
 };
 /* Starts the process and sends it what to open; WORKER_STARTING afterwards. */
@@ -114,7 +115,7 @@ enum status checkpoints_prune(const struct study_run *run, struct error *err) MU
 /* Why a study ends: the rule's name as the store keeps it ("trials", "budget", "target", ...) and what a person reads. */
 struct study_end {
     const char *rule; /* static; NULL: it goes on */
-    char text[200];
+    char text[SCHED_WHY_MAX];
 };
 /* Limits at which what flies is stopped too. running_s: training of its flights so far, which no row counts yet. */
 void study_limits_check(const struct study_run *run, double running_s, double now_s, struct study_end *ret_end);

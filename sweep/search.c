@@ -111,7 +111,8 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     if (!p->has_init) {
         search_show(s, i, p->min, lo, sizeof lo);
         search_show(s, i, p->max, hi, sizeof hi);
-        log_warn("%s: %s = %s lies outside the range searched, %s to %s; give min and max to search around it",
+        log_warn("%s: the config's own %s = %s lies outside the range searched, %s to %s, so no trial starts from it; "
+                 "mean gives another start, min and max another range",
                  c->origin, p->key, start, lo, hi);
         p->init = 0;
     }

@@ -194,23 +194,58 @@ enum status serve_report(void *ctx, const char *study, enum report_format format
 
 /* -- control -- */
 
+/* A field that is misspelt or belongs to another action would be ignored otherwise, and the answer be "ok". */
+static enum status check_fields(const char *action, const cJSON *request, struct error *err)
+{
+    static const struct {
+        const char *field, *action;
+    } known[] = {{"now", "pause"}, {"trials", "add"}, {"budget_s", "add"}, {"priority", "priority"}};
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, request)
+    {
+        size_t i = 0, n = sizeof known / sizeof known[0];
+        if (strcmp(item->string, "action") == 0)
+            continue;
+        while (i < n && (strcmp(item->string, known[i].field) != 0 || strcmp(action, known[i].action) != 0))
+            i++;
+        if (i == n)
+            return FAIL(err, ST_USAGE,
+                        "%.20s takes no field '%.40s'; pause takes now, add takes trials and budget_s, priority takes "
+                        "priority",
+                        action, item->string);
+        if (strcmp(item->string, "now") == 0 && !cJSON_IsBool(item))
+            return FAIL(err, ST_USAGE, "now is neither true nor false");
+    }
+    return ST_OK;
+}
+
+static bool is_action(const char *action)
+{
+    for (int i = 0; i < CONTROL_KINDS; i++)
+        if (strcmp(action, control_kind_name((enum control_kind)i)) == 0)
+            return true;
+    return false;
+}
+
+/* ST_USAGE: the request makes no sense; ST_EXISTS: not in the study's state. */
 enum status serve_control(void *ctx, const char *study, const cJSON *request, char **ret_message, struct error *err)
 {
     const struct serve_ctx *c = ctx;
     const char *action = json_get_str(request, "action");
-    cJSON *wire = cJSON_Duplicate(request, true);
+    cJSON *wire;
     struct control_command command;
+    struct error why = {0};
     char text[512];
     bool live = false;
     enum status rc;
 
     *ret_message = NULL;
-    if (action == NULL) {
-        cJSON_Delete(wire);
-        return FAIL(err, ST_USAGE, "the body has no action; pause, continue, stop, add and priority are known");
-    }
-    cJSON_DeleteItemFromObjectCaseSensitive(wire, "command");
-    cJSON_DeleteItemFromObjectCaseSensitive(wire, "study");
+    if (action == NULL || !is_action(action))
+        return FAIL(err, ST_USAGE, "the action is '%.40s'; pause, continue, stop, add and priority are known",
+                    action != NULL ? action : "");
+    TRY(check_fields(action, request, err));
+    wire = cJSON_Duplicate(request, true);
     if (wire == NULL || !json_add_str(wire, "command", action) || !json_add_str(wire, "study", study)) {
         cJSON_Delete(wire);
         return FAIL(err, ST_NOMEM, "out of memory for a command");
@@ -219,9 +254,9 @@ enum status serve_control(void *ctx, const char *study, const cJSON *request, ch
     cJSON_Delete(wire);
     if (rc != ST_OK)
         return rc;
-    rc = control_carry_out(c->store_path, &command, text, sizeof text, &live, err);
+    rc = control_carry_out(c->store_path, &command, text, sizeof text, &live, &why);
     if (rc != ST_OK)
-        return rc;
+        return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
     *ret_message = mem_strdup(text);
     return *ret_message != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
 }

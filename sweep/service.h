@@ -48,6 +48,9 @@ const char *control_server_address(const struct control_server *server); /* for 
  * status that it had there. */
 enum status control_call(const char *store_path, cJSON *request, cJSON **ret_answer, bool *ret_reached,
                          struct error *err) MUST_USE;
+/* The same for who would rather know nothing than wait longer. */
+enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
+                                bool *ret_reached, struct error *err) MUST_USE;
 
 /* ---- control_command.c: what can be asked of a study ---- */
 
@@ -74,5 +77,18 @@ enum status control_command_apply(struct store *store, const struct control_comm
 /* cmd_control.c: says it to the running controller of the store (*ret_live), or writes it to the store where none runs. */
 enum status control_carry_out(const char *store_path, const struct control_command *command, char *ret_text,
                               size_t size, bool *ret_live, struct error *err) MUST_USE;
+
+/* ---- served.c: who runs a study, for `ls` and `show` ---- */
+
+struct served {
+    bool held; /* a controller has the store */
+    cJSON *names; /* of the studies that it serves; NULL: it did not say. Owned */
+};
+/* Asks the controller of the store, if there is one, and waits shortly; whatever goes wrong is an answer too. */
+void served_ask(const char *store_path, struct served *ret_served);
+void served_free(struct served *served);
+/* "running": a controller runs it; "waiting": one has the store and runs others; "interrupted": trials are marked running
+ * (n_running) and nobody runs them; "idle": it could go on and nobody runs it; else "paused", "ended". */
+const char *served_state(const struct served *served, const struct study *study, int64_t n_running);
 
 #endif

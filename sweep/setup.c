@@ -43,7 +43,8 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(struct sweep_settings, budget, "0",
                 "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
     OPT_ROW_STR(struct sweep_settings, wall_time, "0",
-                "Ends the study after this much time with a controller at work, over all sessions: 8h; 0: no limit."),
+                "Ends the study after this much time with a controller at work, over all runs of the controller: 8h; "
+                "0: no limit."),
     OPT_ROW_STR(struct sweep_settings, device_time, "0",
                 "Ends the study at this much device time over all trials: 24h; 0: no limit."),
     OPT_ROW_STR(struct sweep_settings, target, "", "Ends the study when a trial reaches this score; empty: none."),

@@ -163,19 +163,23 @@ static void print_time(double seconds)
     printf(" %.0f%c", whole_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
 }
 
-/* The limits that may have ended it, doubled. */
+/* The limit that has ended it, doubled; one that has not is still good. */
 static void print_larger(const struct study *s)
 {
-    if (s->trials_max > 0)
+    const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : "";
+
+    if (strcmp(rule, "trials") == 0)
         printf(" --trials %lld", (long long)(2 * s->trials_max));
-    if (s->budget_s > 0) {
+    if (strcmp(rule, "budget") == 0) {
         printf(" --budget");
         print_time(2 * s->budget_s);
     }
-    if (s->wall_max_s > 0) {
+    if (strcmp(rule, "wall_time") == 0) {
         printf(" --wall-time");
         print_time(2 * s->wall_max_s);
     }
+    if (strcmp(rule, "target") == 0)
+        printf(" --target SCORE     # a better one than %.6g", s->target_score);
 }
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)

@@ -104,8 +104,8 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
     w->deaths = MAX_DEATHS - 1; /* one more try, then again */
     w->retry_at_s = s->now_s + wait_s;
     if (!supervise_all_quarantined(s))
-        log_warn("%s is left alone for %s, its workers keep dying: %s; the others go on", w->spec.label,
-                 format_seconds(wait_s, time), how);
+        log_warn("%s is left alone for %s, %s: %s; the others go on", w->spec.label, format_seconds(wait_s, time),
+                 w->refused ? "it does not open" : "its workers keep dying", how);
     scheduler_tell(s, "%s: quarantined, %s", w->spec.label, how);
 }
 

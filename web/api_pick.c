@@ -252,18 +252,14 @@ enum status api_report(struct serve *s, const struct request *r, struct answer *
 enum status api_control(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                         struct error *err)
 {
-    struct error why = {0};
     char *message = NULL;
-    enum status rc;
 
     answer->no_store = true;
     if (s->set.hooks.control == NULL)
         return FAIL(err, ST_NOTFOUND, "this server cannot steer sweeps");
     if (json_get_str(r->body, "action") == NULL)
         return FAIL(err, ST_USAGE, "the body has no action; pause, continue, stop, add and priority are known");
-    rc = s->set.hooks.control(s->set.hooks.ctx, r->study, r->body, &message, &why);
-    if (rc != ST_OK) /* the command is known but makes no sense for this study now */
-        return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
+    TRY(s->set.hooks.control(s->set.hooks.ctx, r->study, r->body, &message, err));
     strbuf_add(out, "{\"ok\":true,\"message\":");
     put_str(out, message);
     strbuf_add(out, "}\n");

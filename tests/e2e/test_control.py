@@ -78,7 +78,8 @@ def test_a_running_study_obeys(folder):
     fails("continue", "a", "--store", store, code=2, says="neither paused nor ended")
     fails("pause", "b", "--store", store, code=1, says="no study 'b'")
     run("stop", "a", "--store", store)
-    end(process, 0)
+    out, _ = end(process, 0)
+    assert out.rstrip().endswith("trawl sweep --resume a --store %s" % store), out  # its limits are as good as before
     equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
     assert "running" not in states(store)
     assert not (folder / "s.db.sock").exists()
@@ -115,6 +116,8 @@ def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     process.kill()
     process.communicate()
     assert (folder / "s.db.sock").exists()
+    equal((study(store)["state"], study(store)["now"]), ("running", "interrupted"))
+    assert "goes on" in next(s for s in run("show", "a", "--store", store)[0].splitlines() if s.startswith("state"))
     wait_for(lambda: subprocess.run([tap.TRAWL, "priority", "a", "3", "--store", str(store)],
                                     capture_output=True, text=True).stdout.count("no controller runs it now"))
     process = start("sweep", "--resume", "a", "--store", store)
@@ -123,6 +126,27 @@ def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     answer = json.loads(run("stop", "a", "--store", store, "--json")[0])
     equal(answer["done_by"], "controller")
     end(process, 0)
+
+
+def test_running_is_said_of_what_a_controller_runs(folder):
+    store = make(folder)  # a, which has ended
+    run("sweep", folder / "s.ini", "--store", store, "--name", "b", "--trials", 1, "-q")
+    run("add", "a", "--trials", 3, "--store", store)
+    now = lambda: [row["now"] for row in json.loads(run("ls", "--store", store, "--json")[0])]
+    equal(now(), ["idle", "ended"])
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
+    process = start("sweep", write(folder, "c.ini", text), "--store", store, "--name", "c", "--trials", 3)
+    wait_for(lambda: len(now()) == 3 and "running" in [t["state"] for t in trials_now(store, "c")], process)
+    equal(now(), ["waiting", "ended", "running"])
+    process.send_signal(signal.SIGTERM)
+    end(process, 130)
+    equal(now(), ["idle", "ended", "paused"])
+
+
+def test_a_resume_that_cannot_begin_leaves_the_study_as_it_was(folder):
+    store = make(folder)
+    fails("sweep", "--resume", "a", "--store", store, "--trials", 9, "--devices", "cuda:0,cuda:0", code=2, says="twice")
+    equal((study(store)["state"], study(store)["now"], study(store)["end_rule"]), ("ended", "ended", "trials"))
 
 
 def test_a_second_controller_says_so_and_leaves(folder):

@@ -10,7 +10,7 @@ import sys
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, start, trials_now, wait_for, write
+from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
 
 LONG = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 50k")
 
@@ -77,18 +77,39 @@ def test_watching_ends_the_study_goes_on(folder):
     end(daemon)
 
 
-def test_two_studies_share_the_device_by_priority(folder):
-    store, daemon = begin(folder)
+def share_by_priority(folder, slots):
+    """Two studies of priority 1 and 4 on the slots of a daemon: how long each had them, by the times in the store."""
+    store, daemon = begin(folder, "--runs-per-device", slots)
     config = write(folder, "s.ini", LONG)
-    watchers = [start("sweep", config, "--store", store, "--name", name, "--trials", 1000, "-q", "--sweep.priority", priority)
-                for name, priority in (("a", 1), ("b", 4))]
-    wait_for(lambda: n_done(store, "a") + n_done(store, "b") >= 30, daemon)
-    a, b = n_done(store, "a"), n_done(store, "b")
-    assert a > 0 and b > 1.5 * a, (a, b)  # four to one, but for the beginning
+    priority = {"a": 1, "b": 4}
+    watchers = [start("sweep", config, "--store", store, "--name", name, "--trials", 1000, "-q", "--sweep.priority", p)
+                for name, p in priority.items()]
+    wait_for(lambda: min(n_done(store, name) for name in priority) >= 10, daemon, timeout=300)
+    for name in priority:  # what runs may end
+        run("pause", name, "--store", store)
+    wait_for(lambda: not any(t["state"] == "running" for name in priority for t in trials_now(store, name)), daemon)
+    trials = {name: [t for t in show(store, name)["trials"] if t["state"] == "done"] for name in priority}
+    both = max(min(t["started_ms"] for t in rows) for rows in trials.values())  # before that one was alone
+    spans = {name: [t["finished_ms"] - t["started_ms"] for t in rows if t["started_ms"] >= both]
+             for name, rows in trials.items()}
+    owed = {name: sum(spans[name]) / priority[name] for name in priority}
+    longest = max(max(v) for v in spans.values())
+    print("# %d slot(s): a had %.1f s with %d trials, b %.1f s with %d: 1 to %.2f, wanted 1 to 4" % (
+        slots, sum(spans["a"]) / 1e3, len(spans["a"]), sum(spans["b"]) / 1e3, len(spans["b"]),
+        sum(spans["b"]) / sum(spans["a"])))
+    assert abs(owed["a"] - owed["b"]) <= 3 * longest, (owed, longest)  # who was behind got the next slot
     for watcher in watchers:
         watcher.send_signal(signal.SIGINT)
         watcher.communicate(timeout=30)
     end(daemon)
+
+
+def test_two_studies_share_one_slot_by_priority(folder):
+    share_by_priority(folder, 1)
+
+
+def test_two_studies_share_four_slots_by_priority(folder):
+    share_by_priority(folder, 4)
 
 
 def test_what_ran_goes_on_after_any_end(folder):
@@ -115,7 +136,7 @@ def test_the_background(folder):
     out, _ = run("daemon", "--store", store, "--devices", "cpu", "--detach")
     pid = int(re.match(r"daemon (\d+) serves", out).group(1))
     try:
-        assert "s.db.log" in out, out
+        assert "s.db.log" in out and "kill %d" % pid in out and "trawl ls --store" in out, out
         fails("daemon", "--store", store, "--detach", code=1, says="in use by another sweep or daemon (process %d)" % pid)
         run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
         equal(n_done(store, "a"), 3)

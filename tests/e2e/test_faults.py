@@ -4,6 +4,7 @@ wall clock that jumps, a machine that sleeps. What was finished is there afterwa
 TRAWL_FAULT_TRIES: how many calls of each kind fail (30; "all" in the nightly run).
 """
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -172,7 +173,9 @@ def test_a_full_disk(folder):
         done = subprocess.run([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2000",
                                "-q"], capture_output=True, text=True, timeout=300)
         equal(done.returncode, 1)
-        assert "disk is full" in done.stderr, done.stderr
+        assert "disk is full" in done.stderr and "trawl sweep --resume a --store" in done.stderr, done.stderr
+        row = json.loads(run("ls", "--store", store, "--json")[0])[0]
+        assert row["now"] in ("interrupted", "paused", "idle"), row  # not running: nobody is there
         before = finished(store)
         assert len(before) > 5, before
         (small / "ballast").unlink()

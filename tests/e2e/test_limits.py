@@ -1,9 +1,11 @@
 """Budgets and stop rules: each ends its study, and the store says which one did."""
 import json
+import signal
+import sqlite3
 import sys
 
 import tap
-from tap import TINY_SWEEP, equal, fails, run, show, write
+from tap import TINY_SWEEP, equal, fails, run, show, start, trials_now, wait_for, write
 
 
 def study(store):
@@ -42,6 +44,30 @@ def test_wall_time(folder):
     equal(len(show(store, "a")["trials"]), 1)
     run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "3s")
     equal(len(show(store, "a")["trials"]), 2)
+
+
+def test_what_waits_is_told_and_used_later(folder):
+    """A trial that was cut off, or proposed ahead, stays in the queue of a study that its budget has ended."""
+    store = folder / "s.db"
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
+    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
+    wait_for(lambda: "running" in [t["state"] for t in trials_now(store, "a")], process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    stopped = show(store, "a")["trials"][0]
+    db = sqlite3.connect(store)  # the budget is counted from trials that have ended: one has
+    db.execute("UPDATE study SET trials_max = 0")
+    db.execute("INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, cost_s, score, created_ms) "
+               "SELECT study_id, 1, 'done', params, config, origin, seed, 1, 5.0, 0.1, created_ms FROM trial")
+    db.commit()
+    db.close()
+    out, _ = run("sweep", "--resume", "a", "--store", store, "--budget", "1s", "-q")
+    assert "1 done, 0 failed, 0 stopped, 1 waiting" in out and "ended (budget)" in out, out
+    equal([t["state"] for t in show(store, "a")["trials"]], ["queued", "done"])
+    run("sweep", "--resume", "a", "--store", store, "--budget", "6s", "-q")
+    trials = show(store, "a")["trials"]
+    equal((len(trials), trials[0]["params"], trials[0]["attempt"]), (2, stopped["params"], 2))
+    equal([t["state"] for t in trials], ["stopped", "done"])  # it ran until the larger budget was spent
 
 
 def test_device_time(folder):

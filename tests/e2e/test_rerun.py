@@ -110,6 +110,7 @@ def test_bad_input(folder):
     fails("rerun", "a", "--store", store, code=2, says="--trial N")
     fails("rerun", "a", "--trial", 99, "--store", store, code=1, says="no trial 99")
     fails("rerun", "b", "--trial", 0, "--store", store, code=1, says="no study 'b'")
+    fails("rerun", "a", "--trial", 0, "--seeds", 0, "--store", store, code=2, says=("--seeds is 0", "1 to 1000"))
     fails("rerun", "a", "--trial", 0, "--seeds", 5000, "--store", store, code=2, says="--seeds")
     fails("rerun", "a", "--trial", 0, "--seeds", 5, "-o", folder / "x", "--store", store, code=2, says="-o")
     fails("rerun", "a", "--trial", 0, "--store", folder / "none.db", code=1, says="no store")
