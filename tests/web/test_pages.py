@@ -358,10 +358,17 @@ def test_without_vega_the_server_draws(_):
         assert "built without Vega" in text(".front-chart")
         b.screenshot(SHOTS / "no-vega-light.png")
         go(path("?tab=trials"), TABLE_READY)
-        go(path("?tab=params"), "document.querySelector('main .empty a')")
-        go(path("?tab=progress"), "document.querySelector('.timeline canvas') && document.querySelector('main .empty a')")
-        go(path("/trial/990"), "document.querySelector('.config')")
-        go(VIEWS["compare"][0], "document.querySelector('main .empty a')")
+        FIGURES = "[...document.querySelectorAll('.server-figures')].flatMap((e) => [...e.shadowRoot.querySelectorAll('svg.chart')])"
+        go(path("?tab=params"), FIGURES + ".length === 7")  # importance, and a strip for each of six parameters
+        equal(b.run("new Set(%s.map((e) => getComputedStyle(e.querySelector('text')).fill)).size" % FIGURES), 1)
+        assert b.run("%s[0].querySelectorAll('rect.bar').length" % FIGURES) >= 12
+        b.screenshot(SHOTS / "no-vega-parameters-light.png")
+        go(path("?tab=progress"), "document.querySelector('.timeline canvas') && document.querySelectorAll('.chart svg path').length === 2")
+        b.screenshot(SHOTS / "no-vega-progress-light.png")
+        go(path("/trial/990"), "document.querySelector('.config') && document.querySelectorAll('#curves svg path').length > 3")
+        b.screenshot(SHOTS / "no-vega-trial-light.png")
+        go(VIEWS["compare"][0], "document.querySelectorAll('.chart svg path').length === 2")  # the study's best have recorded no curve
+        b.screenshot(SHOTS / "no-vega-compare-light.png")
     finally:
         b.send("Network.setBlockedURLs", {"urls": []})
     equal([p for p in b.problems() if "vega.js" not in p], [])

@@ -6,8 +6,6 @@ import {get, listen, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {compareUrl, parseList, setState, setLive, state, studyUrl, trialUrl} from './app.js';
 import {seriesKey, showLines} from './charts/lines.js';
-import {vega} from './charts/vega.js';
-import {serverReport} from './charts/fallback.js';
 import * as fmt from './format.js';
 
 const GRID = 160, TOP_TRIALS = 8;
@@ -132,12 +130,6 @@ export async function show(main, ctx) {
   }
   function fail(problem) {
     if (!ctx.signal.aborted) fill(chartEl, h('p.warn', null, problem.message), problem.hint && h('p.soft', null, problem.hint));
-  }
-  try {
-    await vega();
-  } catch {
-    fill(chartEl, serverReport(studies[0]?.name ?? ''));
-    return;
   }
   await load().catch(fail);
   let timer = 0;

@@ -56,12 +56,13 @@ function verdict(data, insight) {
 
 export async function show(el, data, ctx) {
   const chartEl = h('div.front-chart'), selection = h('div.selection', {role: 'status'}), pickEl = h('div'), tableEl = h('div'), verdictEl = h('div.prose');
+  const hint = h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.');
   const tools = h('div.tools', null,
     h('button.small', {type: 'button', title: 'zoom in (+)', 'aria-label': 'zoom in', onclick: () => chart?.zoomBy?.(0.7)}, '+'),
     h('button.small', {type: 'button', title: 'zoom out (-)', 'aria-label': 'zoom out', onclick: () => chart?.zoomBy?.(1 / 0.7)}, '−'),
     h('button.small', {type: 'button', title: 'whole front (0, double click)', onclick: () => chart?.setZoom?.(null)}, 'Reset'));
   fill(el, h('div.columns', null,
-    card('Cost against score', [chartEl, selection, h('p.soft.small.hint', null, 'Drag to select, ctrl-wheel to zoom, shift-drag to move, click a trial to open it; arrow keys walk along the front.')], {extra: tools, id: 'front'}),
+    card('Cost against score', [chartEl, selection, hint], {extra: tools, id: 'front'}),
     card('Pick from the front', pickEl, {id: 'pick'})),
   h('div.columns', null, card('Trials on the front', tableEl), card('What to make of it', verdictEl)));
   let chart = null, model = null, insight = null, filters = parseFilters(state());
@@ -123,7 +124,7 @@ export async function show(el, data, ctx) {
     hasVega = false;
   }
   const redraw = hasVega ? draw : () => serverChart(chartEl, data.name, 'Cost against score, drawn by the server');
-  if (!hasVega) tools.hidden = true;
+  if (!hasVega) tools.hidden = hint.hidden = true;
   await redraw();
   texts();
   pick.update();

@@ -1,11 +1,11 @@
 /* study_params.js - what matters: importance for score and cost, and the score along each parameter. */
 import {getModel, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
-import {setState, state, trialUrl} from './app.js';
+import {setState, state, studyUrl, trialUrl} from './app.js';
 import {showImportance} from './charts/importance.js';
 import {showSlice} from './charts/slice.js';
 import {vega} from './charts/vega.js';
-import {serverReport} from './charts/fallback.js';
+import {forgetReport, serverFigures} from './charts/fallback.js';
 import * as fmt from './format.js';
 
 function scoreRange(data, slices) {
@@ -31,8 +31,13 @@ export async function show(el, data, ctx) {
   try {
     await vega();
   } catch {
-    fill(el, serverReport(data.name));
-    return {};
+    choose.parentElement.hidden = true;
+    slicesEl.closest('.card').querySelector('h2 small').textContent = ' of each trial; those on the front are filled';
+    fill(notes, h('p', null, 'Bounds that the front leans on: ', h('a', {href: studyUrl(data.name)}, 'What to make of it'), '.'));
+    const draw = () => Promise.all([serverFigures(importanceEl, data.name, '.importance', ctx.signal), serverFigures(slicesEl, data.name, '.strips', ctx.signal)])
+      .catch((problem) => { if (!ctx.signal.aborted) fill(importanceEl, h('p.warn', null, problem.message)); });
+    draw();
+    return {model() { forgetReport(); draw(); }};
   }
   const clear = () => { for (const chart of shown.splice(0)) chart.destroy(); };
 

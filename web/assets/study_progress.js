@@ -4,8 +4,6 @@ import {card, empty, fill, h} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
 import {showLines} from './charts/lines.js';
 import {Timeline} from './charts/timeline.js';
-import {vega} from './charts/vega.js';
-import {serverReport} from './charts/fallback.js';
 import * as fmt from './format.js';
 
 const OVER = [['trials', 'Trials'], ['elapsed_s', 'Time'], ['cost_total_s', 'Cost spent']];
@@ -36,17 +34,8 @@ export async function show(el, data, ctx) {
   fill(el, h('div.halves', null, card('Hypervolume', [hvEl, hvNote], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best ${data.metric}`, bestEl)),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
-  let hasVega = true;
-  try {
-    await vega();
-  } catch {
-    hasVega = false;
-    fill(hvEl, serverReport(data.name));
-    fill(bestEl);
-  }
 
   async function draw() {
-    if (!hasVega) return;
     for (const chart of shown.splice(0)) chart.destroy();
     const column = (name) => answer.rows.map((row) => row[answer.columns.indexOf(name)]);
     const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials'};

@@ -3,8 +3,6 @@ import {get, listen, studyPath, url} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
 import {compareUrl, setLive, setState, state, studyUrl, trialUrl} from './app.js';
 import {showLines} from './charts/lines.js';
-import {vega} from './charts/vega.js';
-import {serverReport} from './charts/fallback.js';
 import {player} from './play.js';
 import * as fmt from './format.js';
 
@@ -143,8 +141,6 @@ function takeHome(data, answer, n, ctx) {
 export async function show(main, ctx) {
   const n = ctx.number, shown = [];
   const data = await get(studyPath(ctx.name), null, ctx.signal);
-  let hasVega = true;
-  await vega().catch(() => { hasVega = false; });
   const headEl = h('div'), configEl = h('div'), sideEl = h('div'), curvesEl = h('div'), lateEl = h('div');
   let drawCurves = async () => {}, last = null;
 
@@ -156,11 +152,11 @@ export async function show(main, ctx) {
       if (whole !== 'config') fill(sideEl, takeHome(data, answer, n, ctx));
     }
     if (!curvesEl.childElementCount || (whole !== 'config' && answer.trial.state !== last)) {
-      const curves = hasVega ? curvesCard(data, answer, ctx, shown) : {el: card('Learning curves', serverReport(ctx.name)), draw: async () => {}};
+      const curves = curvesCard(data, answer, ctx, shown);
       drawCurves = curves.draw;
       fill(curvesEl, curves.el);
       await drawCurves();
-      fill(lateEl, hasVega && await phases(data, answer, ctx), await logCard(data, answer, ctx));
+      fill(lateEl, await phases(data, answer, ctx), await logCard(data, answer, ctx));
     }
     last = answer.trial.state;
   }

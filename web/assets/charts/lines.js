@@ -1,6 +1,8 @@
-/* lines.js - curves over a running quantity: one line or band for each series. Series differ by colour and dash. */
+/* lines.js - curves over a running quantity: one line or band for each series. Series differ by colour and dash.
+ * Without Vega they are plain SVG (plain.js). */
 import {h} from '../dom.js';
-import {colors, DASHES, mount, SECONDS_LABEL} from './vega.js';
+import {colors, DASHES, mount, SECONDS_LABEL, timeTicks, vega} from './vega.js';
+import {showPlain} from './plain.js';
 
 /* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), height,
  * zero, points}. Returns what destroys it. */
@@ -17,6 +19,9 @@ export async function showLines(el, series, {xTitle, yTitle, time, dates, height
   const min = (f) => all.reduce((m, r) => Math.min(m, f(r)), Infinity), max = (f) => all.reduce((m, r) => Math.max(m, f(r)), -Infinity);
   const y = [min((r) => r.lo), max((r) => r.hi)], pad = (y[1] - y[0]) * 0.05 || Math.abs(y[1]) * 0.1 || 0.5;
   const yDomain = [zero ? Math.min(0, y[0]) : y[0] - pad, y[1] + pad], xDomain = dates ? [min((r) => r.x), max((r) => r.x)] : [Math.min(0, min((r) => r.x)), max((r) => r.x)];
+  const title = label || `${yTitle || ''} over ${xTitle}: ${series.map((s) => s.label).filter(Boolean).join(', ')}`;
+  if (!await vega().then(() => true, () => false))
+    return showPlain(el, clean.map((s, k) => ({...s, rows: data[k].values, band: !!s.lo})), {xDomain, yDomain, height, xTitle, yTitle, time, label: title});
   const xLabels = time ? {labels: {update: {text: {signal: SECONDS_LABEL}}}} : dates ? {labels: {update: {text: {signal: "timeFormat(datum.value, '%H:%M')"}}}} : {labels: {update: {text: {signal: "format(datum.value, '~s')"}}}};
   const ticks = time ? timeTicks(xDomain[1], el.clientWidth < 420 ? 4 : 7) : undefined;
   const marks = clean.flatMap((s, k) => [
@@ -32,15 +37,7 @@ export async function showLines(el, series, {xTitle, yTitle, time, dates, height
     axes: [{orient: 'bottom', scale: 'x', title: xTitle, titleAnchor: 'end', tickCount: el.clientWidth < 420 ? 4 : 7, ...(ticks ? {values: ticks} : {}), encode: xLabels},
       {orient: 'left', scale: 'y', grid: true, domain: false, ticks: false, tickCount: 5, ...(yTitle ? {title: yTitle} : {})}],
     marks: [{type: 'group', encode: {update: {width: {signal: 'width'}, height: {signal: 'height'}}}, marks}],
-  }, label || `${yTitle || ''} over ${xTitle}: ${series.map((s) => s.label).filter(Boolean).join(', ')}`);
-}
-
-/* Round seconds, minutes, hours. */
-function timeTicks(hi, n) {
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((s) => hi / s <= n) ?? 2592000;
-  const values = [];
-  for (let k = 0; k * step <= hi; k++) values.push(Number((k * step).toPrecision(10)));
-  return values;
+  }, title);
 }
 
 export function seriesKey(k, text) {

@@ -1,7 +1,7 @@
 /* vega.js - Vega from the distribution's package, as one script made at build time, and what all charts share.
  *
  * Expressions are interpreted (vega-interpreter), never compiled: the pages forbid eval. A trawl built without Vega answers
- * 404: vega() fails and pages show charts that the server has drawn. */
+ * 404: vega() fails, pages show charts that the server has drawn, and lines are plain SVG. */
 
 let loading = null;
 
@@ -77,4 +77,12 @@ export function logTicks(lo, hi, n, isTime) {
   }
   const every = Math.ceil(ticks.length / n);
   return every > 1 ? ticks.filter((_, i) => i % every === 0) : ticks;
+}
+
+/* Round seconds, minutes, hours. */
+export function timeTicks(hi, n) {
+  const step = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].find((s) => hi / s <= n) ?? 2592000;
+  const values = [];
+  for (let k = 0; k * step <= hi; k++) values.push(Number((k * step).toPrecision(10)));
+  return values;
 }
