@@ -135,11 +135,11 @@ static void add_counts(const struct board *b, const struct board_style *style, s
     snprintf(text, sizeof text, "%.5g", v->trials[best].score);
     add_painted(out, style, COLOR_BEST, text);
     strbuf_addf(out, "  trial %lld, cost %s", (long long)v->trials[best].number,
-                format_seconds(v->trials[best].cost_s, cost));
+                study_view_cost_text(v, study_view_trial_cost(v, &v->trials[best]), cost));
     size_t knee = pareto_knee(&v->history);
     if (knee < v->n && knee != best && style->width >= NARROW)
         strbuf_addf(out, "   knee %.5g  trial %lld, cost %s", v->trials[knee].score, (long long)v->trials[knee].number,
-                    format_seconds(v->trials[knee].cost_s, cost));
+                    study_view_cost_text(v, study_view_trial_cost(v, &v->trials[knee]), cost));
     strbuf_add(out, "\n");
 }
 

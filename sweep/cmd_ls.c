@@ -137,13 +137,13 @@ static void print_piece(const char *piece, int width, int *column)
 static void print_trial(const struct study_view *v, size_t i)
 {
     const struct trial *t = &v->trials[i];
-    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0, column = 47;
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0, column = 49;
     char cost[32], score[32] = "-", value[64], piece[CONFIG_KEY_MAX + 80];
 
     if (isfinite(t->score))
         snprintf(score, sizeof score, "%.4g", t->score);
     printf("%5lld%c %-8s ", (long long)t->number, v->on_front[i] ? '*' : ' ', trial_state_name(t->state));
-    printf("%10s %10s  %-8s", score, isfinite(t->cost_s) ? format_seconds(t->cost_s, cost) : "-",
+    printf("%10s %12s  %-8s", score, study_view_cost_text(v, study_view_trial_cost(v, t), cost),
            t->origin != NULL ? t->origin : "");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
@@ -191,7 +191,7 @@ static void print_study(const struct study_view *v, const char *store_path)
     if (v->study.budget_s > 0)
         printf(" of %s", format_seconds(v->study.budget_s, budget));
     printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
-    printf("%5s  %-8s %10s %10s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
+    printf("%5s  %-8s %10s %12s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
            "parameters (*: on the front)");
     for (size_t i = 0; i < v->n; i++)
         print_trial(v, i);

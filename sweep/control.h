@@ -65,12 +65,14 @@ enum status study_view_append(struct study_view *view, struct trial *trial, cons
                               struct error *err) MUST_USE;
 /* After trials[i] changed: its row of the history, the front and the reference. */
 enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
-/* Index of the best finished trial by the study's direction; n if none. */
+/* Index of the best finished trial by the study's direction, of equals the cheapest; n if none. */
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
 /* What the study counts: seconds or env steps; NaN when unknown. */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
+/* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
+const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* s, over all trials */
 /* The view as web/ wants it, borrowed from it; path: the store's. */
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report);

@@ -13,17 +13,6 @@ static double own_score(const struct study_view *v, double score)
     return v->study.maximize ? score : -score;
 }
 
-/* In what the study counts: seconds or env steps. */
-static const char *cost_text(const struct study_view *v, double cost, char buf[32])
-{
-    char steps[NUM_TEXT_MAX];
-
-    if (v->search.cost != SEARCH_COST_STEPS)
-        return format_seconds(cost, buf);
-    snprintf(buf, 32, "%.24s steps", num_format_short(cost, steps));
-    return buf;
-}
-
 static void print_recommended(const struct study_view *v, const struct gp_insight *in)
 {
     const struct gp_belief *b;
@@ -34,7 +23,7 @@ static void print_recommended(const struct study_view *v, const struct gp_insigh
     b = &in->beliefs[in->recommended];
     printf("recommended: trial %lld, expected %s %.4g +- %.2g at a cost of %s (one run varies by +- %.2g)\n",
            (long long)v->trials[in->recommended].number, v->study.metric, own_score(v, b->score), b->score_sd,
-           cost_text(v, exp(b->log_cost), cost), in->score_noise_sd);
+           study_view_cost_text(v, exp(b->log_cost), cost), in->score_noise_sd);
 }
 
 static void effect_text(const struct gp_importance *importance, char buf[32])

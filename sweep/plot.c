@@ -146,16 +146,6 @@ static void add_rows(const struct canvas *c, const struct study_view *v, const s
     }
 }
 
-static const char *cost_text(const struct study_view *v, double cost, char buf[32])
-{
-    char number[NUM_TEXT_MAX];
-
-    if (v->search.cost != SEARCH_COST_STEPS)
-        return format_seconds(cost, buf);
-    snprintf(buf, 32, "%s steps", num_format_short(cost, number));
-    return buf;
-}
-
 static void add_axis(const struct canvas *c, const struct study_view *v, const struct board_style *style,
                      struct strbuf *out)
 {
@@ -165,9 +155,9 @@ static void add_axis(const struct canvas *c, const struct study_view *v, const s
     strbuf_addf(out, "%*.*s %s", LABEL - 1, LABEL - 1, v->study.metric, style->unicode ? "\xe2\x94\x94" : "+");
     for (int k = 0; k < c->columns; k++)
         strbuf_add(out, style->unicode ? "\xe2\x94\x80" : "-");
-    cost_text(v, exp(c->lo[0]), lo);
-    cost_text(v, exp((c->lo[0] + c->hi[0]) / 2), mid);
-    cost_text(v, exp(c->hi[0]), hi);
+    study_view_cost_text(v, exp(c->lo[0]), lo);
+    study_view_cost_text(v, exp((c->lo[0] + c->hi[0]) / 2), mid);
+    study_view_cost_text(v, exp(c->hi[0]), hi);
     left = c->columns / 2 - (int)strlen(lo) - (int)strlen(mid) / 2;
     right = c->columns - c->columns / 2 - (int)strlen(hi) - ((int)strlen(mid) + 1) / 2;
     if (left < 1 || right < 1)

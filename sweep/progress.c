@@ -65,8 +65,8 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial->state == TRIAL_DONE)
         fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s%s%s\n", v->study.metric, trial->score,
-                format_seconds(trial->cost_s, cost), study_view_front_size(v), hypervolume_text(v, hv),
-                left != NULL ? "  left " : "", left != NULL ? left : "");
+                study_view_cost_text(v, study_view_trial_cost(v, trial), cost), study_view_front_size(v),
+                hypervolume_text(v, hv), left != NULL ? "  left " : "", left != NULL ? left : "");
     else if (trial->state == TRIAL_QUEUED)
         fprintf(stderr, "  it runs again%s\n", stopping ? " on resume" : "");
     else

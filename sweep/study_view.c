@@ -4,9 +4,11 @@
 #include "sweep/control.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
 #define POINTS_BLOCK 64
@@ -21,6 +23,19 @@ static double cost_by(enum search_cost cost, const struct trial *trial)
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
 {
     return cost_by(view->search.cost, trial);
+}
+
+const char *study_view_cost_text(const struct study_view *view, double cost, char *buf)
+{
+    char steps[NUM_TEXT_MAX];
+
+    if (view->search.cost != SEARCH_COST_STEPS && isfinite(cost))
+        return format_seconds(cost, buf);
+    if (cost > 0)
+        snprintf(buf, 32, "%.24s steps", num_format_short(cost, steps));
+    else
+        strcpy(buf, "-");
+    return buf;
 }
 
 void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *t, struct gp_trial *ret_row)
@@ -184,9 +199,12 @@ size_t study_view_best(const struct study_view *view)
 {
     size_t best = view->n;
 
-    for (size_t i = 0; i < view->n; i++)
-        if (view->gp[i].state == GP_TRIAL_DONE && (best == view->n || view->gp[i].score > view->gp[best].score))
+    for (size_t i = 0; i < view->n; i++) {
+        const struct gp_trial *t = &view->gp[i], *b = best < view->n ? &view->gp[best] : NULL;
+        if (t->state == GP_TRIAL_DONE &&
+            (b == NULL || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
             best = i;
+    }
     return best;
 }
 

@@ -57,7 +57,7 @@ static void print_front_block(const struct study_view *v, const size_t *rows, si
 {
     printf("%6s ", "trial");
     if (from == 0)
-        printf("%10s %10s ", "cost", v->study.metric);
+        printf("%12s %10s ", "cost", v->study.metric);
     for (size_t k = from; k < end; k++)
         printf(" %s", column_name(v, k));
     printf("\n");
@@ -66,7 +66,7 @@ static void print_front_block(const struct study_view *v, const size_t *rows, si
         char cost[32], value[64];
         printf("%6lld ", (long long)t->number);
         if (from == 0)
-            printf("%10s %10.4g ", format_seconds(t->cost_s, cost), t->score);
+            printf("%12s %10.4g ", study_view_cost_text(v, study_view_trial_cost(v, t), cost), t->score);
         for (size_t k = from; k < end; k++) {
             search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
             printf(" %*s", (int)strlen(column_name(v, k)), value);
@@ -86,7 +86,7 @@ void print_front_table(const struct study_view *v)
     }
     printf("front of cost and %s%s:\n", v->study.metric, n < all ? " (its dearest part)" : "");
     do {
-        size_t end = columns_that_fit(v, from, width - (from == 0 ? 31 : 9));
+        size_t end = columns_that_fit(v, from, width - (from == 0 ? 33 : 9));
         print_front_block(v, rows, n, from, end);
         from = end;
     } while (from < v->search.space.dim);
@@ -187,7 +187,7 @@ static void print_pick(const struct study_view *v, size_t i, const char *what)
     char cost[32];
 
     printf("  %-5s trial %lld, %s %.5g at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
-           v->trials[i].score, format_seconds(v->trials[i].cost_s, cost));
+           v->trials[i].score, study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
 }
 
 /* What the front offers, and the commands that make use of it. */

@@ -49,7 +49,9 @@ def test_cost_in_env_steps(folder):
     equal({t["env_steps"] for t in study["trials"]}, {4096})
     for param in study["insight"]["params"]:
         equal(param["cost"]["effect"], 0)  # all trials take the same steps, whatever the clock says
-    assert re.search(r"at a cost of 4\S* steps", run("show", "steps", "--store", folder / "s.db")[0])
+    out, _ = run("show", "steps", "--store", folder / "s.db")
+    assert re.search(r"at a cost of 4\S* steps", out), out
+    equal(len(re.findall(r"^ *\d+[ *] done .* 4.096k steps ", out, re.M)), 12)  # and of every trial
 
 
 def test_show_says_what_was_learned(folder):
