@@ -1,0 +1,118 @@
+"""gpu_sanitizer.py - compute-sanitizer over each test of the CUDA backend alone, for tools/gpu-check.
+
+A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.json as soon as it is known, so
+that a run that is cut off goes on where it was: a step that ended is not run again for the same program, one that ran out
+of time gets twice as much, after those that never ran."""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import threading
+
+TOOLS = ["memcheck", "racecheck", "initcheck"]
+FIRST_LIMIT_S = 45
+EXIT_FOUND = 9
+PLACE = re.compile(r"(?:\bat|access at) (?:void )?([\w:]+)[^\n]*\+0x")
+
+
+def program_hash(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:16]
+
+
+def places(output):
+    """Kernels that are named in what was found, most often first."""
+    names = {}
+    for name in PLACE.findall(output):
+        names[name] = names.get(name, 0) + 1
+    return sorted(names, key=names.get, reverse=True)
+
+
+def outcome_of(code, out, errors):
+    """(clean | found | out of time | not run, what to say of it)"""
+    if code == -1:
+        return "out of time", ""
+    text = out + errors
+    summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: ([^\n]*)", text)
+    found = ", ".join(places(text)[:3])
+    if code == EXIT_FOUND or re.search(r"^not ok (?!.*# SKIP)", out, re.M):
+        return "found", f"{summary[-1] if summary else 'a test failed'}{' in ' + found if found else ''}"
+    if code == 0 and re.search(r"^ok (?!.*# SKIP)", out, re.M) and summary and summary[-1].startswith("0 "):
+        return "clean", ""
+    reason = [line for line in out.splitlines() + errors.splitlines() if line and not line.startswith(("1..", "# ok"))]
+    return "not run", (reason or re.findall(r"# SKIP (.*)", out) or [f"exit code {code}"])[-1][:90]
+
+
+class Sanitizer:
+    def __init__(self, check, sanitizer, programs):
+        """programs: (name, path, arguments) that list their tests with --list."""
+        self.check = check
+        self.sanitizer = sanitizer
+        self.file = os.path.join(check.out, "sanitizer.json")
+        self.lock = threading.Lock()
+        self.hashes = {name: program_hash(path) for name, path, _ in programs}
+        self.steps = [(tool, name, path, arguments, test) for tool in TOOLS for name, path, arguments in programs
+                      for test in check.tests_of(path, arguments)]
+        self.known = self.load()
+
+    def load(self):
+        try:
+            with open(self.file, encoding="utf-8") as file:
+                return json.load(file)["steps"]
+        except (OSError, ValueError, KeyError):
+            return {}
+
+    def key(self, step):
+        return " ".join([step[0], step[1], *step[3], step[4]])
+
+    def before(self, step):
+        """What is known of the step with this very program."""
+        entry = self.known.get(self.key(step), {})
+        return entry if entry.get("program") == self.hashes[step[1]] else {}
+
+    def keep(self, step, outcome, note, seconds, limit_s):
+        with self.lock:
+            self.known[self.key(step)] = {"outcome": outcome, "note": note, "seconds": round(seconds, 1), "limit_s": limit_s,
+                                          "program": self.hashes[step[1]]}
+            self.check.write_json("sanitizer", {"what": "compute-sanitizer, each test alone", "steps": self.known})
+
+    def row(self, step, outcome, note, seconds):
+        note = f": {note}" if note else f" in {seconds:.0f} s" if seconds else ""
+        self.check.row("sanitizer", self.key(step), outcome + note, "clean", outcome == "clean")
+
+    def run_one(self, step):
+        tool, name, path, arguments, test = step
+        earlier = self.before(step)
+        limit_s = 2 * earlier["limit_s"] if earlier.get("outcome") == "out of time" else FIRST_LIMIT_S
+        given_s = min(limit_s, self.check.left_s())
+        if given_s < 5:
+            self.row(step, "out of time", "not begun", 0)
+            return
+        quiet = ["--report-api-errors", "no"] if tool == "memcheck" else []  # tests run out of memory on purpose
+        command = [self.sanitizer, "--tool", tool, "--error-exitcode", str(EXIT_FOUND), *quiet, path, *arguments, test]
+        log = "sanitizer-" + "-".join([tool, name, *arguments, test])
+        code, out, errors, seconds = self.check.run(log, command, given_s, {"TRAWL_TEST_SHORT": "1"})
+        outcome, note = outcome_of(code, out, errors)
+        if outcome != "out of time" or given_s >= limit_s:  # cut short by the part's end, it says nothing
+            self.keep(step, outcome, note, seconds, limit_s)
+        self.row(step, outcome, note, seconds)
+
+    def run(self, jobs):
+        order = {"": 0, "not run": 1, "out of time": 2}
+        ended = [step for step in self.steps if self.before(step).get("outcome") in ("clean", "found")]
+        for step in ended:
+            entry = self.before(step)
+            self.row(step, entry["outcome"], entry["note"] or "earlier", entry["seconds"])
+        left = sorted((step for step in self.steps if step not in ended),
+                      key=lambda step: (order[self.before(step).get("outcome", "")], self.before(step).get("limit_s", 0)))
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for done in [pool.submit(self.run_one, step) for step in left]:
+                done.result()
+        counts = {}
+        for step in self.steps:
+            outcome = self.before(step).get("outcome", "never run")
+            counts[outcome] = counts.get(outcome, 0) + 1
+        print("sanitizer: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
+              + f"; run it again with this {os.path.basename(self.file)} in --out to go on", flush=True)
