@@ -3,7 +3,7 @@
  * keeps games that end early from being counted more often than games that last. A game that has its k plays on, uncounted,
  * until all have theirs.
  * Invariant: nothing of the training state is touched but scratch. */
-#include "trainer/trainer_priv.h"
+#include "trainer/acting.h"
 
 #include "base/mem.h"
 
@@ -15,89 +15,35 @@
 
 struct eval_run {
     struct trainer *t;
-    size_t n_games, n; /* instances, agents */
+    size_t n_games;
     double quota; /* episodes to count of each instance */
-    struct plan plan;
-    struct policy_step step;
-    struct kern_env *games; /* owned */
+    struct acting play;
     struct env_log *kept; /* (n_games) device: episodes counted so far */
     struct env_log *logs; /* (n_games) kept on the host, owned */
-    void *obs; /* (n, D) act */
-    float *h, *rewards, *logp, *value;
-    int32_t *actions;
-    uint8_t *mask, *terms, *truncs, *reset;
-    struct rng *rng;
     int64_t *n_open; /* device: games that still owe episodes */
 };
 
-static void eval_plan(struct eval_run *e)
-{
-    struct trainer *t = e->t;
-    struct plan *plan = &e->plan;
-    size_t n = e->n, L = t->policy.recurrent ? t->policy.n_layers : 0;
-
-    plan_add(plan, &e->obs, "evaluation observations", t->ops->act_size, n, t->policy.obs_size, 1);
-    plan_add(plan, &e->h, "evaluation states", sizeof(float), L, n, t->policy.state_size);
-    plan_add(plan, &e->rewards, "evaluation rewards", sizeof(float), n, 1, 1);
-    plan_add(plan, &e->logp, "evaluation log-probabilities", sizeof(float), n, 1, 1);
-    plan_add(plan, &e->value, "evaluation values", sizeof(float), n, 1, 1);
-    plan_add(plan, &e->actions, "evaluation actions", sizeof(int32_t), n, (size_t)t->shape.n_heads, 1);
-    if (t->shape.has_mask)
-        plan_add(plan, &e->mask, "evaluation masks", 1, n, t->policy.n_logits, 1);
-    plan_add(plan, &e->terms, "evaluation terminations", 1, n, 1, 1);
-    plan_add(plan, &e->truncs, "evaluation truncations", 1, n, 1, 1);
-    plan_add(plan, &e->reset, "evaluation resets", 1, n, 1, 1);
-    plan_add(plan, &e->rng, "evaluation random stream", sizeof(struct rng), 1, 1, 1);
-    plan_add(plan, &e->n_open, "evaluation count", sizeof(int64_t), 1, 1, 1);
-    plan_add(plan, &e->kept, "evaluation logs", sizeof(struct env_log), e->n_games, 1, 1);
-    plan_add(plan, NULL, "evaluation games", t->def->state_size + sizeof(struct env_log), e->n_games, 1, 1);
-    policy_plan_step(&t->policy, &e->step, plan, n);
-}
-
 static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err)
 {
-    struct trainer *t = e->t;
-    struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
-               sample = rng_split(root, STREAM_SAMPLE);
-
-    eval_plan(e);
-    TRY(plan_check(&e->plan, t->kern, "the number of agents", err));
-    TRY(plan_alloc(&e->plan, t->kern, err));
+    plan_add(&e->play.plan, &e->n_open, "evaluation count", sizeof(int64_t), 1, 1, 1);
+    plan_add(&e->play.plan, &e->kept, "evaluation logs", sizeof(struct env_log), e->n_games, 1, 1);
     e->logs = mem_array(e->n_games, sizeof *e->logs);
     if (e->logs == NULL)
         return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of agents", e->n_games);
-    TRY(kern_env_create(t->kern, &e->games, t->def, t->env_settings, e->n_games, rng_split(root, STREAM_ENV), err));
-    t->ops->env_reset(t->kern, e->games, e->obs, e->mask);
-    return kern_upload(t->kern, e->rng, &sample, sizeof sample, err);
+    return acting_open(&e->play, e->t, e->n_games, seed, "the number of agents", err);
 }
 
 static void eval_close(struct eval_run *e)
 {
-    kern_env_destroy(e->t->kern, e->games);
+    acting_close(&e->play);
     mem_free(e->logs);
-    plan_free(&e->plan, e->t->kern);
 }
 
-/* One decision of all agents. */
 static void eval_step(struct eval_run *e, bool greedy)
 {
-    struct trainer *t = e->t;
-    struct policy_weights w = trainer_weights(t);
-    struct kern_env_io io = {
-        .actions = e->actions,
-        .rewards = e->rewards,
-        .terms = e->terms,
-        .truncs = e->truncs,
-        .obs = e->obs,
-        .mask = e->mask,
-    };
-
-    policy_forward_step(&t->policy, t->kern, &e->step, &w, e->obs, e->h, e->n, e->reset, e->n);
-    t->ops->sample(t->kern, e->actions, e->logp, e->value, e->step.out, e->mask, &t->policy.heads, e->rng, greedy,
-                   e->n);
-    t->ops->env_step(t->kern, e->games, &io);
-    t->ops->env_log_keep(t->kern, e->games, e->kept, e->n_open, e->quota);
-    t->ops->step_post(t->kern, e->rewards, e->reset, e->terms, e->truncs, t->hyper, e->n);
+    acting_step(&e->play, greedy);
+    e->t->ops->env_log_keep(e->t->kern, e->play.games, e->kept, e->n_open, e->quota);
+    acting_go_on(&e->play);
 }
 
 /* Plays until every game has its episodes, at most max_steps decisions. */
@@ -151,9 +97,8 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
                     "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64
                     " steps; each must be at least 1",
                     settings->episodes, settings->agents, settings->max_steps);
-    e.n = (size_t)(settings->agents < settings->episodes ? settings->agents : settings->episodes);
-    e.n_games = (e.n + (size_t)n_agents - 1) / (size_t)n_agents;
-    e.n = e.n_games * (size_t)n_agents;
+    size_t n = (size_t)(settings->agents < settings->episodes ? settings->agents : settings->episodes);
+    e.n_games = (n + (size_t)n_agents - 1) / (size_t)n_agents;
     e.quota = ceil((double)settings->episodes / (double)e.n_games);
     TRY(trainer_sync(t, err));
     rc = eval_open(&e, settings->seed, err);

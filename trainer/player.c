@@ -1,7 +1,7 @@
 /* player.c - one game played by a checkpoint's policy, a decision at a time, to be watched.
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
-#include "trainer/trainer_priv.h"
+#include "trainer/acting.h"
 
 #include "base/mem.h"
 
@@ -10,15 +10,7 @@
 
 struct player {
     struct trainer *t; /* owned */
-    size_t n; /* agents */
-    struct plan plan;
-    struct policy_step step;
-    struct kern_env *game; /* owned */
-    void *obs; /* (n, D) act */
-    float *h, *rewards, *logp, *value;
-    int32_t *actions;
-    uint8_t *mask, *terms, *truncs, *reset;
-    struct rng *rng;
+    struct acting play; /* of one game */
     char *state; /* of the game and its log, on the host; owned */
     size_t state_bytes;
     float *host_rewards; /* (n) owned */
@@ -28,46 +20,18 @@ struct player {
     struct env_log before; /* of the game, up to the last step */
 };
 
-static void player_plan(struct player *p)
-{
-    struct trainer *t = p->t;
-    struct plan *plan = &p->plan;
-    size_t n = p->n, L = t->policy.recurrent ? t->policy.n_layers : 0;
-
-    plan_add(plan, &p->obs, "observations", t->ops->act_size, n, t->policy.obs_size, 1);
-    plan_add(plan, &p->h, "states", sizeof(float), L, n, t->policy.state_size);
-    plan_add(plan, &p->rewards, "rewards", sizeof(float), n, 1, 1);
-    plan_add(plan, &p->logp, "log-probabilities", sizeof(float), n, 1, 1);
-    plan_add(plan, &p->value, "values", sizeof(float), n, 1, 1);
-    plan_add(plan, &p->actions, "actions", sizeof(int32_t), n, (size_t)t->shape.n_heads, 1);
-    if (t->shape.has_mask)
-        plan_add(plan, &p->mask, "masks", 1, n, t->policy.n_logits, 1);
-    plan_add(plan, &p->terms, "terminations", 1, n, 1, 1);
-    plan_add(plan, &p->truncs, "truncations", 1, n, 1, 1);
-    plan_add(plan, &p->reset, "resets", 1, n, 1, 1);
-    plan_add(plan, &p->rng, "random stream", sizeof(struct rng), 1, 1, 1);
-    policy_plan_step(&t->policy, &p->step, plan, n);
-}
-
 static enum status player_begin(struct player *p, int64_t seed, struct error *err)
 {
-    struct trainer *t = p->t;
-    struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
-               sample = rng_split(root, STREAM_SAMPLE);
+    struct kern *kern = p->t->kern;
 
-    player_plan(p);
-    TRY(plan_check(&p->plan, t->kern, "the size of the policy", err));
-    TRY(plan_alloc(&p->plan, t->kern, err));
-    TRY(kern_env_create(t->kern, &p->game, t->def, t->env_settings, 1, rng_split(root, STREAM_ENV), err));
-    p->state_bytes = kern_env_state_bytes(p->game);
+    TRY(acting_open(&p->play, p->t, 1, seed, "the size of the policy", err));
+    p->state_bytes = kern_env_state_bytes(p->play.games);
     p->state = mem_alloc(p->state_bytes);
-    p->host_rewards = mem_array(p->n, sizeof *p->host_rewards);
+    p->host_rewards = mem_array(p->play.n, sizeof *p->host_rewards);
     if (p->state == NULL || p->host_rewards == NULL)
         return FAIL(err, ST_NOMEM, "no memory to play a game");
-    t->ops->env_reset(t->kern, p->game, p->obs, p->mask);
-    TRY(kern_upload(t->kern, p->rng, &sample, sizeof sample, err));
-    TRY(kern_env_save(t->kern, p->game, p->state, err));
-    return kern_sync(t->kern, err);
+    TRY(kern_env_save(kern, p->play.games, p->state, err));
+    return kern_sync(kern, err);
 }
 
 enum status player_create(struct player **ret_player, struct kern *kern, const struct env_def *def,
@@ -92,10 +56,8 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
     small.prio_alpha = 0;
     if (rc == ST_OK)
         rc = trainer_create(&p->t, kern, def, env_settings, policy, &small, err);
-    if (rc == ST_OK) {
-        p->n = p->t->n_agents;
+    if (rc == ST_OK)
         rc = checkpoint_load_weights(p->t, checkpoint, err);
-    }
     if (rc == ST_OK)
         rc = player_begin(p, seed, err);
     if (rc != ST_OK) {
@@ -110,10 +72,7 @@ void player_destroy(struct player *p)
 {
     if (p == NULL)
         return;
-    if (p->t != NULL) {
-        kern_env_destroy(p->t->kern, p->game);
-        plan_free(&p->plan, p->t->kern);
-    }
+    acting_close(&p->play);
     trainer_destroy(p->t);
     mem_free(p->state);
     mem_free(p->host_rewards);
@@ -155,25 +114,16 @@ static void player_count(struct player *p, double reward, struct player_frame *r
 
 enum status player_step(struct player *p, struct player_frame *ret_frame, struct error *err)
 {
-    struct trainer *t = p->t;
-    struct policy_weights w = trainer_weights(t);
-    struct kern_env_io io = {.actions = p->actions,
-                             .rewards = p->rewards,
-                             .terms = p->terms,
-                             .truncs = p->truncs,
-                             .obs = p->obs,
-                             .mask = p->mask};
+    struct kern *kern = p->t->kern;
+    size_t n = p->play.n;
     double reward = 0;
 
-    policy_forward_step(&t->policy, t->kern, &p->step, &w, p->obs, p->h, p->n, p->reset, p->n);
-    t->ops->sample(t->kern, p->actions, p->logp, p->value, p->step.out, p->mask, &t->policy.heads, p->rng, p->greedy,
-                   p->n);
-    t->ops->env_step(t->kern, p->game, &io);
-    TRY(kern_download(t->kern, p->host_rewards, p->rewards, p->n * sizeof *p->host_rewards, err));
-    TRY(kern_env_save(t->kern, p->game, p->state, err));
-    t->ops->step_post(t->kern, p->rewards, p->reset, p->terms, p->truncs, t->hyper, p->n);
-    for (size_t i = 0; i < p->n; i++)
-        reward += (double)p->host_rewards[i] / (double)p->n;
+    acting_step(&p->play, p->greedy);
+    TRY(kern_download(kern, p->host_rewards, p->play.rewards, n * sizeof *p->host_rewards, err));
+    TRY(kern_env_save(kern, p->play.games, p->state, err));
+    acting_go_on(&p->play);
+    for (size_t i = 0; i < n; i++)
+        reward += (double)p->host_rewards[i] / (double)n;
     player_count(p, reward, ret_frame);
     return ST_OK;
 }
