@@ -128,123 +128,91 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     return tell(c, text, live, err);
 }
 
-#define STORE_OPT                                                                                                      \
-    {                                                                                                                  \
-        "store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"                                            \
+/* ---- the commands: what all have in common, and a row for each ---- */
+
+#define OPTS_MAX 4
+
+static const struct control_text {
+    const char *synopsis, *about, *examples;
+} control_texts[CONTROL_KINDS] = {
+    [CONTROL_STOP] =
+        {"trawl stop NAME [--store FILE] [--json]",
+         "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
+         "studies of the same controller go on. Nothing that was finished is lost; `trawl continue` goes on.",
+         "  trawl stop first --store my.db"},
+    [CONTROL_PAUSE] =
+        {"trawl pause NAME [--now] [--store FILE] [--json]",
+         "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
+         "running trials go back into the queue at once, to give the devices free.",
+         "  trawl pause first --store my.db --now"},
+    [CONTROL_CONTINUE] =
+        {"trawl continue NAME [--store FILE] [--json]",
+         "Goes on with a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
+         "`trawl add`.",
+         "  trawl continue first --store my.db"},
+    [CONTROL_ADD] = {"trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
+                     "Raises a limit of a study, also while it runs. A study that had ended at this limit goes on.",
+                     "  trawl add first --store my.db --trials 50\n"
+                     "  trawl add first --store my.db --budget 2h"},
+    [CONTROL_PRIORITY] =
+        {"trawl priority NAME N [--store FILE] [--json]",
+         "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
+         "three times the device time of one of priority 1. New studies have 1.",
+         "  trawl priority first 3 --store my.db"},
+};
+
+static enum status control_main(enum control_kind kind, int argc, char **argv, struct error *err)
+{
+    struct control_cmd c = {.command.kind = kind, .store_path = "trawl.db"};
+    struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
+                                     {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"}};
+    const struct control_text *text = &control_texts[kind];
+    bool with_number = kind == CONTROL_PRIORITY;
+    struct cli cli = {
+        .name = control_kind_name(kind),
+        .synopsis = text->synopsis,
+        .about = text->about,
+        .examples = text->examples,
+        .opts = opts,
+        .n_opts = 2,
+        .min_words = with_number ? 2 : 1,
+        .max_words = with_number ? 2 : 1,
+        .words_text = with_number ? "a study's name or its new priority" : "a study's name (`trawl ls` lists them)",
+    };
+
+    if (kind == CONTROL_PAUSE)
+        opts[cli.n_opts++] =
+            (struct cli_opt){"now", 0, CLI_FLAG, &c.command.now, NULL, "do not wait for the running trials"};
+    if (kind == CONTROL_ADD) {
+        opts[cli.n_opts++] = (struct cli_opt){"trials", 0, CLI_INT, &c.command.trials, "N", "this many trials more"};
+        opts[cli.n_opts++] =
+            (struct cli_opt){"budget", 0, CLI_TEXT, &c.budget, "TIME", "this much training more: 90s, 30m, 2h"};
     }
-#define JSON_OPT                                                                                                       \
-    {                                                                                                                  \
-        "json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"                                                    \
-    }
-#define WORDS_TEXT "a study's name (`trawl ls` lists them)"
+    c.cli = &cli;
+    return run(&c, argc, argv, err);
+}
 
 enum status cmd_stop(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = CONTROL_STOP, .store_path = "trawl.db"};
-    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
-    const struct cli cli = {
-        .name = "stop",
-        .synopsis = "trawl stop NAME [--store FILE] [--json]",
-        .about = "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
-                 "studies of the same controller go on. Nothing that was finished is lost; `trawl continue` goes on.",
-        .examples = "  trawl stop first --store my.db",
-        .opts = opts,
-        .n_opts = 2,
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = WORDS_TEXT,
-    };
-
-    c.cli = &cli;
-    return run(&c, argc, argv, err);
+    return control_main(CONTROL_STOP, argc, argv, err);
 }
 
 enum status cmd_pause(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = CONTROL_PAUSE, .store_path = "trawl.db"};
-    const struct cli_opt opts[] = {
-        STORE_OPT, JSON_OPT, {"now", 0, CLI_FLAG, &c.command.now, NULL, "do not wait for the running trials"}};
-    const struct cli cli = {
-        .name = "pause",
-        .synopsis = "trawl pause NAME [--now] [--store FILE] [--json]",
-        .about =
-            "Lets a study rest: its running trials end, no new ones begin, until `trawl continue`. With --now the\n"
-            "running trials go back into the queue at once, to give the devices free.",
-        .examples = "  trawl pause first --store my.db --now",
-        .opts = opts,
-        .n_opts = 3,
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = WORDS_TEXT,
-    };
-
-    c.cli = &cli;
-    return run(&c, argc, argv, err);
+    return control_main(CONTROL_PAUSE, argc, argv, err);
 }
 
 enum status cmd_continue(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = CONTROL_CONTINUE, .store_path = "trawl.db"};
-    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
-    const struct cli cli = {
-        .name = "continue",
-        .synopsis = "trawl continue NAME [--store FILE] [--json]",
-        .about =
-            "Goes on with a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
-            "`trawl add`.",
-        .examples = "  trawl continue first --store my.db",
-        .opts = opts,
-        .n_opts = 2,
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = WORDS_TEXT,
-    };
-
-    c.cli = &cli;
-    return run(&c, argc, argv, err);
+    return control_main(CONTROL_CONTINUE, argc, argv, err);
 }
 
 enum status cmd_add(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = CONTROL_ADD, .store_path = "trawl.db"};
-    const struct cli_opt opts[] = {STORE_OPT,
-                                   JSON_OPT,
-                                   {"trials", 0, CLI_INT, &c.command.trials, "N", "this many trials more"},
-                                   {"budget", 0, CLI_TEXT, &c.budget, "TIME", "this much training more: 90s, 30m, 2h"}};
-    const struct cli cli = {
-        .name = "add",
-        .synopsis = "trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
-        .about = "Raises a limit of a study, also while it runs. A study that had ended at this limit goes on.",
-        .examples = "  trawl add first --store my.db --trials 50\n"
-                    "  trawl add first --store my.db --budget 2h",
-        .opts = opts,
-        .n_opts = 4,
-        .min_words = 1,
-        .max_words = 1,
-        .words_text = WORDS_TEXT,
-    };
-
-    c.cli = &cli;
-    return run(&c, argc, argv, err);
+    return control_main(CONTROL_ADD, argc, argv, err);
 }
 
 enum status cmd_priority(int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = CONTROL_PRIORITY, .store_path = "trawl.db"};
-    const struct cli_opt opts[] = {STORE_OPT, JSON_OPT};
-    const struct cli cli = {
-        .name = "priority",
-        .synopsis = "trawl priority NAME N [--store FILE] [--json]",
-        .about = "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
-                 "three times the device time of one of priority 1. New studies have 1.",
-        .examples = "  trawl priority first 3 --store my.db",
-        .opts = opts,
-        .n_opts = 2,
-        .min_words = 2,
-        .max_words = 2,
-        .words_text = "a study's name or its new priority",
-    };
-
-    c.cli = &cli;
-    return run(&c, argc, argv, err);
+    return control_main(CONTROL_PRIORITY, argc, argv, err);
 }
