@@ -16,6 +16,8 @@ double space_param_to_unit(const struct space_param *param, double x);
 double space_param_from_unit(const struct space_param *param, double u);
 /* The nearest point that a trial can have: inside the bounds, whole, a power of two. In place. */
 void space_snap(const struct space *space, double *x);
+/* The parameter that says how long a run is, by its name; dim: none. */
+size_t space_steps_param(const struct space *space);
 /* k-th value (0-based, rising) of a parameter with finitely many. */
 double space_param_value(const struct space_param *param, double k);
 
@@ -61,6 +63,7 @@ void pareto_cache_destroy(struct pareto_cache *cache); /* NULL is fine */
 
 struct suggester {
     struct space space;
+    struct space model_space; /* as the models of `pareto` see it: the length of a run on its logarithm */
     struct suggest_settings settings;
     struct rng root; /* of the seed */
     struct design design; /* the study's sequence */

@@ -269,8 +269,8 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
 {
     double max_cost = suggester->settings.max_cost;
     struct pareto_hyper hyper;
-    TRY(pareto_cache_hyper(suggester->cache, &suggester->space, history, &hyper, err));
-    TRY(pareto_models_init(s, &suggester->space, history, PENDING_MAX, &hyper, err));
+    TRY(pareto_cache_hyper(suggester->cache, &suggester->model_space, history, &hyper, err));
+    TRY(pareto_models_init(s, &suggester->model_space, history, PENDING_MAX, &hyper, err));
     TRY(believe_pending(s, s->n_pending, err));
     s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
     TRY(pareto_ok_init(s, &hyper, err));

@@ -226,3 +226,15 @@ enum status space_check(const struct space *space, struct error *err)
     }
     return ST_OK;
 }
+
+size_t space_steps_param(const struct space *space)
+{
+    static const char *const ends[] = {"total_timesteps", "total_steps", "steps", "epoch"};
+    for (size_t i = 0; i < space->dim; i++)
+        for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {
+            size_t n = strnlen(space->params[i].key, SPACE_KEY_MAX), m = strlen(ends[e]);
+            if (n >= m && strncmp(space->params[i].key + n - m, ends[e], m) == 0)
+                return i;
+        }
+    return space->dim;
+}

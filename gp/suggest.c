@@ -124,6 +124,15 @@ static enum status check_history(const struct suggester *s, const struct gp_hist
     return ST_OK;
 }
 
+/* ln cost is nearly a line in the logarithm of a run's length, and most is learned early. The design stays on the user's
+ * scale, so that its dearest point, which sets the reference, is as dear as the user's ranges say. */
+static void see_length_by_logarithm(struct space *space)
+{
+    size_t steps = space_steps_param(space);
+    if (steps < space->dim && space->params[steps].scale == SPACE_LINEAR && space->params[steps].min > 0.0)
+        space->params[steps].scale = SPACE_LOG;
+}
+
 enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
                              const struct suggest_settings *settings, struct error *err)
 {
@@ -139,7 +148,8 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
     struct suggester *s = mem_alloc(sizeof *s);
     if (!s)
         return FAIL(err, ST_NOMEM, "no memory for a suggester of %zu parameters", space->dim);
-    s->space = *space;
+    s->space = s->model_space = *space;
+    see_length_by_logarithm(&s->model_space);
     s->settings = *settings;
     if (s->settings.n_init == 0)
         s->settings.n_init = 2 * space->dim < 10 ? 2 * space->dim : 10;

@@ -51,18 +51,6 @@ struct protein {
     struct rng rng;
 };
 
-static size_t find_steps(const struct space *space)
-{
-    static const char *const ends[] = {"total_timesteps", "total_steps", "steps", "epoch"};
-    for (size_t i = 0; i < space->dim; i++)
-        for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {
-            size_t n = strnlen(space->params[i].key, SPACE_KEY_MAX), m = strlen(ends[e]);
-            if (n >= m && strncmp(space->params[i].key + n - m, ends[e], m) == 0)
-                return i;
-        }
-    return space->dim;
-}
-
 static double clip(double v)
 {
     return v < -1.0 ? -1.0 : v > 1.0 ? 1.0 : v;
@@ -283,7 +271,7 @@ static enum status protein_next(struct suggester *s, const struct gp_history *hi
                                 int64_t number, struct suggestion *ret, struct error *err)
 {
     struct protein p = {.space = &s->space,
-                        .steps = find_steps(&s->space),
+                        .steps = space_steps_param(&s->space),
                         .rng = rng_split(rng_split(s->root, (uint64_t)number), SUGGEST_STREAM_CANDIDATES)};
     bool found = false;
     enum status rc = ST_OK;

@@ -329,6 +329,35 @@ static void test_repeated_points_are_averaged(void **state)
     end();
 }
 
+/* The models see the length of a run on its logarithm, whatever the user's scale; the design keeps to the user's. */
+static void test_length_of_a_run_is_seen_by_its_logarithm(void **state)
+{
+    (void)state;
+    struct space spaces[3] = {training_space(), training_space(), training_space()};
+    struct suggestion first[3], later[3];
+    spaces[0].params[4].scale = SPACE_LINEAR;
+    spaces[2].params[4].scale = SPACE_LINEAR;
+    strcpy(spaces[2].params[4].key, "train.horizon"); /* no length of a run: nothing is known of it */
+    for (size_t k = 0; k < 3; k++) {
+        begin(&spaces[k], (struct suggest_settings){.seed = 3});
+        first[k] = ask(0);
+        struct rng r = rng_seed(8);
+        for (int i = 0; i < 20; i++) {
+            double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM];
+            for (size_t j = 0; j < spaces[1].dim; j++)
+                u[j] = rng_f64(&r);
+            space_from_unit(&spaces[1], u, x);
+            add(x, GP_TRIAL_DONE, bump(x[0], 1e-3, 2.0) * log(x[4]), x[4] * x[5]);
+        }
+        later[k] = ask(20);
+        end();
+    }
+    assert_true(first[0].x[4] != first[1].x[4]);
+    assert_string_equal(later[0].origin, "ehvi");
+    assert_memory_equal(later[0].x, later[1].x, spaces[1].dim * sizeof *later[0].x);
+    assert_true(memcmp(later[2].x, later[1].x, spaces[1].dim * sizeof *later[0].x) != 0);
+}
+
 int main(void)
 {
     openblas_set_num_threads(1);
@@ -343,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_cost_cap),
         cmocka_unit_test(test_one_and_many_dimensions),
         cmocka_unit_test(test_repeated_points_are_averaged),
+        cmocka_unit_test(test_length_of_a_run_is_seen_by_its_logarithm),
     };
     return cmocka_run_group_tests_name("gp.pareto", tests, NULL, NULL);
 }
