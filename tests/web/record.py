@@ -137,6 +137,8 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
             row.update(state="failed", score=None, perf=None, reason="policy.encoder.weight is NaN after update 12 (step 98304)" if number % 2 else "the worker died of signal 9")
         elif number % 17 == 11:
             row.update(state="stopped", cost_s=cost * 0.3, reason="unlikely to reach the front")
+        if called and number % 5 == 1:  # texts that a worker or a host may have made up
+            row.update(device="\"><svg onload=alert(2)>", reason="</td><script>alert(3)</script>")
         insert(db, "trial", row)
         if number >= n_trials - CURVES:
             for point in last.values():

@@ -382,9 +382,16 @@ def test_strange_names_are_text(_):
     b.wait(FRONT_READY)
     assert ODD in text("h1")
     equal(b.run("document.querySelectorAll('main img').length"), 0)
-    for tab in ("params", "trials", "progress"):
-        go(path("?tab=" + tab, ODD), "document.querySelector('.tabs a[aria-current]')")
-    go(path("/trial/3", ODD), "document.querySelector('.config')")
+    for tab, ready in (("params", "document.querySelectorAll('.slice canvas.marks').length === 6"), ("trials", TABLE_READY), ("progress", "document.querySelector('.timeline canvas')")):
+        go(path("?tab=" + tab, ODD), ready)
+        equal(b.run("document.querySelectorAll('main script, main img, main svg[onload]').length"), 0)
+    go(path("?tab=trials&hide=,", ODD), TABLE_READY)
+    assert "</td><script>alert(3)</script>" in text(".grid") and '"><svg onload=alert(2)>' in text(".grid")
+    go(path("/trial/1", ODD), "document.querySelector('.config')")
+    assert "<script>alert(3)</script>" in text("main")
+    go("/compare?" + urllib.parse.urlencode({"studies": urllib.parse.quote(ODD, safe="")}), "document.querySelectorAll('.series-list > div').length === 1")
+    equal(b.run("document.querySelectorAll('main script, main img').length"), 0)
+    equal([m for m, _ in b.events if m == "Page.javascriptDialogOpening"], [])
     clean()
 
 

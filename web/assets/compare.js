@@ -34,7 +34,7 @@ function sample(curve, over, x) {
 
 /* Mean of several curves with one standard deviation, where at least half of them are. */
 export function meanBand(curves, over) {
-  const end = Math.max(...curves.map((c) => c[over].at(-1) ?? 0)), out = {x: [], y: [], lo: [], hi: []};
+  const end = Math.max(0, ...curves.map((c) => c[over].at(-1) ?? 0)), out = {x: [], y: [], lo: [], hi: []};
   for (let k = 1; k <= GRID; k++) {
     const x = end * k / GRID, ys = curves.map((c) => sample(c, over, x)).filter(Number.isFinite);
     if (ys.length < Math.max(1, curves.length / 2)) continue;
@@ -77,6 +77,12 @@ function label(group) {
   return `${group[0].study} #${group.map((t) => t.number).join(', #')} (${group.length} seeds)`;
 }
 
+/* Trials without a curve are in the table only, which is said. */
+function recorded(group) {
+  const n = group.filter((t) => t.curve.value.length).length;
+  return n === group.length ? '' : n === 0 ? ', no curve recorded' : `, ${n} with a recorded curve`;
+}
+
 /* What differs between the trials. */
 function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
@@ -112,14 +118,14 @@ export async function show(main, ctx) {
     chart?.destroy();
     chart = null;
     const all = groups(loaded);
-    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group) + (group.some((t) => t.curve.value.length) ? '' : ', no curve recorded')), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
+    fill(listEl, all.map((group, k) => h('div', null, seriesKey(k, label(group) + recorded(group)), h('a.small', {href: group[0].group ? studyUrl(group[0].study) : trialUrl(group[0].study, group[0].number)}, 'open'),
       h('button.small', {type: 'button', title: 'take it out', 'aria-label': `take ${label(group)} out`, onclick: () => remove(group)}, '×'))));
     if (!all.length) {
       fill(chartEl, empty('Nothing to compare yet.', h('p.soft', null, 'Add trials or studies below, or choose trials in a study’s table.')));
       fill(tableEl, h('p.soft', null, 'Two or more trials are needed.'));
       return;
     }
-    const series = all.map((group) => ({label: label(group), ...(group.length > 1 ? meanBand(group.map((t) => t.curve), over) : {x: group[0].curve[over], y: group[0].curve.value})}));
+    const series = all.map((group) => ({label: label(group), ...(group.length > 1 ? meanBand(group.map((t) => t.curve).filter((curve) => curve.value.length), over) : {x: group[0].curve[over], y: group[0].curve.value})}));
     chart = await showLines(chartEl, series, {xTitle: over === 'wall_s' ? 'seconds of training' : 'env steps', time: over === 'wall_s', yTitle: loaded[0].metric, height: 360});
     fill(tableEl, loaded.length > 1 ? differences(loaded) : h('p.soft', null, 'Two or more trials are needed.'));
   }

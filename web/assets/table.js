@@ -10,7 +10,7 @@ export class Table {
     Object.assign(this, {columns, href, rowClass, on, rows: [], cursor: -1, sortKey: '', descending: false});
     this.head = h('div.grid-head', {role: 'row'});
     this.body = h('div.grid-body', {role: 'rowgroup'});
-    this.grid = h('div.grid', {tabindex: '0', role: 'table', 'aria-label': label}, this.head, this.body);
+    this.grid = h('div.grid', {tabindex: '0', role: 'grid', 'aria-label': label, 'aria-readonly': 'true'}, this.head, this.body);
     fill(el, this.grid);
     this.live = new Map();
     this.grid.addEventListener('scroll', () => this.schedule(), {passive: true});
@@ -76,7 +76,7 @@ export class Table {
 
   row() {
     return h('a', {role: 'row', tabindex: '-1'}, this.columns.map((c) => {
-      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'cell'});
+      const cell = h(`div.grid-cell${c.left ? '.left' : ''}`, {role: 'gridcell'});
       cell.style.width = `${c.width}px`;
       return cell;
     }));
@@ -87,6 +87,7 @@ export class Table {
     row.className = `grid-row ${this.rowClass?.(i) || ''}${k === this.cursor ? ' now' : ''}`;
     row.setAttribute('href', this.href(i));
     row.setAttribute('aria-rowindex', k + 2);
+    row.id = `row-${k}`;
     row.style.top = `${k * ROW}px`;
     this.columns.forEach((c, at) => {
       const cell = row.childNodes[at], what = c.cell(i);
@@ -109,5 +110,6 @@ export class Table {
     else if (top + ROW > this.grid.scrollTop + room) this.grid.scrollTop = top + ROW - room;
     this.draw();
     this.live.get(this.cursor)?.classList.add('now');
+    this.grid.setAttribute('aria-activedescendant', `row-${this.cursor}`);
   }
 }

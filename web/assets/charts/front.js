@@ -54,7 +54,7 @@ export class FrontChart {
     this.home = {x: costRange(data), y: scoreRange(data)};
     this.domain = zoom || {...this.home};
     this.lane = data.counts.failed + data.counts.lost + data.counts.stopped > 0 ? LANE : 0;
-    this.plot = h('div.front-plot', {tabindex: '0'});
+    this.plot = h('div.front-plot', {tabindex: '0', role: 'group', 'aria-label': 'cost against score: arrow keys walk along the front, Enter opens a trial, plus and minus zoom'});
     this.vegaEl = h('div.layer');
     this.overlay = h('div.layer.overlay');
     this.tip = h('div.tip', {hidden: true, role: 'status'});
@@ -110,7 +110,7 @@ export class FrontChart {
             {type: 'line', from: {data: 'model'}, encode: {update: {x, y: y('mean'), stroke: {value: c.model}, strokeDash: {value: [6, 4]}, strokeWidth: {value: 1.6}}}},
             {type: 'line', from: {data: 'steps'}, encode: {update: {x, y: y('score'), interpolate: {value: 'step-after'}, stroke: {value: c.main}, strokeWidth: {value: 2}}}},
             {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: {value: c.main}, stroke: {value: c.card}, strokeWidth: {value: 1.6}}}},
-            {type: 'text', from: {data: 'front'}, encode: {update: {x, y: y('score'), dx: {value: -9}, dy: {value: data.maximize ? -9 : 16}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
+            {type: 'text', from: {data: 'front'}, encode: {update: {x, y: {signal: `clamp(scale('y', datum.score) + ${data.maximize ? -9 : 16}, 11, height - 3)`}, dx: {value: -9}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
         {type: 'text', encode: {update: {x: {value: -box.left + 8}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
       ],
