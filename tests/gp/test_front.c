@@ -121,6 +121,21 @@ static void test_hypervolume_ignores_a_shift(void **state)
     }
     pareto_reference(&d.history, &ref);
     assert_near(pareto_hypervolume(&d.history, &ref), before, 1e-9);
+    bool front[N_MAX], shifted[N_MAX];
+    struct error err = {0};
+    assert_ok(pareto_front(&d.history, front, &err), &err);
+    for (int signs = 0; signs < 4; signs++) { /* score and ln cost above and below 0 */
+        struct data moved = d;
+        moved.history.trials = moved.trials;
+        for (size_t i = 0; i < N_MAX; i++) {
+            moved.trials[i].score += signs & 1 ? 3000.0 : -3000.0;
+            moved.trials[i].cost *= signs & 2 ? 1e6 : 1e-6;
+        }
+        pareto_reference(&moved.history, &ref);
+        assert_near(pareto_hypervolume(&moved.history, &ref), before, 1e-8);
+        assert_ok(pareto_front(&moved.history, shifted, &err), &err);
+        assert_memory_equal(front, shifted, sizeof front);
+    }
 }
 
 static void test_reference(void **state)

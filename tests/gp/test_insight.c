@@ -166,6 +166,27 @@ static void test_nothing_to_say(void **state)
     gp_insight_free(&in);
 }
 
+/* Too little for shares of a variance: two runs, a parameter that never changed. A reason or 0, and no crash. */
+static void test_little_to_learn_from(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    struct gp_insight in = look(&space, sample(&space, 2, clear));
+    assert_string_equal(in.note, "too few finished trials");
+    assert_null(in.beliefs);
+    gp_insight_free(&in);
+    struct gp_history history = sample(&space, 30, clear);
+    for (size_t k = 0; k < 30; k++)
+        xs[k][2] = 0.5;
+    in = look(&space, history);
+    assert_null(in.note);
+    assert_near(in.score[2].effect, 0.0, 0.1); /* what it would do elsewhere is not known: little, and not sure */
+    assert_near(in.cost[2].effect, 0.0, 0.1);
+    assert_true(in.score[2].effect_sd > 0.0 && in.score[2].effect < in.score[0].effect);
+    assert_int_equal(in.edges[2].side, 0);
+    gp_insight_free(&in);
+}
+
 static void test_same_bytes(void **state)
 {
     (void)state;
@@ -214,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_lucky_run_is_not_recommended),
         cmocka_unit_test(test_front_on_a_bound),
         cmocka_unit_test(test_nothing_to_say),
+        cmocka_unit_test(test_little_to_learn_from),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_surrogate_agrees),
     };

@@ -289,6 +289,8 @@ static void check_hard(struct rows *rows, const struct space *space)
     assert_ok(model_init(&m, space, n + 4, &err), &err);
     model_set_data(&m, &rows->data);
     model_fit(&m, 25, 16); /* also with thinned rows */
+    for (size_t i = 0; i < space->dim; i++) /* lengths do not run away */
+        assert_true(m.theta[i] >= log(0.02) && m.theta[i] <= log(50.0));
     assert_ok(model_factor(&m, &err), &err);
     assert_ok(model_believe(&m, rows->u, 4, &err), &err); /* four exact duplicates */
     double cross[N_MAX + 8], mean, sd;

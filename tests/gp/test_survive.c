@@ -252,6 +252,76 @@ static void test_other_study_is_a_warm_start(void **state)
     assert_string_equal(must(&space, history, 0).origin, "sobol");
 }
 
+/* A best in the middle is not sought on the bounds: of what the models propose little lies there. */
+static void test_bounds_draw_no_crowd(void **state)
+{
+    (void)state;
+    struct space space = unit_space(5);
+    struct rng r = rng_seed(14);
+    size_t on_bounds = 0;
+    for (size_t i = 0; i < 50; i++) {
+        struct suggestion s = must(&space, (struct gp_history){.n = i, .trials = trials}, (int64_t)i);
+        double score = 0.05 * noise(&r);
+        for (size_t k = 0; k < 4; k++) {
+            score -= (s.x[k] - 0.4) * (s.x[k] - 0.4);
+            on_bounds += i >= 10 && (s.x[k] <= 0.0 || s.x[k] >= 1.0);
+        }
+        put(i, s.x, 5, GP_TRIAL_DONE, score, exp(s.x[4]));
+    }
+    print_message("# %zu of 160 coordinates on a bound\n", on_bounds);
+    assert_in_range(on_bounds, 0, 40);
+}
+
+/* Eight workers over whole numbers: eight points, as they are after rounding. */
+static void test_a_batch_of_whole_numbers(void **state)
+{
+    (void)state;
+    struct space space = {.dim = 2};
+    struct rng r = rng_seed(15);
+    for (size_t i = 0; i < 2; i++) {
+        space.params[i] = param_of("", SPACE_LINEAR, true, 1, 8);
+        snprintf(space.params[i].key, SPACE_KEY_MAX, "test.p%zu", i);
+    }
+    for (size_t i = 0; i < 20; i++) {
+        double x[2] = {(double)(1 + i % 8), (double)(1 + i / 4)};
+        put(i, x, 2, GP_TRIAL_DONE, -fabs(x[0] - 5.0) + 0.1 * noise(&r), x[1]);
+    }
+    for (size_t i = 20; i < 28; i++) {
+        struct suggestion s =
+            must(&space, (struct gp_history){.n = i, .trials = trials}, 40); /* not a repeat's number */
+        for (size_t j = 0; j < i; j++)
+            assert_true(memcmp(xs[j], s.x, 2 * sizeof *s.x) != 0);
+        put(i, s.x, 2, GP_TRIAL_PENDING, NAN, NAN);
+    }
+}
+
+/* What a running trial was expected to give goes with it. */
+static void test_a_lost_run_leaves_nothing(void **state)
+{
+    (void)state;
+    struct space space = unit_space(3);
+    struct suggest_settings settings = {.seed = 5};
+    struct suggester *lived;
+    struct suggestion before, beside, after;
+    struct error err = {0};
+    struct rng r = rng_seed(16);
+    for (size_t i = 0; i < 30; i++) {
+        double x[3] = {rng_f64(&r), rng_f64(&r), rng_f64(&r)};
+        put(i, x, 3, GP_TRIAL_DONE, x[0] - x[1] + 0.05 * noise(&r), exp(x[2]));
+    }
+    struct gp_history history = {.n = 30, .trials = trials};
+    assert_ok(suggester_create(&lived, &space, &settings, &err), &err);
+    assert_ok(suggester_next(lived, &history, 30, &before, &err), &err);
+    put(30, before.x, 3, GP_TRIAL_PENDING, NAN, NAN);
+    history.n = 31;
+    assert_ok(suggester_next(lived, &history, 30, &beside, &err), &err);
+    assert_true(memcmp(before.x, beside.x, sizeof before.x) != 0);
+    history.n = 30; /* lost: it is queued again or gone */
+    assert_ok(suggester_next(lived, &history, 30, &after, &err), &err);
+    assert_memory_equal(&before, &after, sizeof before);
+    suggester_destroy(lived);
+}
+
 int main(void)
 {
     openblas_set_num_threads(1);
@@ -261,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_finite_space_runs_out),      cmocka_unit_test(test_space_that_shrank),
         cmocka_unit_test(test_numbers_that_are_none),      cmocka_unit_test(test_stopped_run_is_a_lower_bound),
         cmocka_unit_test(test_doubtful_front_is_repeated), cmocka_unit_test(test_other_study_is_a_warm_start),
+        cmocka_unit_test(test_bounds_draw_no_crowd),       cmocka_unit_test(test_a_batch_of_whole_numbers),
+        cmocka_unit_test(test_a_lost_run_leaves_nothing),
     };
     return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);
 }

@@ -217,6 +217,32 @@ static void every_allocation_may_fail(void **state)
     assert_true(n > 20);
 }
 
+/* What the models may see of a trial: finite, cheap runs at a cost above 0, scores turned round. */
+static void costs_and_scores_are_judged(void **state)
+{
+    struct study study = {.maximize = false};
+    const double odd[] = {NAN, INFINITY, -INFINITY};
+    struct trial t = {.state = TRIAL_DONE, .score = 2.0, .cost_s = 0.0, .device_s = 3.0, .env_steps = 0};
+    struct gp_trial row;
+
+    (void)state;
+    for (enum search_cost cost = SEARCH_COST_WALL; cost <= SEARCH_COST_STEPS; cost++) {
+        study_judge(&study, cost, &t, &row);
+        assert_int_equal(row.state, GP_TRIAL_DONE);
+        assert_true(row.score == -2.0 && row.cost > 0.0 && isfinite(row.cost));
+    }
+    for (int i = 0; i < 3; i++) {
+        t.score = odd[i];
+        t.cost_s = 1.0;
+        study_judge(&study, SEARCH_COST_WALL, &t, &row);
+        assert_int_equal(row.state, GP_TRIAL_FAILED);
+        t.score = 2.0;
+        t.cost_s = odd[i];
+        study_judge(&study, SEARCH_COST_WALL, &t, &row);
+        assert_int_equal(row.state, GP_TRIAL_FAILED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +251,7 @@ int main(void)
         cmocka_unit_test(spaces_and_points_survive_json),
         cmocka_unit_test(damaged_spaces_are_refused),
         cmocka_unit_test(methods_match_gp),
+        cmocka_unit_test(costs_and_scores_are_judged),
         cmocka_unit_test(dialect_leads_somewhere),
         cmocka_unit_test(every_allocation_may_fail),
     };
