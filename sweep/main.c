@@ -78,6 +78,25 @@ static const struct command *find_command(const char *name, struct error *err)
     return NULL;
 }
 
+/* `trawl reference --man`: trawl(1), which is the help of every command as it prints it itself. */
+static enum status print_man(struct error *err)
+{
+    enum status rc = ST_OK;
+
+    printf(".TH TRAWL 1 \"\" \"%s\"\n.SH NAME\ntrawl \\- tune reinforcement learning: the front of cost and score\n"
+           ".SH SYNOPSIS\n.B trawl\n.I COMMAND\n[options]\n.SH DESCRIPTION\n.nf\n.eo\n",
+           program_text);
+    print_help();
+    for (size_t i = 0; rc == ST_OK && i < N_COMMANDS; i++) {
+        char name[32], *help[] = {name, "--help", NULL};
+        snprintf(name, sizeof name, "%s", commands[i].name);
+        printf(".ec\n.fi\n.SH \"trawl %s\"\n.nf\n.eo\n", name);
+        rc = commands[i].run(2, help, err);
+    }
+    puts(".ec\n.fi");
+    return rc;
+}
+
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     const struct command *command;
@@ -97,6 +116,8 @@ static enum status dispatch(int argc, char **argv, struct error *err)
         puts(program_text);
         return ST_OK;
     }
+    if (strcmp(argv[1], "reference") == 0 && argc == 3 && strcmp(argv[2], "--man") == 0)
+        return print_man(err);
     command = find_command(argv[1], err);
     return command == NULL ? ST_USAGE : command->run(argc - 1, argv + 1, err);
 }

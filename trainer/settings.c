@@ -86,7 +86,7 @@ static const struct opt_def train_defs[] = {
     ROW_FLOAT(prio_beta0, "0.4", 0, 1, OPT_LINEAR, 0, 1, "",
               "Corrects for the preference by this exponent at the start."),
     ROW_ENUM(device, "auto", "auto|cpu|cuda", OPT_FIXED,
-             "Chooses the device; auto is cpu until there are CUDA operations."),
+             "Chooses the device; auto: a GPU where there is one, else the CPU."),
     ROW_INT(threads, "0", 0, 4096, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
     ROW_ENUM(precision, "auto", "auto|f32|bf16", OPT_FIXED,
              "Chooses the number format of weights and activations; auto: bf16 on a GPU, f32 on a CPU."),

@@ -7,6 +7,7 @@ usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the o
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -179,6 +180,21 @@ def test_option_reference():
         assert file.read() == made.stdout, "docs/options.md is out of date: trawl reference > docs/options.md"
 
 
+def test_man_page():
+    """Every command has its part, and no line of help is taken for a request of the formatter."""
+    if not trawl:
+        raise Skip("the program is not given")
+    page = subprocess.run([trawl, "reference", "--man"], capture_output=True, text=True, check=True).stdout
+    commands = subprocess.run([trawl, "--help"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^  (\w+) +\w", commands.split("commands:")[1].split("\n\n")[0], re.M)
+    parts = re.split(r'^\.SH "trawl (\w+)"$', page, flags=re.M)
+    assert names == parts[1::2] and len(names) > 10, f"the page has {parts[1::2]}, the program {names}"
+    for name, part in zip(names, parts[2::2]):
+        text = part.split(".eo\n")[1].rsplit("\n.ec", 1)[0]
+        assert f"usage: trawl {name}" in text, f"trawl {name}: no usage"
+        none([f"trawl {name}: {line}" for line in text.splitlines() if line.startswith((".", "'"))])
+
+
 def clang_format():
     """The program of the version that .clang-format is written for."""
     for name in ("clang-format-14", "clang-format"):
@@ -210,6 +226,7 @@ def tests():
     yield "the tally says why", test_tally_words
     yield "clang-format finds nothing to change", test_format
     yield "docs/options.md is up to date", test_option_reference
+    yield "trawl(1) has every command", test_man_page
 
 
 def main():
