@@ -229,8 +229,9 @@ def tests():
     yield "trawl(1) has every command", test_man_page
 
 
-def main():
-    cases = list(tests())
+def run_cases(cases):
+    """How many of (name, function) failed."""
+    cases = list(cases)
     print(f"1..{len(cases)}")
     failed = 0
     for number, (name, run) in enumerate(cases, 1):
@@ -244,6 +245,11 @@ def main():
             print(f"not ok {number} - {name}")
             for line in f"{type(error).__name__}: {error}".splitlines():
                 print(f"# {line}")
+    return failed
+
+
+def main():
+    failed = run_cases(tests())
     for text in check_rules.long_files(root):
         print(f"# note: {text}")
     return 1 if failed else 0
