@@ -134,4 +134,52 @@ TEST_UNUSED static void check_number(const char *what, double got, double want, 
         fail_msg("%s is %.9g, want %.9g", what, got, want);
 }
 
+/* ---- bf16 on the host ---- */
+
+TEST_UNUSED static uint16_t bf16_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (x != x)
+        return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16); /* to nearest, ties to even */
+}
+
+TEST_UNUSED static float bf16_value(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+/* ---- memory of a device, filled and read by the way ---- */
+
+TEST_UNUSED static void must(enum status rc, const struct error *err)
+{
+    if (rc != ST_OK)
+        fail_msg("%s", err->text);
+}
+
+/* bytes, from the host unless NULL; the caller's to kern_free. */
+TEST_UNUSED static void *test_device_bytes(struct kern *k, const void *from, size_t bytes)
+{
+    struct error err = {0};
+    void *mem;
+    must(kern_alloc(k, &mem, bytes + 1, "test", &err), &err);
+    if (from != NULL)
+        must(kern_upload(k, mem, from, bytes, &err), &err);
+    must(kern_sync(k, &err), &err);
+    return mem;
+}
+
+/* The caller's to mem_free. */
+TEST_UNUSED static void *test_host_bytes(struct kern *k, const void *mem, size_t bytes)
+{
+    struct error err = {0};
+    void *to = test_alloc(bytes + 1, 1);
+    must(kern_download(k, to, mem, bytes, &err), &err);
+    return to;
+}
+
 #endif

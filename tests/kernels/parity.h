@@ -55,25 +55,6 @@ struct parity_case {
     size_t shapes[16][5]; /* ends at a row that begins with 0 */
 };
 
-/* ---- bf16 on the host ---- */
-
-TEST_UNUSED static uint16_t bf16_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x)
-        return (uint16_t)(bits >> 16 | 0x40u);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16); /* to nearest, ties to even */
-}
-
-TEST_UNUSED static float bf16_value(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return x;
-}
-
 /* ---- buffers ---- */
 
 TEST_UNUSED static size_t buf_host_bytes(const struct buf *b)

@@ -108,12 +108,6 @@ static int steps_of(int n)
     return test_is_short() ? n / 200 : n;
 }
 
-static void ok(enum status rc, const struct error *err)
-{
-    if (rc != ST_OK)
-        fail_msg("%s", err->text);
-}
-
 /* Devices are opened once, as in a worker. */
 static struct kern *kern_of_kind(enum kern_kind kind)
 {
@@ -121,7 +115,7 @@ static struct kern *kern_of_kind(enum kern_kind kind)
     struct kern_settings device = {.kind = kind, .n_threads = 2};
     struct error err = {0};
     if (opened[kind] == NULL)
-        ok(kern_open(&opened[kind], &device, &err), &err);
+        must(kern_open(&opened[kind], &device, &err), &err);
     return opened[kind];
 }
 
@@ -134,9 +128,9 @@ static void side_open(struct side *s, enum kern_kind kind, enum kern_precision p
 
     memset(s, 0, sizeof *s);
     s->kern = kern_of_kind(kind);
-    ok(kern_precision_set(s->kern, precision, &err), &err);
+    must(kern_precision_set(s->kern, precision, &err), &err);
     s->ops = kern_ops(s->kern);
-    ok(def->shape(settings, &s->shape, &err), &err);
+    must(def->shape(settings, &s->shape, &err), &err);
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         width += (size_t)s->shape.head_sizes[h];
     s->n_agents = n_envs * (size_t)s->shape.n_agents;
@@ -149,10 +143,10 @@ static void side_open(struct side *s, enum kern_kind kind, enum kern_precision p
     s->off_final = s->off_obs + ROW_BYTES(s->obs_bytes) + shift;
     s->bytes = s->off_final + s->obs_bytes;
     s->got = NEW(char, s->bytes);
-    ok(kern_alloc(s->kern, (void **)&s->dev, s->bytes, "test", &err), &err);
-    ok(kern_alloc(s->kern, (void **)&s->actions, s->n_agents * (size_t)s->shape.n_heads * sizeof(int32_t), "test",
-                  &err),
-       &err);
+    must(kern_alloc(s->kern, (void **)&s->dev, s->bytes, "test", &err), &err);
+    must(kern_alloc(s->kern, (void **)&s->actions, s->n_agents * (size_t)s->shape.n_heads * sizeof(int32_t), "test",
+                    &err),
+         &err);
     s->io = (struct kern_env_io){.actions = s->actions,
                                  .rewards = (float *)s->dev,
                                  .terms = (uint8_t *)s->dev + s->off_terms,
@@ -160,7 +154,7 @@ static void side_open(struct side *s, enum kern_kind kind, enum kern_precision p
                                  .mask = s->mask_bytes > 0 ? (uint8_t *)s->dev + s->off_mask : NULL,
                                  .obs = s->dev + s->off_obs,
                                  .final_obs = s->dev + s->off_final};
-    ok(kern_env_create(s->kern, &s->env, def, settings, n_envs, rng_seed(11), &err), &err);
+    must(kern_env_create(s->kern, &s->env, def, settings, n_envs, rng_seed(11), &err), &err);
     s->ops->env_reset(s->kern, s->env, s->io.obs, s->io.mask);
 }
 
@@ -175,21 +169,14 @@ static void side_close(struct side *s)
 static void side_act(struct side *s, const int32_t *actions)
 {
     struct error err = {0};
-    ok(kern_upload(s->kern, s->actions, actions, s->n_agents * (size_t)s->shape.n_heads * sizeof *actions, &err), &err);
+    must(kern_upload(s->kern, s->actions, actions, s->n_agents * (size_t)s->shape.n_heads * sizeof *actions, &err),
+         &err);
 }
 
 static void side_fetch(struct side *s, bool with_obs)
 {
     struct error err = {0};
-    ok(kern_download(s->kern, s->got, s->dev, with_obs ? s->bytes : s->off_obs, &err), &err);
-}
-
-/* f32 to the bits of bf16, to nearest even. */
-static uint16_t bf16_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    must(kern_download(s->kern, s->got, s->dev, with_obs ? s->bytes : s->off_obs, &err), &err);
 }
 
 /* Row `agent` of observations: bytes as they are, or rounded to bf16. */
@@ -209,9 +196,9 @@ static void check_row(const struct side *host, const struct side *dev, size_t of
                          (double)want[d]);
         } else {
             memcpy(&narrow, got + 2 * d, sizeof narrow);
-            if (narrow != bf16_of(want[d]))
+            if (narrow != bf16_bits(want[d]))
                 fail_msg("step %d, %s of agent %zu, value %zu: bf16 %#x, host's %.9g is %#x", step, what, agent, d,
-                         narrow, (double)want[d], bf16_of(want[d]));
+                         narrow, (double)want[d], bf16_bits(want[d]));
         }
     }
 }
@@ -247,7 +234,7 @@ static char *save(struct side *s)
 {
     struct error err = {0};
     char *bytes = NEW(char, kern_env_state_bytes(s->env));
-    ok(kern_env_save(s->kern, s->env, bytes, &err), &err);
+    must(kern_env_save(s->kern, s->env, bytes, &err), &err);
     return bytes;
 }
 
@@ -293,8 +280,8 @@ static void check_steps(const struct env_def *def, const void *settings, enum ke
         side_fetch(&host, look), side_fetch(&dev, look);
         check_same(&host, &dev, look, t);
         if (t % 1000 == 499) {
-            ok(kern_env_take_log(host.kern, host.env, &a, &err), &err);
-            ok(kern_env_take_log(dev.kern, dev.env, &b, &err), &err);
+            must(kern_env_take_log(host.kern, host.env, &a, &err), &err);
+            must(kern_env_take_log(dev.kern, dev.env, &b, &err), &err);
             check_log(&b, &a);
         }
     }
@@ -363,9 +350,9 @@ static void logs_add_up(void **state)
         side_open(&host, KERN_CPU, KERN_F32, def, settings, N, 0);
         side_open(&dev, KERN_CUDA, KERN_F32, def, settings, N, 0);
         actions = NEW(int32_t, host.n_agents * (size_t)host.shape.n_heads);
-        ok(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
-        ok(kern_alloc(dev.kern, (void **)&kept_dev, N * sizeof *kept_dev, "test", &err), &err);
-        ok(kern_alloc(dev.kern, (void **)&open_dev, sizeof *open_dev, "test", &err), &err);
+        must(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
+        must(kern_alloc(dev.kern, (void **)&kept_dev, N * sizeof *kept_dev, "test", &err), &err);
+        must(kern_alloc(dev.kern, (void **)&open_dev, sizeof *open_dev, "test", &err), &err);
         for (int t = 0; t < steps; t++) {
             random_actions(actions, &host, &rng);
             side_act(&host, actions), side_act(&dev, actions);
@@ -374,7 +361,7 @@ static void logs_add_up(void **state)
             if (t == steps / 2) {
                 host.ops->env_log_take(host.kern, host.env, &want);
                 dev.ops->env_log_take(dev.kern, dev.env, sum);
-                ok(kern_download(dev.kern, &got, sum, sizeof got, &err), &err);
+                must(kern_download(dev.kern, &got, sum, sizeof got, &err), &err);
                 assert_true(want.episodes > 0.0);
                 check_log(&got, &want);
             } else if (t > steps / 2 && t % 5 == 0) {
@@ -382,8 +369,8 @@ static void logs_add_up(void **state)
                 dev.ops->env_log_keep(dev.kern, dev.env, kept_dev, open_dev, 2.0);
             }
         }
-        ok(kern_download(dev.kern, kept_got, kept_dev, N * sizeof *kept_got, &err), &err);
-        ok(kern_download(dev.kern, &open_got, open_dev, sizeof open_got, &err), &err);
+        must(kern_download(dev.kern, kept_got, kept_dev, N * sizeof *kept_got, &err), &err);
+        must(kern_download(dev.kern, &open_got, open_dev, sizeof open_got, &err), &err);
         assert_memory_equal(kept, kept_got, N * sizeof *kept);
         assert_int_equal(open, open_got);
         check_states(&host, &dev);
@@ -417,8 +404,8 @@ static void restarted_games_are_new_games(void **state)
                 dev.ops->env_step(dev.kern, dev.env, &dev.io);
             }
             if (round == 0) {
-                ok(kern_env_restart(host.kern, host.env, rng_seed(77), &err), &err);
-                ok(kern_env_restart(dev.kern, dev.env, rng_seed(77), &err), &err);
+                must(kern_env_restart(host.kern, host.env, rng_seed(77), &err), &err);
+                must(kern_env_restart(dev.kern, dev.env, rng_seed(77), &err), &err);
                 host.ops->env_reset(host.kern, host.env, host.io.obs, host.io.mask);
                 dev.ops->env_reset(dev.kern, dev.env, dev.io.obs, dev.io.mask);
             }
@@ -454,7 +441,7 @@ static void states_move_between_devices(void **state)
                 from.ops->env_step(from.kern, from.env, &from.io);
             }
             bytes = save(&from);
-            ok(kern_env_load(to.kern, to.env, bytes, &err), &err);
+            must(kern_env_load(to.kern, to.env, bytes, &err), &err);
             to.ops->env_observe(to.kern, to.env, to.io.obs, to.io.mask);
             for (int t = 0; t < 100; t++) {
                 random_actions(actions, &from, &rng);
@@ -489,24 +476,24 @@ static void recorded_steps_do_the_same(void **state)
         side_open(&host, KERN_CPU, KERN_F32, def, settings, 333, 0);
         side_open(&dev, KERN_CUDA, KERN_BF16, def, settings, 333, 0);
         actions = NEW(int32_t, host.n_agents * (size_t)host.shape.n_heads);
-        ok(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
+        must(kern_alloc(dev.kern, (void **)&sum, sizeof *sum, "test", &err), &err);
         assert_true(kern_can_record(dev.kern));
-        ok(kern_record_begin(dev.kern, &err), &err);
+        must(kern_record_begin(dev.kern, &err), &err);
         dev.ops->env_step(dev.kern, dev.env, &dev.io);
         dev.ops->env_step(dev.kern, dev.env, &dev.io);
         dev.ops->env_log_take(dev.kern, dev.env, sum);
-        ok(kern_record_end(dev.kern, &graph, &err), &err);
+        must(kern_record_end(dev.kern, &graph, &err), &err);
         for (int t = 0; t < steps_of(300); t++) {
             random_actions(actions, &host, &rng);
             side_act(&host, actions), side_act(&dev, actions);
             host.ops->env_step(host.kern, host.env, &host.io);
             host.ops->env_step(host.kern, host.env, &host.io);
             host.ops->env_log_take(host.kern, host.env, &want);
-            ok(kern_replay(dev.kern, graph, &err), &err);
+            must(kern_replay(dev.kern, graph, &err), &err);
             side_fetch(&host, true), side_fetch(&dev, true);
             check_same(&host, &dev, true, t);
         }
-        ok(kern_download(dev.kern, &got, sum, sizeof got, &err), &err);
+        must(kern_download(dev.kern, &got, sum, sizeof got, &err), &err);
         check_log(&got, &want);
         check_states(&host, &dev);
         kern_graph_destroy(dev.kern, graph);
@@ -544,8 +531,8 @@ static void too_many_games_are_refused(void **state)
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 31, rng_seed(1), &err), ST_NOMEM);
     assert_non_null(strstr(err.text, "train.total_agents"));
     err = (struct error){0};
-    ok(kern_sync(k, &err), &err); /* and the device goes on */
-    ok(kern_env_create(k, &env, def, settings, 8, rng_seed(1), &err), &err);
+    must(kern_sync(k, &err), &err); /* and the device goes on */
+    must(kern_env_create(k, &env, def, settings, 8, rng_seed(1), &err), &err);
     kern_env_destroy(k, env);
     mem_free(settings);
 }

@@ -16,28 +16,7 @@ static double tolerance(void)
     return is_bf16 ? 2e-2 : 1e-5;
 }
 
-static void must(enum status rc, const struct error *err)
-{
-    if (rc != ST_OK)
-        fail_msg("%s", err->text);
-}
-
 /* ---- numbers that lie on both sides ---- */
-
-static uint16_t to_bf16(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-static float from_bf16(uint16_t x)
-{
-    uint32_t u = (uint32_t)x << 16;
-    float f;
-    memcpy(&f, &u, sizeof f);
-    return f;
-}
 
 struct both {
     size_t n, shift; /* shift: numbers before the first, so that pointers need not be aligned */
@@ -53,8 +32,8 @@ static void both_upload(struct both *b)
     uint16_t *half = NEW(uint16_t, b->n);
     if (size == 2)
         for (size_t i = 0; i < b->n; i++) {
-            half[i] = to_bf16(b->c[i]);
-            b->c[i] = from_bf16(half[i]);
+            half[i] = bf16_bits(b->c[i]);
+            b->c[i] = bf16_value(half[i]);
         }
     must(kern_upload(gpu, b->g, size == 2 ? (void *)half : b->c, b->n * size, &err), &err);
     must(kern_sync(gpu, &err), &err);
@@ -82,7 +61,7 @@ static float *both_download(const struct both *b)
         uint16_t *half = NEW(uint16_t, b->n);
         must(kern_download(gpu, half, b->g, b->n * 2, &err), &err);
         for (size_t i = 0; i < b->n; i++)
-            got[i] = from_bf16(half[i]);
+            got[i] = bf16_value(half[i]);
         mem_free(half);
     } else {
         must(kern_download(gpu, got, b->g, b->n * 4, &err), &err);
@@ -102,24 +81,6 @@ static void both_free(struct both *b)
 {
     kern_free(gpu, b->mem);
     mem_free(b->c);
-}
-
-static void *device_bytes(const void *from, size_t bytes)
-{
-    struct error err = {0};
-    void *mem;
-    must(kern_alloc(gpu, &mem, bytes, "test", &err), &err);
-    must(kern_upload(gpu, mem, from, bytes, &err), &err);
-    must(kern_sync(gpu, &err), &err);
-    return mem;
-}
-
-static void *host_bytes(const void *mem, size_t bytes)
-{
-    struct error err = {0};
-    void *to = test_alloc(bytes, 1);
-    must(kern_download(gpu, to, mem, bytes, &err), &err);
-    return to;
 }
 
 /* ---- layers ---- */
@@ -229,15 +190,15 @@ static void gather_is_exact(void **state)
         for (size_t j = 0; j < bytes; j++)
             src[j] = (uint8_t)rng_u32(&random_stream);
         c[i] = (struct kern_gather){test_alloc(times * B, row_bytes[i]), src, row_bytes[i], times};
-        g[i] = (struct kern_gather){device_bytes(src, times * B * row_bytes[i]), device_bytes(src, bytes), row_bytes[i],
-                                    times};
+        g[i] = (struct kern_gather){test_device_bytes(gpu, src, times * B * row_bytes[i]),
+                                    test_device_bytes(gpu, src, bytes), row_bytes[i], times};
     }
-    void *g_idx = device_bytes(idx, sizeof idx);
+    void *g_idx = test_device_bytes(gpu, idx, sizeof idx);
     C_OPS->gather(cpu, c, ITEMS, idx, N, B);
     G_OPS->gather(gpu, g, ITEMS, (const int32_t *)g_idx, N, B);
     for (size_t i = 0; i < ITEMS; i++) {
         size_t bytes = c[i].T * B * row_bytes[i];
-        void *got = host_bytes(g[i].dst, bytes);
+        void *got = test_host_bytes(gpu, g[i].dst, bytes);
         assert_memory_equal(got, c[i].dst, bytes);
         mem_free(got), mem_free(c[i].dst), mem_free((void *)(uintptr_t)c[i].src);
         kern_free(gpu, g[i].dst), kern_free(gpu, (void *)(uintptr_t)g[i].src);
@@ -249,20 +210,21 @@ static void pack_case(size_t N, size_t row_bytes, float p)
 {
     uint8_t *flag = test_flags(&random_stream, N, p), *src = test_flags(&random_stream, N * row_bytes, 0.5f);
     uint8_t *packed = NEW(uint8_t, N * row_bytes), *back = NEW(uint8_t, N * row_bytes);
-    void *g_flag = device_bytes(flag, N), *g_src = device_bytes(src, N * row_bytes);
-    void *g_packed = device_bytes(packed, N * row_bytes), *g_back = device_bytes(back, N * row_bytes), *got;
-    int64_t n, *g_n = (int64_t *)device_bytes(&(int64_t){-1}, sizeof n), *got_n;
+    void *g_flag = test_device_bytes(gpu, flag, N), *g_src = test_device_bytes(gpu, src, N * row_bytes);
+    void *g_packed = test_device_bytes(gpu, packed, N * row_bytes),
+         *g_back = test_device_bytes(gpu, back, N * row_bytes), *got;
+    int64_t n, *g_n = (int64_t *)test_device_bytes(gpu, &(int64_t){-1}, sizeof n), *got_n;
 
     C_OPS->pack_rows(cpu, packed, &n, src, flag, row_bytes, N);
     C_OPS->unpack_rows(cpu, back, packed, flag, row_bytes, N);
     G_OPS->pack_rows(gpu, g_packed, g_n, g_src, (const uint8_t *)g_flag, row_bytes, N);
     G_OPS->unpack_rows(gpu, g_back, g_packed, (const uint8_t *)g_flag, row_bytes, N);
-    got_n = (int64_t *)host_bytes(g_n, sizeof n);
+    got_n = (int64_t *)test_host_bytes(gpu, g_n, sizeof n);
     assert_int_equal(*got_n, n);
-    got = host_bytes(g_packed, N * row_bytes);
+    got = test_host_bytes(gpu, g_packed, N * row_bytes);
     assert_memory_equal(got, packed, N * row_bytes);
     mem_free(got);
-    got = host_bytes(g_back, N * row_bytes);
+    got = test_host_bytes(gpu, g_back, N * row_bytes);
     assert_memory_equal(got, back, N * row_bytes);
     mem_free(got), mem_free(got_n), mem_free(flag), mem_free(src), mem_free(packed), mem_free(back);
     kern_free(gpu, g_flag), kern_free(gpu, g_src), kern_free(gpu, g_packed), kern_free(gpu, g_back),
@@ -294,7 +256,7 @@ static void plain_moves(void **state)
             if (is_bf16) {
                 G_OPS->weights_cast(gpu, b.g, (const float *)p.g, n);
                 for (size_t i = 0; i < n; i++)
-                    b.c[i] = from_bf16(to_bf16(p.c[i]));
+                    b.c[i] = bf16_value(bf16_bits(p.c[i]));
                 both_check("weights_cast", &b, 0.0);
             }
             both_free(&a), both_free(&b), both_free(&p);
@@ -338,13 +300,13 @@ static void optimiser_case(bool muon, const struct kern_tensor *tensors, size_t 
     struct kern_hyper h = {
         .lr = 0.05f, .beta1 = 0.8f, .beta2 = 0.99f, .eps = 1e-6f, .weight_decay = 0.02f, .max_grad_norm = 0.7f};
     struct both w = F32(n), m = both_new(n, false, 0, 0.1f), v = both_new(n, false, 0, 0.0f), g = F32(n);
-    struct kern_stats stats = {0}, *g_stats = (struct kern_stats *)device_bytes(&stats, sizeof stats), *got;
-    struct kern_hyper *g_h = (struct kern_hyper *)device_bytes(&h, sizeof h);
-    float norm = 0.0f, *g_norm = (float *)device_bytes(&norm, sizeof norm);
-    int64_t step = 0, *g_step = (int64_t *)device_bytes(&step, sizeof step), *got_step;
+    struct kern_stats stats = {0}, *g_stats = (struct kern_stats *)test_device_bytes(gpu, &stats, sizeof stats), *got;
+    struct kern_hyper *g_h = (struct kern_hyper *)test_device_bytes(gpu, &h, sizeof h);
+    float norm = 0.0f, *g_norm = (float *)test_device_bytes(gpu, &norm, sizeof norm);
+    int64_t step = 0, *g_step = (int64_t *)test_device_bytes(gpu, &step, sizeof step), *got_step;
     size_t scratch = kern_muon_scratch_bytes(tensors, n_tensors);
     void *c_scratch = test_alloc(scratch, 1), *zeros = test_alloc(scratch, 1),
-         *g_scratch = device_bytes(zeros, scratch);
+         *g_scratch = test_device_bytes(gpu, zeros, scratch);
     float *before = test_alloc(n, sizeof *before);
 
     memcpy(before, w.c, n * sizeof *before);
@@ -376,8 +338,8 @@ static void optimiser_case(bool muon, const struct kern_tensor *tensors, size_t 
         both_check(what, &part, step_tolerance(before + at, part.c, part.n));
     }
     mem_free(before);
-    got = (struct kern_stats *)host_bytes(g_stats, sizeof stats);
-    got_step = (int64_t *)host_bytes(g_step, sizeof step);
+    got = (struct kern_stats *)test_host_bytes(gpu, g_stats, sizeof stats);
+    got_step = (int64_t *)test_host_bytes(gpu, g_step, sizeof step);
     check_number("grad_norm", got->grad_norm, stats.grad_norm, 1e-9);
     assert_int_equal(*got_step, step);
     mem_free(got), mem_free(got_step), mem_free(c_scratch), mem_free(zeros);
@@ -418,16 +380,17 @@ static void skipped_steps_touch_nothing(void **state)
     static const size_t shapes[][2] = {{96, 32}, {96, 1}, {768, 256}};
     struct kern_tensor tensors[3];
     size_t n = tensors_of(tensors, shapes, 3), scratch = kern_muon_scratch_bytes(tensors, 3);
-    void *zeros = test_alloc(scratch, 1), *g_scratch = device_bytes(zeros, scratch);
+    void *zeros = test_alloc(scratch, 1), *g_scratch = test_device_bytes(gpu, zeros, scratch);
     (void)state;
     for (int stop = 0; stop < 2; stop++) {
         struct both w = F32(n), m = F32(n), v = F32(n), g = F32(n);
-        struct kern_stats stats = {.stop = stop}, *g_stats = (struct kern_stats *)device_bytes(&stats, sizeof stats);
+        struct kern_stats stats = {.stop = stop},
+                          *g_stats = (struct kern_stats *)test_device_bytes(gpu, &stats, sizeof stats);
         struct kern_hyper h = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.9f, .eps = 1e-8f, .weight_decay = 0.1f};
-        struct kern_hyper *g_h = (struct kern_hyper *)device_bytes(&h, sizeof h);
-        int64_t step = 3, *g_step = (int64_t *)device_bytes(&step, sizeof step), *got_step;
+        struct kern_hyper *g_h = (struct kern_hyper *)test_device_bytes(gpu, &h, sizeof h);
+        int64_t step = 3, *g_step = (int64_t *)test_device_bytes(gpu, &step, sizeof step), *got_step;
         struct kern_stats *got;
-        float *g_norm = (float *)device_bytes(&(float){0}, sizeof(float)), *got_norm;
+        float *g_norm = (float *)test_device_bytes(gpu, &(float){0}, sizeof(float)), *got_norm;
         if (stop == 0)
             g.c[n / 2] = NAN;
         both_upload(&g);
@@ -438,9 +401,9 @@ static void skipped_steps_touch_nothing(void **state)
         both_check("w", &w, 0.0);
         both_check("m", &m, 0.0);
         both_check("v", &v, 0.0);
-        got_step = (int64_t *)host_bytes(g_step, sizeof step);
-        got = (struct kern_stats *)host_bytes(g_stats, sizeof stats);
-        got_norm = (float *)host_bytes(g_norm, sizeof(float));
+        got_step = (int64_t *)test_host_bytes(gpu, g_step, sizeof step);
+        got = (struct kern_stats *)test_host_bytes(gpu, g_stats, sizeof stats);
+        got_norm = (float *)test_host_bytes(gpu, g_norm, sizeof(float));
         assert_int_equal(*got_step, 3);
         assert_int_equal(got->nonfinite, stop == 0);
         assert_int_equal(isnan(*got_norm) != 0, stop == 0);
@@ -460,17 +423,17 @@ static void minibatch_ends(void **state)
     for (int i = 0; i < 2; i++)
         parts[i] =
             (struct kern_stats){.n_tokens = 1 + i, .policy_loss = 0.25, .entropy = i, .last_kl = 0.3, .err_sq = 2};
-    struct kern_stats *g_stats = (struct kern_stats *)device_bytes(&stats, sizeof stats);
-    struct kern_stats *g_parts = (struct kern_stats *)device_bytes(parts, sizeof parts);
-    struct kern_hyper *g_h = (struct kern_hyper *)device_bytes(&h, sizeof h);
+    struct kern_stats *g_stats = (struct kern_stats *)test_device_bytes(gpu, &stats, sizeof stats);
+    struct kern_stats *g_parts = (struct kern_stats *)test_device_bytes(gpu, parts, sizeof parts);
+    struct kern_hyper *g_h = (struct kern_hyper *)test_device_bytes(gpu, &h, sizeof h);
     C_OPS->minibatch_stats(cpu, &stats, parts, 2, &h);
     G_OPS->minibatch_stats(gpu, g_stats, g_parts, 2, g_h);
-    got = (struct kern_stats *)host_bytes(g_stats, sizeof stats);
+    got = (struct kern_stats *)test_host_bytes(gpu, g_stats, sizeof stats);
     assert_memory_equal(got, &stats, sizeof stats);
     assert_int_equal(got->stop, 1);
     mem_free(got);
     memset(gone, 0, sizeof gone);
-    got = (struct kern_stats *)host_bytes(g_parts, sizeof parts);
+    got = (struct kern_stats *)test_host_bytes(gpu, g_parts, sizeof parts);
     assert_memory_equal(got, gone, sizeof gone);
     mem_free(got);
     kern_free(gpu, g_stats), kern_free(gpu, g_parts), kern_free(gpu, g_h);

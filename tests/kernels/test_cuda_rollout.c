@@ -44,40 +44,6 @@ static struct rollout_case case_of(size_t i)
     return c;
 }
 
-static void must(enum status rc, const struct error *err)
-{
-    if (rc != ST_OK)
-        fail_msg("%s", err->text);
-}
-
-static float bf16_round(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-static void *device_bytes(struct kern *k, const void *from, size_t bytes)
-{
-    struct error err = {0};
-    void *mem;
-    must(kern_alloc(k, &mem, bytes + 1, "test", &err), &err);
-    if (from != NULL)
-        must(kern_upload(k, mem, from, bytes, &err), &err);
-    must(kern_sync(k, &err), &err);
-    return mem;
-}
-
-static void *host_bytes(struct kern *k, const void *mem, size_t bytes)
-{
-    struct error err = {0};
-    void *to = test_alloc(bytes + 1, 1);
-    must(kern_download(k, to, mem, bytes, &err), &err);
-    return to;
-}
-
 static void upload(struct kern *k, void *dst, const void *src, size_t bytes)
 {
     struct error err = {0};
@@ -154,7 +120,7 @@ static struct start start_new(const struct rollout_case *c, uint64_t seed)
     start_fill(&s, &random, net->heads_w, O * c->H, width);
     start_fill(&s, &random, net->heads_b, O, 0.3f);
     for (size_t i = 0; i < s.n_params; i++)
-        s.rounded[i] = bf16_round(s.params[i]);
+        s.rounded[i] = bf16_value(bf16_bits(s.params[i]));
     s.h = test_normal(&random, (c->L + 1) * c->N * c->H, 0.5f);
     s.reset = test_flags(&random, c->N, 0.2f);
     s.rng = rng_split(random, 7);
@@ -211,11 +177,12 @@ static bool play(const struct start *s, int blocks, int groups, enum how how, st
     struct played dev = {0};
     struct kern_env *env = start_env(s, gpu);
     struct kern_graph *graph = NULL;
-    void *w = device_bytes(gpu, NULL, s->n_params * 2), *params = device_bytes(gpu, s->params, s->n_params * 4);
-    struct kern_hyper *hyper = device_bytes(gpu, &s->hyper, sizeof s->hyper);
+    void *w = test_device_bytes(gpu, NULL, s->n_params * 2),
+         *params = test_device_bytes(gpu, s->params, s->n_params * 4);
+    struct kern_hyper *hyper = test_device_bytes(gpu, &s->hyper, sizeof s->hyper);
     bool done;
 
-#define ALLOC(type, name, n) dev.name = device_bytes(gpu, NULL, (n) * sizeof(type));
+#define ALLOC(type, name, n) dev.name = test_device_bytes(gpu, NULL, (n) * sizeof(type));
     EACH_TENSOR(ALLOC)
 #undef ALLOC
     uint16_t *rounded = NEW(uint16_t, s->n_params);
@@ -257,7 +224,7 @@ static bool play(const struct start *s, int blocks, int groups, enum how how, st
     must(kern_sync(gpu, &err), &err);
     memset(ret, 0, sizeof *ret);
     if (done) {
-#define DOWNLOAD(type, name, n) ret->name = host_bytes(gpu, dev.name, (n) * sizeof(type));
+#define DOWNLOAD(type, name, n) ret->name = test_host_bytes(gpu, dev.name, (n) * sizeof(type));
         EACH_TENSOR(DOWNLOAD)
 #undef DOWNLOAD
         must(kern_env_take_log(gpu, env, &ret->log, &err), &err);
@@ -307,23 +274,23 @@ static struct steps steps_open(const struct start *s, struct kern *k)
 
     for (size_t i = s->net.heads_w; i < s->n_params; i++)
         mixed[i] = s->params[i];
-    p.params = device_bytes(k, mixed, s->n_params * 4); /* heads stay f32 */
-    p.w = p.act == 4 ? p.params : device_bytes(k, NULL, s->n_params * p.act);
+    p.params = test_device_bytes(k, mixed, s->n_params * 4); /* heads stay f32 */
+    p.w = p.act == 4 ? p.params : test_device_bytes(k, NULL, s->n_params * p.act);
     if (p.act != 4)
         p.ops->weights_cast(k, p.w, p.params, s->n_params);
-    p.x[0] = device_bytes(k, NULL, N * H * p.act), p.x[1] = device_bytes(k, NULL, N * H * p.act);
-    p.gates = device_bytes(k, NULL, N * 3 * H * p.act);
-    p.obs = device_bytes(k, NULL, N * D * p.act), p.next_obs = device_bytes(k, NULL, N * D * p.act);
-    p.final_obs = device_bytes(k, NULL, N * D * p.act);
-    p.out = device_bytes(k, NULL, N * ((size_t)s->net.heads.n_logits + 1) * 4);
-    p.h = device_bytes(k, s->h, L * N * H * 4), p.h_after = device_bytes(k, NULL, L * N * H * 4);
-    p.logp = device_bytes(k, NULL, N * 4), p.value = device_bytes(k, NULL, N * 4);
-    p.rewards = device_bytes(k, NULL, N * 4);
-    p.actions = device_bytes(k, NULL, N * 4), p.sampled = device_bytes(k, NULL, N * 4);
-    p.reset = device_bytes(k, NULL, N), p.no_reset = device_bytes(k, NULL, N);
-    p.terms = device_bytes(k, NULL, N), p.truncs = device_bytes(k, NULL, N);
-    p.rng = device_bytes(k, &s->rng, sizeof s->rng), p.rng_tmp = device_bytes(k, &s->rng, sizeof s->rng);
-    p.hyper = device_bytes(k, &s->hyper, sizeof s->hyper);
+    p.x[0] = test_device_bytes(k, NULL, N * H * p.act), p.x[1] = test_device_bytes(k, NULL, N * H * p.act);
+    p.gates = test_device_bytes(k, NULL, N * 3 * H * p.act);
+    p.obs = test_device_bytes(k, NULL, N * D * p.act), p.next_obs = test_device_bytes(k, NULL, N * D * p.act);
+    p.final_obs = test_device_bytes(k, NULL, N * D * p.act);
+    p.out = test_device_bytes(k, NULL, N * ((size_t)s->net.heads.n_logits + 1) * 4);
+    p.h = test_device_bytes(k, s->h, L * N * H * 4), p.h_after = test_device_bytes(k, NULL, L * N * H * 4);
+    p.logp = test_device_bytes(k, NULL, N * 4), p.value = test_device_bytes(k, NULL, N * 4);
+    p.rewards = test_device_bytes(k, NULL, N * 4);
+    p.actions = test_device_bytes(k, NULL, N * 4), p.sampled = test_device_bytes(k, NULL, N * 4);
+    p.reset = test_device_bytes(k, NULL, N), p.no_reset = test_device_bytes(k, NULL, N);
+    p.terms = test_device_bytes(k, NULL, N), p.truncs = test_device_bytes(k, NULL, N);
+    p.rng = test_device_bytes(k, &s->rng, sizeof s->rng), p.rng_tmp = test_device_bytes(k, &s->rng, sizeof s->rng);
+    p.hyper = test_device_bytes(k, &s->hyper, sizeof s->hyper);
     p.env = start_env(s, k);
     mem_free(mixed);
     return p;
@@ -400,7 +367,7 @@ static void upload_obs(struct steps *p, void *dst, const uint16_t *obs, size_t n
 
 static void check_obs(struct steps *p, const char *what, const uint16_t *got, const void *dev, size_t n)
 {
-    char *want = host_bytes(p->k, dev, n * p->act);
+    char *want = test_host_bytes(p->k, dev, n * p->act);
     for (size_t i = 0; i < n; i++) {
         float f;
         uint32_t u = 0;
@@ -409,7 +376,7 @@ static void check_obs(struct steps *p, const char *what, const uint16_t *got, co
             memcpy(&w, want + 2 * i, 2);
         } else {
             memcpy(&f, want + 4 * i, 4);
-            f = bf16_round(f);
+            f = bf16_value(bf16_bits(f));
             memcpy(&u, &f, 4);
             w = (uint16_t)(u >> 16);
         }
@@ -421,7 +388,7 @@ static void check_obs(struct steps *p, const char *what, const uint16_t *got, co
 
 static void check_equal(struct steps *p, const char *what, const void *got, const void *dev, size_t bytes)
 {
-    char *want = host_bytes(p->k, dev, bytes);
+    char *want = test_host_bytes(p->k, dev, bytes);
     for (size_t i = 0; i < bytes; i++)
         if (((const char *)got)[i] != want[i])
             fail_msg("%s: byte %zu differs", what, i);
@@ -452,8 +419,8 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
     upload(p->k, p->actions, got->actions + t * N, N * 4);
     forward(p, p->obs, p->h, p->reset);
     p->ops->sample(p->k, p->sampled, p->logp, p->value, p->out, NULL, &s->net.heads, p->rng, false, N);
-    int32_t *sampled = host_bytes(p->k, p->sampled, N * 4);
-    float *out = host_bytes(p->k, p->out, N * O * 4);
+    int32_t *sampled = test_host_bytes(p->k, p->sampled, N * 4);
+    float *out = test_host_bytes(p->k, p->out, N * O * 4);
     for (size_t i = 0; i < N; i++) {
         double sum = 0.0;
         for (size_t a = 0; a + 1 < O; a++)
@@ -473,7 +440,7 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
 
     p->ops->copy(p->k, p->h_after, p->h, L * N * H * 4);
     forward(p, p->final_obs, p->h_after, p->no_reset);
-    out = host_bytes(p->k, p->out, N * O * 4);
+    out = test_host_bytes(p->k, p->out, N * O * 4);
     for (size_t i = 0; i < N; i++)
         c->boot[t * N + i] = got->truncs[t * N + i] ? (double)out[i * O + O - 1] : 0.0;
     mem_free(out);
@@ -492,16 +459,16 @@ static void compare(const struct start *s, struct kern *k, const struct played *
     check_obs(&p, "first observations", got->obs, p.obs, N * D);
     for (size_t t = 0; t < T; t++)
         steps_play(&p, got, t, &c);
-    float *h = host_bytes(k, p.h, L * N * H * 4);
+    float *h = test_host_bytes(k, p.h, L * N * H * 4);
     upload_obs(&p, p.obs, got->obs + T * N * D, N * D);
     upload(k, p.reset, got->reset + T * N, N);
     forward(&p, p.obs, p.h, p.reset);
-    float *out = host_bytes(k, p.out, N * O * 4);
+    float *out = test_host_bytes(k, p.out, N * O * 4);
     for (size_t i = 0; i < N; i++)
         c.values[T * N + i] = (double)out[i * O + O - 1];
     must(kern_env_take_log(k, p.env, &log, &err), &err);
     assert_memory_equal(&log, &got->log, sizeof log);
-    struct rng *rng = host_bytes(k, p.rng, sizeof *rng);
+    struct rng *rng = test_host_bytes(k, p.rng, sizeof *rng);
     assert_memory_equal(rng, got->rng, sizeof *rng);
 
     double *h64 = test_f64(h, L * N * H + 0);
