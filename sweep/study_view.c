@@ -246,7 +246,10 @@ void study_view_report(const struct study_view *view, const char *path, struct r
                                   .ref = view->ref,
                                   .space = &view->search.space,
                                   .program = program_text,
-                                  .store_path = path};
+                                  .store_path = path,
+                                  .cost = view->search.cost == SEARCH_COST_STEPS    ? REPORT_COST_STEPS
+                                          : view->search.cost == SEARCH_COST_DEVICE ? REPORT_COST_DEVICE
+                                                                                    : REPORT_COST_WALL};
 }
 
 enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)

@@ -58,10 +58,12 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
                            *knee = view->knee < report->n_trials ? &report->trials[view->knee] : best;
         snprintf(text, sizeof text, "best score (trial %lld)", (long long)best->number);
         tile(out, text_number(best->score, a), text);
-        tile(out, text_duration(best->cost_s, a), "cost of the best trial");
+        tile(out, text_cost(report, report_trial_cost(report, view->best), a), "cost of the best trial");
         snprintf(text, sizeof text, "knee score (trial %lld)", (long long)knee->number);
         tile(out, text_number(knee->score, a), text);
-        tile(out, text_duration(knee->cost_s, a), "cost of the knee trial");
+        tile(out,
+             text_cost(report, report_trial_cost(report, view->knee < report->n_trials ? view->knee : view->best), a),
+             "cost of the knee trial");
     }
     tile(out, text_duration(view->total_cost_s, a), "spent on all trials");
     strbuf_add(out, "</div>\n");
@@ -98,7 +100,7 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
                     text_number(report->study->maximize ? belief->score : -belief->score, a),
                     text_number(1.96 * belief->score_sd, b));
     }
-    strbuf_addf(out, "<td>%s</td><td>%s</td>", text_duration(trial->cost_s, b),
+    strbuf_addf(out, "<td>%s</td><td>%s</td>", text_cost(report, report_trial_cost(report, index), b),
                 text_number((double)trial->env_steps, c));
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
@@ -160,6 +162,37 @@ static void write_importance(struct strbuf *out, const struct report_view *view)
         strbuf_add(out, "<p class=\"soft small\">");
         text_escape(out, insight->score_note != NULL ? insight->score_note : insight->cost_note);
         strbuf_add(out, ".</p>\n");
+    }
+}
+
+/* Where the best values may lie outside of what was searched, and the trial to take. */
+static void write_advice(struct strbuf *out, const struct report_view *view)
+{
+    const struct report *report = view->report;
+    const struct gp_insight *insight = report->insight;
+    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX];
+
+    if (!report_has_insight(report))
+        return;
+    if (insight->recommended < report->n_trials) {
+        const struct gp_belief *belief = &insight->beliefs[insight->recommended];
+        strbuf_addf(out, "<p>Recommended: trial %lld, expected ",
+                    (long long)report->trials[insight->recommended].number);
+        text_escape(out, report->study->metric);
+        strbuf_addf(out, " %s \xc2\xb1 %s. It is the best by what is sure, not by one lucky run.</p>\n",
+                    text_number(report->study->maximize ? belief->score : -belief->score, a),
+                    text_number(1.96 * belief->score_sd, b));
+    }
+    for (size_t k = 0; k < report->space->dim; k++) {
+        const struct gp_edge *edge = &insight->edges[k];
+        const struct space_param *p = &report->space->params[k];
+        if (edge->side == 0)
+            continue;
+        strbuf_add(out, "<p class=\"edge\">");
+        text_escape(out, p->key);
+        strbuf_addf(out, ": %zu of %zu trials on the front lie at its %s bound %.7g; try %s = %.7g.</p>\n", edge->n_on,
+                    edge->n_front, edge->side < 0 ? "lower" : "upper", edge->side < 0 ? p->min : p->max,
+                    edge->side < 0 ? "min" : "max", edge->suggested);
     }
 }
 
@@ -315,6 +348,7 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
     draw_best_by_cost(out, view);
     strbuf_add(out, "</figure>\n</div>\n");
     write_importance(out, view);
+    write_advice(out, view);
     write_strips(out, view);
     write_reasons(out, view);
     strbuf_add(out, "<footer>Written by ");

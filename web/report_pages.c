@@ -138,7 +138,7 @@ static void write_tiles(struct pages *p)
         svg_text(&p->svg, x, p->y, "big",
                  i == 4       ? text_duration(view->total_cost_s, a)
                  : i % 2 == 0 ? text_number(trial->score, a)
-                              : text_duration(trial->cost_s, a));
+                              : text_cost(report, report_trial_cost(report, at), a));
         if (i == 4)
             snprintf(text, sizeof text, "spent on all trials");
         else
@@ -210,7 +210,7 @@ static const char *fixed_row(const struct report_view *view, size_t at, int row,
     else
         snprintf(buf, 2 * REPORT_TEXT_MAX, "%s",
                  row == 1   ? text_number(trial->score, a)
-                 : row == 4 ? text_duration(trial->cost_s, a)
+                 : row == 4 ? text_cost(view->report, report_trial_cost(view->report, at), a)
                             : text_number((double)trial->env_steps, a));
     return buf;
 }

@@ -9,6 +9,8 @@
 
 /* -- view: report_view.c -- */
 
+/* What trial i cost, in seconds or env steps; NaN when unknown. */
+double report_trial_cost(const struct report *report, size_t i);
 /* Trials are indices into report->trials. "Plotted" is a done trial with finite score and positive finite cost. */
 struct report_view {
     const struct report *report;
@@ -37,6 +39,7 @@ enum status report_knee(const struct report *report, size_t *ret_knee, struct er
 /* -- texts: report_text.c; each fits REPORT_TEXT_MAX and is returned in buf -- */
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
 const char *text_number(double value, char buf[REPORT_TEXT_MAX]); /* 4 significant digits, "-" when unknown */
+const char *text_cost(const struct report *report, double cost, char buf[REPORT_TEXT_MAX]); /* duration, or steps */
 const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX]); /* "12.3 s", "2 min 41 s", "1 h 20 min" */
 const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX]); /* "2026-01-31 18:05 UTC" */
 /* value to a fixed number of decimals. */

@@ -89,16 +89,17 @@ static void place_start(struct strbuf *out, const char *shape, double x, double 
     strbuf_addf(out, ")\" class=\"%s\"", class_name);
 }
 
-static void tooltip(struct strbuf *out, const struct trial *trial)
+static void tooltip(struct strbuf *out, const struct report *report, size_t i)
 {
+    const struct trial *trial = &report->trials[i];
     char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX];
 
     strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
         strbuf_addf(out, "\nscore %s", text_number(trial->score, a));
-    if (!isnan(trial->cost_s))
-        strbuf_addf(out, "\ncost %s", text_duration(trial->cost_s, b));
-    if (trial->env_steps > 0)
+    if (!isnan(report_trial_cost(report, i)))
+        strbuf_addf(out, "\ncost %s", text_cost(report, report_trial_cost(report, i), b));
+    if (trial->env_steps > 0 && report->cost != REPORT_COST_STEPS)
         strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
     if (trial->reason != NULL) {
         strbuf_add(out, "\n");
@@ -118,12 +119,12 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
         if (!view->plotted[i] || report->on_front[i])
             continue;
         strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&chart->x, trial->cost_s));
+        svg_number(out, axis_at(&chart->x, report_trial_cost(report, i)));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&chart->y, trial->score));
         strbuf_add(out, "\" r=\"3.5\">");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
-            tooltip(out, trial);
+            tooltip(out, report, i);
         strbuf_add(out, "</circle>\n");
     }
     strbuf_add(out, "</g>\n");
@@ -137,12 +138,12 @@ static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool
     double worst = view->report->study->maximize ? chart->y.from : chart->y.to;
 
     strbuf_add(out, "<path d=\"M");
-    svg_number(out, axis_at(&chart->x, trials[view->front[0]].cost_s));
+    svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[0])));
     strbuf_add(out, " ");
     svg_number(out, worst);
     for (size_t i = 0; i < view->n_front; i++) {
         strbuf_add(out, "H");
-        svg_number(out, axis_at(&chart->x, trials[view->front[i]].cost_s));
+        svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[i])));
         strbuf_add(out, "V");
         svg_number(out, axis_at(&chart->y, trials[view->front[i]].score));
     }
@@ -188,7 +189,7 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
                      : at == view->knee                   ? "knee "
                                                           : "",
                      (long long)view->report->trials[at].number);
-            double x = axis_at(&chart->x, view->report->trials[at].cost_s),
+            double x = axis_at(&chart->x, report_trial_cost(view->report, at)),
                    y = axis_at(&chart->y, view->report->trials[at].score);
             double width = 7.2 * (double)strlen(text), above = view->report->study->maximize ? -10.0 : 20.0;
             double left = x - 8.0 - width < chart->x.from + 2.0 ? chart->x.from + 2.0 : x - 8.0 - width;
@@ -211,7 +212,7 @@ static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
         return;
     for (size_t i = 0; i < chart->view->n_front; i++) {
         const struct gp_belief *belief = &report->insight->beliefs[chart->view->front[i]];
-        double half = 1.96 * belief->score_sd, x = axis_at(&chart->x, report->trials[chart->view->front[i]].cost_s);
+        double half = 1.96 * belief->score_sd, x = axis_at(&chart->x, report_trial_cost(report, chart->view->front[i]));
         if (!isfinite(belief->score) || !isfinite(half))
             continue;
         double lo = axis_at(&chart->y, sign * belief->score - half),
@@ -230,11 +231,11 @@ static void draw_front_points(struct strbuf *out, const struct front_chart *char
         const struct trial *trial = &view->report->trials[view->front[i]];
         bool special = view->front[i] == view->best || view->front[i] == view->knee;
         strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&chart->x, trial->cost_s));
+        svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[i])));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&chart->y, trial->score));
         strbuf_addf(out, "\" r=\"%s\" class=\"front\">", special ? "7" : "5.5");
-        tooltip(out, trial);
+        tooltip(out, view->report, view->front[i]);
         strbuf_add(out, "</circle>\n");
     }
 }
@@ -250,10 +251,10 @@ static void draw_lane(struct strbuf *out, const struct front_chart *chart)
         bool stopped = trial->state == TRIAL_STOPPED;
         if (!(stopped || trial->state == TRIAL_FAILED || trial->state == TRIAL_LOST))
             continue;
-        double x = isfinite(trial->cost_s) && trial->cost_s > 0.0 ? axis_at(&chart->x, trial->cost_s) : chart->x.from;
+        double cost = report_trial_cost(report, i), x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
         place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
         strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
-        tooltip(out, trial);
+        tooltip(out, report, i);
         strbuf_add(out, "</path>\n");
     }
 }
@@ -309,7 +310,9 @@ static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart
     const struct report_view *view = chart->view;
     char text[2 * REPORT_TEXT_MAX];
 
-    svg_text(out, chart->x.to, chart->height - 8.0, "title end", "cost of a trial, log scale");
+    svg_text(out, chart->x.to, chart->height - 8.0, "title end",
+             view->report->cost == REPORT_COST_STEPS ? "env steps of a trial, log scale"
+                                                     : "cost of a trial, log scale");
     snprintf(text, sizeof text, "%.60s%s", view->report->study->metric,
              view->report->study->maximize ? " (higher is better)" : " (lower is better)");
     svg_text(out, chart->x.from - (chart->layout == FRONT_NARROW ? 40.0 : 52.0), chart->y.to - 8.0, "title", text);
@@ -344,8 +347,8 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     chart.has_lane = view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_STOPPED] + view->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, true, view->cost_lo, view->cost_hi, left, (double)chart.width - 16.0,
-              narrow ? 4 : 8);
+    axis_init(&chart.x, SPACE_LOG, view->report->cost != REPORT_COST_STEPS, view->cost_lo, view->cost_hi, left,
+              (double)chart.width - 16.0, narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, view->score_lo, view->score_hi, floor_y, top, narrow ? 5 : 6);
     snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted,
              view->n_front);

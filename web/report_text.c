@@ -105,6 +105,16 @@ const char *text_duration(double seconds, char buf[REPORT_TEXT_MAX])
     return buf;
 }
 
+const char *text_cost(const struct report *report, double cost, char buf[REPORT_TEXT_MAX])
+{
+    char number[REPORT_TEXT_MAX];
+
+    if (report->cost != REPORT_COST_STEPS)
+        return text_duration(cost, buf);
+    snprintf(buf, REPORT_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
+    return buf;
+}
+
 const char *text_time(int64_t utc_ms, char buf[REPORT_TEXT_MAX])
 {
     time_t seconds = (time_t)(utc_ms / 1000);

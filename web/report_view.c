@@ -8,9 +8,20 @@
 
 #define HV_POINTS_MAX 240 /* the curve is sampled beyond: each point costs a front of the trials so far */
 
-static bool is_plotted(const struct trial *trial)
+double report_trial_cost(const struct report *report, size_t i)
 {
-    return trial->state == TRIAL_DONE && isfinite(trial->score) && isfinite(trial->cost_s) && trial->cost_s > 0.0;
+    const struct trial *trial = &report->trials[i];
+
+    if (report->cost == REPORT_COST_STEPS)
+        return (double)trial->env_steps;
+    return report->cost == REPORT_COST_DEVICE ? trial->device_s : trial->cost_s;
+}
+
+static bool is_plotted(const struct report *report, size_t i)
+{
+    double cost = report_trial_cost(report, i);
+
+    return report->trials[i].state == TRIAL_DONE && isfinite(report->trials[i].score) && isfinite(cost) && cost > 0.0;
 }
 
 /* Are all numbers such that a volume of NaN or a front without a knee can only mean that memory ran out? */
@@ -91,13 +102,14 @@ static void cost_range(struct report_view *view)
 
     for (size_t i = 0; i < view->report->n_trials; i++) {
         const struct trial *trial = &view->report->trials[i];
-        bool ended = trial->state >= TRIAL_DONE;
-        if (!ended || !isfinite(trial->cost_s) || !(trial->cost_s > 0.0))
+        double cost = report_trial_cost(view->report, i);
+        if (trial->state < TRIAL_DONE)
             continue;
-        view->total_cost_s += trial->cost_s;
-        if (view->plotted[i] || view->n_plotted == 0) {
-            lo = fmin(lo, trial->cost_s);
-            hi = fmax(hi, trial->cost_s);
+        if (isfinite(trial->cost_s) && trial->cost_s > 0.0)
+            view->total_cost_s += trial->cost_s;
+        if (isfinite(cost) && cost > 0.0 && (view->plotted[i] || view->n_plotted == 0)) {
+            lo = fmin(lo, cost);
+            hi = fmax(hi, cost);
         }
     }
     view->cost_lo = hi > 0.0 ? lo : 1.0;
@@ -129,7 +141,7 @@ static enum status sort_front(struct report_view *view, struct error *err)
     }
     for (size_t i = 0; i < report->n_trials; i++)
         if (report->on_front[i] && view->plotted[i])
-            order[n++] = (struct by_cost){report->trials[i].cost_s, i};
+            order[n++] = (struct by_cost){report_trial_cost(report, i), i};
     qsort(order, n, sizeof *order, compare_cost);
     for (size_t i = 0; i < n; i++)
         view->front[i] = order[i].index;
@@ -182,7 +194,7 @@ enum status report_view_create(struct report_view *ret_view, const struct report
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
         view.n_state[trial->state]++;
-        view.plotted[i] = is_plotted(trial);
+        view.plotted[i] = is_plotted(report, i);
         view.n_plotted += view.plotted[i];
         if (trial->created_ms > 0 && (view.first_ms == 0 || trial->created_ms < view.first_ms))
             view.first_ms = trial->created_ms;

@@ -13,6 +13,8 @@
 enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG };
 
 /* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
+enum report_cost { REPORT_COST_WALL, REPORT_COST_DEVICE, REPORT_COST_STEPS };
+
 struct report {
     const struct study *study;
     const struct trial *trials;
@@ -24,6 +26,7 @@ struct report {
     const char *program; /* "trawl 0.1.0 (abc1234)" */
     const char *store_path; /* for the commands that the page suggests; NULL: left out */
     const struct gp_insight *insight; /* intervals and importance, of the same trials; NULL: left out */
+    enum report_cost cost; /* what history, front and reference count */
 };
 
 /* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. PDF is A4 pages,

@@ -311,6 +311,36 @@ static enum status check_page(void *context, const struct strbuf *svg, struct er
     return ST_OK;
 }
 
+/* A study that counts env steps: its front, ranges and texts are of steps. */
+static void costs_may_be_steps(void **state)
+{
+    struct sample *s = sample_make(40);
+    struct report_view view;
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        s->trials[i].env_steps = (int64_t)(1000 * (1 + i));
+        s->trials[i].cost_s = 1.0; /* the clock says nothing */
+    }
+    sample_judge(s, 40);
+    for (size_t i = 0; i < 40; i++)
+        s->history_trials[i].cost = (double)s->trials[i].env_steps;
+    OK(pareto_front(&s->history, s->on_front, err));
+    pareto_reference(&s->history, &s->report.ref);
+    s->report.cost = REPORT_COST_STEPS;
+    OK(report_view_create(&view, &s->report, err));
+    assert_true(view.n_front > 1 && view.cost_lo >= 1000.0 && view.cost_hi > 10000.0);
+    for (size_t i = 1; i < view.n_front; i++)
+        assert_true(s->trials[view.front[i - 1]].env_steps < s->trials[view.front[i]].env_steps);
+    char *html = write_report(s, REPORT_HTML);
+    check_markup(html, true);
+    assert_non_null(strstr(html, "env steps of a trial"));
+    assert_null(strstr(html, "cost 1 s"));
+    free(html);
+    report_view_free(&view);
+    sample_free(s);
+}
+
 /* A page holds what the report has: front, two of progress, importance, a strip for each parameter. */
 static void paper_has_every_chart(void **state)
 {
@@ -332,6 +362,13 @@ static void paper_has_every_chart(void **state)
         check_markup(svg, false);
         assert_int_equal(count(svg, "class=\"interval\""), insight.note == NULL ? 3 * view.n_front + 1 : 0);
         assert_non_null(strstr(html, "What matters"));
+        assert_int_equal(count(html, "Recommended: trial"), insight.note == NULL && insight.recommended < insight.n);
+        if (i == 2) { /* as if the front leaned on a bound */
+            insight.edges[0] = (struct gp_edge){1, 3, 4, 0.5};
+            char *warned = write_report(s, REPORT_HTML);
+            assert_non_null(strstr(warned, "3 of 4 trials on the front lie at its upper bound 0.1; try max = 0.5"));
+            free(warned);
+        }
         free(html);
         free(svg);
         report_view_free(&view);
@@ -397,7 +434,8 @@ int main(void)
         cmocka_unit_test(every_trial_is_drawn),       cmocka_unit_test(odd_studies),
         cmocka_unit_test(foreign_text_is_escaped),    cmocka_unit_test(csv_has_every_column),
         cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
-        cmocka_unit_test(paper_has_every_chart),      cmocka_unit_test(pictures_are_pictures),
+        cmocka_unit_test(costs_may_be_steps),         cmocka_unit_test(paper_has_every_chart),
+        cmocka_unit_test(pictures_are_pictures),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
