@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """table.py - tables out of studies: the lines that `trawl bench sweep --json` and peers.py print.
 
-usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
+usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--unpaired] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
 
 First table: mean regret over problems after 30, 60, 100 and 150 trials and at a spent cost of 20 reference costs, each the
 mean over the problems of the mean over seeds, with a 95 % bootstrap interval (seeds drawn anew within each problem).
 A cell counts only problems and seeds that every method of the table has with that many trials; "n" says how many pairs.
 Second: each method against one other on the pairs of (problem, seed) that both have: the ratio of the mean regrets with its
-interval (pairs drawn anew), and the share of pairs in which it is the lower. --problems adds a row for each problem, --best the
+interval (pairs drawn anew), and the share of pairs in which it is the lower. --unpaired compares, after it, the means over all
+seeds that each of the two has, problem by problem (of those with at least 3 seeds of both), every problem with the same weight:
+a seed fixes the noise of trial k, but two methods try different points from the start, so that their luck is not shared and
+more seeds of one of them help. --problems adds a row for each problem, --best the
 number of the second trial whose true score is at least a share of the best known one (not of the way to it).
 """
 import argparse
@@ -115,10 +118,26 @@ def against(studies, method, other, column, rng):
     return f"{ratio(pairs):.2f} ({low:.2f} to {high:.2f}), {wins:.0%} of {len(pairs)}"
 
 
+def unpaired(studies, method, other, column, rng):
+    """Ratio of the means over problems of the means over seeds; seeds of each method drawn anew within each problem."""
+    groups = [by_problem([(p, value(s, column)) for (m, p, _), s in studies.items()
+                          if m == name and value(s, column) is not None]) for name in (method, other)]
+    problems = [p for p in groups[0] if min(len(g.get(p, [])) for g in groups) >= 3]
+    if not problems:
+        return "-"
+    some = [{p: g[p] for p in problems} for g in groups]
+    ratio = lambda mine, theirs: mean_of_means(mine) / max(mean_of_means(theirs), 1e-12)
+    again = lambda g: {p: rng.choices(v, k=len(v)) for p, v in g.items()}
+    low, high = interval(lambda: ratio(again(some[0]), again(some[1])))
+    n_mine, n_theirs = (sum(map(len, g.values())) for g in some)
+    return f"{ratio(*some):.2f} ({low:.2f} to {high:.2f}), {n_mine} and {n_theirs} on {len(problems)}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", default="pareto", help="the method of the second table")
     parser.add_argument("--methods", help="only these, in this order")
+    parser.add_argument("--unpaired", action="store_true", help="also compare the means over all seeds of each")
     parser.add_argument("--problems", action="store_true")
     parser.add_argument("--seeds", type=lambda t: [int(v) for v in t.split("-")], help="only these, first-last")
     parser.add_argument("--best", metavar="FRONTS", help="best known fronts, as bench/sweep/fronts.json")
@@ -145,6 +164,13 @@ def main():
     for m in methods:
         if m != args.against and args.against in found:
             print(f"| {m} | " + " | ".join(against(studies, args.against, m, c, rng) for c in columns) + " |")
+    if args.unpaired:
+        print(f"\nThe same over all seeds that each has (studies of `{args.against}` and of the other, on so many problems):\n")
+        print("| against | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns) + " |")
+        print("|---|" + "---|" * len(columns))
+        for m in methods:
+            if m != args.against and args.against in found:
+                print(f"| {m} | " + " | ".join(unpaired(studies, args.against, m, c, rng) for c in columns) + " |")
     print("\nMedian number of the second trial past a share of the way from the median of random designs to the best known "
           "score (-: more than half never), and the recommended point's regret and gap in score, over the pairs that every "
           "method has:\n")
