@@ -1,7 +1,8 @@
 /* json.c - limits, exact numbers and our allocator for cJSON.
  * cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a double. A number that
  * 15 digits do not hold is therefore put in as raw text of num_format_f64, and so is one that was parsed and is printed
- * again; the getters read both kinds. */
+ * again with line breaks; the getters read both kinds. Text without line breaks, which every report of a trial becomes, is
+ * written here: cJSON formats a number up to three times, and a tree with such numbers would have to be copied first. */
 #include "base/json.h"
 
 #include <math.h>
@@ -10,8 +11,10 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/strbuf.h"
 #include "base/words.h"
 
+#define PRINT_MAX_BYTES (1u << 30)
 #define EXACT_I64_MAX (INT64_C(1) << 53)
 
 /* Before main, so that no cJSON block ever comes from another allocator than it goes back to. */
@@ -63,6 +66,13 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
         return FAIL(err, ST_CORRUPT, "JSON: %zu bytes, the limit is %u", n, JSON_MAX_BYTES);
     TRY(scan(text, n, err));
     json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    if (json == NULL) { /* cJSON does not tell a bad text from a lack of memory: what passes now was good */
+        json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+        if (json != NULL) {
+            cJSON_Delete(json);
+            return FAIL(err, ST_NOMEM, "JSON: out of memory for a text of %zu bytes", n);
+        }
+    }
     if (json == NULL)
         return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there (or memory ran out)",
                     (size_t)(end - text), n);
@@ -74,6 +84,61 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     }
     *ret_json = json;
     return ST_OK;
+}
+
+/* Behind the string that begins at i. */
+static size_t skip_string(const char *text, size_t n, size_t i)
+{
+    for (i++; i < n && text[i] != '"'; i++)
+        if (text[i] == '\\')
+            i++;
+    return i + 1;
+}
+
+/* Behind the value that begins at i: at the comma or bracket that ends it. */
+static size_t skip_value(const char *text, size_t n, size_t i)
+{
+    size_t depth = 0;
+
+    while (i < n) {
+        char c = text[i];
+        if (c == '"') {
+            i = skip_string(text, n, i);
+            continue;
+        }
+        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+            return i;
+        if (c == '{' || c == '[')
+            depth++;
+        else if (c == '}' || c == ']')
+            depth--;
+        i++;
+    }
+    return n;
+}
+
+const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n)
+{
+    size_t n_key = strlen(key), i = 0;
+
+    while (i < n && text[i] != '{')
+        i++;
+    for (i++; i < n && text[i] != '}'; i++) {
+        size_t begin = i, end;
+        if (text[i] != '"') /* a blank, a comma */
+            continue;
+        end = skip_string(text, n, i);
+        bool found = end - begin == n_key + 2 && memcmp(text + begin + 1, key, n_key) == 0;
+        for (i = end; i < n && (text[i] == ':' || text[i] == ' ' || text[i] == '\t');)
+            i++;
+        end = skip_value(text, n, i);
+        if (found && end < n) {
+            *ret_n = end - i;
+            return text + i;
+        }
+        i = end - (end < n && text[end] == '}' ? 1 : 0);
+    }
+    return NULL;
 }
 
 /* Does cJSON print every bit of it? */
@@ -123,8 +188,75 @@ static bool make_exact(cJSON *json)
     return true;
 }
 
+static void write_string(struct strbuf *sb, const char *text)
+{
+    static const char named[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
+
+    strbuf_add(sb, "\"");
+    for (size_t n; *text != '\0'; text += n) {
+        n = 0;
+        while ((unsigned char)text[n] >= 0x20 && text[n] != '"' && text[n] != '\\')
+            n++;
+        strbuf_add_n(sb, text, n);
+        if (text[n] == '\0')
+            break;
+        const char *short_form = strchr(named, text[n]);
+        if (short_form != NULL)
+            strbuf_addf(sb, "\\%c", letters[short_form - named]);
+        else
+            strbuf_addf(sb, "\\u%04x", (unsigned)text[n]);
+        n++;
+    }
+    strbuf_add(sb, "\"");
+}
+
+/* Without line breaks. */
+static void write_value(struct strbuf *sb, const cJSON *json)
+{
+    char number[NUM_TEXT_MAX];
+    const cJSON *item;
+    const char *between = "";
+    bool is_object = cJSON_IsObject(json);
+
+    if (cJSON_IsNumber(json)) {
+        strbuf_add(sb, isfinite(json->valuedouble) ? num_format_f64(json->valuedouble, number) : "null");
+    } else if (cJSON_IsString(json)) {
+        write_string(sb, json->valuestring);
+    } else if (cJSON_IsRaw(json)) {
+        strbuf_add(sb, json->valuestring);
+    } else if (is_object || cJSON_IsArray(json)) {
+        strbuf_add(sb, is_object ? "{" : "[");
+        cJSON_ArrayForEach(item, json)
+        {
+            strbuf_add(sb, between);
+            between = ",";
+            if (is_object) {
+                write_string(sb, item->string);
+                strbuf_add(sb, ":");
+            }
+            write_value(sb, item);
+        }
+        strbuf_add(sb, is_object ? "}" : "]");
+    } else {
+        strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
+    }
+}
+
+static char *print_compact(const cJSON *json)
+{
+    struct strbuf sb;
+
+    strbuf_init(&sb, PRINT_MAX_BYTES);
+    write_value(&sb, json);
+    char *text = sb.status == ST_OK ? strbuf_take(&sb) : NULL;
+    strbuf_free(&sb);
+    return text;
+}
+
 char *json_print(const cJSON *json, bool pretty)
 {
+    if (!pretty)
+        return print_compact(json);
     cJSON *copy = NULL;
     char *text = NULL;
 
@@ -136,7 +268,7 @@ char *json_print(const cJSON *json, bool pretty)
         }
         json = copy;
     }
-    text = pretty ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    text = cJSON_Print(json);
     cJSON_Delete(copy);
     return text;
 }

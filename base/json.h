@@ -15,8 +15,12 @@
 #define JSON_MAX_BYTES (64u << 20)
 #define JSON_MAX_DEPTH 64
 
-/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8: ST_CORRUPT with the position. */
+/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8: ST_CORRUPT with the position; out of memory
+ * is ST_NOMEM. */
 enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err) MUST_USE;
+/* Where the value of a member stands in the text of an object that json_parse takes, NULL: there is none of that name. For
+ * handing values on without reading their numbers. */
+const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n);
 char *json_print(const cJSON *json, bool pretty); /* caller: mem_free; NULL: out of memory */
 
 /* Adders return false when out of memory, so a builder can and them together. */

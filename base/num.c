@@ -186,6 +186,10 @@ const char *num_format_f64(double value, char buf[NUM_TEXT_MAX])
         const char *word = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
         return memcpy(buf, word, strlen(word) + 1);
     }
+    if (value == floor(value) && fabs(value) < 1e15) { /* no point, and no exponent yet */
+        snprintf(buf, NUM_TEXT_MAX, "%.0f", value);
+        return buf;
+    }
     c = locale_enter(&old);
     /* 15 digits survive the way text -> double -> text, so no shorter text is missed; subnormals hold fewer. */
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {

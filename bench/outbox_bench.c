@@ -1,16 +1,22 @@
-/* outbox_bench.c - how many rows of metrics a second the store takes together with their news for the trackers.
+/* outbox_bench.c - how many reports a second the controller takes in: from the worker's line to the commit of its numbers and
+ * of the outbox row that tells them to every tracker.
  *
- * usage: ninja -C build bench/outbox_bench && build/bench/outbox_bench STORE [SECONDS] (STORE must not exist). One
- * transaction for each row, as a sweep does it: 24 numbers of a learning curve, and the outbox row that tells them, built as
- * JSON from the worker's message. The second line is without outbox rows: the difference is what trackers cost a sweep. */
+ * usage: ninja -C build bench/outbox_bench && build/bench/outbox_bench STORE [SECONDS] (STORE must not exist). A report is one
+ * row of a run's history: 24 numbers and the row for the outbox. It is parsed from the worker's line, its row is made of
+ * that line's text, and both go into the store, as sweep/flight.c does it: those that wait when the controller looks go in one
+ * transaction, so with one in each it is not busy and with 64 it is as busy as it can be. Making the line is the worker's and
+ * is not counted. Prints one line of JSON for each way. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/strbuf.h"
 #include "store/store.h"
 
 #define N_VALUES 24
@@ -52,30 +58,99 @@ static cJSON *message(int64_t step)
     return json;
 }
 
-/* Rows in so many seconds, one transaction each; with: their text for the trackers too. */
-static enum status measure(struct store *store, const struct trial *trial, bool with, double seconds, int64_t *step,
+/* What the controller holds of a report until its transaction. */
+struct held {
+    char *line, *row;
+    cJSON *json;
+    struct metric_point points[N_VALUES];
+};
+
+/* From the worker's line to the points and the text of the outbox row. */
+static enum status take_in(struct held *h, bool with, struct metric_report *ret_report, int64_t trial_id,
                            struct error *err)
 {
-    double begin_s = clock_mono_s(), end_s;
+    const cJSON *values, *item;
+    int64_t step = 0;
+    double wall_s = 0;
+    size_t n = 0;
+
+    TRY(json_parse(h->line, strlen(h->line), &h->json, err));
+    values = cJSON_GetObjectItemCaseSensitive(h->json, "values");
+    (void)(json_get_i64(h->json, "env_steps", &step) && json_get_f64(h->json, "wall_s", &wall_s));
+    cJSON_ArrayForEach(item, values)
+    {
+        double value = 0;
+        if (n < N_VALUES && json_get_f64(values, item->string, &value))
+            h->points[n++] =
+                (struct metric_point){.env_steps = step, .wall_s = wall_s, .name = item->string, .value = value};
+    }
+    if (with) { /* as track_hooks_metrics */
+        size_t n_text = 0;
+        const char *text = json_member_text(h->line, strlen(h->line), "values", &n_text);
+        char number[NUM_TEXT_MAX];
+        struct strbuf row;
+        strbuf_init(&row, 1u << 20);
+        strbuf_addf(&row, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":", (long long)step,
+                    num_format_f64(wall_s, number));
+        strbuf_add_n(&row, text, n_text);
+        strbuf_add(&row, "}");
+        h->row = strbuf_take(&row);
+        if (h->row == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory");
+    }
+    *ret_report = (struct metric_report){.trial_id = trial_id, .points = h->points, .n = n, .outbox_json = h->row};
+    return ST_OK;
+}
+
+/* Of this thread: what others do on the machine does not count. */
+static double processor_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reports for so many seconds, `batch` in each transaction; with: their rows for the trackers too. */
+static enum status measure(struct store *store, const struct trial *trial, bool with, size_t batch, double seconds,
+                           int64_t *step, struct error *err)
+{
+    struct held *held = mem_array(batch, sizeof *held);
+    struct metric_report *reports = mem_array(batch, sizeof *reports);
+    double spent_s = 0, busy_s = 0;
+    enum status rc = held != NULL && reports != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory");
     int64_t n = 0;
 
-    do {
-        cJSON *json = message(++*step);
-        char *text = with ? json_print(json, false) : NULL;
-        struct metric_point points[N_VALUES];
-        for (size_t i = 0; i < N_VALUES; i++)
-            points[i] = (struct metric_point){.env_steps = *step, .wall_s = 1, .name = names[i], .value = (double)i};
-        enum status rc = store_metrics_add(store, trial->id, points, N_VALUES, text, err);
-        mem_free(text);
-        cJSON_Delete(json);
-        if (rc != ST_OK)
-            return rc;
-        n++;
-        end_s = clock_mono_s();
-    } while (end_s - begin_s < seconds);
-    printf("%-32s %8.0f rows/s\n", with ? "24 numbers and their outbox row" : "24 numbers alone",
-           (double)n / (end_s - begin_s));
-    return ST_OK;
+    while (rc == ST_OK && spent_s < seconds) {
+        for (size_t i = 0; i < batch; i++) {
+            cJSON *json = message(++*step);
+            held[i] = (struct held){.line = json_print(json, false)};
+            cJSON_Delete(json);
+        }
+        double begin_s = clock_mono_s(), begin_busy_s = processor_s();
+        for (size_t i = 0; rc == ST_OK && i < batch; i++)
+            rc = take_in(&held[i], with, &reports[i], trial->id, err);
+        if (rc == ST_OK)
+            rc = store_reports_add(store, reports, batch, err);
+        for (size_t i = 0; i < batch; i++) {
+            cJSON_Delete(held[i].json);
+            mem_free(held[i].row);
+        }
+        spent_s += clock_mono_s() - begin_s;
+        busy_s += processor_s() - begin_busy_s;
+        for (size_t i = 0; i < batch; i++)
+            mem_free(held[i].line);
+        n += (int64_t)batch;
+    }
+    if (rc == ST_OK)
+        printf("{\"what\": \"%s\", \"in_a_transaction\": %zu, \"reports_per_s\": %.0f, \"processor_us_per_report\": "
+               "%.1f}\n",
+               with ? "24 numbers and their outbox row" : "24 numbers", batch, (double)n / spent_s,
+               busy_s / (double)n * 1e6);
+    fflush(stdout);
+    mem_free(held);
+    mem_free(reports);
+    return rc;
 }
 
 static enum status measure_outbox(struct store *store, int64_t study_id, int64_t trial_id, double seconds,
@@ -92,7 +167,8 @@ static enum status measure_outbox(struct store *store, int64_t study_id, int64_t
         n++;
         end_s = clock_mono_s();
     } while (rc == ST_OK && end_s - begin_s < seconds);
-    printf("%-32s %8.0f rows/s (%zu bytes each)\n", "outbox rows alone", (double)n / (end_s - begin_s), strlen(text));
+    printf("{\"what\": \"outbox rows of %zu bytes\", \"in_a_transaction\": 1, \"rows_per_s\": %.0f}\n", strlen(text),
+           (double)n / (end_s - begin_s));
     mem_free(text);
     cJSON_Delete(json);
     return rc;
@@ -123,9 +199,13 @@ int main(int argc, char **argv)
     if (rc == ST_OK)
         rc = store_trial_start(store, trial.id, "cpu", NULL, &err);
     if (rc == ST_OK)
-        rc = measure(store, &trial, true, seconds, &step, &err);
+        rc = measure(store, &trial, true, 1, seconds, &step, &err);
     if (rc == ST_OK)
-        rc = measure(store, &trial, false, seconds, &step, &err);
+        rc = measure(store, &trial, true, 8, seconds, &step, &err);
+    if (rc == ST_OK)
+        rc = measure(store, &trial, true, 64, seconds, &step, &err);
+    if (rc == ST_OK)
+        rc = measure(store, &trial, false, 64, seconds, &step, &err);
     if (rc == ST_OK)
         rc = measure_outbox(store, study.id, trial.id, seconds, &err);
     if (rc != ST_OK)

@@ -9,24 +9,66 @@
 
 #include <string.h>
 
+void store_names_clear(struct store *store)
+{
+    for (size_t i = 0; i < store->n_names; i++)
+        mem_free(store->names[i].name);
+    mem_free(store->names);
+    store->names = NULL;
+    store->n_names = store->cap_names = store->next_name = 0;
+}
+
+static enum status remember_name(struct store *store, const char *name, int64_t id, struct error *err)
+{
+    if (store->n_names == store->cap_names) {
+        size_t more = store->cap_names > 0 ? store->cap_names * 2 : 32;
+        struct store_name *grown = mem_grow(store->names, store->cap_names, more, sizeof *grown);
+        if (grown == NULL)
+            return FAIL(err, ST_NOMEM, "%s: out of memory for a metric's name", store->path);
+        store->names = grown;
+        store->cap_names = more;
+    }
+    store->names[store->n_names] = (struct store_name){.name = mem_strdup(name), .id = id};
+    if (store->names[store->n_names].name == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory for a metric's name", store->path);
+    store->n_names++;
+    return ST_OK;
+}
+
+/* Reports hold the same names in the same order: the next one is mostly behind the last. */
+static bool find_name(struct store *store, const char *name, int64_t *ret_id)
+{
+    for (size_t k = 0; k < store->n_names; k++) {
+        size_t i = (store->next_name + k) % store->n_names;
+        if (strcmp(store->names[i].name, name) != 0)
+            continue;
+        store->next_name = i + 1;
+        *ret_id = store->names[i].id;
+        return true;
+    }
+    return false;
+}
+
 /* The id of a metric's name, which is added when new. */
 static enum status name_id(struct store *store, const char *name, int64_t *ret_id, struct error *err)
 {
     int step;
     sqlite3_stmt *stmt;
 
+    if (find_name(store, name, ret_id))
+        return ST_OK;
     TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
     store_bind_text(stmt, 1, name);
     TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
     *ret_id = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
-    if (step == SQLITE_ROW)
-        return ST_OK;
-    TRY(store_sql(store, SQL_METRIC_NAME_INSERT, &stmt, err));
-    store_bind_text(stmt, 1, name);
-    TRY(store_sql_run(store, stmt, "adding a metric's name", err));
-    *ret_id = sqlite3_last_insert_rowid(store->db);
-    return ST_OK;
+    if (step != SQLITE_ROW) {
+        TRY(store_sql(store, SQL_METRIC_NAME_INSERT, &stmt, err));
+        store_bind_text(stmt, 1, name);
+        TRY(store_sql_run(store, stmt, "adding a metric's name", err));
+        *ret_id = sqlite3_last_insert_rowid(store->db);
+    }
+    return remember_name(store, name, *ret_id, err);
 }
 
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
@@ -73,25 +115,51 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
     return ST_OK;
 }
 
+/* The study of a trial that runs; ST_EXISTS when it does not. */
+static enum status running_study(struct store *store, int64_t trial_id, int64_t *ret_study_id, struct error *err)
+{
+    enum status rc = ST_OK;
+    int step;
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_TRIAL_STATE, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
+    *ret_study_id = sqlite3_column_int64(stmt, 0);
+    if (step != SQLITE_ROW)
+        rc = FAIL(err, ST_NOTFOUND, "%s: no trial has the id %lld", store->path, (long long)trial_id);
+    else if (sqlite3_column_int(stmt, 2) == 0)
+        rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s, late metrics were dropped", store->path,
+                  (long long)sqlite3_column_int64(stmt, 1), (const char *)sqlite3_column_text(stmt, 3));
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n, struct error *err)
+{
+    static const char what[] = "recording metrics";
+    int64_t study_id = 0;
+    enum status rc = ST_OK;
+
+    TRY(store_begin(store, what, err));
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        const struct metric_report *r = &reports[i];
+        if (i == 0 || r->trial_id != reports[i - 1].trial_id)
+            rc = running_study(store, r->trial_id, &study_id, err);
+        if (rc == ST_OK)
+            rc = store_metric_insert(store, r->trial_id, r->points, r->n, err);
+        if (rc == ST_OK && r->outbox_json != NULL)
+            rc = store_outbox_insert(store, study_id, r->trial_id, r->outbox_json, err);
+    }
+    return store_end(store, rc, what, err);
+}
+
 enum status store_metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                               const char *outbox_json, struct error *err)
 {
-    static const char what[] = "recording metrics";
-    struct trial trial;
-    enum status rc;
+    const struct metric_report report = {.trial_id = trial_id, .points = points, .n = n, .outbox_json = outbox_json};
 
-    TRY(store_begin(store, what, err));
-    rc = store_trial_by_id(store, trial_id, &trial, err);
-    if (rc == ST_OK && trial.state != TRIAL_RUNNING)
-        rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s, late metrics were dropped", store->path,
-                  (long long)trial.number, trial_state_name(trial.state));
-    int64_t study_id = trial.study_id;
-    trial_free(&trial);
-    if (rc == ST_OK)
-        rc = store_metric_insert(store, trial_id, points, n, err);
-    if (rc == ST_OK && outbox_json != NULL)
-        rc = store_outbox_insert(store, study_id, trial_id, outbox_json, err);
-    return store_end(store, rc, what, err);
+    return store_reports_add(store, &report, 1, err);
 }
 
 enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,

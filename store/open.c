@@ -287,6 +287,7 @@ void store_close(struct store *store)
         sqlite3_finalize(store->stmts[i]);
     sqlite3_close(store->db);
     store_lock_drop(store);
+    store_names_clear(store);
     mem_free(store->path);
     mem_free(store->lock_path);
     mem_free(store);

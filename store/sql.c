@@ -66,6 +66,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
     [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
 
+    [SQL_TRIAL_STATE] = "SELECT study_id, number, state = 'running', state FROM trial WHERE id = ?1",
+
     [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
     [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",
     [SQL_METRIC_INSERT] =
@@ -234,6 +236,8 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
     /* SQLite itself rolls back on some failures (a full disk): only what is still open needs it. */
     if (rc != ST_OK && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    if (rc != ST_OK)
+        store_names_clear(store);
     return rc;
 }
 

@@ -123,6 +123,15 @@ struct metric_point {
  * env_steps again replaces the point. ST_EXISTS when the trial is not running (a stale report). */
 enum status store_metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                               const char *outbox_json, struct error *err) MUST_USE;
+/* Many reports that came at once, in one transaction: all of them or none. */
+struct metric_report {
+    int64_t trial_id;
+    const struct metric_point *points; /* (n) */
+    size_t n;
+    const char *outbox_json; /* NULL: none */
+};
+enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n,
+                              struct error *err) MUST_USE;
 
 struct trial_result {
     enum trial_state state; /* done, stopped, failed or lost */

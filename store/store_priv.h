@@ -34,6 +34,7 @@ enum store_sql {
     SQL_TRIAL_LIST_FROM,
     SQL_TRIAL_FIND,
     SQL_TRIAL_BY_ID,
+    SQL_TRIAL_STATE,
     SQL_METRIC_NAME_INSERT,
     SQL_METRIC_NAME_FIND,
     SQL_METRIC_INSERT,
@@ -61,6 +62,11 @@ enum store_sql {
     SQL_COUNT
 };
 
+struct store_name {
+    char *name;
+    int64_t id;
+};
+
 struct store {
     sqlite3 *db;
     char *path;
@@ -68,6 +74,8 @@ struct store {
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
+    struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */
+    size_t n_names, cap_names, next_name; /* next_name: behind the last that was asked for */
 };
 
 /* -- sql.c -- */
@@ -108,6 +116,7 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
                                 struct error *err) MUST_USE;
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err) MUST_USE;
+void store_names_clear(struct store *store);
 /* Forgets curve and checkpoints of an earlier attempt. */
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 

@@ -143,6 +143,7 @@ struct proto {
     int fd;
     char *buf; /* (PROTO_MAX_BYTES) */
     size_t n; /* bytes in buf */
+    size_t n_line; /* of them at the front: the last message, there until the next is received */
     bool closed; /* the peer has closed; nothing whole is left in buf */
 };
 enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;

@@ -107,7 +107,18 @@ void flight_progress(struct flight *f, int64_t env_steps, int64_t iterations, do
     f->progress_s = now_s;
 }
 
-static enum status store_metrics(struct flight *f, const cJSON *message, double now_s, struct error *err)
+/* The row for the trackers, from the worker's own text; borrowed. */
+static const char *tracker_row(struct flight *f, int64_t env_steps, double wall_s)
+{
+    const struct proto *proto = &f->slot->worker->proto;
+    size_t n = 0;
+    const char *values = json_member_text(proto->buf, proto->n_line, "values", &n);
+
+    return values != NULL && values[0] == '{' ? track_hooks_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
+}
+
+static enum status store_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
+                                 struct error *err)
 {
     const struct study_view *v = &f->run->view;
     struct metric_point points[MAX_POINTS];
@@ -132,7 +143,9 @@ static enum status store_metrics(struct flight *f, const cJSON *message, double 
     f->reported_s = wall_s;
     flight_progress(f, env_steps, f->iterations, now_s);
     TRY(flight_alive(f, now_s, err));
-    TRY(store_metrics_add(f->run->store, f->trial_id, points, n, track_hooks_metrics(f->run->track, message), err));
+    const struct metric_report report = {
+        .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
+    TRY(reports_add(reports, f->run->store, &report, err));
     if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
                                                    flight_cost_s(f, now_s), reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
@@ -179,12 +192,14 @@ static void read_result(struct flight *f, const cJSON *message)
     f->ended = true;
 }
 
-enum status flight_message(struct flight *f, const cJSON *message, double now_s, struct error *err)
+enum status flight_message(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
+                           struct error *err)
 {
     const char *type = json_get_str(message, "type");
 
     if (type != NULL && strcmp(type, "metrics") == 0)
-        return store_metrics(f, message, now_s, err);
+        return store_metrics(f, message, reports, now_s, err);
+    TRY(reports_flush(reports, err));
     if (type != NULL && strcmp(type, "training") == 0) {
         f->trains = true;
         f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */

@@ -76,20 +76,21 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
 /* Takes the first whole line out of the buffer, if there is one. */
 static enum status take_line(struct proto *proto, cJSON **ret_message, struct error *err)
 {
-    char *end = memchr(proto->buf, '\n', proto->n);
+    char *end;
     size_t n;
-    enum status rc;
 
+    proto->n -= proto->n_line;
+    memmove(proto->buf, proto->buf + proto->n_line, proto->n);
+    proto->n_line = 0;
+    end = memchr(proto->buf, '\n', proto->n);
     if (end == NULL) {
         if (proto->n == PROTO_MAX_BYTES)
             return FAIL(err, ST_CORRUPT, "a message is longer than %u bytes", PROTO_MAX_BYTES);
         return ST_OK;
     }
     n = (size_t)(end - proto->buf);
-    rc = json_parse(proto->buf, n, ret_message, err);
-    proto->n -= n + 1;
-    memmove(proto->buf, end + 1, proto->n);
-    return rc;
+    proto->n_line = n + 1;
+    return json_parse(proto->buf, n, ret_message, err);
 }
 
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)

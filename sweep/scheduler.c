@@ -458,11 +458,11 @@ static enum status on_message(struct scheduler *s, struct worker *w, const cJSON
         log_debug("a message of %s is about a trial that it does not run; dropped", w->spec.label);
         return ST_OK;
     }
-    TRY(flight_message(f, message, s->now_s, err));
+    TRY(flight_message(f, message, &s->reports, s->now_s, err));
     return f->ended ? flight_end(f, s, err) : ST_OK;
 }
 
-static enum status read_worker(struct scheduler *s, struct worker *w, struct error *err)
+static enum status read_messages(struct scheduler *s, struct worker *w, struct error *err)
 {
     cJSON *message = NULL;
     struct error wrong = {0};
@@ -470,6 +470,8 @@ static enum status read_worker(struct scheduler *s, struct worker *w, struct err
 
     do { /* also what lies in the buffer, which poll does not see */
         rc = proto_receive(&w->proto, 0, &message, &wrong);
+        if (rc == ST_NOMEM)
+            return FAIL(err, rc, "%s", wrong.text);
         if (rc != ST_OK) { /* what it says is no message: a broken worker costs its trials, the sweep goes on */
             worker_kill(w, NULL, wrong.text);
             return ST_OK;
@@ -479,6 +481,15 @@ static enum status read_worker(struct scheduler *s, struct worker *w, struct err
         rc = on_message(s, w, message, err);
         cJSON_Delete(message);
     } while (rc == ST_OK && w->state != WORKER_DOWN);
+    return rc;
+}
+
+static enum status read_worker(struct scheduler *s, struct worker *w, struct error *err)
+{
+    enum status rc = read_messages(s, w, err), flushed = reports_flush(&s->reports, err); /* the first failure counts */
+
+    if (rc == ST_OK)
+        rc = flushed;
     if (rc == ST_OK && w->proto.closed)
         worker_closed(w);
     return rc;

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "sweep/control.h"
+#include "sweep/reports.h"
 
 struct flight;
 struct proposer;
@@ -224,6 +225,7 @@ struct scheduler {
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals have come */
+    struct reports reports; /* of the worker that is read */
     struct pollfd *fds; /* room for every worker, watch and wake_fd */
     struct sched_event events[SCHED_EVENTS]; /* ring; event k of n_events at k % SCHED_EVENTS */
     size_t n_events;
@@ -279,7 +281,9 @@ struct flight {
 };
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;
 /* A message of its worker about it. */
-enum status flight_message(struct flight *flight, const cJSON *message, double now_s, struct error *err) MUST_USE;
+/* Reports go into reports; before other messages these are to be flushed. */
+enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
+                           struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
 /* What it has cost so far. Beside others time is no measure of that; its reports are. */
 double flight_cost_s(const struct flight *flight, double now_s);

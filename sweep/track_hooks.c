@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10
@@ -83,16 +84,24 @@ bool track_hooks_stop(struct track_hooks *h, int64_t trial_id, char *ret_why, si
     return found;
 }
 
-/* Takes json (NULL: out of memory). The text is kept until the next row; NULL: it could not be made. */
-static const char *row_text(struct track_hooks *h, cJSON *json)
+/* Takes text; it is kept until the next row. NULL: it could not be made. */
+static const char *keep_text(struct track_hooks *h, char *text)
 {
     mem_free(h->text);
-    h->text = json != NULL ? json_print(json, false) : NULL;
-    cJSON_Delete(json);
+    h->text = text;
     if (h->text == NULL)
         log_warn("out of memory for news to the trackers, one row is lost to them, continuing");
     uploader_wake(h->uploader);
     return h->text;
+}
+
+/* Takes json (NULL: out of memory). */
+static const char *row_text(struct track_hooks *h, cJSON *json)
+{
+    char *text = json != NULL ? json_print(json, false) : NULL;
+
+    cJSON_Delete(json);
+    return keep_text(h, text);
 }
 
 static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json, struct error *err)
@@ -185,21 +194,21 @@ enum status track_hooks_start(struct track_hooks *h, const struct trial *t, stru
     return add_row(h, t->id, row_end(json, ok), err);
 }
 
-const char *track_hooks_metrics(struct track_hooks *h, const cJSON *message)
+/* The one row that comes often: its numbers are handed on as the worker wrote them. */
+const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double wall_s, const char *values,
+                                size_t n_values)
 {
-    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values");
-    int64_t env_steps = 0;
-    double wall_s = 0;
-    cJSON *json;
-    bool ok;
+    char number[NUM_TEXT_MAX];
+    struct strbuf text;
 
-    if (h == NULL || !cJSON_IsObject(values) || !json_get_i64(message, "env_steps", &env_steps))
+    if (h == NULL)
         return NULL;
-    (void)json_get_f64(message, "wall_s", &wall_s);
-    json = row_begin("metrics");
-    ok = json != NULL && json_add_i64(json, "env_steps", env_steps) && json_add_f64(json, "wall_s", wall_s) &&
-         cJSON_AddItemReferenceToObject(json, "values", (cJSON *)values);
-    return row_text(h, row_end(json, ok));
+    strbuf_init(&text, PROTO_MAX_BYTES * 2);
+    strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":", (long long)env_steps,
+                isfinite(wall_s) ? num_format_f64(wall_s, number) : "0");
+    strbuf_add_n(&text, values, n_values);
+    strbuf_add(&text, "}");
+    return keep_text(h, text.status == ST_OK ? strbuf_take(&text) : (strbuf_free(&text), NULL));
 }
 
 const char *track_hooks_result(struct track_hooks *h, const struct trial_result *r)

@@ -17,8 +17,10 @@ enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store
 /* After store_trial_start: the first row of an attempt. */
 enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, struct error *err) MUST_USE;
 /* The outbox_json of store_metrics_add for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
- * none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). */
-const char *track_hooks_metrics(struct track_hooks *hooks, const cJSON *message);
+ * none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). values: the JSON text of an
+ * object of numbers, as the worker wrote it. */
+const char *track_hooks_metrics(struct track_hooks *hooks, int64_t env_steps, double wall_s, const char *values,
+                                size_t n_values);
 const char *track_hooks_result(struct track_hooks *hooks, const struct trial_result *result);
 /* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
 enum status track_hooks_system(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,

@@ -285,14 +285,14 @@ static void note(struct train_track *t, enum status rc, const struct error *err)
 static enum status add_report(struct train_track *t, const struct train_metrics *m, int64_t device_memory_bytes,
                               struct error *err)
 {
-    cJSON *message = cJSON_CreateObject();
-    bool ok = message != NULL && json_add_i64(message, "env_steps", m->env_steps) &&
-              json_add_f64(message, "wall_s", m->wall_s) && json_add(message, "values", lane_metrics_json(m));
-    const char *row = ok ? track_hooks_metrics(t->hooks, message) : NULL;
+    cJSON *values = lane_metrics_json(m);
+    char *text = values != NULL ? json_print(values, false) : NULL;
+    const char *row = text != NULL ? track_hooks_metrics(t->hooks, m->env_steps, m->wall_s, text, strlen(text)) : NULL;
     enum status rc = row != NULL ? store_outbox_add(t->store, t->study.id, t->trial.id, row, err) : ST_OK;
 
-    cJSON_Delete(message);
-    if (!ok)
+    cJSON_Delete(values);
+    mem_free(text);
+    if (text == NULL)
         log_warn("out of memory for news to the trackers, one row is lost to them, continuing");
     TRY(rc);
     return track_hooks_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),

@@ -235,9 +235,85 @@ static void out_of_memory_is_told(void **state)
     assert_true(nth > 8);
 }
 
+/* Values are found in the text as they stand there, whatever strings and brackets are around them. */
+static void members_are_found_in_the_text(void **state)
+{
+    static const char text[] = "{\"type\": \"me\\\"tr,ics}\", \"values\":{\"a{\":1.50,\"values\":[1,{\"x\":\"]\"}]},"
+                               "\"wall_s\" : 1e3,\"last\":null}";
+    static const struct {
+        const char *key, *value;
+    } members[] = {{"type", "\"me\\\"tr,ics}\""},
+                   {"values", "{\"a{\":1.50,\"values\":[1,{\"x\":\"]\"}]}"},
+                   {"wall_s", "1e3"},
+                   {"last", "null"}};
+    size_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        const char *found = json_member_text(text, strlen(text), members[i].key, &n);
+        assert_non_null(found);
+        assert_int_equal(n, strlen(members[i].value));
+        assert_memory_equal(found, members[i].value, n);
+    }
+    assert_null(json_member_text(text, strlen(text), "a{", &n));
+    assert_null(json_member_text(text, strlen(text), "x", &n));
+    assert_null(json_member_text("{}", 2, "x", &n));
+    assert_null(json_member_text("[\"x\",1]", 7, "x", &n));
+    assert_null(json_member_text("7", 1, "x", &n));
+}
+
+/* Without line breaks as with them: what is read back is the same to the bit. */
+static void both_ways_to_print_are_read_alike(void **state)
+{
+    static const double values[] = {0,
+                                    -0.0,
+                                    1,
+                                    -7,
+                                    0.1,
+                                    0.1 + 0.2,
+                                    1e15,
+                                    1e15 + 2,
+                                    123456789012345.0,
+                                    9007199254740993.0,
+                                    5e-324,
+                                    1.7976931348623157e308,
+                                    1e21,
+                                    -1.5e-7,
+                                    1.0 / 3};
+    struct error none = {0};
+    cJSON *json = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(json, "list");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        assert_true(cJSON_AddItemToArray(list, cJSON_CreateNumber(values[i])));
+    assert_true(json_add_str(json, "text \"\\ \n\t\b\f\r \x01 \xc3\xa9", "\"\\ \n\t\b\f\r \x01 \xc3\xa9") &&
+                json_add_f64(json, "nan", NAN) && json_add_f64(json, "third", 1.0 / 3) &&
+                json_add_bool(json, "yes", true) && json_add_str(json, "none", NULL));
+    for (int pretty = 0; pretty < 2; pretty++) {
+        char *text = json_print(json, pretty != 0);
+        cJSON *back = NULL;
+        assert_non_null(text);
+        assert_int_equal(json_parse(text, strlen(text), &back, &none), ST_OK);
+        const cJSON *got = cJSON_GetObjectItemCaseSensitive(back, "list");
+        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+            double value = cJSON_GetArrayItem(got, (int)i)->valuedouble;
+            assert_true(value == values[i]);
+        }
+        assert_string_equal(json_get_str(back, "text \"\\ \n\t\b\f\r \x01 \xc3\xa9"), "\"\\ \n\t\b\f\r \x01 \xc3\xa9");
+        assert_string_equal(json_get_str(back, "nan"), "nan");
+        double third = 0;
+        assert_true(json_get_f64(back, "third", &third) && third == 1.0 / 3);
+        cJSON_Delete(back);
+        mem_free(text);
+    }
+    cJSON_Delete(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_are_found_in_the_text),
+        cmocka_unit_test(both_ways_to_print_are_read_alike),
         cmocka_unit_test(keeps_every_bit_of_a_double),
         cmocka_unit_test(non_finite_numbers_are_words),
         cmocka_unit_test(integers_are_exact),

@@ -276,6 +276,46 @@ static void counts_follow_the_direction(void **state)
     store_close(store);
 }
 
+/* Reports that came at once are one transaction: all of them, or none; names that went with a rollback are not taken for there. */
+static void reports_are_stored_together(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct curve_point *points = NULL;
+    struct outbox_list rows = {0};
+    size_t n = 0;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial a = trial_make(store, study.id), b = trial_make(store, study.id), idle = trial_make(store, study.id);
+    OK(store_trial_start(store, a.id, "cpu", NULL, err));
+    OK(store_trial_start(store, b.id, "cpu", NULL, err));
+    struct metric_point at_1[] = {{.env_steps = 1, .wall_s = 1, .name = "score", .value = 0.5},
+                                  {.env_steps = 1, .wall_s = 1, .name = "loss", .value = NAN}};
+    struct metric_point at_2 = {.env_steps = 2, .wall_s = 2, .name = "score", .value = 0.75};
+    struct metric_report reports[] = {{.trial_id = a.id, .points = at_1, .n = 2, .outbox_json = "{\"a\":1}"},
+                                      {.trial_id = idle.id, .points = at_1, .n = 2, .outbox_json = "{\"i\":1}"},
+                                      {.trial_id = a.id, .points = &at_2, .n = 1, .outbox_json = "{\"a\":2}"}};
+    REFUSED(store_reports_add(store, reports, 3, err), ST_EXISTS, "queued");
+    OK(store_curve(store, a.id, "score", &points, &n, err));
+    assert_int_equal(n, 0);
+    mem_free(points);
+    reports[1].trial_id = b.id;
+    OK(store_reports_add(store, reports, 3, err));
+    OK(store_curve(store, a.id, "score", &points, &n, err));
+    assert_true(n == 2 && points[0].value == 0.5 && points[1].value == 0.75);
+    mem_free(points);
+    OK(store_curve(store, b.id, "loss", &points, &n, err));
+    assert_true(n == 1 && isnan(points[0].value));
+    mem_free(points);
+    OK(store_outbox_read(store, study.id, a.id, 0, INT64_MAX, 10, 1000, &rows, err));
+    assert_int_equal(rows.n, 2);
+    assert_string_equal(rows.rows[1].payload, "{\"a\":2}");
+    outbox_list_free(&rows);
+    OK(store_check(store, err));
+    store_close(store);
+}
+
 /* People open the file with the sqlite3 shell; the outbox waits for the trackers. */
 static void tables_are_readable(void **state)
 {
@@ -351,10 +391,11 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
     const struct CMUnitTest tests[] = {
-        CASE(studies_round_trip),         CASE(trial_round_trip),
-        CASE(metrics_keep_nan_and_inf),   CASE(a_finished_trial_never_changes),
-        CASE(recovery_requeues_or_loses), CASE(counts_follow_the_direction),
-        CASE(tables_are_readable),        CASE(ten_thousand_trials),
+        CASE(studies_round_trip),          CASE(trial_round_trip),
+        CASE(metrics_keep_nan_and_inf),    CASE(a_finished_trial_never_changes),
+        CASE(recovery_requeues_or_loses),  CASE(counts_follow_the_direction),
+        CASE(reports_are_stored_together), CASE(ten_thousand_trials),
+        CASE(tables_are_readable),         CASE(ten_thousand_trials),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }
