@@ -29,7 +29,7 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
 {
     const struct report *report = view->report;
     const struct study *study = report->study;
-    char a[REPORT_TEXT_MAX], text[2 * REPORT_TEXT_MAX];
+    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], text[2 * REPORT_TEXT_MAX];
 
     strbuf_add(out, "<h1>");
     text_escape(out, study->name);
@@ -52,7 +52,11 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
         strbuf_addf(out, ", last trial %s", text_time(view->last_ms, a));
     strbuf_add(out, ". ");
     text_escape(out, study->program);
-    strbuf_add(out, ".</p>\n<div class=\"tiles\">\n");
+    strbuf_add(out, ".");
+    if (isfinite(view->propose_median_s))
+        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", text_duration(view->propose_median_s, a),
+                    text_duration(view->propose_max_s, b));
+    strbuf_add(out, "</p>\n<div class=\"tiles\">\n");
     if (view->best < report->n_trials) {
         const struct trial *best = &report->trials[view->best],
                            *knee = view->knee < report->n_trials ? &report->trials[view->knee] : best;

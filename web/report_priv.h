@@ -25,6 +25,7 @@ struct report_view {
     size_t n_beyond; /* how many those are */
     double cost_lo, cost_hi; /* of all plotted trials and of failed ones with a cost */
     double total_cost_s; /* of all finished trials */
+    double propose_median_s, propose_max_s; /* that choosing a trial took; NaN when unknown */
     int64_t first_ms, last_ms; /* first created, last finished; 0: none */
     size_t n_hv; /* points of the hypervolume curve */
     size_t *hv_trials; /* (n_hv) trials counted so far, owned */

@@ -96,6 +96,27 @@ static enum status score_range(struct report_view *view, struct error *err)
     return ST_OK;
 }
 
+static enum status propose_times(struct report_view *view, struct error *err)
+{
+    const struct report *report = view->report;
+    double *times = mem_array(report->n_trials, sizeof *times);
+    size_t n = 0;
+
+    view->propose_median_s = view->propose_max_s = NAN;
+    if (times == NULL)
+        return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
+    for (size_t i = 0; i < report->n_trials; i++)
+        if (isfinite(report->trials[i].propose_s))
+            times[n++] = report->trials[i].propose_s;
+    qsort(times, n, sizeof *times, compare_f64);
+    if (n > 0) {
+        view->propose_median_s = times[n / 2];
+        view->propose_max_s = times[n - 1];
+    }
+    mem_free(times);
+    return ST_OK;
+}
+
 static void cost_range(struct report_view *view)
 {
     double lo = INFINITY, hi = 0.0;
@@ -203,6 +224,8 @@ enum status report_view_create(struct report_view *ret_view, const struct report
     }
     cost_range(&view);
     rc = score_range(&view, err);
+    if (rc == ST_OK)
+        rc = propose_times(&view, err);
     if (rc == ST_OK)
         rc = sort_front(&view, err);
     if (rc == ST_OK)

@@ -1,6 +1,8 @@
 """What the controller learns from: other studies and their spaces, and the cost that was asked for."""
+import os
 import re
 import sys
+import time
 
 import tap
 from tap import TINY, TINY_SWEEP, equal, fails, run, show, write
@@ -52,6 +54,16 @@ def test_cost_in_env_steps(folder):
     out, _ = run("show", "steps", "--store", folder / "s.db")
     assert re.search(r"at a cost of 4\S* steps", out), out
     equal(len(re.findall(r"^ *\d+[ *] done .* 4.096k steps ", out, re.M)), 12)  # and of every trial
+
+
+def test_times_are_not_of_the_place(folder):
+    run("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", folder / "s.db", "--name", "a", "--trials", 2, "-q",
+        env={**os.environ, "TZ": "AAA-5:45"})
+    store = folder / "s.db"
+    for args in (["ls"], ["show", "a"], ["show", "a", "--timeline"], ["show", "a", "--json"]):
+        here, there = (run(*args, "--store", store, env={**os.environ, "TZ": tz})[0] for tz in ("UTC0", "BBB+9"))
+        equal(here, there)
+    assert abs(show(store, "a")["trials"][0]["created_ms"] / 1e3 - time.time()) < 600  # UTC in the store
 
 
 def test_show_says_what_was_learned(folder):

@@ -321,6 +321,7 @@ static void costs_may_be_steps(void **state)
     for (size_t i = 0; i < 40; i++) {
         s->trials[i].env_steps = (int64_t)(1000 * (1 + i));
         s->trials[i].cost_s = 1.0; /* the clock says nothing */
+        s->trials[i].propose_s = i == 0 ? (double)NAN : 0.01 * (double)i;
     }
     sample_judge(s, 40);
     for (size_t i = 0; i < 40; i++)
@@ -335,6 +336,7 @@ static void costs_may_be_steps(void **state)
     char *html = write_report(s, REPORT_HTML);
     check_markup(html, true);
     assert_non_null(strstr(html, "env steps of a trial"));
+    assert_non_null(strstr(html, "Choosing a trial took 0.2 s (median), at most 0.39 s."));
     assert_null(strstr(html, "cost 1 s"));
     free(html);
     report_view_free(&view);
