@@ -47,6 +47,7 @@ struct track_settings {
     char tags[OPT_STR_MAX]; /* commas */
     char notes[OPT_STR_MAX];
     double interval_s; /* between posts of one run */
+    double beat_s; /* an open run is told of after so long a silence, where the tracker knows such a thing */
     double thin_s; /* at most one row of metrics per run and so many seconds; 0: all */
     int64_t requests_per_minute; /* of one tracker, over all runs; 0: the tracker's own */
     double flush_s; /* how long the end of the command may wait for uploads */
@@ -135,7 +136,6 @@ struct tracker_ops {
     const char *name; /* "wandb" */
     int64_t requests_per_minute; /* default budget over all runs */
     size_t rows_max, bytes_max; /* of one send: rows, sum of payloads */
-    double beat_s; /* an open run is told of after so long a silence; 0: never */
 
     /* Settings from [track], environment, netrc and config files. No network. ST_CONFIG names the source of a bad value,
      * never a key. Called by the main thread; all else by the tracker's own thread. */

@@ -30,6 +30,10 @@ static const struct opt_def track_defs[] = {
     OPT_ROW_STR(struct track_settings, notes, "", "Describes the study to readers of the tracker."),
     OPT_ROW_FLOAT(struct track_settings, interval_s, "15", 0.1, 3600, OPT_FIXED, 0, 0, "s",
                   "Lies at least between two posts of one run."),
+    OPT_ROW_FLOAT(
+        struct track_settings, beat_s, "30", 0.1, 240, OPT_FIXED, 0, 0, "s",
+        "Tells W&B that a run goes on after so long without news of it; without a word it is shown as crashed after "
+        "some 5 minutes."),
     OPT_ROW_FLOAT(struct track_settings, thin_s, "0", 0, 3600, OPT_FIXED, 0, 0, "s",
                   "Sends of each run at most one report in so many seconds, the last one; 0: all."),
     OPT_ROW_INT(struct track_settings, requests_per_minute, "0", 0, 100000, OPT_FIXED, 0, 0, "1/min",

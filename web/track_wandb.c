@@ -18,7 +18,6 @@
 #define BATCH_BYTES_MAX (1536u << 10)
 #define LINE_MAX_BYTES (10383360u) /* longer ones the server refuses */
 #define BODY_MAX_BYTES (24u << 20)
-#define BEAT_S 30
 
 static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
 
@@ -468,7 +467,6 @@ const struct tracker_ops track_wandb_ops = {
     .requests_per_minute = REQUESTS_PER_MINUTE,
     .rows_max = ROWS_MAX,
     .bytes_max = BATCH_BYTES_MAX,
-    .beat_s = BEAT_S,
     .open = wandb_open,
     .close = wandb_close,
     .hello = wandb_hello,

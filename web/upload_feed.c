@@ -393,7 +393,7 @@ static double due_s(const struct feeder *f, const struct feed_run *run)
 
 static bool beats(const struct feeder *f, const struct feed_run *run)
 {
-    return f->ops->beat != NULL && f->ops->beat_s > 0 && run->loaded && run->sent_s > 0 && !run->position.ended &&
+    return f->ops->beat != NULL && run->loaded && run->sent_s > 0 && !run->position.ended &&
            run->position.refused == NULL;
 }
 
@@ -410,7 +410,7 @@ static struct feed_run *next_run(struct feeder *f, bool *ret_beat, double *ret_d
         if (has_rows)
             at_s = due_s(f, run);
         else if (!f->hurry && beats(f, run))
-            at_s = run->spoke_s + f->ops->beat_s;
+            at_s = run->spoke_s + f->uploader->settings.beat_s;
         if (at_s < *ret_due_s) {
             *ret_due_s = at_s;
             *ret_beat = !has_rows;

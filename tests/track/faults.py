@@ -16,6 +16,7 @@ A fake tracker derives from Fake and answers in `answer`; everything that goes w
 Each takes `times` (how many requests, default 1) and `match` (only paths that this regular expression finds). What came in
 is in server.requests. Start with server.start() or `with`; server.url has no slash at its end.
 """
+import base64
 import email.utils
 import http.server
 import json
@@ -317,3 +318,75 @@ class Certificates:
         self.openssl("ca", "-batch", "-notext", "-startdate", start, "-enddate", end, "-extensions", extensions, "-cert",
                      self.ca, "-keyfile", self.path("ca.key"), "-in", self.path(name + ".csr"), "-out", pair[0])
         return pair
+
+
+# ---- a proxy ----
+
+
+class ConnectProxy:
+    """A proxy that opens tunnels (CONNECT) to any port of this machine, whatever name is asked for, and does nothing else.
+    What it is asked is kept in `asked`: (target, headers with lower-case names), and what goes through in `bytes`. login:
+    "user:password" that it wants, or None."""
+
+    def __init__(self, login=None):
+        self.login = login
+        self.asked, self.bytes = [], []
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.socket.getsockname()[1]
+
+    def address(self, login=None):
+        return "http://%s127.0.0.1:%d" % (login + "@" if login else "", self.port)
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        self.socket.close()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        try:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                more = client.recv(4096)
+                if not more:
+                    return
+                head += more
+            first, *lines = head.split(b"\r\n\r\n")[0].decode().split("\r\n")
+            headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
+            method, target, _ = first.split()
+            self.asked.append((method + " " + target, headers))
+            want = "Basic " + base64.b64encode(self.login.encode()).decode() if self.login else None
+            if want and headers.get("proxy-authorization") != want:
+                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"p\"\r\n"
+                               b"Content-Length: 0\r\n\r\n")
+            elif method != "CONNECT":
+                client.sendall(b"HTTP/1.1 405 Only tunnels\r\nContent-Length: 0\r\n\r\n")
+            else:
+                with socket.create_connection(("127.0.0.1", int(target.rpartition(":")[2]))) as server:
+                    client.sendall(b"HTTP/1.1 200 Tunnel\r\n\r\n")
+                    back = threading.Thread(target=self.pump, args=(server, client), daemon=True)
+                    back.start()
+                    self.pump(client, server)
+                    back.join()
+        except OSError:
+            pass
+        finally:
+            client.close()
+
+    def pump(self, a, b):
+        try:
+            while data := a.recv(65536):
+                self.bytes.append(data)
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass

@@ -22,7 +22,7 @@ import tap  # noqa: E402
 from tap import equal, fails, run, write  # noqa: E402
 
 from fake_wandb import KEY, FakeWandb  # noqa: E402
-from faults import BlackHole, Certificates, Elsewhere  # noqa: E402
+from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
 
 SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
 TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
@@ -369,6 +369,21 @@ def test_sweep_killed_while_it_runs(folder):
                 equal(number(row["values"]["train/lr"]), told[row["env_steps"]]["train/lr"])
 
 
+def test_a_run_without_news_is_alive(folder):
+    """A trial that reports nothing for long: the server hears of it all the same, or it would be shown as crashed."""
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "100M").replace("log_interval_s = 0", "log_interval_s = 3600"))
+    with FakeWandb() as fake:
+        process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 1, *TRACK,
+                            "--track.beat_s", "0.2", env=environment(folder, fake.url))
+        trials = lambda: [r for r in list(fake.runs.values()) if not r.name.endswith("-study")]
+        tap.wait_for(lambda: any(r.beats >= 3 for r in trials()), process)
+        (got,) = trials()
+        equal((got.history, got.exitcode, got.state), ([], None, "running"))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        equal(fake.broken, [])
+
+
 def test_stop_on_the_page(folder):
     config = write(folder, "sweep.ini", SWEEP.replace("8192", "100M"))
     store = folder / "s.db"
@@ -429,6 +444,40 @@ def test_proxy(folder):
         waiting.sync(folder, "http://wandb.invalid", WANDB_HTTP_PROXY=fake.url)
         waiting.check(fake)
         assert all(r.target.startswith("http://") for r in fake.requests)
+
+
+def test_https_through_a_tunnel(folder):
+    """CONNECT, and TLS with the server behind it: the proxy hears names and its own login, never the tracker's."""
+    certificates = Certificates(folder / "certs")
+    waiting = Waiting(folder)
+    login = "proxy-user:canary-of-the-proxy"
+    with FakeWandb(tls=certificates.good) as fake, ConnectProxy(login) as proxy:
+        url = "https://localhost:%d" % fake.port
+        ours = {"SSL_CERT_FILE": certificates.ca, "HTTPS_PROXY": proxy.address(login)}
+        said = waiting.sync(folder, url, code=1, HTTPS_PROXY=proxy.address(login), timeout="3s")  # not our authority
+        assert "certificate" in said and "canary" not in said, said
+        equal(fake.requests, [])
+        said = waiting.sync(folder, url, code=1, timeout="2s",
+                            **{**ours, "HTTPS_PROXY": proxy.address("proxy-user:canary-that-is-wrong")})
+        assert "407" in said and "canary" not in said, said
+        equal(fake.requests, [])
+        said = waiting.sync(folder, "https://127.0.0.1:%d" % fake.port, NO_PROXY="127.0.0.1,example.org", code=1,
+                            key="f" * 40, **ours)  # past the proxy: the server itself refuses the key
+        assert "permission denied" in said, said
+        n = len(proxy.asked)
+        equal((len(fake.requests), [what for what, _ in proxy.asked if what.startswith("CONNECT 127")]), (1, []))
+        fake.requests.clear()
+        said = waiting.sync(folder, url, **ours)
+        waiting.check(fake)
+        assert len(proxy.asked) > n and "canary" not in said, said
+        equal({what for what, _ in proxy.asked},  # files go where the server says
+              {"CONNECT localhost:%d" % fake.port, "CONNECT 127.0.0.1:%d" % fake.port})
+        names = {name for _, headers in proxy.asked for name in headers}
+        assert "authorization" not in names and "proxy-authorization" in names, names
+        through = b"".join(proxy.bytes)
+        assert KEY.encode() not in through and b"canary" not in through and b"upsertBucket" not in through
+        assert not any(b"canary" in r.body or "proxy-authorization" in r.headers for r in fake.requests)
+        assert not any(b"canary" in p.read_bytes() for p in folder.iterdir() if p.is_file())
 
 
 def test_address_with_a_path(folder):
@@ -617,5 +666,5 @@ def test_black_hole_does_not_hold_the_end(folder):
 
 if __name__ == "__main__":
     if shutil.which("openssl") is None:
-        del test_certificates, test_client_certificate
+        del test_certificates, test_client_certificate, test_https_through_a_tunnel
     tap.main(sys.modules[__name__])
