@@ -101,7 +101,7 @@ static enum status apply_pause(struct store *store, const struct control_command
 /* Is the limit that ended the study still where it was? Then to continue would end it again at once. */
 static bool ended_by_limit(const struct study *study)
 {
-    static const char *const limits[] = {"trials", "budget", "wall_time", "device_time", "target", "space"};
+    static const char *const limits[] = {"trials", "budget", "wall_time", "device_time", "target", "min_gain", "space"};
 
     for (size_t i = 0; study->end_rule != NULL && i < sizeof limits / sizeof limits[0]; i++)
         if (strcmp(study->end_rule, limits[i]) == 0)

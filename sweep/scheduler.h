@@ -134,13 +134,15 @@ double study_limits_fraction(const struct study_run *run, double running_s, doub
 /* ---- gain.c: growth of the hypervolume ---- */
 
 struct gain_watch {
-    double begun_s;
-    double *ended_s; /* (n) when trial i of the view ended, 0: before this controller; owned */
+    double begun_s; /* when work on the study began, pauses left out: before now by the time at work */
+    double *ended_s; /* (n) when trial i of the view ended, in the same way; -INFINITY: long ago. Owned */
     size_t n;
     double recent, recent_at_s; /* what gain_watch_recent said last */
 };
 void gain_watch_free(struct gain_watch *watch);
-void gain_watch_begin(struct gain_watch *watch, double now_s);
+/* With what earlier controllers have done. */
+enum status gain_watch_begin(struct gain_watch *watch, const struct study_view *view, double now_s,
+                             struct error *err) MUST_USE;
 enum status gain_watch_note(struct gain_watch *watch, size_t i, double now_s, struct error *err) MUST_USE;
 /* Share of the hypervolume that the last window_s have added, for each hour; NaN while too little is known. */
 double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);

@@ -122,7 +122,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), wake_fd, err));
     run->early.on = s->early_stop;
-    gain_watch_begin(&run->gain, clock_mono_s());
+    TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
     for (size_t i = 0; i < run->view.n; i++) {
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
         study_run_forget(run, i);

@@ -1,5 +1,6 @@
 /* test_scheduler.c - the scheduler against workers that go wrong in every way: who pays, who runs again, who is left alone.
  * This program is its own worker: started as `... worker` it becomes the one of fake_worker.c. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -456,6 +457,57 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
     }
 }
 
+/* A study of one trial after the other, 100 s each, whose scores rise; before trial `stop` nobody was there for 8 hours. */
+static void rising(struct study_view *v, size_t n, size_t stop)
+{
+    int64_t at_ms = 1700000000000;
+
+    *v = (struct study_view){.n = n};
+    v->trials = mem_array(n, sizeof *v->trials);
+    v->gp = mem_array(n, sizeof *v->gp);
+    assert_true(v->trials != NULL && v->gp != NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (i == stop)
+            at_ms += 8 * 3600 * 1000;
+        v->trials[i] = (struct trial){.started_ms = at_ms, .finished_ms = at_ms + 100000, .cost_s = 95};
+        at_ms += 100000;
+        v->gp[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .score = (double)i, .cost = 95};
+    }
+    v->history = (struct gp_history){.n = n, .trials = v->gp};
+    v->ref = (struct pareto_ref){.cost = 100, .score = -1};
+}
+
+static void gain_goes_on_over_a_resume(void **state)
+{
+    const size_t n = 50;
+    struct study_view v;
+    double rates[3];
+
+    (void)state;
+    for (int k = 0; k < 3; k++) { /* never away; away in between; all watched by one controller */
+        struct gain_watch w = {0};
+        rising(&v, n, k == 1 ? 30 : n);
+        if (k < 2) {
+            OK(gain_watch_begin(&w, &v, 700, err));
+            assert_float_equal(w.begun_s, 700 - 100.0 * (double)n, 1e-6);
+            assert_float_equal(w.ended_s[n - 1], 700, 1e-6);
+            assert_float_equal(w.ended_s[10], 700 - 100.0 * (double)(n - 11), 1e-6);
+        } else {
+            w.begun_s = 700 - 100.0 * (double)n;
+            for (size_t i = 0; i < n; i++)
+                OK(gain_watch_note(&w, i, 700 - 100.0 * (double)(n - 1 - i), err));
+        }
+        rates[k] = gain_watch_rate(&w, &v, 2000, 700);
+        assert_true(isnan(gain_watch_rate(&w, &v, 100.0 * (double)n + 1, 700))); /* longer than it has been at work */
+        gain_watch_free(&w);
+        mem_free(v.trials);
+        mem_free(v.gp);
+    }
+    assert_true(isfinite(rates[0]) && rates[0] > 0);
+    assert_float_equal(rates[1], rates[0], 1e-12);
+    assert_float_equal(rates[2], rates[0], 1e-12);
+}
+
 static void core_sets_are_disjoint(void **state)
 {
     struct place *p = *state;
@@ -506,6 +558,7 @@ int main(int argc, char **argv)
         CASE(a_study_may_come_pause_and_end_on_the_way),
         CASE(stopped_means_queued_again),
         CASE(a_resumed_study_proposes_as_if_never_stopped),
+        CASE(gain_goes_on_over_a_resume),
         CASE(core_sets_are_disjoint),
     };
     return cmocka_run_group_tests_name("sweep scheduler", tests, NULL, NULL);
