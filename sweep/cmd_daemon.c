@@ -111,6 +111,10 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     d->sched->stay = true;
     d->sched->hang_timeout_s = set->hang_timeout_s;
     d->sched->listener = (struct sched_listener){.ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end};
+    if (d->sched->groups.on)
+        log_info("the memory of workers is limited by cgroups in %s", d->sched->groups.root);
+    else
+        log_info("the memory of workers is limited by RLIMIT_DATA: %s", d->sched->groups.why_not);
     live_open(&d->live, d->store, d->sched, true);
     if (d->live.server == NULL)
         return FAIL(err, ST_IO, "%s: the daemon has no socket, so nobody could command it", d->store_path);

@@ -1,6 +1,6 @@
 /* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
  * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are told. */
-#include "sweep/sweep.h"
+#include "sweep/scheduler.h"
 
 #include <cblas.h>
 #include <gsl/gsl_version.h>
@@ -79,12 +79,17 @@ static void look_at_cuda(struct findings *f)
 
 static void look_at_machine(struct findings *f)
 {
+    struct memory_groups groups;
     char text[256];
 
     machine_cpu_name(text, sizeof text);
     add(f, "cpu", "%s", text);
     add(f, "cores", "%zu usable of %ld", machine_cores(), sysconf(_SC_NPROCESSORS_ONLN));
     add(f, "memory", "%.1f GiB", (double)machine_memory_bytes() / (1024.0 * 1024 * 1024));
+    if (memory_groups_look(&groups, NULL))
+        add(f, "worker_memory", "limited by a cgroup of %.200s for each worker", groups.root);
+    else
+        add(f, "worker_memory", "limited by RLIMIT_DATA: %s", groups.why_not);
     look_at_cuda(f);
 }
 

@@ -143,9 +143,11 @@ static enum status share_memory(struct devices *d, const char *text, struct erro
         bytes = MEMORY_SHARE * (double)machine_memory_bytes() / (double)d->n;
     else if (!num_parse_f64(text, &bytes) || bytes < 0)
         return FAIL(err, ST_CONFIG, "sweep.worker_memory is '%.60s'; use auto, 0 for no limit, or bytes like 4G", text);
-    for (size_t i = 0; i < d->n; i++)
+    for (size_t i = 0; i < d->n; i++) {
+        d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */
         if (!automatic || strcmp(d->v[i].name, "cpu") == 0)
             d->v[i].memory_bytes = (int64_t)bytes;
+    }
     return ST_OK;
 }
 

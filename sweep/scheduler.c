@@ -63,8 +63,11 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
         goto fail;
     }
     s->n_workers = devices->n;
-    for (size_t i = 0; i < s->n_workers; i++)
+    memory_groups_open(&s->groups, NULL);
+    for (size_t i = 0; i < s->n_workers; i++) {
         init_worker(&s->workers[i], &devices->v[i]);
+        s->workers[i].groups = &s->groups;
+    }
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake_fd < 0) {
         (void)FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
@@ -107,6 +110,7 @@ void scheduler_destroy(struct scheduler *s)
         s->studies[i]->proposer = NULL;
         checkpoints_end(s->studies[i]);
     }
+    memory_groups_close(&s->groups);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
     mem_free(s->workers);

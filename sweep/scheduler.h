@@ -36,7 +36,8 @@ struct device_spec { /* of one worker */
     char label[32]; /* "cpu/2", "cuda:1": names it for people */
     int lanes;
     char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
-    int64_t memory_bytes; /* of the host that it may take; 0: no limit */
+    int64_t memory_bytes; /* of the host that it may take, by its own limit; 0: none */
+    int64_t group_bytes; /* the same by a cgroup, where there are some; 0: none */
 };
 struct devices {
     size_t n;
@@ -45,6 +46,22 @@ struct devices {
 /* train_device: train.device of the config, which devices = auto follows. */
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
+
+/* ---- memory_groups.c: a cgroup for each worker, where the controller's own group is its alone ---- */
+
+struct memory_groups {
+    char root[512]; /* the group that is divided */
+    bool on;
+    char why_not[128];
+};
+/* Could it be divided? Changes nothing. root: of another group than ours, for tests; NULL: ours. */
+bool memory_groups_look(struct memory_groups *groups, const char *root);
+void memory_groups_open(struct memory_groups *groups, const char *root); /* on, or why_not */
+void memory_groups_close(struct memory_groups *groups); /* leaves the group as it was */
+/* Limits a worker that has just been started. False: it is not limited by a group. */
+bool memory_groups_add(const struct memory_groups *groups, const char *label, pid_t pid, int64_t bytes);
+bool memory_groups_remove(const struct memory_groups *groups,
+                          const char *label); /* true: the kernel ended it for memory */
 
 /* ---- worker_process.c: a worker as the controller sees it ---- */
 
@@ -67,6 +84,7 @@ struct slot {
 
 struct worker {
     struct device_spec spec;
+    const struct memory_groups *groups; /* the scheduler's; NULL: none */
     enum worker_state state;
     pid_t pid; /* 0: none */
     struct proto proto;
@@ -228,6 +246,7 @@ struct scheduler {
     double begun_s, ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals have come */
     struct reports reports; /* of the worker that is read */
+    struct memory_groups groups;
     struct pollfd *fds; /* room for every worker, watch and wake_fd */
     struct sched_event events[SCHED_EVENTS]; /* ring; event k of n_events at k % SCHED_EVENTS */
     size_t n_events;

@@ -118,6 +118,8 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
         return rc;
     }
     w->state = WORKER_STARTING;
+    if (w->groups != NULL)
+        (void)memory_groups_add(w->groups, w->spec.label, w->pid, w->spec.group_bytes);
     if (proto_send(&w->proto, open_message(w, config_text), &gone) != ST_OK)
         worker_kill(w, NULL, gone.text);
     return ST_OK;
@@ -173,8 +175,14 @@ bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
         return false;
     }
     worker_read_log(w);
+    bool by_kernel = w->groups != NULL && memory_groups_remove(w->groups, w->spec.label);
     if (w->why[0] != '\0')
         snprintf(ret_how, size, "%s", w->why);
+    else if (by_kernel)
+        snprintf(ret_how, size,
+                 "it took more than its %.1f GB of memory and the kernel killed it (signal 9); raise "
+                 "sweep.worker_memory, or lower train.total_agents, train.horizon or policy.hidden_size",
+                 (double)w->spec.group_bytes / 1e9);
     else if (got == w->pid && WIFSIGNALED(state))
         snprintf(ret_how, size, "killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
     else if (got == w->pid)
