@@ -79,6 +79,9 @@ def test_kill_9_at_random_moments(folder):
             equal(rows.get(key), row)
         seen = rows
         started += 1
+        if started % 100 == 0:
+            print("# %d kills (%s), %d trials finished so far" % (
+                started, ", ".join("%s %d" % k for k in kinds.items()), len(seen)), flush=True)
     print("# %d kills (%s), %d trials finished" % (started, ", ".join("%s %d" % k for k in kinds.items()), len(seen)))
     assert len(seen) > 10, "the kills came too early to test anything"
     total = len(trials_now(store, "a")) + 5
