@@ -48,7 +48,7 @@ def states(store):
     return [t["state"] for t in trials_now(store, "a")]
 
 
-def begin(folder, text=LONG, trials=1000):
+def begin(folder, text=LONG, trials=100000):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", trials)
     wait_for(lambda: "done" in states(store), process)

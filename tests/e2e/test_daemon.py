@@ -61,7 +61,7 @@ def test_a_study_is_handed_over_and_watched(folder):
 
 def test_watching_ends_the_study_goes_on(folder):
     store, daemon = begin(folder)
-    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 1000)
+    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
     wait_for(lambda: n_done(store, "a") > 0, watcher)
     watcher.send_signal(signal.SIGINT)
     _, err = watcher.communicate(timeout=30)
@@ -111,7 +111,7 @@ def test_two_studies_share_four_slots_by_priority(folder):
 
 def test_what_ran_goes_on_after_any_end(folder):
     store, daemon = begin(folder)
-    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 1000)
+    watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
     wait_for(lambda: n_done(store, "a") > 0, watcher)
     daemon.kill()
     daemon.communicate()

@@ -193,7 +193,7 @@ def test_a_full_disk(folder):
 def test_the_machine_sleeps(folder):
     """Stopped and continued, as suspend and resume do: nobody takes the others for dead."""
     store = folder / "s.db"
-    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 200k")
+    text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1M")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 6)
     wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "a")), process)
     everybody = [process.pid, *tap.children(process.pid)]

@@ -42,7 +42,7 @@ def test_wall_time(folder):
     _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over sessions
     assert "wall_time" in err, err
     equal(len(show(store, "a")["trials"]), 1)
-    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "3s")
+    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "6s")
     equal(len(show(store, "a")["trials"]), 2)
 
 

@@ -76,7 +76,7 @@ def test_checkpoints_are_written_on_the_way(folder):
 
 
 def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
-    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "200k"))
+    config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M"))
     run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 6, "--seed", 4, "-q")
     store = folder / "s.db"
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 6, "--seed", 4)
@@ -161,7 +161,7 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     config = write(folder, "s.ini", LONG_SWEEP)
     begin = time.monotonic()
     run("sweep", config, "--store", store, "--name", "a", "--budget", "2s", "-q")
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 60
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["stopped"])
     assert "budget" in trials[0]["reason"] and 1 < trials[0]["cost_s"] < 10, trials
@@ -175,7 +175,7 @@ def test_budget_is_a_total_and_cuts_the_last_trial(folder):
 
 
 def test_nohup_outlives_its_terminal(folder):
-    config, store = write(folder, "s.ini", TINY_SWEEP.replace("4096", "200k")), folder / "s.db"
+    config, store = write(folder, "s.ini", TINY_SWEEP.replace("4096", "1M")), folder / "s.db"
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3,
                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     wait_for(lambda: running(store, "a"), process)

@@ -79,16 +79,16 @@ def test_a_killed_worker_leaves_the_others_alone(folder):
     process.send_signal(signal.SIGTERM)
     begin = time.monotonic()
     process.communicate(timeout=60)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     equal({t["state"] for t in trials_now(store, "a")}, {"failed", "queued"})
 
 
 def test_a_worker_that_hangs_is_replaced(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2,
-                    "--sweep.hang_timeout_s", 2)
+                    "--sweep.hang_timeout_s", 5)  # the other one may be late on a busy machine
     wait_for(lambda: len(running(store, "a")) == 2, process)
-    time.sleep(1.5)  # until both have said that they live
+    time.sleep(2.5)  # until both have said that they live
     os.kill(children(process.pid)[0], signal.SIGSTOP)
     wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "failed"], process)
     trials = trials_now(store, "a")
