@@ -527,16 +527,24 @@ def test_a_silent_tracker_ends_sync(folder):
     with BlackHole() as hole:
         said = waiting.sync(folder, hole.url, code=1, timeout="1s", WANDB_HTTP_TIMEOUT=600)
         assert "%d row(s) are left" % n in said and "run the command again" in said, said
+        process = tap.start("sync", "--store", waiting.store, "--timeout", "600s",
+                            env=environment(folder, hole.url, WANDB_HTTP_TIMEOUT=600))
+        tap.wait_for(lambda: (folder / "s.db.lock").exists(), process)
+        time.sleep(0.5)  # by now signals are caught; if not, it ends by one all the same, with another code
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (130, -signal.SIGINT), process.returncode
+        equal(waiting.left(), n)
     with FakeWandb() as fake:
         answer = fake.answer
 
         def slow(request):
-            time.sleep(0.4)
+            time.sleep(0.15)
             return answer(request)
         fake.answer = slow
         before = time.monotonic()
-        waiting.sync(folder, fake.url, timeout="3s")
-        assert time.monotonic() - before > 3, "it was to take longer than it may be silent"
+        waiting.sync(folder, fake.url, timeout="2s")
+        assert time.monotonic() - before > 2, "it was to take longer than it may be silent"
         waiting.check(fake)
 
 
