@@ -132,7 +132,9 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
         ret_search->space.dim++;
     }
     if (rc == ST_OK && ret_search->space.dim == 0)
-        rc = FAIL(err, ST_CORRUPT, "the store's search space has no parameters");
+        rc = FAIL(
+            err, ST_CORRUPT,
+            "nothing was searched: the store holds what `trawl train` tells the trackers, which is for `trawl sync`");
     cJSON_Delete(json);
     if (rc != ST_OK)
         search_free(ret_search);

@@ -234,6 +234,8 @@ def test_what_is_wrong_is_said_before_training(folder):
         run("train", config, *offline, env=env)
     run("train", config, *offline, "--name", "mine", env=env)
     fails("train", config, *offline, "--name", "mine", code=1, says=["has a run mine already"], env=env)
+    assert "mine" in run("ls", "--store", folder / "t.db")[0]
+    fails("show", "mine", "--store", folder / "t.db", code=1, says=["trawl sync"])
     with FakeWandb() as fake:
         run("sync", "--store", folder / "t.db", env=wandb_env(folder, fake))
         equal(sorted(r.display_name for r in fake.runs.values()), ["mine", "squared", "squared-2"])
