@@ -101,6 +101,41 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
     return area;
 }
 
+/* A dominated trial never matters again, so that only the front so far is looked at beside what is new. */
+enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
+                                     const size_t *counts, size_t n_counts, double *ret_volumes, struct error *err)
+{
+    struct gp_trial *kept = mem_array(history->n, sizeof *kept); /* (n) the front so far, then what is new */
+    bool *on_front = mem_array(history->n, sizeof *on_front);
+    struct gp_history small = {.trials = kept};
+    size_t at = 0;
+    enum status rc = ST_OK;
+
+    if (!kept || !on_front)
+        rc = FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", history->n);
+    for (size_t k = 0; rc == ST_OK && k < n_counts; k++) {
+        for (; at < counts[k] && at < history->n; at++)
+            kept[small.n++] = history->trials[at];
+        rc = pareto_front(&small, on_front, err);
+        if (rc != ST_OK)
+            break;
+        size_t n = 0;
+        bool has_volume = isfinite(ref->cost) && isfinite(ref->score); /* then NaN can only mean that memory ran out */
+        for (size_t i = 0; i < small.n; i++)
+            if (on_front[i]) {
+                kept[n++] = kept[i];
+                has_volume = has_volume && kept[i].cost > 0.0;
+            }
+        small.n = n;
+        ret_volumes[k] = pareto_hypervolume(&small, ref);
+        if (isnan(ret_volumes[k]) && has_volume)
+            rc = FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", history->n);
+    }
+    mem_free(kept);
+    mem_free(on_front);
+    return rc;
+}
+
 size_t pareto_knee(const struct gp_history *history)
 {
     size_t n, knee = history->n;

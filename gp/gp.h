@@ -77,6 +77,10 @@ struct pareto_ref {
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside; NaN when out of memory. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
+/* ret_volumes[k]: that of the first counts[k] trials; counts rise. As pareto_hypervolume for each, at the cost of one pass. */
+enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
+                                     const size_t *counts, size_t n_counts, double *ret_volumes,
+                                     struct error *err) MUST_USE;
 /* Index of the front's knee: farthest from the line between its ends in normalised (log cost, score); n if no front. */
 size_t pareto_knee(const struct gp_history *history);
 

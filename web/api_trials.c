@@ -324,16 +324,18 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
 
 static enum status put_hypervolume(const struct view *v, int64_t points, struct strbuf *out, struct error *err)
 {
-    size_t n = v->n < (size_t)points ? v->n : (size_t)points, at = 0;
-    double cost_s = 0, best = NAN;
+    size_t n = v->n < (size_t)points ? v->n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
+    double cost_s = 0, best = NAN, volumes[POINTS_MAX];
     int64_t last_ms = 0;
 
+    for (size_t p = 0; p < n; p++)
+        counts[p] = (p + 1) * v->n / n;
+    TRY(pareto_hypervolume_curve(&(struct gp_history){.n = v->n, .trials = v->rows}, &v->ref, counts, n, volumes, err));
     put_head(v, out);
     strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
                     "\"best_score\"],\"rows\":[");
     for (size_t p = 0; p < n; p++) {
-        struct gp_history so_far = {.n = (p + 1) * v->n / n, .trials = v->rows};
-        for (; at < so_far.n; at++) {
+        for (; at < counts[p]; at++) {
             const struct trial *t = &v->trials[at];
             if (isfinite(t->cost_s))
                 cost_s += t->cost_s;
@@ -342,17 +344,14 @@ static enum status put_hypervolume(const struct view *v, int64_t points, struct 
             if (v->rows[at].state == GP_TRIAL_DONE && !(v->rows[at].score <= best))
                 best = v->rows[at].score;
         }
-        double volume = pareto_hypervolume(&so_far, &v->ref);
-        if (isnan(volume) && isfinite(v->ref.cost) && isfinite(v->ref.score) && v->n_front > 0)
-            return FAIL(err, ST_NOMEM, "out of memory for the hypervolume of %zu trials", so_far.n);
-        strbuf_addf(out, "%s[%zu,", p > 0 ? "," : "", so_far.n);
+        strbuf_addf(out, "%s[%zu,", p > 0 ? "," : "", counts[p]);
         put_time(out, last_ms);
         strbuf_add(out, ",");
         put_f64(out, last_ms > 0 && v->started_ms > 0 ? (double)(last_ms - v->started_ms) / 1e3 : (double)NAN);
         strbuf_add(out, ",");
         put_f64(out, cost_s);
         strbuf_add(out, ",");
-        put_f64(out, volume);
+        put_f64(out, volumes[p]);
         strbuf_add(out, ",");
         put_f64(out, view_score(v, best));
         strbuf_add(out, "]");

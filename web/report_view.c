@@ -186,12 +186,12 @@ static enum status hypervolume_curve(struct report_view *view, struct error *err
     view->hv_trials = mem_array(n, sizeof *view->hv_trials);
     if (view->hv == NULL || view->hv_trials == NULL)
         return FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", n_trials);
-    for (size_t i = 0; i < n; i++) {
-        double volume;
+    for (size_t i = 0; i < n; i++)
         view->hv_trials[i] = (i + 1) * n_trials / n;
-        TRY(report_hypervolume(view->report, view->hv_trials[i], &volume, err));
-        view->hv[i] = isfinite(volume) ? volume : 0.0;
-    }
+    TRY(pareto_hypervolume_curve(view->report->history, &view->report->ref, view->hv_trials, n, view->hv, err));
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(view->hv[i]))
+            view->hv[i] = 0.0;
     view->n_hv = n;
     return ST_OK;
 }

@@ -60,6 +60,15 @@ static enum status volume_once(void *ctx, struct error *err)
     return isnan(volume) ? error_set(err, ST_NOMEM, "memory") : ST_OK; /* NaN is how it tells */
 }
 
+static enum status curve_once(void *ctx, struct error *err)
+{
+    struct call *c = ctx;
+    struct pareto_ref ref = {100.0, -10.0};
+    size_t counts[] = {0, 3, N};
+    double volumes[3];
+    return pareto_hypervolume_curve(&c->history, &ref, counts, 3, volumes, err);
+}
+
 static void test_each_allocation(void **state)
 {
     (void)state;
@@ -81,6 +90,7 @@ static void test_each_allocation(void **state)
     each_fault(suggest_once, &c, 3);
     each_fault(front_once, &c, 1);
     each_fault(volume_once, &c, 1);
+    each_fault(curve_once, &c, 1);
 }
 
 int main(void)

@@ -105,6 +105,28 @@ static void test_hypervolume(void **state)
     assert_true(pareto_hypervolume(&history, &ref) == 0.0);
 }
 
+/* To the bit, for pages and reports show both. */
+static void test_hypervolume_curve_is_that_of_each_beginning(void **state)
+{
+    (void)state;
+    struct rng r = rng_seed(5);
+    for (int round = 0; round < 300; round++) {
+        struct data d;
+        size_t n = 1 + rng_below(&r, N_MAX), counts[N_MAX + 1], n_counts = 0;
+        double volumes[N_MAX + 1];
+        make_data(&d, &r, n, round % 2 ? -100.0 : 0.0, round % 3 ? 1.0 : -1.0);
+        struct pareto_ref ref = {exp2((double)rng_below(&r, 9) - 3.0), (round % 2 ? -100.0 : 0.0) - 1.0};
+        for (size_t i = 0; i <= n; i += 1 + rng_below(&r, 4))
+            counts[n_counts++] = i;
+        struct error err = {0};
+        assert_int_equal(pareto_hypervolume_curve(&d.history, &ref, counts, n_counts, volumes, &err), ST_OK);
+        for (size_t k = 0; k < n_counts; k++) {
+            struct gp_history so_far = {.n = counts[k], .trials = d.history.trials};
+            assert_true(volumes[k] == pareto_hypervolume(&so_far, &ref));
+        }
+    }
+}
+
 static void test_hypervolume_ignores_a_shift(void **state)
 {
     (void)state;
@@ -184,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_front_is_the_undominated_set),
         cmocka_unit_test(test_hypervolume),
+        cmocka_unit_test(test_hypervolume_curve_is_that_of_each_beginning),
         cmocka_unit_test(test_hypervolume_ignores_a_shift),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_knee),
