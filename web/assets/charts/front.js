@@ -201,7 +201,7 @@ export class FrontChart {
   drawCloud() {
     const c = colors(), d = this.data, mask = this.mask;
     this.locate();
-    const every = this.moving ? Math.ceil(d.n / MOVING_MAX) : 1;
+    const every = this.moving && d.n > 3 * MOVING_MAX ? Math.ceil(d.n / MOVING_MAX) : 1;
     const groups = {ring: [], faint: [], cross: [], triangle: []};
     for (let i = 0; i < d.n; i++) {
       if (Number.isNaN(this.x[i]) || d.onFront[i] || i % every) continue;
