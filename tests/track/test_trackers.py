@@ -72,6 +72,7 @@ def test_an_online_sweep(folder):
         equal(len(mlflow.runs), 5)
         files = {path.rsplit("/", 1)[1]: data for path, data in mlflow.files.items()}
         equal(set(files), {"config.ini", "front.json", "front.svg", "report.html"})
+        assert b"<td></td>" not in files["report.html"], "the front's trials stand there with their parameters"
         equal(json.loads(files["front.json"])["columns"][:3], ["trial", "cost", "perf"])
         equal([e["name"] for e in mlflow.experiments.values()], ["first"])
         fronts = [row["metrics"]["study/front"] for row in trackio.rows.values() if "study/front" in row["metrics"]]
