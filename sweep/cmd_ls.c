@@ -102,7 +102,11 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "ls",
         .synopsis = "trawl ls [--store FILE] [--json]",
-        .about = "Lists the studies of a store. It only reads, also while a sweep runs.",
+        .about =
+            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could go on is\n"
+            "running (a controller runs it), waiting (one has the store and runs others), interrupted (none does, and\n"
+            "trials were cut off) or idle (none does); else it is paused or ended. In JSON that is \"now\", beside\n"
+            "\"state\" of the store.",
         .examples = "  trawl ls --store my.db\n"
                     "  trawl ls --json",
         .opts = opts,
