@@ -394,8 +394,8 @@ int main(void)
         CASE(studies_round_trip),          CASE(trial_round_trip),
         CASE(metrics_keep_nan_and_inf),    CASE(a_finished_trial_never_changes),
         CASE(recovery_requeues_or_loses),  CASE(counts_follow_the_direction),
-        CASE(reports_are_stored_together), CASE(ten_thousand_trials),
-        CASE(tables_are_readable),         CASE(ten_thousand_trials),
+        CASE(reports_are_stored_together), CASE(tables_are_readable),
+        CASE(ten_thousand_trials),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }
