@@ -13,7 +13,7 @@ double report_trial_cost(const struct report *report, size_t i)
     const struct trial *trial = &report->trials[i];
 
     if (report->cost == REPORT_COST_STEPS)
-        return (double)trial->env_steps;
+        return trial->env_steps > 0 ? (double)trial->env_steps : NAN;
     return report->cost == REPORT_COST_DEVICE ? trial->device_s : trial->cost_s;
 }
 

@@ -30,7 +30,6 @@ struct trackio {
 
 /* -- track_trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
 
-const char *trackio_run_name(const struct trackio *t, const struct track_run *run);
 /* The last step that was told; of run->state. */
 int64_t trackio_last_step(const struct track_run *run);
 /* One row of bulk_log, with a comma where it needs one; moves *step. False: Trackio is told nothing of it. */

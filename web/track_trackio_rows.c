@@ -20,7 +20,7 @@ static bool time_text(const struct track_row *row, char ret_text[TIME_TEXT_MAX])
     return gmtime_r(&at, &utc) != NULL && strftime(ret_text, TIME_TEXT_MAX, "%Y-%m-%dT%H:%M:%S+00:00", &utc) > 0;
 }
 
-const char *trackio_run_name(const struct trackio *t, const struct track_run *run)
+static const char *run_name(const struct trackio *t, const struct track_run *run)
 {
     const char *name = json_get_str(run->state, "name");
     return name != NULL ? name : run->trial_id == 0 ? t->study : run->key;
@@ -34,7 +34,7 @@ static void begin_row(struct trackio *t, const struct track_run *run, const stru
     strbuf_add(sb, sb->text[sb->len - 1] == '[' ? "{\"project\":" : ",{\"project\":");
     track_json_str(sb, t->settings.project);
     strbuf_add(sb, ",\"run\":");
-    track_json_str(sb, trackio_run_name(t, run));
+    track_json_str(sb, run_name(t, run));
     strbuf_addf(sb, ",\"run_id\":\"%s\",\"log_id\":\"%s:%lld\",\"step\":%lld,\"metrics\":{", run->key, run->key,
                 (long long)row->id, (long long)step);
 }
@@ -249,12 +249,12 @@ bool trackio_make_alert(struct trackio *t, const struct track_run *run, const st
     (void)json_get_i64(row->json, "env_steps", &env_steps);
     if (!time_text(row, at_text))
         return false;
-    snprintf(title, sizeof title, "%.120s: %s", trackio_run_name(t, run), state);
+    snprintf(title, sizeof title, "%.120s: %s", run_name(t, run), state);
     strbuf_clear(sb);
     strbuf_add(sb, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"alerts\":[{\"project\":");
     track_json_str(sb, t->settings.project);
     strbuf_add(sb, ",\"run\":");
-    track_json_str(sb, trackio_run_name(t, run));
+    track_json_str(sb, run_name(t, run));
     strbuf_addf(sb,
                 ",\"run_id\":\"%s\",\"alert_id\":\"%s:%lld\",\"level\":\"error\",\"step\":%lld,\"timestamp\":\"%s\"",
                 run->key, run->key, (long long)row->id, (long long)env_steps, at_text);

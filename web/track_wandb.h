@@ -75,6 +75,5 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
 const char *wandb_run_id(const struct track_run *run);
 int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise);
 bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value);
-bool wandb_state_set_str(struct track_run *run, const char *key, const char *value);
 
 #endif

@@ -47,7 +47,7 @@ bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
     return json_add_i64(run->state, key, value);
 }
 
-bool wandb_state_set_str(struct track_run *run, const char *key, const char *value)
+static bool state_set_str(struct track_run *run, const char *key, const char *value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
     return json_add_str(run->state, key, value);
@@ -125,7 +125,7 @@ static void meet_conflict(struct wandb *w, struct track_run *run, struct track_r
     snprintf(id, sizeof id, "%s-g%lld", run->key, (long long)generation + 1);
     log_warn("wandb: run %s was deleted on the page and its id cannot be used again; it goes on as %s, continuing",
              wandb_run_id(run), id);
-    (void)(wandb_state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
+    (void)(state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
            wandb_state_set_i64(run, "lines", 0) && wandb_state_set_i64(run, "events", 0));
 }
 
@@ -136,9 +136,9 @@ static bool note_place(struct wandb *w, struct track_run *run, const cJSON *buck
     const char *id = json_get_str(bucket, "name"), *name = json_get_str(project, "name"),
                *entity = json_get_str(cJSON_GetObjectItemCaseSensitive(project, "entity"), "name");
 
-    return bucket != NULL && wandb_state_set_str(run, "id", id != NULL ? id : wandb_run_id(run)) &&
-           wandb_state_set_str(run, "project", name != NULL ? name : w->settings.project) &&
-           wandb_state_set_str(run, "entity", entity != NULL ? entity : w->entity);
+    return bucket != NULL && state_set_str(run, "id", id != NULL ? id : wandb_run_id(run)) &&
+           state_set_str(run, "project", name != NULL ? name : w->settings.project) &&
+           state_set_str(run, "entity", entity != NULL ? entity : w->entity);
 }
 
 /* Sends the upsert; NULL: reply says why not. */
@@ -182,7 +182,7 @@ static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *
     const cJSON *data, *bucket;
 
     if (!(v != NULL && json_add_str(v, "project", w->settings.project) && json_add_str(v, "entity", w->entity) &&
-          json_add_str(v, "name", id) && wandb_state_set_str(run, "id", id))) {
+          json_add_str(v, "name", id) && state_set_str(run, "id", id))) {
         cJSON_Delete(v);
         track_refuse(reply, TRACK_RETRY, "out of memory for a request");
         return false;
@@ -226,9 +226,9 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
     v = run_variables(w, run, row);
     group = cJSON_GetObjectItemCaseSensitive(v, "groupName");
     if (v != NULL) { /* for a server that forgets the run */
-        (void)wandb_state_set_str(run, "shown", json_get_str(v, "displayName"));
+        (void)state_set_str(run, "shown", json_get_str(v, "displayName"));
         if (group != NULL)
-            (void)wandb_state_set_str(run, "group", group->valuestring);
+            (void)state_set_str(run, "group", group->valuestring);
     }
     answer = upsert(w, run, v, reply);
     if (answer == NULL)

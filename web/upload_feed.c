@@ -154,6 +154,7 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
 static void came_back(struct feeder *f, const struct track_reply *reply)
 {
     int64_t usual_ms = (int64_t)(f->uploader->settings.thin_s * 1e3);
+
     if (f->told_down)
         log_info("%s answers again", f->ops->name);
     if (f->attempt > 0)

@@ -12,9 +12,9 @@
 
 enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG };
 
-/* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
 enum report_cost { REPORT_COST_WALL, REPORT_COST_DEVICE, REPORT_COST_STEPS };
 
+/* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
 struct report {
     const struct study *study;
     const struct trial *trials;

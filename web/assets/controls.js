@@ -48,7 +48,7 @@ export function controls(data, version, say) {
     const state = data.study.state, over = state === 'finished';
     pause.hidden = state === 'paused';
     go.hidden = state !== 'paused';
-    /* aria-disabled keeps the focus where it is while an answer is awaited */
+    /* while an answer is awaited none is turned off: it would lose the focus */
     for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, data.study.trials_max === null || data.study.trials_max === 0]]) b.disabled = off;
     el.setAttribute('aria-busy', String(busy));
   }
