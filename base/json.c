@@ -248,7 +248,7 @@ static char *print_compact(const cJSON *json)
 
     strbuf_init(&sb, PRINT_MAX_BYTES);
     write_value(&sb, json);
-    char *text = sb.status == ST_OK ? strbuf_take(&sb) : NULL;
+    char *text = strbuf_take(&sb);
     strbuf_free(&sb);
     return text;
 }

@@ -301,8 +301,7 @@ struct flight {
     char reason[ERROR_TEXT_MAX], cost_method[16];
 };
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;
-/* A message of its worker about it. */
-/* Reports go into reports; before other messages these are to be flushed. */
+/* A message of its worker about it. Metrics wait in reports; any other message has these stored first. */
 enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err) MUST_USE;
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);

@@ -41,5 +41,5 @@ const char *served_state(const struct served *served, const struct study *study,
         if (cJSON_IsString(item) && strcmp(item->valuestring, study->name) == 0)
             return "running";
     }
-    return served->names != NULL ? "waiting" : "running"; /* an old controller, or one that is busy */
+    return served->names != NULL ? "waiting" : "running"; /* a controller of another version, or one that is busy */
 }

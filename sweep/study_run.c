@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-#define ROOM_MAX 20000
+#define ROOM_MAX 20000 /* trials, to begin with */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials in
  * flight will tell. Beside other trials in flight one more that is unknown costs little. */

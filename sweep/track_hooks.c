@@ -208,7 +208,9 @@ const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double
                 isfinite(wall_s) ? num_format_f64(wall_s, number) : "0");
     strbuf_add_n(&text, values, n_values);
     strbuf_add(&text, "}");
-    return keep_text(h, text.status == ST_OK ? strbuf_take(&text) : (strbuf_free(&text), NULL));
+    char *row = strbuf_take(&text);
+    strbuf_free(&text);
+    return keep_text(h, row);
 }
 
 const char *track_hooks_result(struct track_hooks *h, const struct trial_result *r)

@@ -16,7 +16,7 @@ enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store
                                     const struct setup *setup, struct error *err) MUST_USE;
 /* After store_trial_start: the first row of an attempt. */
 enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, struct error *err) MUST_USE;
-/* The outbox_json of store_metrics_add for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
+/* The outbox_json of a metric_report for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
  * none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). values: the JSON text of an
  * object of numbers, as the worker wrote it. */
 const char *track_hooks_metrics(struct track_hooks *hooks, int64_t env_steps, double wall_s, const char *values,

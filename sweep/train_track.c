@@ -4,7 +4,7 @@
  * Invariants: (1) the trial's row is running while this process trains and queued else, never finished, so that whatever goes
  * on from the checkpoint goes on in the same run; (2) the study has ended from the start, so that no daemon takes it up;
  * (3) a store that this command made for itself is removed when the trackers have got everything and no checkpoint may go on;
- * (4) nothing here ends a training. */
+ * (4) no failure here ends a training that has begun. */
 #include "sweep/train_track.h"
 #include "sweep/track_hooks.h"
 
@@ -186,7 +186,8 @@ static enum status make_trial(struct train_track *t, bool old, const char *confi
         TRY(store_trials_recover(t->store, t->study.id, true, &n, err));
         TRY(store_trial_find(t->store, t->study.id, 0, trial, err));
         mem_free(trial->config);
-        trial->config = NULL;
+        if (!copy(&trial->config, config_text)) /* as it is now: steps may have been added */
+            return FAIL(err, ST_NOMEM, "out of memory for the trackers");
     } else {
         *trial = (struct trial){.study_id = t->study.id, .seed = t->setup->train.seed};
         if (!(copy(&trial->params, "{}") && copy(&trial->config, config_text) &&
@@ -194,8 +195,6 @@ static enum status make_trial(struct train_track *t, bool old, const char *confi
             return FAIL(err, ST_NOMEM, "out of memory for the trackers");
         TRY(store_trial_create(t->store, trial, err));
     }
-    if (old && !copy(&trial->config, config_text)) /* as it is now: steps may have been added */
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
     TRY(store_trial_resume(t->store, trial->id, device, NULL, err));
     trial->attempt++;
     mem_free(trial->device);

@@ -16,10 +16,11 @@ struct train_track_options {
 
 struct train_track;
 
-/* Settings and logins that cannot be right, a store that holds something else: found before anything is made. */
+/* Settings and logins that cannot be right, a store that cannot be written: found before anything is made. */
 enum status train_track_check(const struct setup *setup, const struct train_track_options *options,
                               struct error *err) MUST_USE;
-/* Opens the outbox, starts the uploads and tells the beginning. *ret_track is NULL when nobody is to be told. */
+/* Opens the outbox, starts the uploads and tells the beginning. *ret_track is NULL when nobody is to be told. ST_USAGE: the store
+ * holds a sweep. */
 enum status train_track_open(struct train_track **ret_track, const struct setup *setup, const char *config_text,
                              const char *device, const struct train_track_options *options, struct error *err) MUST_USE;
 /* One report, with the memory that is used now. A store that fails is told once and ends the telling, not the training. */
