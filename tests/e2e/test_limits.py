@@ -39,7 +39,7 @@ def test_wall_time(folder):
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["stopped"])
     assert "wall_time" in trials[0]["reason"], trials
-    _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over sessions
+    _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over all runs of the controller
     assert "wall_time" in err, err
     equal(len(show(store, "a")["trials"]), 1)
     run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "6s")
