@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -644,6 +645,44 @@ def test_malformed_and_oversized_requests(folder):
                 b" 303 " in got[:20], (data[:60], got[:200])
             if b"70000\r\n" in data or len(data) > 90000:
                 assert b" 200 " not in got[:20], data[:60]
+        tap.equal(s.ask("/api/v1/studies")[0], 200)
+
+
+def test_mutated_requests(folder):
+    """Real requests with bytes changed, doubled, cut out and moved, the same ones each time; the sanitizers' build runs this too."""
+    rng = random.Random(7)
+    spice = [b"%", b"%00", b"%2e%2e", b"..", b"/", b"//", b"?", b"&", b"=", b"#", b"\r\n", b"\n", b"\0", b"\xff\xfe", b" ", b":", b"-1", b"1e999",
+             b"99999999999999999999", b"nan", b"*", b",", b"\"", b"{", b"chunked", b"a" * 300]
+    with serving(big(folder)) as s:
+        seeds = [b"GET %s HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip;q=0.5, *\r\nIf-None-Match: \"0\", W/\"1\"\r\nCookie: a=b; c=d\r\n\r\n" % path.encode()
+                 for path in (S + "/trials?offset=1&limit=5&sort=score&order=desc&fields=number,params&state=done&since=0", S + "/pick?budget_s=20",
+                              S + "/model/slice?param=train.gamma&at=knee", S + "/trials/3/curves?metrics=perf&points=50", S + "/trials/3?against=4",
+                              "/assets/charts/front.js", "/study/a%20b?f=cost:1:2", "/?token=abc")]
+        seeds.append(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\ntoken=abc")
+        for k in range(300):
+            data = bytearray(seeds[k % len(seeds)])
+            for _ in range(rng.randint(1, 5)):
+                at, n = rng.randrange(len(data)), rng.randint(1, 12)
+                kind = rng.randrange(5)
+                if kind == 0:
+                    data[at] = rng.randrange(256)
+                elif kind == 1:
+                    data[at:at + n] = b""
+                elif kind == 2:
+                    data[at:at] = rng.choice(spice)
+                elif kind == 3:
+                    data[at:at] = data[at:at + n] * rng.randint(1, 40)
+                else:
+                    to = rng.randrange(len(data))
+                    data[to:to] = data[at:at + n]
+            with socket.create_connection(("127.0.0.1", s.port), timeout=0.4) as c:  # one that waits for more is left alone
+                got = b""
+                with contextlib.suppress(OSError):
+                    c.sendall(bytes(data))
+                    c.shutdown(socket.SHUT_WR)
+                    while part := c.recv(65536):
+                        got += part
+            assert got == b"" or re.match(rb"HTTP/1\.[01] (200|206|303|304|4\d\d|501|503|505) ", got), (bytes(data), got[:200])
         tap.equal(s.ask("/api/v1/studies")[0], 200)
 
 
