@@ -112,7 +112,7 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
         config.flush()
         subprocess.run([trawl, "sweep", config.name, "--store", str(store), "--name", name, "--trials", str(REAL), "-q"],
                        check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    rng = random.Random(seed)
+    rng, noise = random.Random(seed), random.Random(seed + 1)  # how many numbers a curve has does not change the trials
     db = sqlite3.connect(str(store), isolation_level=None)
     db.row_factory = sqlite3.Row
     study = db.execute("SELECT * FROM study WHERE name = ?", [name]).fetchone()
@@ -143,7 +143,7 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
         if number >= n_trials - CURVES:
             for point in last.values():
                 for k in range(1, POINTS + 1):
-                    reach = (1.0 - math.exp(-5.0 * k / POINTS)) * (1.0 + 0.05 * rng.gauss(0.0, 1.0))
+                    reach = (1.0 - math.exp(-5.0 * k / POINTS)) * (1.0 + 0.05 * noise.gauss(0.0, 1.0))
                     insert(db, "metric", dict(point, trial_id=row["id"], env_steps=k * params["train.total_timesteps"] // POINTS, wall_s=cost * k / POINTS,
                                               value=None if point["value"] is None else point["value"] * reach))
     db.execute("UPDATE study SET trials_max = ?, name = ?, end_text = ? WHERE id = ?",
