@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 101
+#define SAVED_BYTES (2 * PATH_BYTES + 64)
+#define SAVED_AS ", saved as "
 #define INTERRUPTED_FLUSH_S 10.0 /* somebody is waiting for the prompt */
 
 struct train_track {
@@ -122,21 +125,54 @@ enum status train_track_check(const struct setup *setup, const struct train_trac
     return uploader_check(&setup->track, o->name != NULL ? o->name : setup->env->name, true, program_text, err);
 }
 
-/* The study that the run was told by before: the newest of that name. */
-static enum status find_study(struct train_track *t, const char *name, bool whole, bool *ret_found, struct error *err)
+/* What the study's row says of a run: where its checkpoint lies, by which a --resume knows it again. */
+static void saved_text(const char *checkpoint, char *ret_text, size_t size)
 {
+    char dir[PATH_BYTES], real[PATH_BYTES];
+    const char *slash = checkpoint != NULL ? strrchr(checkpoint, '/') : NULL;
+
+    snprintf(ret_text, size, "a training alone");
+    if (checkpoint == NULL)
+        return;
+    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - checkpoint + 1) : 1,
+             slash != NULL ? checkpoint : ".");
+    if (realpath(dir, real) != NULL)
+        snprintf(ret_text, size, "a training alone" SAVED_AS "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+                 slash != NULL ? slash + 1 : checkpoint);
+}
+
+/* Its checkpoint still lies where it was saved: another one is not its own, whatever the names. */
+static bool is_there(const struct study *study)
+{
+    const char *path = study->end_text != NULL ? strstr(study->end_text, SAVED_AS) : NULL;
+
+    return path != NULL && file_exists(path + strlen(SAVED_AS));
+}
+
+/* The study that the run was told by before: the newest of that name (whole), or the newest that was saved as the checkpoint;
+ * where that was moved, the newest of its name. */
+static enum status find_study(struct train_track *t, const char *name, bool whole, const char *checkpoint,
+                              bool *ret_found, struct error *err)
+{
+    char saved[SAVED_BYTES];
     struct study *studies = NULL;
-    size_t n = 0;
-    enum status rc;
+    size_t n = 0, found;
+    enum status rc = ST_OK;
 
     *ret_found = false;
     TRY(store_study_list(t->store, &studies, &n, err));
-    rc = ST_OK;
-    for (size_t i = n; i-- > 0 && !*ret_found && rc == ST_OK;)
-        if (whole ? strcmp(studies[i].name, name) == 0 : is_of(studies[i].name, name)) {
-            rc = store_study_find(t->store, studies[i].name, &t->study, err);
-            *ret_found = rc == ST_OK;
-        }
+    saved_text(checkpoint, saved, sizeof saved);
+    found = n;
+    for (size_t i = n; i-- > 0 && found == n;)
+        if (whole ? strcmp(studies[i].name, name) == 0
+                  : studies[i].end_text != NULL && strcmp(studies[i].end_text, saved) == 0)
+            found = i;
+    for (size_t i = n; !whole && i-- > 0 && found == n;)
+        if (is_of(studies[i].name, name) && !is_there(&studies[i]))
+            found = i;
+    if (found < n)
+        rc = store_study_find(t->store, studies[found].name, &t->study, err);
+    *ret_found = found < n && rc == ST_OK;
     study_list_free(studies, n);
     return rc;
 }
@@ -172,7 +208,7 @@ static enum status make_study(struct train_track *t, const char *base, bool may_
                     t->path, base);
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", taken.text);
-    return store_study_set_state(t->store, s->id, STUDY_ENDED, TRAIN_TRACK_METHOD, "a training alone", err);
+    return ST_OK;
 }
 
 /* The trial's row, running. */
@@ -204,7 +240,7 @@ static enum status make_trial(struct train_track *t, bool old, const char *confi
 static enum status open_store(struct train_track *t, const struct train_track_options *o, const char *config_text,
                               const char *device, struct error *err)
 {
-    char base[NAME_BYTES];
+    char base[NAME_BYTES], saved[SAVED_BYTES];
     bool old = false;
 
     TRY(store_open_writer(&t->store, t->path, err));
@@ -213,9 +249,11 @@ static enum status open_store(struct train_track *t, const struct train_track_op
     if (o->name != NULL)
         snprintf(base, sizeof base, "%s", o->name);
     if (o->resume != NULL)
-        TRY(find_study(t, base, o->name != NULL, &old, err));
+        TRY(find_study(t, base, o->name != NULL, o->resume, &old, err));
     if (!old)
         TRY(make_study(t, base, o->name == NULL, config_text, err));
+    saved_text(o->checkpoint, saved, sizeof saved);
+    TRY(store_study_set_state(t->store, t->study.id, STUDY_ENDED, TRAIN_TRACK_METHOD, saved, err));
     return make_trial(t, old, config_text, device, err);
 }
 

@@ -150,6 +150,31 @@ def test_resume_goes_on_in_the_same_run(folder):
         trackers.check("my", STEPS + list(range(8448, 10241, 256)))
 
 
+def test_resume_takes_its_own_run_of_a_store(folder):
+    """The names do not tell: "my-2" is the run of another checkpoint here, and could be the second of my.ckpt."""
+    config = write(folder, "my.ini", CONFIG)
+    track = ["--track", "webhook", "--store", folder / "all.db", "--quiet"]
+    names = {}  # run id -> its number, in order of beginning
+    with All() as trackers:
+        env = trackers.env(folder)
+
+        def ends(resumed, *options):
+            """The run that this training went on with, or made."""
+            n = len(trackers.webhook.events)
+            run("train", *(["--resume", resumed, "--train.total_timesteps", 10240] if resumed else [config, *FAST]),
+                *options, *track, env=env)
+            (key,) = [at[0] for at, e in list(trackers.webhook.events.items())[n:] if e["type"] == "result"]
+            return names.setdefault(key, len(names) + 1)
+
+        equal([ends(None, "-o", folder / name) for name in ("my.ckpt", "my-2.ckpt")], [1, 2])
+        equal(ends(folder / "my.ckpt"), 1)
+        equal(ends(None, "-o", folder / "my.ckpt"), 3)
+        equal(ends(folder / "my.ckpt"), 3)
+        (folder / "moved").mkdir()
+        (folder / "my-2.ckpt").rename(folder / "moved" / "my-2.ckpt")
+        equal(ends(folder / "moved" / "my-2.ckpt"), 2)
+
+
 def test_killed_and_synced(folder):
     """kill -9 in the middle: what was reported is told by sync, once."""
     config = write(folder, "my.ini", CONFIG.replace("8192", "100M"))
