@@ -124,9 +124,4 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
 enum study_state study_state_parse(const char *word); /* STUDY_STATES when there is no such word */
 void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
 
-/* -- trial.c -- */
-/* Fills trial from the row with that id; ST_NOTFOUND. The caller frees it. */
-enum status store_trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial,
-                              struct error *err) MUST_USE;
-
 #endif

@@ -119,7 +119,8 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
     return ST_OK;
 }
 
-enum status store_trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
+/* ST_NOTFOUND: there is none. The caller frees it. */
+static enum status trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
 {
     enum status rc;
     int step;
@@ -140,7 +141,7 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
 {
     struct trial trial;
 
-    TRY(store_trial_by_id(store, trial_id, &trial, err));
+    TRY(trial_by_id(store, trial_id, &trial, err));
     enum status rc = FAIL(err, ST_EXISTS, "%s: trial %lld is %s already and cannot be %s", store->path,
                           (long long)trial.number, trial_state_name(trial.state), verb);
     trial_free(&trial);
@@ -214,7 +215,7 @@ static enum status finish_again(struct store *store, int64_t trial_id, const str
     char *checkpoint = NULL;
     enum status rc;
 
-    TRY(store_trial_by_id(store, trial_id, &trial, err));
+    TRY(trial_by_id(store, trial_id, &trial, err));
     rc = store_checkpoint_path(store, trial_id, &checkpoint, err);
     if (rc == ST_OK && !(trial.state == result->state && same_f64(trial.score, result->score) &&
                          same_f64(trial.perf, result->perf) && same_f64(trial.cost_s, result->cost_s) &&
@@ -241,7 +242,7 @@ static enum status check_result(const struct store *store, const struct trial_re
 static enum status add_news(struct store *store, int64_t trial_id, const char *json, struct error *err)
 {
     struct trial trial;
-    enum status rc = store_trial_by_id(store, trial_id, &trial, err);
+    enum status rc = trial_by_id(store, trial_id, &trial, err);
 
     if (rc == ST_OK)
         rc = store_outbox_insert(store, trial.study_id, trial_id, json, err);
