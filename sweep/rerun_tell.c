@@ -173,10 +173,21 @@ static void print_verdict(const struct rerun *r, const struct spread *s)
                    : "worse than 95 % of seeds would give: the config is better than its trial");
 }
 
+static const char *cell(double value, int digits, char buf[NUM_TEXT_MAX])
+{
+    if (isfinite(value))
+        snprintf(buf, NUM_TEXT_MAX, "%.*g", digits, value);
+    else
+        strcpy(buf, "-"); /* one run has no spread, and none no mean */
+    return buf;
+}
+
 static void print_stats(const char *name, const struct rerun_stats *q)
 {
-    printf("%-10s %10.5g %10.3g  %10.5g to %-10.5g %10.5g %10.5g\n", name, q->mean, q->sd, q->mean_lo, q->mean_hi,
-           q->min, q->max);
+    char mean[NUM_TEXT_MAX], sd[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX], min[NUM_TEXT_MAX], max[NUM_TEXT_MAX];
+
+    printf("%-10s %10s %10s  %10s to %-10s %10s %10s\n", name, cell(q->mean, 5, mean), cell(q->sd, 3, sd),
+           cell(q->mean_lo, 5, lo), cell(q->mean_hi, 5, hi), cell(q->min, 5, min), cell(q->max, 5, max));
 }
 
 static void print_spread(const struct rerun *r, const struct spread *s)

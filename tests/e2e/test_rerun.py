@@ -74,6 +74,8 @@ def test_many_seeds_give_mean_and_interval(folder):
     change(store, "UPDATE trial SET score = 1e6 WHERE number = 1")
     out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 3, "-q")
     assert "count on the mean" in out, out
+    out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "-q")
+    assert "nan" not in out and "two seeds at least" in out, out
 
 
 def test_threads_are_those_of_the_stored_run(folder):
