@@ -178,6 +178,10 @@ static void print_larger(const struct study *s)
         printf(" --wall-time");
         print_time(2 * s->wall_max_s);
     }
+    if (strcmp(rule, "device_time") == 0) {
+        printf(" CONFIG --sweep.device_time");
+        print_time(2 * s->device_max_s);
+    }
     if (strcmp(rule, "min_gain") == 0)
         printf(" CONFIG --sweep.min_gain %.3g", s->gain_min / 2);
     if (strcmp(rule, "target") == 0)

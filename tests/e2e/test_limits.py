@@ -71,7 +71,9 @@ def test_what_waits_is_told_and_used_later(folder):
 
 
 def test_device_time(folder):
-    ended_by(folder, "device_time", "--sweep.device_time", "1s")
+    store, _ = ended_by(folder, "device_time", "--sweep.device_time", "1s")
+    out, _ = run("sweep", "--resume", "a", "--store", store, folder / "s.ini", "--sweep.device_time", "2s", "-q")
+    assert out.rstrip().endswith("CONFIG --sweep.device_time 4s"), out
 
 
 def test_target(folder):
