@@ -14,6 +14,7 @@
 #include "kernels/kernels.h"
 
 #define CORES_MAX 1024
+#define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */
 #define MEMORY_SHARE 0.9 /* of the machine's memory, that all workers together may take */
 
 static enum status add(struct devices *d, const char *name, const char *label, int lanes, struct error *err)
@@ -141,7 +142,7 @@ static enum status share_memory(struct devices *d, const char *text, struct erro
 
     if (automatic)
         bytes = MEMORY_SHARE * (double)machine_memory_bytes() / (double)d->n;
-    else if (!num_parse_f64(text, &bytes) || bytes < 0)
+    else if (!num_parse_f64(text, &bytes) || !(bytes >= 0 && bytes <= MEMORY_MAX))
         return FAIL(err, ST_CONFIG, "sweep.worker_memory is '%.60s'; use auto, 0 for no limit, or bytes like 4G", text);
     for (size_t i = 0; i < d->n; i++) {
         d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */

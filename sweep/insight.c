@@ -61,8 +61,9 @@ static void print_edges(const struct study_view *v, const struct gp_insight *in)
             search_show(&v->search, i, e->suggested, suggested, sizeof suggested);
         else
             snprintf(suggested, sizeof suggested, "%.7g", e->suggested); /* 0.99999 must not read 1 */
-        printf("%s: %zu of %zu trials on the front lie at its %s bound %s; try %s = %s\n", p->key, e->n_on, e->n_front,
-               e->side < 0 ? "lower" : "upper", bound, e->side < 0 ? "min" : "max", suggested);
+        printf("%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s\n",
+               p->key, e->n_on, e->n_front, e->side < 0 ? "lower" : "upper", bound, e->side < 0 ? "min" : "max",
+               suggested);
     }
 }
 

@@ -194,9 +194,11 @@ static void write_advice(struct strbuf *out, const struct report_view *view)
             continue;
         strbuf_add(out, "<p class=\"edge\">");
         text_escape(out, p->key);
-        strbuf_addf(out, ": %zu of %zu trials on the front lie at its %s bound %.7g; try %s = %.7g.</p>\n", edge->n_on,
-                    edge->n_front, edge->side < 0 ? "lower" : "upper", edge->side < 0 ? p->min : p->max,
-                    edge->side < 0 ? "min" : "max", edge->suggested);
+        strbuf_addf(
+            out,
+            ": %zu of %zu trials that the model expects on the front lie at its %s bound %.7g; try %s = %.7g.</p>\n",
+            edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper", edge->side < 0 ? p->min : p->max,
+            edge->side < 0 ? "min" : "max", edge->suggested);
     }
 }
 

@@ -558,6 +558,8 @@ static void core_sets_are_disjoint(void **state)
     strcpy(s.devices, "cpu");
     strcpy(s.worker_memory, "much");
     FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'much'");
+    strcpy(s.worker_memory, "1e300"); /* more than fits: it was no limit at all */
+    FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'1e300'");
 }
 
 int main(int argc, char **argv)
