@@ -33,19 +33,22 @@ static bool read_text(const struct memory_groups *g, const char *name, char *buf
     return n >= 0;
 }
 
+/* errno says why where it is false. */
 static bool write_text(const struct memory_groups *g, const char *name, const char *text)
 {
     char path[sizeof g->root + 96];
-    int fd;
+    int fd, why;
     bool ok;
 
     snprintf(path, sizeof path, "%s/%s", g->root, name);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (!ok)
-        log_debug("%s: '%s' cannot be written: %s", path, text, strerror(errno));
+    why = errno;
     if (fd >= 0)
         close(fd);
+    if (!ok)
+        log_debug("%s: '%s' cannot be written: %s", path, text, strerror(why));
+    errno = why;
     return ok;
 }
 

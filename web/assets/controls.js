@@ -19,16 +19,17 @@ function ask(question, more, label) {
 
 export function controls(data, version, say) {
   if (!version.control) return null;
-  let busy = false;
+  let busy = null; /* the action whose answer is awaited: a double click does it once */
   const act = async (body) => {
-    busy = true;
+    if (busy === body.action) return;
+    busy = body.action;
     update();
     try {
       say((await post(studyPath(data.name, '/control'), body, version.csrf)).message);
     } catch (problem) {
       say([problem.message, problem.hint].filter(Boolean).join('. '), true);
     } finally {
-      busy = false;
+      busy = null;
       update();
     }
   };
@@ -50,7 +51,7 @@ export function controls(data, version, say) {
     go.hidden = state !== 'paused';
     /* while an answer is awaited none is turned off: it would lose the focus */
     for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, data.study.trials_max === null || data.study.trials_max === 0]]) b.disabled = off;
-    el.setAttribute('aria-busy', String(busy));
+    el.setAttribute('aria-busy', String(busy !== null));
   }
   update();
   return {el, update};
