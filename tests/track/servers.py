@@ -17,7 +17,8 @@ import urllib.request
 START_S = 180  # the first start of mlflow makes its tables; machines of continuous integration are slow
 # Nobody is told of these runs, and nobody's settings get in.
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "GIT_PYTHON_REFRESH": "quiet", "WANDB_SILENT": "true",
-         "WANDB_ERROR_REPORTING": "false", "BROWSER": "true"}
+         "WANDB_ERROR_REPORTING": "false", "BROWSER": "true",
+         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # eight processes more, with nothing to do
 FOREIGN = ("MLFLOW_", "TRACKIO_", "WANDB_", "HF_", "HUGGING", "GRADIO_", "TRAWL_WEBHOOK", "CURL_CA_BUNDLE", "SSL_CERT_",
            "REQUESTS_CA_BUNDLE")
 
