@@ -1,6 +1,7 @@
 /* control_command.c - stop, pause, continue, add, priority: what they are on the wire and what they do to a study's row.
  * The row comes first and the running controller follows it, so that a crash in between loses nothing. */
 #include "sweep/service.h"
+#include "sweep/train_track.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,6 +155,11 @@ static enum status apply_add(struct store *store, const struct control_command *
 enum status control_command_apply(struct store *store, const struct control_command *c, struct study *study,
                                   char *ret_text, size_t size, struct error *err)
 {
+    if (strcmp(study->method, TRAIN_TRACK_METHOD) == 0) /* a daemon would take it up and fail */
+        return FAIL(err, ST_USAGE,
+                    "%s: %s is a training alone, which waits here for `trawl sync`; `trawl train --resume` its "
+                    "checkpoint to go on",
+                    control_kind_name(c->kind), study->name);
     switch (c->kind) {
     case CONTROL_STOP:
         return apply_stop(store, study, ret_text, size, err);
