@@ -12,6 +12,7 @@ static enum status export_trial(struct store *store, const char *study, const ch
 {
     struct study_view view = {0};
     struct strbuf out;
+    char cost[32];
     size_t i = 0;
     enum status rc = study_view_load(store, study, &view, err);
 
@@ -25,8 +26,9 @@ static enum status export_trial(struct store *store, const char *study, const ch
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote trial %lld of %s (%s %.4g, cost %.4g s) to %s\n", (long long)view.trials[i].number,
-                study, view.study.metric, view.trials[i].score, view.trials[i].cost_s, path);
+        fprintf(stderr, "wrote trial %lld of %s (%s %.4g, cost %s) to %s\n", (long long)view.trials[i].number, study,
+                view.study.metric, view.trials[i].score,
+                study_view_cost_text(&view, study_view_trial_cost(&view, &view.trials[i]), cost), path);
     strbuf_free(&out);
     study_view_free(&view);
     return rc;

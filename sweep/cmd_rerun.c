@@ -1,6 +1,7 @@
 /* cmd_rerun.c - `trawl rerun`: trains a trial's stored config again, with its own seed to see the same bytes, or with
  * fresh seeds to see how much of its score was luck. Here: words in, what is loaded. */
 #include "sweep/rerun.h"
+#include "sweep/train_track.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,9 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
 
     if (rc == ST_OK)
         rc = store_study_find(store, name, &r->study, err);
+    if (rc == ST_OK && strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
+        rc = FAIL(err, ST_USAGE,
+                  "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
     if (rc == ST_OK)
         rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
     if (rc == ST_OK)

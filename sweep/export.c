@@ -110,12 +110,11 @@ static void header(const struct study *study, const struct trial *t, const char 
 {
     char score[NUM_TEXT_MAX], cost[NUM_TEXT_MAX];
 
-    snprintf(
-        buf, size,
-        "; trial %lld of the study %s, picked by %.60s\n; %s %s, cost %s s, seed %lld, %s\n; `trawl train` runs this "
-        "file as it is\n",
-        (long long)t->number, study->name, rule, study->metric, num_format_f64(t->score, score),
-        num_format_f64(t->cost_s, cost), (long long)t->seed, study->program);
+    snprintf(buf, size,
+             "; trial %lld of the study %s, picked by %.60s\n; %s %s, cost %s s, %lld env steps, seed %lld, %s\n"
+             "; `trawl train` runs this file as it is\n",
+             (long long)t->number, study->name, rule, study->metric, num_format_f64(t->score, score),
+             num_format_f64(t->cost_s, cost), (long long)t->env_steps, (long long)t->seed, study->program);
 }
 
 static enum status build_json(const struct study *study, const struct trial *t, const struct setup *setup,

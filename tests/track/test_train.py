@@ -173,7 +173,8 @@ def test_resume_takes_its_own_run_of_a_store(folder):
         (folder / "moved").mkdir()
         (folder / "my-2.ckpt").rename(folder / "moved" / "my-2.ckpt")
         equal(ends(folder / "moved" / "my-2.ckpt"), 2)
-    for words in (["continue", "my"], ["add", "my", "--trials", 5], ["stop", "my"], ["priority", "my", 3]):
+    for words in (["continue", "my"], ["add", "my", "--trials", 5], ["stop", "my"], ["priority", "my", 3],
+                  ["rerun", "my", "--trial", 0]):
         fails(*words, "--store", folder / "all.db", code=2, says="a training alone")  # no daemon takes it up
 
 
