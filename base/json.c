@@ -188,7 +188,7 @@ static bool make_exact(cJSON *json)
     return true;
 }
 
-static void write_string(struct strbuf *sb, const char *text)
+void json_write_str(struct strbuf *sb, const char *text)
 {
     static const char named[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
 
@@ -221,7 +221,7 @@ static void write_value(struct strbuf *sb, const cJSON *json)
     if (cJSON_IsNumber(json)) {
         strbuf_add(sb, isfinite(json->valuedouble) ? num_format_f64(json->valuedouble, number) : "null");
     } else if (cJSON_IsString(json)) {
-        write_string(sb, json->valuestring);
+        json_write_str(sb, json->valuestring);
     } else if (cJSON_IsRaw(json)) {
         strbuf_add(sb, json->valuestring);
     } else if (is_object || cJSON_IsArray(json)) {
@@ -231,7 +231,7 @@ static void write_value(struct strbuf *sb, const cJSON *json)
             strbuf_add(sb, between);
             between = ",";
             if (is_object) {
-                write_string(sb, item->string);
+                json_write_str(sb, item->string);
                 strbuf_add(sb, ":");
             }
             write_value(sb, item);

@@ -11,6 +11,7 @@
 #include <cJSON.h>
 
 #include "base/status.h"
+#include "base/strbuf.h"
 
 #define JSON_MAX_BYTES (64u << 20)
 #define JSON_MAX_DEPTH 64
@@ -21,6 +22,8 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
 /* Where the value of a member stands in the text of an object that json_parse takes, NULL: there is none of that name. For
  * handing values on without reading their numbers. */
 const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n);
+/* text as a JSON string, with its quotes. */
+void json_write_str(struct strbuf *sb, const char *text);
 char *json_print(const cJSON *json, bool pretty); /* caller: mem_free; NULL: out of memory */
 
 /* Adders return false when out of memory, so a builder can and them together. */

@@ -145,7 +145,7 @@ static void add_entry(struct strbuf *sb, const struct mlflow_batch *b, const str
         track_json_number(sb, e->value);
         strbuf_addf(sb, ",\"timestamp\":%lld,\"step\":%lld}", (long long)e->ms, (long long)e->step);
     } else {
-        track_json_str(sb, b->text.text + e->value_at);
+        json_write_str(sb, b->text.text + e->value_at);
         strbuf_add(sb, "}");
     }
 }

@@ -134,7 +134,7 @@ static void create_experiment(struct mlflow *m, struct track_reply *reply)
 
     strbuf_init(&body, 4096);
     strbuf_add(&body, "{\"name\":");
-    track_json_str(&body, m->settings.experiment);
+    json_write_str(&body, m->settings.experiment);
     strbuf_add(&body, "}");
     mlflow_call(m, "experiments/create", &body, reply);
     strbuf_free(&body);
@@ -231,7 +231,7 @@ static void add_tag(struct strbuf *sb, const char *key, const char *value)
     if (value == NULL || value[0] == '\0')
         return;
     strbuf_addf(sb, "%s{\"key\":\"%s\",\"value\":", sb->text[sb->len - 1] == '[' ? "" : ",", key);
-    track_json_str(sb, value);
+    json_write_str(sb, value);
     strbuf_add(sb, "}");
 }
 
@@ -242,7 +242,7 @@ static const cJSON *create_run(struct mlflow *m, const char *key, const char *na
 
     strbuf_init(&body, 64u << 10);
     strbuf_addf(&body, "{\"experiment_id\":\"%s\",\"start_time\":%lld,\"run_name\":", m->experiment_id, (long long)ms);
-    track_json_str(&body, name);
+    json_write_str(&body, name);
     strbuf_add(&body, ",\"tags\":[");
     add_tag(&body, KEY_TAG, key);
     add_tag(&body, "mlflow.runName", name); /* servers before 2.0 know the name by this only */

@@ -32,9 +32,9 @@ static void begin_row(struct trackio *t, const struct track_run *run, const stru
     struct strbuf *sb = &t->body;
 
     strbuf_add(sb, sb->text[sb->len - 1] == '[' ? "{\"project\":" : ",{\"project\":");
-    track_json_str(sb, t->settings.project);
+    json_write_str(sb, t->settings.project);
     strbuf_add(sb, ",\"run\":");
-    track_json_str(sb, run_name(t, run));
+    json_write_str(sb, run_name(t, run));
     strbuf_addf(sb, ",\"run_id\":\"%s\",\"log_id\":\"%s:%lld\",\"step\":%lld,\"metrics\":{", run->key, run->key,
                 (long long)row->id, (long long)step);
 }
@@ -43,7 +43,7 @@ static void add_name(struct strbuf *sb, const char *name)
 {
     if (sb->len > 0 && sb->text[sb->len - 1] != '{')
         strbuf_add(sb, ",");
-    track_json_str(sb, name);
+    json_write_str(sb, name);
     strbuf_add(sb, ":");
 }
 
@@ -62,7 +62,7 @@ static void add_flat(void *ctx, const char *key, const char *value)
     if (num_parse_f64(value, &number))
         track_json_number(sb, number);
     else
-        track_json_str(sb, value);
+        json_write_str(sb, value);
 }
 
 /* Keys with a low line in front are Trackio's own. */
@@ -83,10 +83,10 @@ static void add_config(struct trackio *t, const struct track_row *row)
         track_json_value(sb, item);
     }
     add_name(sb, "trawl.program");
-    track_json_str(sb, t->program);
+    json_write_str(sb, t->program);
     if (!t->single) {
         add_name(sb, "trawl.study");
-        track_json_str(sb, t->study);
+        json_write_str(sb, t->study);
     }
     if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "tags")) > 0) {
         add_name(sb, "tags");
@@ -94,12 +94,12 @@ static void add_config(struct trackio *t, const struct track_row *row)
     }
     if (!t->single) {
         add_name(sb, "_Group");
-        track_json_str(sb, t->study);
+        json_write_str(sb, t->study);
     }
     add_name(sb, "_Username");
-    track_json_str(sb, track_env("USER") != NULL ? track_env("USER") : "");
+    json_write_str(sb, track_env("USER") != NULL ? track_env("USER") : "");
     add_name(sb, "_Created");
-    track_json_str(sb, time_text(row, created) ? created : "");
+    json_write_str(sb, time_text(row, created) ? created : "");
 }
 
 static void add_markdown_cell(struct strbuf *sb, const cJSON *cell)
@@ -136,7 +136,7 @@ static void add_front(struct strbuf *sb, const cJSON *front)
     if (table.status == ST_OK) {
         add_name(sb, "study/front");
         strbuf_add(sb, "{\"_type\":\"trackio.markdown\",\"_value\":");
-        track_json_str(sb, table.text);
+        json_write_str(sb, table.text);
         strbuf_add(sb, "}");
     }
     strbuf_free(&table);
@@ -210,10 +210,10 @@ bool trackio_add_row(struct trackio *t, struct track_run *run, const struct trac
         begin_row(t, run, row, *step);
         add_named(sb, track_result_names, row->json);
         add_name(sb, "result/state");
-        track_json_str(sb, state != NULL ? state : "failed");
+        json_write_str(sb, state != NULL ? state : "failed");
         if (json_get_str(row->json, "reason") != NULL) {
             add_name(sb, "result/reason");
-            track_json_str(sb, json_get_str(row->json, "reason"));
+            json_write_str(sb, json_get_str(row->json, "reason"));
         }
         break;
     case TRACK_ROW_FRONT:
@@ -227,7 +227,7 @@ bool trackio_add_row(struct trackio *t, struct track_run *run, const struct trac
     case TRACK_ROW_PAUSE:
         begin_row(t, run, row, *step);
         add_name(sb, row->type == TRACK_ROW_PAUSE ? "result/state" : "study/state");
-        track_json_str(sb, row->type == TRACK_ROW_PAUSE ? "paused" : "ended");
+        json_write_str(sb, row->type == TRACK_ROW_PAUSE ? "paused" : "ended");
         break;
     case TRACK_ROW_FILE:
     case TRACK_ROW_UNKNOWN:
@@ -252,16 +252,16 @@ bool trackio_make_alert(struct trackio *t, const struct track_run *run, const st
     snprintf(title, sizeof title, "%.120s: %s", run_name(t, run), state);
     strbuf_clear(sb);
     strbuf_add(sb, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"alerts\":[{\"project\":");
-    track_json_str(sb, t->settings.project);
+    json_write_str(sb, t->settings.project);
     strbuf_add(sb, ",\"run\":");
-    track_json_str(sb, run_name(t, run));
+    json_write_str(sb, run_name(t, run));
     strbuf_addf(sb,
                 ",\"run_id\":\"%s\",\"alert_id\":\"%s:%lld\",\"level\":\"error\",\"step\":%lld,\"timestamp\":\"%s\"",
                 run->key, run->key, (long long)row->id, (long long)env_steps, at_text);
     strbuf_add(sb, ",\"title\":");
-    track_json_str(sb, title);
+    json_write_str(sb, title);
     strbuf_add(sb, ",\"text\":");
-    track_json_str(sb, reason != NULL ? reason : "");
+    json_write_str(sb, reason != NULL ? reason : "");
     strbuf_add(sb, "}]}}");
     return true;
 }

@@ -47,25 +47,6 @@ void track_json_bare_number(struct strbuf *sb, double value)
     add_number(sb, value, true);
 }
 
-void track_json_str(struct strbuf *sb, const char *text)
-{
-    strbuf_add(sb, "\"");
-    for (size_t n; *text != '\0'; text += n) {
-        n = 0;
-        while ((unsigned char)text[n] >= 0x20 && text[n] != '"' && text[n] != '\\')
-            n++;
-        strbuf_add_n(sb, text, n);
-        if (text[n] == '\0')
-            break;
-        if ((unsigned char)text[n] < 0x20)
-            strbuf_addf(sb, "\\u%04x", (unsigned)text[n]);
-        else
-            strbuf_addf(sb, "\\%c", text[n]);
-        n++;
-    }
-    strbuf_add(sb, "\"");
-}
-
 bool track_json_is_number(const cJSON *item, double *ret_value)
 {
     if (cJSON_IsNumber(item)) {
@@ -84,7 +65,7 @@ static void add_value(struct strbuf *sb, const cJSON *json, bool bare)
     if (track_json_is_number(json, &value)) {
         add_number(sb, value, bare);
     } else if (cJSON_IsString(json)) {
-        track_json_str(sb, json->valuestring);
+        json_write_str(sb, json->valuestring);
     } else if (cJSON_IsObject(json) || cJSON_IsArray(json)) {
         strbuf_add(sb, cJSON_IsObject(json) ? "{" : "[");
         cJSON_ArrayForEach(item, json)
@@ -92,7 +73,7 @@ static void add_value(struct strbuf *sb, const cJSON *json, bool bare)
             strbuf_add(sb, between);
             between = ",";
             if (cJSON_IsObject(json)) {
-                track_json_str(sb, item->string);
+                json_write_str(sb, item->string);
                 strbuf_add(sb, ":");
             }
             add_value(sb, item, bare);

@@ -2,6 +2,7 @@
 #ifndef WEB_TRACK_UTIL_H
 #define WEB_TRACK_UTIL_H
 
+#include "base/json.h"
 #include "web/http.h"
 #include "web/track.h"
 
@@ -10,7 +11,6 @@
 /* -- JSON as text: numbers keep every bit, non-finite ones are "NaN", "Infinity", "-Infinity" in quotes -- */
 
 void track_json_number(struct strbuf *sb, double value);
-void track_json_str(struct strbuf *sb, const char *text);
 void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/json.h ("nan") become those above */
 /* The same with NaN, Infinity and -Infinity without quotes, as W&B wants them in the texts inside its JSON. */
 void track_json_bare_number(struct strbuf *sb, double value);

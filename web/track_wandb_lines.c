@@ -36,7 +36,7 @@ void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJ
     cJSON_ArrayForEach(item, values)
     {
         strbuf_add(sb, ",");
-        track_json_str(sb, item->string);
+        json_write_str(sb, item->string);
         strbuf_add(sb, ":");
         track_json_bare_value(sb, item);
         remember(summary, item->string, item);
@@ -62,7 +62,7 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
         for (char *c = key; *c != '\0'; c++)
             *c = *c == '/' ? '.' : *c;
         strbuf_add(sb, ",");
-        track_json_str(sb, key);
+        json_write_str(sb, key);
         strbuf_add(sb, ":");
         track_json_bare_value(sb, item);
     }
@@ -73,7 +73,7 @@ static void add_entry(struct strbuf *sb, const char *key, const cJSON *value)
 {
     if (value == NULL)
         return;
-    track_json_str(sb, key);
+    json_write_str(sb, key);
     strbuf_add(sb, ":{\"value\":");
     track_json_bare_value(sb, value);
     strbuf_add(sb, "},");
@@ -88,7 +88,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     strbuf_add(sb, "{");
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
-    track_json_str(sb, w->study);
+    json_write_str(sb, w->study);
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, told[i]);
         if (item == NULL)
@@ -98,6 +98,6 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     }
     /* Without "t" W&B's own client takes a run for one that never started. */
     strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");
-    track_json_str(sb, w->program);
+    json_write_str(sb, w->program);
     strbuf_add(sb, ",\"t\":{\"1\":[],\"13\":\"linux\"}}}}");
 }

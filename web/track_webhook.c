@@ -105,7 +105,7 @@ static bool add_event(struct strbuf *sb, const struct track_row *row)
     cJSON_ArrayForEach(item, row->json)
     {
         strbuf_add(sb, ",");
-        track_json_str(sb, item->string);
+        json_write_str(sb, item->string);
         strbuf_add(sb, ":");
         track_json_value(sb, item);
     }
@@ -121,7 +121,7 @@ static void make_body(struct webhook *w, const struct track_run *run, const stru
     *ret_n = 0;
     strbuf_clear(sb);
     strbuf_add(sb, "{\"version\":1,\"study\":");
-    track_json_str(sb, w->study);
+    json_write_str(sb, w->study);
     strbuf_addf(sb, ",\"run\":\"%s\",\"trial\":", run->key);
     if (run->trial_id != 0)
         strbuf_addf(sb, "%lld", (long long)run->number);

@@ -158,19 +158,19 @@ def main():
               for q in ("p50", "p95")]
         print(f"| {m} | " + " | ".join(text for text, _ in cells[m]) + f" | {ms[0]:.3g}, {ms[1]:.3g} |")
     print(f"| *pairs of problem and seed* | {counts} | |")
-    print(f"\nRegret of `{args.against}` over that of each, and the share of pairs where it is lower:\n")
-    print("| against | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns) + " |")
-    print("|---|" + "---|" * len(columns))
-    for m in methods:
-        if m != args.against and args.against in found:
-            print(f"| {m} | " + " | ".join(against(studies, args.against, m, c, rng) for c in columns) + " |")
-    if args.unpaired:
-        print(f"\nThe same over all seeds that each has (studies of `{args.against}` and of the other, on so many problems):\n")
+
+    def ratios(compare):
         print("| against | " + " | ".join(f"{c} trials" if c != "cost" else f"spent {UNITS:g}" for c in columns) + " |")
         print("|---|" + "---|" * len(columns))
         for m in methods:
             if m != args.against and args.against in found:
-                print(f"| {m} | " + " | ".join(unpaired(studies, args.against, m, c, rng) for c in columns) + " |")
+                print(f"| {m} | " + " | ".join(compare(studies, args.against, m, c, rng) for c in columns) + " |")
+
+    print(f"\nRegret of `{args.against}` over that of each, and the share of pairs where it is lower:\n")
+    ratios(against)
+    if args.unpaired:
+        print(f"\nThe same over all seeds that each has (studies of `{args.against}` and of the other, on so many problems):\n")
+        ratios(unpaired)
     print("\nMedian number of the second trial past a share of the way from the median of random designs to the best known "
           "score (-: more than half never), and the recommended point's regret and gap in score, over the pairs that every "
           "method has:\n")

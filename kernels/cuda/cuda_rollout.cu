@@ -94,38 +94,6 @@ __device__ static inline void rollout_begin(const struct rollout_args &a, const 
     rollout_move_games(a, s, false);
 }
 
-/* The place of agent `local` of the group. */
-template <int H, int NT>
-__device__ static inline struct rollout_seat rollout_seat_of(const struct rollout_args &a,
-                                                             const rollout_group<H, NT> &s, int local)
-{
-    struct rollout_seat seat;
-
-    seat.settings = a.settings;
-    seat.game = s.games + local * a.state_size;
-    seat.log = a.logs + s.first + (size_t)local;
-    seat.row = s.rows + local * a.D;
-    seat.rows = s.rows + s.warp * s.played * a.D;
-    seat.plays = s.lane < s.played && local < s.n;
-    return seat;
-}
-
-/* Truncated games: the value of their last observation, and their next episodes. */
-template <int H, int NT>
-__device__ static inline void rollout_go_on(const struct rollout_args &a, const rollout_group<H, NT> &s,
-                                            unsigned char *shared, struct rollout_seat cut,
-                                            const struct rollout_played &played, float *boot, const float *value)
-{
-    cut.plays = (played.flags & 2u) != 0;
-    rollout_heads(a, s, shared, rollout_forward(a, s, shared, false, false));
-    if (cut.plays)
-        *boot = *value;
-    __syncwarp();
-    rollout_next(a.game, cut, played);
-    __syncwarp();
-    rollout_spread(a, s);
-}
-
 template <int H, int NT>
 __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_constant__ struct rollout_args a)
 {
@@ -154,9 +122,15 @@ __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_con
     const float clip = a.hyper->reward_clip;
     const float *out = s.out + (local % (s.out_blocks * MMA_TOKENS)) * ROLLOUT_OUT;
     struct rng stream = rng_split(root, agent);
-    const struct rollout_seat seat = rollout_seat_of(a, s, local);
+    struct rollout_seat seat;
     float draws = 0.0f;
 
+    seat.settings = a.settings;
+    seat.game = s.games + local * a.state_size;
+    seat.log = a.logs + agent;
+    seat.row = s.rows + local * a.D;
+    seat.rows = s.rows + s.warp * s.played * a.D;
+    seat.plays = s.lane < s.played && local < s.n;
     for (int t = 0;; t++) {
         const size_t at = (size_t)t * a.N + agent;
         struct rollout_played played;
@@ -190,8 +164,17 @@ __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_con
         }
         __syncwarp();
         rollout_spread(a, s);
-        if (a.may_truncate && rollout_any(s, (played.flags & 2u) != 0))
-            rollout_go_on(a, s, shared, seat, played, &a.boot[at], &out[a.n_out - 1]);
+        if (a.may_truncate && rollout_any(s, (played.flags & 2u) != 0)) { /* value behind: of the last observation */
+            struct rollout_seat cut = seat;
+            cut.plays = (played.flags & 2u) != 0;
+            rollout_heads(a, s, shared, rollout_forward(a, s, shared, false, false));
+            if (cut.plays)
+                a.boot[at] = out[a.n_out - 1];
+            __syncwarp();
+            rollout_next(a.game, cut, played);
+            __syncwarp();
+            rollout_spread(a, s);
+        }
         rollout_sync(s);
     }
     rollout_move_h(a, s, true);

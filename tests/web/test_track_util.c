@@ -18,7 +18,7 @@ static void json_keeps_numbers_and_texts(void **state)
         "{\"a\":[1,-0.30000000000000004,5e-324,\"nan\",\"inf\",\"-inf\"],\"b\":\"line\\n\\\"q\\\" \\\\ "
         "\xc3\xa9 nan\",\"c\":{\"d\":true,\"e\":null}}";
     static const char want[] = "{\"a\":[1,-0.30000000000000004,5e-324,\"NaN\",\"Infinity\",\"-Infinity\"],"
-                               "\"b\":\"line\\u000a\\\"q\\\" \\\\ \xc3\xa9 nan\",\"c\":{\"d\":true,\"e\":null}}";
+                               "\"b\":\"line\\n\\\"q\\\" \\\\ \xc3\xa9 nan\",\"c\":{\"d\":true,\"e\":null}}";
     cJSON *json = NULL;
     struct strbuf sb;
 
