@@ -131,8 +131,9 @@ static void test_profile(void **unused)
     for (int i = 0; i < PHASE_COUNT; i++)
         sum += r.phase_s[i];
     assert_float_equal(sum, r.cost_s, 1e-6 + 0.01 * r.cost_s);
-    assert_true(r.phase_s[PHASE_ENV] > 0.0 && r.phase_s[PHASE_FORWARD] > 0.0 && r.phase_s[PHASE_LOSS] > 0.0);
-    assert_true(r.phase_s[PHASE_LOSS] > r.phase_s[PHASE_ADVANTAGE]);
+    for (int i = 0; i < PHASE_OTHER; i++)
+        if (r.phase_s[i] <= 0.0)
+            fail_msg("phase %d took no time", i);
     trainer_destroy(t);
     setup_close(&s);
 }
