@@ -1,7 +1,11 @@
 /* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, fsync, allocation or start of a process fails once, the
  * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
+ * FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h), of none when N is 0; then the file gets
+ * the list of places.
  * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
+#include "call_sites.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK };
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE };
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -23,6 +27,7 @@ extern void *__libc_memalign(size_t align, size_t size);
 
 static enum kind kind;
 static long nth;
+static uint64_t site;
 static atomic_long calls;
 static char count_path[512];
 
@@ -30,7 +35,7 @@ static char count_path[512];
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock"};
+    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock", "site"};
     const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
     char line[256] = "";
     int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -39,9 +44,11 @@ __attribute__((constructor)) static void begin(void)
     close(fd);
     if (text == NULL || (n > 0 && memmem(line, (size_t)n, "\0worker", 8) != NULL)) /* argv[1] of a worker */
         return;
-    for (int k = 1; k <= CLOCK; k++)
+    for (int k = 1; k <= SITE; k++)
         if (strncmp(text, names[k], strlen(names[k])) == 0 && text[strlen(names[k])] == ':') {
-            nth = atol(text + strlen(names[k]) + 1);
+            if (k == SITE)
+                site = strtoull(text + strlen("site:"), NULL, 16);
+            nth = atol(strrchr(text, ':') + 1);
             kind = (enum kind)k;
         }
     if (path != NULL)
@@ -54,8 +61,12 @@ __attribute__((destructor)) static void end(void)
     int fd = count_path[0] != '\0' ? open(count_path, O_WRONLY | O_CREAT | O_TRUNC, 0644) : -1;
     int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
 
+    enum kind was = kind;
+
     kind = NONE;
-    if (fd >= 0 && write(fd, text, (size_t)n) != n)
+    if (was == SITE && fd >= 0)
+        sites_write(fd);
+    else if (fd >= 0 && write(fd, text, (size_t)n) != n)
         _exit(99);
 }
 
@@ -85,6 +96,13 @@ int __libc_start_main(main_fn *main, int argc, char **argv, void (*init)(void), 
 static int hit(enum kind of)
 {
     return in_main && kind == of && atomic_fetch_add(&calls, 1) + 1 == nth;
+}
+
+static int hit_allocation(void)
+{
+    uint64_t here;
+
+    return kind == SITE ? in_main && sites_count(&here) == nth && here == site && nth > 0 : hit(MALLOC);
 }
 
 static void slow(void)
@@ -136,7 +154,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 
 #define ALLOCATE(call)                                                                                                 \
     do {                                                                                                               \
-        if (hit(MALLOC)) {                                                                                             \
+        if (hit_allocation()) {                                                                                        \
             errno = ENOMEM;                                                                                            \
             return NULL;                                                                                               \
         }                                                                                                              \
@@ -165,7 +183,7 @@ void *aligned_alloc(size_t align, size_t size)
 
 int posix_memalign(void **ret_block, size_t align, size_t size) /* base/mem's */
 {
-    if (hit(MALLOC))
+    if (hit_allocation())
         return ENOMEM;
     *ret_block = __libc_memalign(align, size);
     return *ret_block != NULL ? 0 : ENOMEM;

@@ -1,7 +1,9 @@
 """The controller under faults: each write, fsync, allocation and start of a process fails once; a full and a slow disk, a
 wall clock that jumps, a machine that sleeps. What was finished is there afterwards, once, and --resume goes on.
 
-TRAWL_FAULT_TRIES: how many calls of each kind fail (30; "all" in the nightly run).
+TRAWL_FAULT_TRIES: how many calls of each kind fail (30). "sites", as in the nightly run: every write, sync and start of a
+process, and of each place in the program that allocates (call_sites.h) the first, a middle and the last call. "all": every
+allocation too, which takes hours.
 """
 import contextlib
 import json
@@ -29,14 +31,14 @@ def shim():
 
 
 def sweep(folder, config, store, fault, name="a", trials=N_TRIALS):
-    """A sweep under a fault. Gives its exit code, its words and the number of calls of that kind."""
+    """A sweep under a fault. Gives its exit code, its words and what was counted of the calls."""
     count = folder / "count"
     count.unlink(missing_ok=True)
     where = ["--resume", name] if has_study(store, name) else [str(config), "--name", name]
     done = subprocess.run([tap.TRAWL, "sweep", *where, "--store", str(store), "--trials", str(trials), "-q"],
-                          capture_output=True, text=True, timeout=600,
+                          capture_output=True, text=True, timeout=120,
                           env={**os.environ, "LD_PRELOAD": shim(), "FAULTY": fault, "FAULTY_COUNT": str(count)})
-    return done.returncode, done.stderr, int(count.read_text()) if count.exists() else 0
+    return done.returncode, done.stderr, count.read_text() if count.exists() else ""
 
 
 @contextlib.contextmanager
@@ -81,47 +83,140 @@ def remove(store):
             path.unlink()
 
 
-def every_call_fails_once(folder, kind, begun, trials):
-    """Of a sweep of `trials`, whose study has `begun` of them already; 0: that makes its store."""
-    config = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0").replace(
-        "total_timesteps = 4096", "total_timesteps = 512"))
-    before_all = folder / "before.db"
-    if begun > 0:
-        run("sweep", config, "--store", before_all, "--name", "a", "--trials", begun, "-q")
+def what_was_asked(store):
+    """What a fault may not change: settings of the study, and of each trial its settings and, when it is done, what it came to."""
+    with reading(store) as db:
+        return (db.execute("SELECT name, method, metric, direction, seed, space, config, priority FROM study").fetchall(),
+                db.execute("SELECT number, params, seed, config, iif(state = 'done', score, 0), iif(state = 'done', env_steps, 0) "
+                           "FROM trial WHERE state <> 'failed' ORDER BY number").fetchall())
 
-    def begin(name):
-        store = folder / name
+
+class Faults:
+    """Sweeps of `trials`, whose study has `begun` of them already (0: that makes its store), each with one fault."""
+
+    def __init__(self, folder, kind, begun, trials):
+        self.folder, self.kind, self.begun, self.trials = folder, kind, begun, trials
+        self.config = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0").replace(
+            "total_timesteps = 4096", "total_timesteps = 512"))
+        self.before_all = folder / "before.db"
         if begun > 0:
-            shutil.copy(before_all, store)
+            run("sweep", self.config, "--store", self.before_all, "--name", "a", "--trials", begun, "-q")
+        self.n_ended, self.n_hit = 0, 0
+
+    def begin(self, name):
+        store = self.folder / name
+        if self.begun > 0:
+            shutil.copy(self.before_all, store)
         return store
 
-    code, err, total = sweep(folder, config, begin("count.db"), kind + ":0", trials=trials)
-    equal(code, 0)
-    assert total > 0, "nothing of this kind is ever called"
-    wanted = range(1, total + 1)
-    if TRIES != "all" and total > int(TRIES):
-        wanted = sorted(random.Random(5).sample(wanted, int(TRIES)))
-    n_failed, n_hit = 0, 0
-    for k, nth in enumerate(wanted):
-        store = begin("%d.db" % nth)
-        code, err, n = sweep(folder, config, store, "%s:%d" % (kind, nth), trials=trials)
-        assert code in (0, 1, 2), "%s call %d: ended by signal %d: %s" % (kind, nth, -code, err)
-        assert code == 0 or tap.errors(err), "%s call %d: failed without a word" % (kind, nth)
-        n_failed += code != 0
-        n_hit += n >= nth  # how many calls there are varies a little
-        before = finished(store)
-        code, err, _ = sweep(folder, config, store, "none:0", trials=trials)  # the fault is over
-        equal((code, nth), (0, nth))
-        after = finished(store)
-        for key, row in before.items():
-            equal(after[key], row)
-        equal(numbers(store), list(range(trials)))
+    def count(self):
+        """A sweep without a fault, in which the calls are counted. Gives what was counted."""
+        store = self.begin("count.db")
+        code, _, counted = sweep(self.folder, self.config, store, "site:0:0" if self.kind == "site" else self.kind + ":0",
+                                 trials=self.trials)
+        equal(code, 0)
+        assert counted, "nothing of this kind is ever called"
+        self.right = what_was_asked(store)
         remove(store)
-        if k % 500 == 499:
-            print("# %s: %d of %d" % (kind, k + 1, len(wanted)), flush=True)
-    print("# %s, %s: %d calls in a sweep, %d of them failed in turn (%d tried), %d sweeps ended with a message" % (
-        kind, "a study that goes on" if begun > 0 else "a new store", total, n_hit, len(wanted), n_failed))
-    assert n_hit > 0
+        return counted
+
+    def fail_once(self, fault, is_hit):
+        """A pair of sweeps: one with the fault, one that goes on from there. is_hit(counted): did it happen?"""
+        store = self.begin("fault.db")
+        try:
+            code, err, counted = sweep(self.folder, self.config, store, fault, trials=self.trials)
+            assert code in (0, 1, 2), "ended by signal %d: %s" % (-code, err)
+            assert code == 0 or tap.errors(err), "failed without a word: %s" % err
+            self.n_ended += code != 0
+            self.n_hit += is_hit(counted)
+            before = finished(store)
+            assert code != 0 or len(before) == self.trials, "all is well, it says, with %d trials: %s" % (len(before), err)
+            code, err, _ = sweep(self.folder, self.config, store, "none:0", trials=self.trials)  # the fault is over
+            assert code == 0, "the next sweep ended with %d: %s" % (code, err)
+            after = finished(store)
+            for key, row in before.items():
+                equal(after[key], row)
+            equal(numbers(store), list(range(self.trials)))
+            study, rows = what_was_asked(store)
+            equal(study, self.right[0])
+            for row in rows:
+                assert row in self.right[1], "%r is not as without a fault: %r" % (row, self.right[1][row[0]])
+        except subprocess.TimeoutExpired as hangs:
+            raise AssertionError("it hangs: %r" % hangs.stderr) from hangs
+        finally:
+            remove(store)
+
+    def go_through(self, wanted, what):
+        """wanted: (fault, is_hit, where). All of them, whatever is found."""
+        found, begin = [], time.monotonic()
+        for k, (fault, is_hit, where) in enumerate(wanted):
+            try:
+                self.fail_once(fault, is_hit)
+            except AssertionError as defect:
+                found.append("%s: %s%s" % (fault, defect, where()))
+                print("# DEFECT " + found[-1].replace("\n", "\n# "), flush=True)
+            if k % 500 == 499:
+                print("# %s: %d of %d, %d defects" % (self.kind, k + 1, len(wanted), len(found)), flush=True)
+        print("# %s: %s; %d failed in turn (%d tried), %d sweeps ended with a message, %d went on; %d defects; %.0f s" % (
+            "a study that goes on" if self.begun > 0 else "a new store", what, self.n_hit, len(wanted), self.n_ended,
+            len(wanted) - self.n_ended - len(found), len(found), time.monotonic() - begin))
+        assert not found, "%d defects:\n%s" % (len(found), "\n".join(found[:20]))
+        assert self.n_hit > 0
+
+
+def every_call_fails_once(folder, kind, begun, trials):
+    faults = Faults(folder, kind, begun, trials)
+    total = int(faults.count())
+    wanted = range(1, total + 1)
+    if TRIES.isdigit() and total > int(TRIES):
+        wanted = sorted(random.Random(5).sample(wanted, int(TRIES)))
+    faults.go_through([("%s:%d" % (kind, nth), lambda counted, nth=nth: int(counted or 0) >= nth, lambda: "") for nth in wanted],
+                      "%d calls of %s" % (total, kind))
+
+
+def read_sites(counted):
+    """{site: (calls, frames)} in the order of the first calls."""
+    rows = [line.split() for line in counted.splitlines()]
+    return {row[0]: (int(row[1]), row[2:]) for row in rows}
+
+
+def name_frames(frames):
+    """The frames as functions, where addr2line can tell."""
+    text = ""
+    for frame in frames:
+        path, _, offset = frame.rpartition("+")
+        path = tap.TRAWL if path == "trawl" else path
+        try:
+            name = subprocess.run(["addr2line", "-f", "-s", "-e", path, hex(int(offset, 16) - 1)], capture_output=True,
+                                  text=True).stdout.split("\n")
+        except FileNotFoundError:
+            name = ["?", ""]
+        text += "\n    %s %s %s" % (frame, name[0], name[1])
+    return text
+
+
+def every_site_fails(folder, begun, trials):
+    """Each place that allocates: its first, a middle and its last call; a number of them only when TRIES says so."""
+    faults = Faults(folder, "site", begun, trials)
+    sites = read_sites(faults.count())
+    if TRIES == "sites":
+        calls = [(site, nth) for site, (n, _) in sites.items() for nth in sorted({1, (n + 1) // 2, n})]
+    else:
+        dice = random.Random(5)
+        calls = [(site, dice.randint(1, sites[site][0])) for site in dice.sample(list(sites), min(int(TRIES), len(sites)))]
+
+    def hit(site, nth):
+        return lambda counted: read_sites(counted or "").get(site, (0, []))[0] >= nth
+
+    faults.go_through([("site:%s:%d" % call, hit(*call), lambda site=call[0]: name_frames(sites[site][1])) for call in calls],
+                      "%d calls of malloc and its kin at %d places" % (sum(n for n, _ in sites.values()), len(sites)))
+
+
+def allocations_fail(folder, begun, trials):
+    if TRIES == "all":
+        every_call_fails_once(folder, "malloc", begun, trials)
+    else:
+        every_site_fails(folder, begun, trials)
 
 
 def test_every_write_fails_once(folder):
@@ -137,11 +232,11 @@ def test_every_start_of_a_process_fails_once(folder):
 
 
 def test_every_allocation_fails_once(folder):
-    every_call_fails_once(folder, "malloc", 2, N_TRIALS)
+    allocations_fail(folder, 2, N_TRIALS)
 
 
 def test_every_allocation_of_a_new_store_fails_once(folder):
-    every_call_fails_once(folder, "malloc", 0, 1)
+    allocations_fail(folder, 0, 1)
 
 
 def test_a_slow_disk(folder):
@@ -154,7 +249,7 @@ def test_a_clock_that_jumps(folder):
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
     code, _, n = sweep(folder, config, store, "clock:86400")
     equal(code, 0)
-    assert n > 10
+    assert int(n) > 10
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * N_TRIALS)
     assert all(0 < t["cost_s"] < 60 for t in trials), trials  # durations come from another clock
