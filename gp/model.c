@@ -5,7 +5,7 @@
  * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
  * a log-normal prior does, and measured better (docs/controller.md).
  * Invariants: (1) predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square
- * arrays are row-major lower triangles, which LAPACK (column-major) sees as upper ones; (3) sizes of arrays do not change
+ * arrays are row-major lower triangles; (3) sizes of arrays do not change
  * the arithmetic. */
 #include <math.h>
 #include <string.h>
@@ -52,10 +52,11 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
     m->row_v = mem_array(m->ld, sizeof *m->row_v);
     m->k = mem_array2(n_max, m->ld, sizeof *m->k);
     m->h = mem_array2(n_max, m->ld, sizeof *m->h);
-    m->chol = mem_array2(n_max, m->ld, sizeof *m->chol);
-    m->sub_chol = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_chol);
-    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h || !m->chol ||
-        !m->sub_chol) {
+    m->inverse = mem_array2(n_max, m->ld, sizeof *m->inverse);
+    m->sub_k = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_k);
+    m->sub_inverse = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_inverse);
+    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h ||
+        !m->inverse || !m->sub_k || !m->sub_inverse) {
         model_free(m);
         return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
     }
@@ -64,8 +65,8 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
 
 void model_free(struct model *m)
 {
-    double *const blocks[] = {m->x,     m->y, m->share, m->alpha, m->row_k,   m->row_h,
-                              m->row_v, m->k, m->h,     m->chol,  m->sub_chol};
+    double *const blocks[] = {m->x,     m->y, m->share, m->alpha,   m->row_k, m->row_h,
+                              m->row_v, m->k, m->h,     m->inverse, m->sub_k, m->sub_inverse};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         mem_free(blocks[i]);
     memset(m, 0, sizeof *m);
@@ -151,13 +152,12 @@ static void apply_theta(struct model *m, const double *theta)
     m->noise = MODEL_NOISE_FLOOR + exp(theta[m->dim + 1]);
 }
 
-void model_solve(const struct model *m, double *x)
+void model_solve(struct model *m, double *x)
 {
-    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)m->n, m->chol, (int)m->ld, x, 1);
-    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, (int)m->n, m->chol, (int)m->ld, x, 1);
+    triangle_solve(m->inverse, m->ld, m->n, x, m->row_v);
 }
 
-/* K + noise into k and its factor into chol, climbing the jitter ladder; false when the last rung fails. */
+/* K + noise into k and L^-1 into inverse, climbing the jitter ladder; false when the last rung fails. */
 static bool factor(struct model *m, bool derivatives)
 {
     size_t n = m->n, ld = m->ld;
@@ -169,39 +169,14 @@ static bool factor(struct model *m, bool derivatives)
         m->k[i * ld + i] += m->noise * m->share[i];
     }
     double scale = m->cov.variance + m->noise;
-    for (double jitter = 0.0; jitter <= JITTER_LAST * 1.5; jitter = jitter > 0.0 ? 10.0 * jitter : JITTER_FIRST) {
-        for (size_t i = 0; i < n; i++) {
-            memcpy(m->chol + i * ld, m->k + i * ld, (i + 1) * sizeof *m->chol);
-            m->chol[i * ld + i] += jitter * scale;
-        }
-        if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, m->chol, (lapack_int)ld) == 0) {
+    for (double jitter = 0.0; jitter <= JITTER_LAST * 1.5; jitter = jitter > 0.0 ? 10.0 * jitter : JITTER_FIRST)
+        if (triangle_grow(m->inverse, ld, 0, n, m->k, jitter * scale)) {
             m->jitter = jitter * scale;
             memcpy(m->alpha, m->y, n * sizeof *m->alpha);
             model_solve(m, m->alpha);
             return true;
         }
-    }
     return false;
-}
-
-/* L^-1 in place, by halves: most of the work is in two dtrsm. (OpenBLAS's dtrtri runs unblocked at these sizes.) */
-static bool invert_lower(double *l, size_t n, size_t ld)
-{
-    if (n <= 32)
-        return LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', (lapack_int)n, l, (lapack_int)ld) == 0;
-    size_t n1 = (n / 2 + 7) / 8 * 8, n2 = n - n1;
-    double *l21 = l + n1 * ld, *l22 = l21 + n1;
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n2, (int)n1, 1.0, l22, (int)ld,
-                l21, (int)ld);
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, (int)n2, (int)n1, -1.0, l, (int)ld,
-                l21, (int)ld);
-    return invert_lower(l, n1, ld) && invert_lower(l22, n2, ld);
-}
-
-/* The lower triangle of (L L^T)^-1 in place of L. */
-static bool invert_factored(double *l, size_t n, size_t ld)
-{
-    return invert_lower(l, n, ld) && LAPACKE_dlauum_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, l, (lapack_int)ld) == 0;
 }
 
 /* The penalties and their gradient, added. */
@@ -227,15 +202,14 @@ double model_objective(void *ctx, const double *theta, double *ret_gradient)
         return INFINITY;
     double value = 0.5 * cblas_ddot((int)n, m->y, 1, m->alpha, 1), fit = 2.0 * value;
     for (size_t i = 0; i < n; i++)
-        value += log(m->chol[i * ld + i]);
-    if (!invert_factored(m->chol, n, ld))
-        return INFINITY;
+        value -= log(m->inverse[i * ld + i]);
+    triangle_gram(m->inverse, ld, n, m->k);
 
     /* With G = K^-1 - alpha alpha^T: dvalue/dp = 1/2 sum_ij G_ij dK_ij/dp. */
     double g_noise = 0.0, g_extra = 0.0;
     memset(ret_gradient, 0, (dim + 2) * sizeof *ret_gradient);
     for (size_t i = 0; i < n; i++) {
-        double *inverse = m->chol + i * ld, *h = m->h + i * ld, a = m->alpha[i];
+        double *inverse = m->k + i * ld, *h = m->h + i * ld, a = m->alpha[i];
         double diagonal = inverse[i] - a * a;
         g_noise += 0.5 * diagonal * m->share[i];
         g_extra += 0.5 * diagonal * (m->noise * m->share[i] + m->jitter);
@@ -295,9 +269,5 @@ enum status model_factor(struct model *m, struct error *err)
     if (!factor(m, false))
         return FAIL(err, ST_NUMERIC, "the covariance of %zu points does not factor, even with jitter %g", m->n,
                     JITTER_LAST);
-    for (size_t i = 0; i < m->n; i++)
-        memcpy(m->h + i * m->ld, m->chol + i * m->ld, (i + 1) * sizeof *m->h);
-    if (!invert_lower(m->h, m->n, m->ld))
-        return FAIL(err, ST_NUMERIC, "the covariance of %zu points has no inverse", m->n);
     return ST_OK;
 }
