@@ -41,6 +41,8 @@ static enum status scan(const char *text, size_t n, struct error *err)
         if (in_string) {
             if (c == '"')
                 in_string = false;
+            else if (c == '\\' && n - i >= 5 && memcmp(text + i, "u0000", 5) == 0)
+                return FAIL(err, ST_CORRUPT, "JSON: byte %zu is \\u0000, which no text may hold", i - 1);
             else if (c == '\\' && i < n && (unsigned char)text[i] >= 0x20 && (unsigned char)text[i] < 0x80)
                 i++;
         } else if (c == '"') {
@@ -362,9 +364,14 @@ bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     double value;
 
-    if (cJSON_IsString(item))
-        return item->valuestring[strspn(item->valuestring, "-0123456789")] == '\0' &&
-               num_parse_i64(item->valuestring, ret_value);
+    if (cJSON_IsString(item)) { /* only what no number could hold; other digits in quotes stay a text */
+        int64_t large;
+        if (item->valuestring[strspn(item->valuestring, "-0123456789")] != '\0' ||
+            !num_parse_i64(item->valuestring, &large) || (large <= EXACT_I64_MAX && large >= -EXACT_I64_MAX))
+            return false;
+        *ret_value = large;
+        return true;
+    }
     if (!item_number(item, &value) || fabs(value) > (double)EXACT_I64_MAX || value != floor(value))
         return false;
     *ret_value = (int64_t)value;

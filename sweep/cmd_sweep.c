@@ -427,7 +427,9 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     TRY(check_usage(s, &words, err));
     s->has_config = words.n == 1;
     if (!s->has_config && argc != n_before)
-        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its config; leave the --section.key options out");
+        return FAIL(err, ST_USAGE,
+                    "sweep: a resumed study keeps its config; leave the --section.key options out, or name its config "
+                    "file too: with that, options of the machine such as --sweep.worker_memory may change");
     if (!s->has_config && s->seed >= 0)
         return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
     if (s->has_config) {

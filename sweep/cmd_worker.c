@@ -57,6 +57,21 @@ static enum status open_lanes(struct workshop *shop, const cJSON *message, int64
     return workshop_open(shop, setup, (size_t)*ret_lanes, err);
 }
 
+/* Out of memory in a worker whose memory is limited: the limit is what there is to change. */
+static void explain_memory(const cJSON *message, struct error *why)
+{
+    const struct error found = *why;
+    int64_t bytes = 0;
+
+    if (!json_get_i64(message, "memory_bytes", &bytes) || bytes <= 0)
+        return;
+    error_clear(why);
+    (void)FAIL(why, found.status,
+               "sweep.worker_memory leaves it %.4g MB, too little to begin with; raise it, or, if it is auto, lower "
+               "sweep.runs_per_device (%.600s)",
+               (double)bytes / 1e6, found.text);
+}
+
 /* Opens the device, and greets. */
 static enum status open_device(struct workshop *shop, const cJSON *message, struct error *err)
 {
@@ -65,6 +80,8 @@ static enum status open_device(struct workshop *shop, const cJSON *message, stru
     int64_t n_lanes = 1;
     enum status opened = shop->n_lanes > 0 ? FAIL(&why, ST_USAGE, "the worker has opened its device before")
                                            : open_lanes(shop, message, &n_lanes, &why);
+    if (opened == ST_NOMEM)
+        explain_memory(message, &why);
     bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
     if (ok && opened == ST_OK)

@@ -29,11 +29,25 @@ cJSON *control_command_to_json(const struct control_command *c)
     return json;
 }
 
-static enum status take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
+enum status control_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
 {
     if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_i64(json, key, ret_value))
         return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is no whole number that fits", key);
+    return FAIL(err, ST_USAGE, "%s is no whole number that fits; a number is written without quotes", key);
+}
+
+enum status control_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err)
+{
+    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_f64(json, key, ret_value))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s is no number; a number is written without quotes", key);
+}
+
+enum status control_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err)
+{
+    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_bool(json, key, ret_value))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s is neither true nor false", key);
 }
 
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command, struct error *err)
@@ -51,11 +65,10 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
         return FAIL(err, ST_USAGE, "the command names no study");
     c.kind = (enum control_kind)kind;
     snprintf(c.study, sizeof c.study, "%s", study);
-    TRY(take_i64(json, "trials", &c.trials, err));
-    TRY(take_i64(json, "priority", &c.priority, err));
-    (void)json_get_bool(json, "now", &c.now);
-    if (cJSON_GetObjectItemCaseSensitive(json, "budget_s") != NULL && !json_get_f64(json, "budget_s", &c.budget_s))
-        return FAIL(err, ST_USAGE, "%s: budget_s is no number of seconds", control_kind_name(c.kind));
+    TRY(control_take_i64(json, "trials", &c.trials, err));
+    TRY(control_take_i64(json, "priority", &c.priority, err));
+    TRY(control_take_bool(json, "now", &c.now, err));
+    TRY(control_take_f64(json, "budget_s", &c.budget_s, err));
     if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX || !(c.budget_s >= 0) || !isfinite(c.budget_s))
         return FAIL(err, ST_USAGE, "%s: the amounts are out of range", control_kind_name(c.kind));
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)

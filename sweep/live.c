@@ -135,6 +135,18 @@ static enum status on_submit(struct live *live, const cJSON *request, cJSON *ans
     return rc;
 }
 
+static enum status take_limits(const cJSON *request, struct study *study, struct error *err)
+{
+    TRY(control_take_i64(request, "trials_max", &study->trials_max, err));
+    TRY(control_take_f64(request, "budget_s", &study->budget_s, err));
+    TRY(control_take_f64(request, "wall_max_s", &study->wall_max_s, err));
+    TRY(control_take_f64(request, "device_max_s", &study->device_max_s, err));
+    TRY(control_take_f64(request, "gain_min", &study->gain_min, err));
+    TRY(control_take_bool(request, "has_target", &study->has_target, err));
+    TRY(control_take_f64(request, "target_score", &study->target_score, err));
+    return ST_OK;
+}
+
 /* New limits and off it goes; the limits are totals, and those that are absent stay. */
 static enum status on_resume(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
 {
@@ -146,13 +158,11 @@ static enum status on_resume(struct live *live, const cJSON *request, cJSON *ans
     if (name == NULL)
         return FAIL(err, ST_USAGE, "the request names no study");
     TRY(store_study_find(live->store, name, &study, err));
-    (void)json_get_i64(request, "trials_max", &study.trials_max);
-    (void)json_get_f64(request, "budget_s", &study.budget_s);
-    (void)json_get_f64(request, "wall_max_s", &study.wall_max_s);
-    (void)json_get_f64(request, "device_max_s", &study.device_max_s);
-    (void)json_get_f64(request, "gain_min", &study.gain_min);
-    (void)json_get_bool(request, "has_target", &study.has_target);
-    (void)json_get_f64(request, "target_score", &study.target_score);
+    rc = take_limits(request, &study, err);
+    if (rc != ST_OK) {
+        study_free(&study);
+        return rc;
+    }
     study_limits_default(&study);
     rc = store_study_set_limits(live->store, &study, err);
     if (rc == ST_OK)

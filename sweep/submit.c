@@ -105,6 +105,21 @@ static enum status check(const struct study *study, struct error *err)
     return rc;
 }
 
+static enum status take_numbers(const cJSON *json, struct study *s, struct error *err)
+{
+    TRY(control_take_bool(json, "maximize", &s->maximize, err));
+    TRY(control_take_i64(json, "seed", &s->seed, err));
+    TRY(control_take_i64(json, "trials_max", &s->trials_max, err));
+    TRY(control_take_f64(json, "budget_s", &s->budget_s, err));
+    TRY(control_take_f64(json, "wall_max_s", &s->wall_max_s, err));
+    TRY(control_take_f64(json, "device_max_s", &s->device_max_s, err));
+    TRY(control_take_bool(json, "has_target", &s->has_target, err));
+    TRY(control_take_f64(json, "target_score", &s->target_score, err));
+    TRY(control_take_f64(json, "gain_min", &s->gain_min, err));
+    TRY(control_take_i64(json, "priority", &s->priority, err));
+    return ST_OK;
+}
+
 enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err)
 {
     struct submission sub = {0};
@@ -130,16 +145,8 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
     if (rc == ST_OK && !copy(&s->program, program_text))
         rc = FAIL(err, ST_NOMEM, "out of memory for a study");
     s->priority = 1;
-    (void)json_get_bool(json, "maximize", &s->maximize);
-    (void)json_get_i64(json, "seed", &s->seed);
-    (void)json_get_i64(json, "trials_max", &s->trials_max);
-    (void)json_get_f64(json, "budget_s", &s->budget_s);
-    (void)json_get_f64(json, "wall_max_s", &s->wall_max_s);
-    (void)json_get_f64(json, "device_max_s", &s->device_max_s);
-    (void)json_get_bool(json, "has_target", &s->has_target);
-    (void)json_get_f64(json, "target_score", &s->target_score);
-    (void)json_get_f64(json, "gain_min", &s->gain_min);
-    (void)json_get_i64(json, "priority", &s->priority);
+    if (rc == ST_OK)
+        rc = take_numbers(json, s, err);
     snprintf(sub.from, sizeof sub.from, "%s", from != NULL ? from : "");
     if (rc == ST_OK && !study_name_is_fine(s->name))
         rc = FAIL(err, ST_USAGE, "'%.120s' is no name for a study", s->name);

@@ -479,13 +479,15 @@ static enum MHD_Result run_post(struct serve *s, const struct route *route, stru
     struct error err = {0};
     enum MHD_Result result;
     cJSON *body = NULL;
+    char text[320];
 
     if (!may_change(s, r->connection, &result))
         return result;
     if (json_parse(x->body.text, x->body.len, &body, &err) != ST_OK || !cJSON_IsObject(body)) {
         cJSON_Delete(body);
-        return send_failure(r->connection, MHD_HTTP_BAD_REQUEST,
-                            "the body is not a JSON object; see docs/http-api.md for what it holds", NULL);
+        snprintf(text, sizeof text, "the body is not a JSON object%s%.200s; see docs/http-api.md for what it holds",
+                 err.status != ST_OK ? ": " : "", err.text);
+        return send_failure(r->connection, MHD_HTTP_BAD_REQUEST, text, NULL);
     }
     r->body = body;
     result = run_route(s, route, r, x->uri);

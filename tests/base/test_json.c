@@ -107,6 +107,7 @@ static void getters_refuse_other_types(void **state)
     assert_false(json_get_f64(json, "b", &f));
     assert_false(json_get_f64(json, "none", &f));
     assert_false(json_get_f64(NULL, "s", &f));
+    assert_false(json_get_i64(json, "s", &i));
     assert_false(json_get_i64(json, "f", &i));
     assert_false(json_get_i64(json, "huge", &i));
     assert_false(json_get_bool(json, "s", &b));
@@ -119,9 +120,22 @@ static void getters_refuse_other_types(void **state)
 
 static void refuses_broken_text(void **state)
 {
-    static const char *const bad[] = {"",         " ",         "{",        "{\"a\":1,}",   "[1] x",
-                                      "{}{}",     "nul",       "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
-                                      "\"a\nb\"", "{\"a\" 1}", "\x01",     "\"abc"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "{",
+                                      "{\"a\":1,}",
+                                      "[1] x",
+                                      "{}{}",
+                                      "nul",
+                                      "\"\xff\"",
+                                      "\"\xc0\x80\"",
+                                      "\"\xed\xa0\x80\"",
+                                      "\"a\nb\"",
+                                      "{\"a\" 1}",
+                                      "\x01",
+                                      "\"abc",
+                                      "\"stop\\u0000x\"",
+                                      "{\"a\\u0000\": 1}"};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -132,6 +146,10 @@ static void refuses_broken_text(void **state)
         assert_null(json);
         assert_non_null(strstr(err.text, "byte"));
     }
+    cJSON *json;
+    assert_int_equal(json_parse("\"a\\\\u0000\"", 10, &json, NULL), ST_OK); /* a backslash, then letters */
+    assert_string_equal(cJSON_GetStringValue(json), "a\\u0000");
+    cJSON_Delete(json);
     assert_int_equal(json_parse("1\0 2", 4, &(cJSON *){NULL}, NULL), ST_CORRUPT);
 }
 

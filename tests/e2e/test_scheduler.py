@@ -128,6 +128,17 @@ def test_a_greedy_trial_fails_alone(folder):
             assert "does not fit" in t["reason"], t
 
 
+def test_a_limit_that_holds_no_worker_is_named(folder):
+    if b"__asan_init" in pathlib.Path(tap.TRAWL).read_bytes() or b"__tsan_init" in pathlib.Path(tap.TRAWL).read_bytes():
+        raise Skip("a sanitizer maps more than any limit")
+    config = write(folder, "s.ini", TINY_SWEEP)
+    for limit, told in (("1M", "1 MB"), ("60M", "60 MB")):
+        fails("sweep", config, "--store", folder / (limit + ".db"), "--name", "a", "--trials", 2, "--sweep.worker_memory", limit,
+              code=1, says=("sweep.worker_memory leaves it " + told, "raise it", "trawl sweep --resume a"))
+    run("sweep", config, "--resume", "a", "--store", folder / "60M.db", "--sweep.worker_memory", "auto", "-q")
+    equal({t["state"] for t in show(folder / "60M.db", "a")["trials"]}, {"done"})
+
+
 def curve(store):
     db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=20)
     try:

@@ -586,6 +586,9 @@ def test_control(folder):
             assert status == 400 and answer["error"], (body[:30], status, answer)
         for body, word in ((b'{"action": "add", "trials": "x"}', "trials is no whole number"),
                            (b'{"action": "add", "trials": 1, "budget_s": "1h"}', "budget_s is no number"),
+                           (b'{"action": "add", "trials": "5"}', "trials is no whole number that fits; a number is written without"),
+                           (b'{"action": "add", "trials": 1, "budget_s": "60"}', "budget_s is no number; a number is written without"),
+                           (b'{"action": "stop\\u0000x"}', "\\u0000"),
                            (b'{"action": "priority", "priority": 2.5}', "priority is no whole number"),
                            (b'{"action": "explode"}', "'explode'; pause, continue, stop, add and priority"),
                            (b'{"action": "add", "trails": 5}', "add takes no field 'trails'"),

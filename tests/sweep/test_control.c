@@ -140,8 +140,15 @@ static void requests_are_answered(void **state)
 
 static void garbage_harms_nobody(void **state)
 {
-    static const char *const lines[] = {
-        "", "{", "[]", "3", "null", "{\"command\":3}", "\xff\xfe", "{\"a\":\"\\ud800\"}"};
+    static const char *const lines[] = {"",
+                                        "{",
+                                        "[]",
+                                        "3",
+                                        "null",
+                                        "{\"command\":3}",
+                                        "\xff\xfe",
+                                        "{\"a\":\"\\ud800\"}",
+                                        "{\"command\":\"stop\\u0000x\"}"};
     struct place *p = *state;
     char text[8192], bytes[4096];
     struct rng rng = {.key = 7};
@@ -363,6 +370,10 @@ static void commands_are_checked(void **state)
         "{\"command\":\"add\",\"study\":\"a\",\"trials\":99999999}",
         "{\"command\":\"add\",\"study\":\"a\",\"budget_s\":\"nan\"}",
         "{\"command\":\"add\",\"study\":\"a\",\"budget_s\":\"inf\"}",
+        "{\"command\":\"add\",\"study\":\"a\",\"trials\":\"5\"}",
+        "{\"command\":\"add\",\"study\":\"a\",\"budget_s\":\"60\"}",
+        "{\"command\":\"pause\",\"study\":\"a\",\"now\":\"true\"}",
+        "{\"command\":\"priority\",\"study\":\"a\",\"priority\":\"3\"}",
         "{\"command\":\"priority\",\"study\":\"a\",\"priority\":0}",
         "{\"command\":\"priority\",\"study\":\"a\",\"priority\":101}",
     };
