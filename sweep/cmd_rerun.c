@@ -31,6 +31,21 @@ static enum status keep_threads(struct rerun *r, struct error *err)
     return ST_OK;
 }
 
+static enum status load_cost_kind(struct rerun *r, struct error *err)
+{
+    struct search *search = mem_alloc(sizeof *search); /* large */
+    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK)
+        rc = search_from_json(r->study.space, search, err);
+    if (rc == ST_OK) {
+        r->cost_kind = search->cost;
+        search_free(search);
+    }
+    mem_free(search);
+    return rc;
+}
+
 static enum status load(struct rerun *r, const char *name, struct error *err)
 {
     struct store *store = NULL;
@@ -41,6 +56,8 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
     if (rc == ST_OK && strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
         rc = FAIL(err, ST_USAGE,
                   "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
+    if (rc == ST_OK)
+        rc = load_cost_kind(r, err);
     if (rc == ST_OK)
         rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
     if (rc == ST_OK)

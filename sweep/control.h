@@ -69,7 +69,9 @@ enum status study_view_update(struct study_view *view, size_t i, struct error *e
 size_t study_view_best(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
-/* What the study counts: seconds or env steps; NaN when unknown. */
+/* What a study of this kind of cost counts: seconds or env steps; NaN when unknown. */
+double study_trial_cost(enum search_cost kind, const struct trial *trial);
+const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);

@@ -30,6 +30,7 @@ struct rerun {
     int64_t number, n_seeds; /* n_seeds 0: the stored seed, compared */
     bool json, quiet;
     struct study study;
+    enum search_cost cost_kind; /* the study's */
     struct trial trial;
     char *checkpoint; /* of the trial, if the store knows one that is still there */
     struct setup *setup;
@@ -39,6 +40,8 @@ struct rerun {
     size_t n;
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */
 };
+/* What the study counts as the cost of a run: seconds, or env steps. */
+double rerun_cost(const struct rerun *rerun, const struct rerun_again *again);
 /* Fills runs; what was trained stays there when it fails or is interrupted. */
 enum status rerun_train(struct rerun *rerun, struct error *err) MUST_USE;
 

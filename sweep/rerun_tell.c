@@ -56,8 +56,12 @@ static void print_compared(const struct rerun *r)
                             : "DIFFERENT");
     printf("%-10s %18lld %18lld   %s\n", "steps", (long long)r->trial.env_steps, (long long)a->env_steps,
            r->trial.env_steps == a->env_steps ? "equal" : "DIFFERENT");
-    printf("%-10s %18s %18s\n", "cost", isfinite(r->trial.cost_s) ? format_seconds(r->trial.cost_s, old_cost) : "-",
-           format_seconds(a->cost_s, cost));
+    printf("%-10s %18s %18s\n", "cost",
+           study_cost_text(r->cost_kind, study_trial_cost(r->cost_kind, &r->trial), old_cost),
+           study_cost_text(r->cost_kind, rerun_cost(r, a), cost));
+    if (r->cost_kind == SEARCH_COST_STEPS)
+        printf("%-10s %18s %18s\n", "time", isfinite(r->trial.cost_s) ? format_seconds(r->trial.cost_s, old_cost) : "-",
+               format_seconds(a->cost_s, cost));
     if (r->params_equal >= 0)
         printf("%-10s %18s %18s   %s\n", "weights", "checkpoint", "", r->params_equal ? "equal" : "DIFFERENT");
     printf("device stored: %s\ndevice now:    %s\n", r->trial.device != NULL ? r->trial.device : "-", a->device);
@@ -114,7 +118,7 @@ enum status rerun_tell_compared(const struct rerun *r, struct error *err)
 /* ---- many seeds ---- */
 
 struct spread {
-    struct rerun_stats score, cost;
+    struct rerun_stats score, cost, cost_s; /* cost: as the study counts it */
     size_t n_scores; /* runs that ended with a score */
     size_t above; /* of them, better than the stored one */
 };
@@ -122,15 +126,17 @@ struct spread {
 static enum status measure_spread(const struct rerun *r, struct spread *ret_spread, struct error *err)
 {
     double *scores = mem_array(r->n + 1, sizeof *scores), *costs = mem_array(r->n + 1, sizeof *costs);
+    double *seconds = mem_array(r->n + 1, sizeof *seconds);
     enum status rc = ST_OK;
 
     *ret_spread = (struct spread){0};
-    if (scores == NULL || costs == NULL) {
+    if (scores == NULL || costs == NULL || seconds == NULL) {
         rc = FAIL(err, ST_NOMEM, "out of memory for %zu runs", r->n);
     } else {
         for (size_t i = 0; i < r->n; i++) {
             double score = r->runs[i].score;
-            costs[i] = r->runs[i].cost_s;
+            costs[i] = rerun_cost(r, &r->runs[i]);
+            seconds[i] = r->runs[i].cost_s;
             if (!isfinite(score))
                 continue;
             scores[ret_spread->n_scores++] = score;
@@ -138,9 +144,11 @@ static enum status measure_spread(const struct rerun *r, struct spread *ret_spre
         }
         rerun_stats(scores, ret_spread->n_scores, &ret_spread->score);
         rerun_stats(costs, r->n, &ret_spread->cost);
+        rerun_stats(seconds, r->n, &ret_spread->cost_s);
     }
     mem_free(scores);
     mem_free(costs);
+    mem_free(seconds);
     return rc;
 }
 
@@ -186,7 +194,7 @@ static void print_stats(const char *name, const struct rerun_stats *q)
 {
     char mean[NUM_TEXT_MAX], sd[NUM_TEXT_MAX], lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX], min[NUM_TEXT_MAX], max[NUM_TEXT_MAX];
 
-    printf("%-10s %10s %10s  %10s to %-10s %10s %10s\n", name, cell(q->mean, 5, mean), cell(q->sd, 3, sd),
+    printf("%-12s %10s %10s  %10s to %-10s %10s %10s\n", name, cell(q->mean, 5, mean), cell(q->sd, 3, sd),
            cell(q->mean_lo, 5, lo), cell(q->mean_hi, 5, hi), cell(q->min, 5, min), cell(q->max, 5, max));
 }
 
@@ -194,9 +202,11 @@ static void print_spread(const struct rerun *r, const struct spread *s)
 {
     printf("trial %lld of %s with %zu fresh seed%s on %s\n", (long long)r->trial.number, r->study.name, r->n,
            r->n == 1 ? "" : "s", r->runs[0].device);
-    printf("%-10s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "least", "most");
+    printf("%-12s %10s %10s  %24s %10s %10s\n", "", "mean", "sd", "95 % interval of the mean", "least", "most");
     print_stats(r->study.metric, &s->score);
-    print_stats("cost (s)", &s->cost);
+    print_stats(r->cost_kind == SEARCH_COST_STEPS ? "cost (steps)" : "cost (s)", &s->cost);
+    if (r->cost_kind == SEARCH_COST_STEPS)
+        print_stats("time (s)", &s->cost_s);
     if (s->n_scores < r->n)
         printf("%zu run%s ended without a score\n", r->n - s->n_scores, r->n - s->n_scores == 1 ? "" : "s");
     print_verdict(r, s);
@@ -245,8 +255,10 @@ static cJSON *spread_json(const struct rerun *r, const struct spread *s)
               json_add_str(json, "device", r->n > 0 ? r->runs[0].device : NULL) &&
               json_add_f64(json, "stored_score", r->trial.score) &&
               json_add_f64(json, "stored_cost_s", r->trial.cost_s) && json_add(json, "score", stats_json(&s->score)) &&
-              json_add(json, "cost_s", stats_json(&s->cost)) && json_add_i64(json, "better", (int64_t)s->above) &&
-              json_add_str(json, "verdict", verdict(r, s)) && json_add(json, "runs", runs_json(r));
+              json_add(json, "cost_s", stats_json(&s->cost_s)) && json_add(json, "cost", stats_json(&s->cost)) &&
+              json_add_str(json, "cost_unit", r->cost_kind == SEARCH_COST_STEPS ? "steps" : "s") &&
+              json_add_i64(json, "better", (int64_t)s->above) && json_add_str(json, "verdict", verdict(r, s)) &&
+              json_add(json, "runs", runs_json(r));
 
     if (!ok) {
         cJSON_Delete(json);

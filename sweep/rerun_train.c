@@ -115,13 +115,18 @@ static int64_t fresh_seed(const struct rerun *r, size_t i)
     return (int64_t)(rng_split(rng_seed((uint64_t)r->trial.seed), (uint64_t)i).key & 0x7fffffff);
 }
 
+double rerun_cost(const struct rerun *r, const struct rerun_again *again)
+{
+    return r->cost_kind == SEARCH_COST_STEPS ? (double)again->env_steps : again->cost_s;
+}
+
 static void tell_progress(const struct rerun *r, const struct rerun_again *again)
 {
     char cost[32];
 
     if (!r->quiet && r->n_seeds > 0)
         fprintf(stderr, "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)again->seed,
-                r->study.metric, again->score, format_seconds(again->cost_s, cost));
+                r->study.metric, again->score, study_cost_text(r->cost_kind, rerun_cost(r, again), cost));
 }
 
 enum status rerun_train(struct rerun *r, struct error *err)

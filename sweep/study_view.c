@@ -13,23 +13,28 @@
 #define COST_MIN 1e-6 /* a run too short for the clock */
 #define POINTS_BLOCK 64
 
-static double cost_by(enum search_cost cost, const struct trial *trial)
+double study_trial_cost(enum search_cost kind, const struct trial *trial)
 {
-    if (cost == SEARCH_COST_STEPS)
+    if (kind == SEARCH_COST_STEPS)
         return (double)trial->env_steps;
-    return cost == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+    return kind == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
 }
 
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
 {
-    return cost_by(view->search.cost, trial);
+    return study_trial_cost(view->search.cost, trial);
 }
 
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf)
 {
+    return study_cost_text(view->search.cost, cost, buf);
+}
+
+const char *study_cost_text(enum search_cost kind, double cost, char *buf)
+{
     char steps[NUM_TEXT_MAX];
 
-    if (view->search.cost != SEARCH_COST_STEPS && isfinite(cost))
+    if (kind != SEARCH_COST_STEPS && isfinite(cost))
         return format_seconds(cost, buf);
     if (cost > 0)
         snprintf(buf, 32, "%.24s steps", num_format_short(cost, steps));
@@ -40,7 +45,7 @@ const char *study_view_cost_text(const struct study_view *view, double cost, cha
 
 void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *t, struct gp_trial *ret_row)
 {
-    double cost = cost_by(cost_kind, t);
+    double cost = study_trial_cost(cost_kind, t);
     bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
 
     ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;

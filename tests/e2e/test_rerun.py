@@ -57,6 +57,7 @@ def test_another_result_is_told(folder):
 def test_many_seeds_give_mean_and_interval(folder):
     store = make(folder)
     result = rerun(store, 1, "--seeds", 5)
+    equal((result["cost_unit"], result["cost"]), ("s", result["cost_s"]))
     runs, stored = result["runs"], show(store, "a")["trials"][1]
     equal(len({r["seed"] for r in runs} | {stored["seed"]}), 6)  # fresh ones
     for key in ("score", "cost_s"):
@@ -76,6 +77,18 @@ def test_many_seeds_give_mean_and_interval(folder):
     assert "count on the mean" in out, out
     out, _ = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 1, "-q")
     assert "nan" not in out and "two seeds at least" in out, out
+
+
+def test_the_cost_is_the_studys(folder):
+    store = make(folder, TINY_SWEEP.replace("method = sobol", "method = sobol\ncost = env_steps"))
+    steps = show(store, "a")["trials"][1]["env_steps"]
+    result = rerun(store, 1, "--seeds", 3)
+    equal((result["cost_unit"], result["cost"]["mean"], result["cost"]["sd"]), ("steps", steps, 0))
+    assert 0 < result["cost_s"]["mean"] < 60, result
+    out, err = run("rerun", "a", "--trial", 1, "--store", store, "--seeds", 2)
+    assert "cost (steps)" in out and "%d" % steps in out and err.count("cost 4.096k steps") == 2, (out, err)
+    out, _ = run("rerun", "a", "--trial", 1, "--store", store)
+    equal([line.split()[1:] for line in out.splitlines() if line.startswith("cost ")], [["4.096k", "steps", "4.096k", "steps"]])
 
 
 def test_threads_are_those_of_the_stored_run(folder):
