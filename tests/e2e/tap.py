@@ -52,11 +52,17 @@ max = 16
 """
 
 
+# For what must come, however slow the machine and busy with other tests; nothing is told by how long it takes.
+PATIENCE_S = 240
+
+started = []  # what start() started for the test that runs
+
+
 class Skip(Exception):
     """Raised by a test that cannot run here; the reason is printed."""
 
 
-def run(*args, cwd=None, code=0, env=None, timeout=120, **more):
+def run(*args, cwd=None, code=0, env=None, timeout=PATIENCE_S, **more):
     """Runs trawl; its exit code must be `code`. Gives stdout, stderr."""
     done = subprocess.run([TRAWL, *map(str, args)], cwd=cwd, env=env, timeout=timeout, text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, **more)
@@ -82,12 +88,14 @@ def fails(*args, code, says=(), **more):
 
 
 def start(*args, cwd=None, **more):
-    """Starts trawl without waiting."""
-    return subprocess.Popen([TRAWL, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, **more)
+    """Starts trawl without waiting; what still runs when the test ends is killed."""
+    process = subprocess.Popen([TRAWL, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, **more)
+    started.append(process)
+    return process
 
 
-def wait_for(condition, process=None, timeout=60):
+def wait_for(condition, process=None, timeout=PATIENCE_S):
     """Waits until condition() holds; the process must not end before."""
     deadline = time.monotonic() + timeout
     while not condition():
@@ -153,6 +161,11 @@ def main(module):
             print("not ok %d - %s" % (i, title))
             print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="", flush=True)
         finally:
+            for process in started:  # a test that failed leaves nothing to others that wait for the machine
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+            started.clear()
             print("# %.1f s" % (time.monotonic() - begin), flush=True)
             shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if failed else 0)

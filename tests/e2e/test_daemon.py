@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,7 +24,8 @@ def begin(folder, *args):
 
 
 def socket_answers(store):
-    return pathlib.Path(str(store) + ".sock").exists()
+    with socket.socket(socket.AF_UNIX) as s:  # that it is there is not enough: it may be an old one, or not listen yet
+        return s.connect_ex(str(store) + ".sock") == 0
 
 
 def rows(store):
@@ -37,7 +39,7 @@ def n_done(store, name):
 
 def end(process, number=signal.SIGTERM, code=0):
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=tap.PATIENCE_S)
     equal(process.returncode, code)
     return out, err
 
@@ -56,7 +58,7 @@ def test_a_study_is_handed_over_and_watched(folder):
     fails("sweep", folder / "s.ini", "--resume", "a", "--store", store, "--train.gamma", 0.5, code=2, says="train.gamma")
     _, err = end(daemon)
     assert "a: trial 3 done" in err and "a has ended (trials)" in err, err
-    assert not socket_answers(store)
+    assert not pathlib.Path(str(store) + ".sock").exists()
 
 
 def test_watching_ends_the_study_goes_on(folder):
@@ -64,7 +66,7 @@ def test_watching_ends_the_study_goes_on(folder):
     watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)
     wait_for(lambda: n_done(store, "a") > 0, watcher)
     watcher.send_signal(signal.SIGINT)
-    _, err = watcher.communicate(timeout=30)
+    _, err = watcher.communicate(timeout=tap.PATIENCE_S)
     equal(watcher.returncode, 130)
     assert "the daemon goes on with a" in err, err
     n = n_done(store, "a")
@@ -84,7 +86,7 @@ def share_by_priority(folder, slots):
         run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q", "--sweep.priority", p)
         run("add", name, "--trials", 1000, "--store", store)
     _, daemon = begin(folder, "--runs-per-device", slots)
-    wait_for(lambda: min(n_done(store, name) for name in priority) >= 9, daemon, timeout=300)
+    wait_for(lambda: min(n_done(store, name) for name in priority) >= 9, daemon)
     until = 1e3 * time.time()
     for name in priority:  # what runs may end
         run("pause", name, "--store", store)
@@ -115,7 +117,7 @@ def test_what_ran_goes_on_after_any_end(folder):
     wait_for(lambda: n_done(store, "a") > 0, watcher)
     daemon.kill()
     daemon.communicate()
-    _, err = watcher.communicate(timeout=30)
+    _, err = watcher.communicate(timeout=tap.PATIENCE_S)
     equal(watcher.returncode, 1)
     assert "goes on when one begins again" in err, err
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):

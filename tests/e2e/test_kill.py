@@ -21,7 +21,7 @@ def finished_rows(store):
     """Every column of every finished trial and its curve, read by SQLite itself."""
     if not store.exists():
         return {}
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=20)
+    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
     try:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'trial'").fetchone():
             return {}
@@ -73,7 +73,7 @@ def test_kill_9_at_random_moments(folder):
         process.send_signal(signal.SIGKILL)
         process.communicate()
         for pid in workers:
-            tap.wait_for(lambda: tap.is_gone(pid), timeout=20)  # a worker does not outlive its controller
+            tap.wait_for(lambda: tap.is_gone(pid))  # a worker does not outlive its controller
         rows = finished_rows(store)
         for key, row in seen.items():
             equal(rows.get(key), row)

@@ -30,19 +30,19 @@ def test_trials(folder):
 def test_budget(folder):
     store, _ = ended_by(folder, "budget", "--budget", "1s")
     costs = [t["cost_s"] for t in show(store, "a")["trials"] if t["state"] != "queued"]  # one may wait, proposed ahead
-    assert sum(costs) >= 0.5, costs  # and not at once
+    assert sum(costs) >= 0.5, costs  # of 1 s: and not at once
 
 
 def test_wall_time(folder):
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
-    store, row = ended_by(folder, "wall_time", "--wall-time", "2s", text=text)
+    store, row = ended_by(folder, "wall_time", "--wall-time", "5s", text=text)  # a slow start of the worker is part of it
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["stopped"])
     assert "wall_time" in trials[0]["reason"], trials
     _, err = run("sweep", "--resume", "a", "--store", store, "-q")  # a total over all runs of the controller
     assert "wall_time" in err, err
     equal(len(show(store, "a")["trials"]), 1)
-    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "6s")
+    run("sweep", "--resume", "a", "--store", store, "-q", "--wall-time", "12s")
     equal(len(show(store, "a")["trials"]), 2)
 
 
@@ -53,18 +53,18 @@ def test_what_waits_is_told_and_used_later(folder):
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
     wait_for(lambda: "running" in [t["state"] for t in trials_now(store, "a")], process)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=tap.PATIENCE_S)
     stopped = show(store, "a")["trials"][0]
     db = sqlite3.connect(store)  # the budget is counted from trials that have ended: one has
     db.execute("UPDATE study SET trials_max = 0")
     db.execute("INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, cost_s, score, created_ms) "
-               "SELECT study_id, 1, 'done', params, config, origin, seed, 1, 5.0, 0.1, created_ms FROM trial")
+               "SELECT study_id, 1, 'done', params, config, origin, seed, 1, 1000.0, 0.1, created_ms FROM trial")
     db.commit()
     db.close()
     out, _ = run("sweep", "--resume", "a", "--store", store, "--budget", "1s", "-q")
     assert "1 done, 0 failed, 0 stopped, 1 waiting" in out and "ended (budget)" in out, out
     equal([t["state"] for t in show(store, "a")["trials"]], ["queued", "done"])
-    run("sweep", "--resume", "a", "--store", store, "--budget", "6s", "-q")
+    run("sweep", "--resume", "a", "--store", store, "--budget", "1004s", "-q")  # what it trained before counts
     trials = show(store, "a")["trials"]
     equal((len(trials), trials[0]["params"], trials[0]["attempt"]), (2, stopped["params"], 2))
     equal([t["state"] for t in trials], ["stopped", "done"])  # it ran until the larger budget was spent
@@ -89,8 +89,8 @@ def test_target(folder):
 
 
 def test_hypervolume_that_comes_to_rest(folder):
-    text = TINY_SWEEP.replace("method = sobol", "method = random")
-    store, row = ended_by(folder, "min_gain", "--sweep.min_gain", "1e6", "--sweep.gain_window", "2s", text=text)
+    text = TINY_SWEEP.replace("method = sobol", "method = random").replace("total_timesteps = 4096", "total_timesteps = 512")
+    store, row = ended_by(folder, "min_gain", "--sweep.min_gain", "1e6", "--sweep.gain_window", "4s", text=text)
     assert "come to rest" in row["end_text"], row
     assert len(show(store, "a")["trials"]) >= 20  # ten within the window, ten before
 

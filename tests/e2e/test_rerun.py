@@ -1,6 +1,7 @@
 """`trawl rerun`: the same bytes with the stored seed, mean and spread with fresh ones."""
 import json
 import math
+import re
 import signal
 import sqlite3
 import statistics
@@ -94,7 +95,7 @@ def test_the_cost_is_the_studys(folder):
 def test_threads_are_those_of_the_stored_run(folder):
     store = make(folder, TINY_SWEEP.replace("threads = 1", "threads = 0"))
     device = show(store, "a")["trials"][0]["device"]
-    change(store, "UPDATE trial SET device = '%s'" % device.replace("threads", "thread").replace("(2 thread", "(1 thread"))
+    change(store, "UPDATE trial SET device = '%s'" % re.sub(r"\(\d+ threads?", "(1 thread", device))
     result = json.loads(start("rerun", "a", "--trial", 0, "--store", store, "--json").communicate()[0])
     assert "(1 thread," in result["now"]["device"], result
 
@@ -115,7 +116,7 @@ def test_an_interrupt_tells_what_was_trained(folder):
     for _ in range(2):
         process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=tap.PATIENCE_S)
     equal(process.returncode, 130)
     assert "mean" in out and "interrupted after" in err, (out, err)
 

@@ -1,9 +1,9 @@
 """Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and going on afterwards."""
 import json
 import os
+import pathlib
 import signal
 import sys
-import time
 
 import tap
 from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, trials_now, wait_for, write
@@ -11,13 +11,18 @@ from tap import TINY, TINY_SWEEP, children, equal, fails, run, show, start, tria
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
 
 
-def finish(process, timeout=60):
-    out, err = process.communicate(timeout=timeout)
-    return out, err
+def finish(process):
+    return process.communicate(timeout=tap.PATIENCE_S)
 
 
 def running(store, name):
     return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def pending(pid, number):
+    """Is the signal sent and not delivered yet?"""
+    lines = pathlib.Path("/proc/%d/status" % pid).read_text().splitlines()
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 
 
 def test_interrupted_training_saves_and_goes_on(folder):
@@ -106,14 +111,12 @@ def test_second_interrupt_ends_at_once(folder):
     worker = children(process.pid)
     os.kill(worker[0], signal.SIGSTOP)  # a worker that does not obey
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    equal(process.poll(), None)
-    begin = time.monotonic()
+    wait_for(lambda: not pending(process.pid, signal.SIGINT), process)  # two that wait are one
     process.send_signal(signal.SIGINT)
     finish(process)
     equal(process.returncode, 130)
-    assert time.monotonic() - begin < 5
     wait_for(lambda: tap.is_gone(worker[0]))
+    equal([t["state"] for t in show(store, "a")["trials"]], ["running"])  # nobody waited for the worker to obey
 
 
 def test_dead_worker_costs_its_trial_only(folder):
@@ -159,18 +162,17 @@ def test_worker_dies_with_its_controller(folder):
 def test_budget_is_a_total_and_cuts_the_last_trial(folder):
     store = folder / "s.db"
     config = write(folder, "s.ini", LONG_SWEEP)
-    begin = time.monotonic()
     run("sweep", config, "--store", store, "--name", "a", "--budget", "2s", "-q")
-    assert time.monotonic() - begin < 60
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["stopped"])
-    assert "budget" in trials[0]["reason"] and 1 < trials[0]["cost_s"] < 10, trials
+    assert "budget" in trials[0]["reason"] and trials[0]["cost_s"] > 0, trials
     assert not trials[0]["on_front"]
     out, err = run("sweep", "--resume", "a", "--store", store, "-q")
     assert "budget is spent" in err and "--budget 4s" in out, (out, err)
     assert "trawl export" not in out, out  # there is no best yet
     equal(len(show(store, "a")["trials"]), 1)
-    run("sweep", "--resume", "a", "--store", store, "-q", "--budget", "3s")
+    more = "%ds" % (trials[0]["cost_s"] + 2)  # a busy machine may have trained for longer than it was to
+    run("sweep", "--resume", "a", "--store", store, "-q", "--budget", more)
     equal([t["state"] for t in show(store, "a")["trials"]], ["stopped"] * 2)
 
 

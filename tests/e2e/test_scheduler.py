@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 
@@ -32,17 +33,26 @@ def running(store, name):
 def test_four_slots(folder):
     store = folder / "s.db"
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
-    run("sweep", config, "--store", store, "--name", "a", "--trials", 24, "--runs-per-device", 4, "-q")
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "--runs-per-device", 4, "-q")
+    names = ["cpu/0", "cpu/1", "cpu/2", "cpu/3"]
+    done = lambda: [t for t in trials_now(store, "a") if t["state"] == "done"]
+    wait_for(lambda: len(done()) >= 16 and {t["slot"] for t in done()} == set(names), process)
+    run("pause", "a", "--store", store)  # what runs may end
+    wait_for(lambda: not running(store, "a"), process)
+    run("stop", "a", "--store", store)
+    process.communicate(timeout=tap.PATIENCE_S)
+    equal(process.returncode, 0)
     study = show(store, "a")
-    equal([t["number"] for t in study["trials"]], list(range(24)))
-    equal({t["state"] for t in study["trials"]}, {"done"})
-    equal({t["attempt"] for t in study["trials"]}, {1})
-    equal({t["slot"] for t in study["trials"]}, {"cpu/0", "cpu/1", "cpu/2", "cpu/3"})
+    trials = [t for t in study["trials"] if t["state"] != "queued"]  # some may wait, proposed ahead
+    equal([t["number"] for t in trials], list(range(len(trials))))
+    equal({t["state"] for t in trials}, {"done"})
+    equal({t["attempt"] for t in trials}, {1})
     slots = study["timeline"]["slots"]
-    equal([s["slot"] for s in slots], ["cpu/0", "cpu/1", "cpu/2", "cpu/3"])
-    equal(sum(s["trials"] for s in slots), 24)
-    for s in slots:
-        assert 0 < s["training_s"] <= s["busy_s"] <= study["timeline"]["whole_s"] + 0.01, s
+    equal([s["slot"] for s in slots], names)
+    equal(sum(s["trials"] for s in slots), len(trials))
+    for s in slots:  # the store's times are whole milliseconds
+        assert 0 < s["training_s"] <= s["busy_s"] + 0.002 * s["trials"], s
+        assert s["busy_s"] <= study["timeline"]["whole_s"] + 0.01, s
     out, _ = run("show", "a", "--store", store, "--timeline")
     equal(len([line for line in out.splitlines() if line.startswith("cpu/") and "|" in line]), 4)
     assert all(len(line) <= 80 for line in out.splitlines()), out
@@ -57,7 +67,7 @@ def test_slots_of_a_cpu_share_its_cores(folder):
     if len(os.sched_getaffinity(0)) > 1:
         assert not cores[0] & cores[1], cores
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=tap.PATIENCE_S)
     equal(process.returncode, 130)
     equal({t["state"] for t in trials_now(store, "a")}, {"queued"})
 
@@ -77,35 +87,46 @@ def test_a_killed_worker_leaves_the_others_alone(folder):
         if t["number"] in before and t["state"] == "running":
             equal((t["attempt"], t["started_ms"]), (1, before[t["number"]]))
     process.send_signal(signal.SIGTERM)
-    begin = time.monotonic()
-    process.communicate(timeout=60)
-    assert time.monotonic() - begin < 30
+    process.communicate(timeout=tap.PATIENCE_S)
     equal({t["state"] for t in trials_now(store, "a")}, {"failed", "queued"})
 
 
 def test_a_worker_that_hangs_is_replaced(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2,
-                    "--sweep.hang_timeout_s", 5)  # the other one may be late on a busy machine
+                    "--sweep.hang_timeout_s", 6)  # the other one may be late on a busy machine
     wait_for(lambda: len(running(store, "a")) == 2, process)
-    time.sleep(2.5)  # until both have said that they live
-    os.kill(children(process.pid)[0], signal.SIGSTOP)
-    wait_for(lambda: [t for t in trials_now(store, "a") if t["state"] == "failed"], process)
-    trials = trials_now(store, "a")
-    failed = [t for t in trials if t["state"] == "failed"]
-    equal(len(failed), 1)
-    assert "no progress" in failed[0]["reason"] and "hang_timeout_s" in failed[0]["reason"], failed
+    worker = children(process.pid)[0]
+    failed = lambda: [t for t in trials_now(store, "a") if t["state"] == "failed"]
+    for _ in range(10):  # one that has not said yet that it lives is not missed: it may go on for a while
+        time.sleep(2)
+        os.kill(worker, signal.SIGSTOP)
+        until = time.monotonic() + 20
+        while not failed() and time.monotonic() < until:
+            time.sleep(0.05)
+        if failed():
+            break
+        os.kill(worker, signal.SIGCONT)
+    (trial,) = failed()
+    assert "no progress" in trial["reason"] and "hang_timeout_s" in trial["reason"], trial
     wait_for(lambda: len(running(store, "a")) == 2, process)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=tap.PATIENCE_S)
 
 
 def test_a_device_that_does_not_open_is_left_alone(folder):
     store = folder / "s.db"
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
-    _, err = run("sweep", config, "--store", store, "--name", "a", "--trials", 8, "--devices", "cuda:63,cpu", "-q")
-    assert "cuda:63 is left alone" in err, err
-    equal({t["slot"] for t in show(store, "a")["trials"]}, {"cpu"})
+    with open(folder / "err", "w+") as err:
+        process = subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "100000",
+                                    "--devices", "cuda:63,cpu", "-q"], stdin=subprocess.DEVNULL, stdout=err, stderr=err)
+        tap.started.append(process)
+        wait_for(lambda: "cuda:63 is left alone" in (folder / "err").read_text())
+        n = len(trials_now(store, "a"))
+        wait_for(lambda: len(trials_now(store, "a")) > n + 2)  # the others go on
+        run("stop", "a", "--store", store)
+        equal(process.wait(tap.PATIENCE_S), 0)
+    equal({t["slot"] for t in show(store, "a")["trials"] if t["state"] != "queued"}, {"cpu"})
     message = fails("sweep", config, "--store", store, "--name", "b", "--trials", 8, "--devices", "cuda:63", code=1,
                     says="cannot open its device")
     assert "trawl doctor" in message, message
@@ -140,7 +161,7 @@ def test_a_limit_that_holds_no_worker_is_named(folder):
 
 
 def curve(store):
-    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=20)
+    db = sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)
     try:
         return set(db.execute("SELECT env_steps, name_id, value FROM metric"))
     finally:
@@ -152,17 +173,15 @@ def test_a_killed_trial_goes_on_from_its_checkpoint(folder):
     run("sweep", config, "--store", folder / "whole.db", "--name", "a", "--trials", 1, "-q")
     whole = show(folder / "whole.db", "a")["trials"]
     store, place = folder / "s.db", folder / "s.db.checkpoints"
+    checkpoint, seen = place / "a-0.ckpt", None
+    inode = lambda: checkpoint.stat().st_ino if checkpoint.exists() else None  # each is written beside the last and takes its place
     for number in (signal.SIGKILL, signal.SIGTERM):
-        where = ["--resume", "a"] if store.exists() else [config, "--name", "a"]
-        process = start("sweep", *where, "--store", store, "--trials", 1, "--sweep.checkpoint_interval_s", 0.2) \
-            if not store.exists() else start("sweep", *where, "--store", store, "--trials", 1)
-        wait_for(lambda: running(store, "a"), process)
-        since = time.time()
-        wait_for(lambda: [f for f in place.glob("*.ckpt") if f.stat().st_mtime > since], process)
-        time.sleep(0.2)
-        process.send_signal(number)
-        process.communicate(timeout=60)
-        before = curve(store)
+        where = ["--resume", "a"] if store.exists() else [config, "--name", "a", "--sweep.checkpoint_interval_s", 0.05]
+        process = start("sweep", *where, "--store", store, "--trials", 1)
+        wait_for(lambda: inode() not in (None, seen) and curve(store), process)
+        process.send_signal(number)  # at once: a fast machine has not much left to train
+        process.communicate(timeout=tap.PATIENCE_S)
+        before, seen = curve(store), inode()
         assert before
     assert "a-0.ckpt" in [f.name for f in place.iterdir()]
     run("sweep", "--resume", "a", "--store", store, "-q")

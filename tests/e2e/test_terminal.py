@@ -22,12 +22,13 @@ def on_terminal(*args, interrupt_at=None, term="xterm", size=(40, COLUMNS), **en
     screen's lines, the bytes written and the exit code."""
     pid, fd = pty.fork()
     if pid == 0:
-        time.sleep(0.05)  # until the terminal has its size
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         os.environ.update(TERM=term, **env)
         os.execv(tap.TRAWL, [tap.TRAWL, *map(str, args)])
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     written, begin, sent = b"", time.monotonic(), False
-    while time.monotonic() - begin < 120:
+    while True:
+        if time.monotonic() - begin > tap.PATIENCE_S:
+            os.kill(pid, signal.SIGKILL)
         if select.select([fd], [], [], 0.05)[0]:
             try:
                 more = os.read(fd, 65536)

@@ -6,6 +6,8 @@ import struct
 import subprocess
 import time
 
+import tap
+
 
 class Worker:
     def __init__(self, trawl, config, lanes=1, device="cpu", stderr=None, **more):
@@ -16,13 +18,13 @@ class Worker:
         theirs.close()
         self.socket, self.buffer, self.results, self.others = ours, b"", {}, []
         self.send(type="open", config=config, lanes=lanes, device=device, **more)
-        self.hello = self.receive(60)
+        self.hello = self.receive(tap.PATIENCE_S)
         self.reason = self.hello.get("reason")
 
     def send(self, **message):
         self.socket.sendall((json.dumps(message) + "\n").encode())
 
-    def receive(self, timeout=60):
+    def receive(self, timeout=tap.PATIENCE_S):
         """The next message; None: the worker has closed its end, or said nothing for so long."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self.buffer:
@@ -43,7 +45,7 @@ class Worker:
     def run(self, trial, config, attempt=1, **more):
         self.send(type="run", trial=trial, attempt=attempt, number=trial, study="test", config=config, **more)
 
-    def wait(self, until, timeout=120):
+    def wait(self, until, timeout=tap.PATIENCE_S):
         """Takes messages until one satisfies until(message), and gives that one; results and the others are kept."""
         deadline = time.monotonic() + timeout
         while True:
@@ -57,7 +59,7 @@ class Worker:
             if until(message):
                 return message
 
-    def result(self, trial, timeout=120):
+    def result(self, trial, timeout=tap.PATIENCE_S):
         if trial not in self.results:
             self.wait(lambda m: m["type"] == "result" and m["trial"] == trial, timeout)
         return self.results[trial]
@@ -65,7 +67,7 @@ class Worker:
     def messages(self, type, trial=None):
         return [m for m in self.others if m["type"] == type and (trial is None or m["trial"] == trial)]
 
-    def close(self, timeout=30):
+    def close(self, timeout=tap.PATIENCE_S):
         """Says "exit"; gives the exit code."""
         try:
             self.send(type="exit")

@@ -395,6 +395,9 @@ static void killed_writers_leave_a_whole_store(void **state)
             write_until_killed(place->path, fds[1]);
         }
         close(fds[1]);
+        /* Every other one first ends some trials, however slow the machine and its disk. */
+        for (int64_t n_first = round % 2 * (1 + (int64_t)rng_below(&rng, 6)); n_first > 0; n_first--)
+            assert_int_equal(read(fds[0], &last, sizeof last), sizeof last);
         usleep(500 + rng_below(&rng, 25000));
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -426,7 +429,7 @@ static void killed_writers_leave_a_whole_store(void **state)
         trial_list_free(trials, n);
         store_close(store);
     }
-    assert_true(last > 30);
+    assert_true(last >= 15);
 }
 
 static void out_of_memory_is_a_status(void **state)

@@ -27,6 +27,7 @@ struct fake {
     char kind[24]; /* without its "@N" */
     int64_t at; /* the N; -1: none */
     struct job jobs[MAX_JOBS];
+    int64_t lanes;
     double beat_s;
 };
 
@@ -78,6 +79,7 @@ static void on_open(struct fake *w, const cJSON *message)
     if (strcmp(w->kind, "quit") == 0)
         _exit(3);
     (void)json_get_i64(message, "lanes", &lanes);
+    w->lanes = lanes;
     json_add_i64(hello, "version", PROTO_VERSION);
     json_add_i64(hello, "lanes", lanes);
     json_add_str(hello, "device", name);
@@ -97,6 +99,9 @@ static void on_run(struct fake *w, const cJSON *message)
     (void)json_get_i64(message, "attempt", &job->attempt);
     (void)json_get_i64(message, "number", &job->number);
     say(w, about("training", job));
+    /* Beside others: those are still there when it comes, however slowly it is proposed. */
+    if (w->lanes > 1 && strcmp(w->kind, "crash") == 0 && job->number < w->at && job->attempt == 1)
+        job->done_s += 1e6;
     if (job->number != w->at)
         return;
     if (strcmp(w->kind, "crash") == 0) {

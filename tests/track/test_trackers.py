@@ -146,9 +146,9 @@ def test_silence_at_the_end(folder):
     store = folder / "s.db"
     with BlackHole() as hole:
         env = {"MLFLOW_TRACKING_URI": hole.url, "TRACKIO_SERVER_URL": hole.url, "TRACKIO_WRITE_TOKEN": "t" * 20,
-               "TRAWL_WEBHOOK_URL": hole.url}
+               "TRAWL_WEBHOOK_URL": hole.url, "MLFLOW_HTTP_REQUEST_TIMEOUT": 3600}
         said = run("sweep", config, "--store", store, "--name", "first", "--trials", 2, "--track",
-                   "mlflow,trackio,webhook", "--track.flush_s", "1", env=servers.clean_env(folder, **env), timeout=25)[1]
+                   "mlflow,trackio,webhook", "--track.flush_s", "1", env=servers.clean_env(folder, **env))[1]
         assert "trawl sync" in said, said
     waiting = Waiting.__new__(Waiting)
     waiting.folder, waiting.store, waiting.kinds = folder, store, KINDS

@@ -110,7 +110,7 @@ def test_one_training_is_one_run(folder):
                 time.sleep(0.02)
         watcher = threading.Thread(target=look)
         watcher.start()
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
         watcher.join()
         equal(process.returncode, 0)
         trackers.check("squared", STEPS, json.loads(out)["score"])
@@ -180,7 +180,7 @@ def test_resume_takes_its_own_run_of_a_store(folder):
 
 def test_killed_and_synced(folder):
     """kill -9 in the middle: what was reported is told by sync, once."""
-    config = write(folder, "my.ini", CONFIG.replace("8192", "100M"))
+    config = write(folder, "my.ini", CONFIG.replace("8192", "1G"))
     with FakeWandb() as fake:
         env = wandb_env(folder, fake)
         process = tap.start("train", config, "--track", "wandb", *FAST, "--quiet", "--track.thin_s", "0", cwd=folder,
@@ -200,13 +200,13 @@ def test_killed_and_synced(folder):
 
 
 def test_stop_on_the_page(folder):
-    config = write(folder, "my.ini", CONFIG.replace("8192", "100M").replace("log_interval_s = 0", "log_interval_s = 0.05"))
+    config = write(folder, "my.ini", CONFIG.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05"))
     with FakeWandb() as fake:
         process = tap.start("train", config, "--track", "wandb", *FAST, "-o", folder / "my.ckpt", "--json", cwd=folder,
                             env=wandb_env(folder, fake))
         tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
         fake.stop_run(next(iter(fake.runs)))
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
         equal(process.returncode, 0)
         assert "stopped on the page of wandb" in err and json.loads(out)["stopped"], (out, err)
         (got,) = fake.runs.values()
@@ -215,13 +215,13 @@ def test_stop_on_the_page(folder):
 
 
 def test_interrupted_and_resumed(folder):
-    config = write(folder, "my.ini", CONFIG.replace("8192", "100M").replace("log_interval_s = 0", "log_interval_s = 0.05"))
+    config = write(folder, "my.ini", CONFIG.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05"))
     with FakeWandb() as fake:
         env = wandb_env(folder, fake)
         process = tap.start("train", config, "--track", "wandb", *FAST, "-o", folder / "my.ckpt", "--quiet", env=env)
         tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=tap.PATIENCE_S)
         equal(process.returncode, 130)
         (got,) = fake.runs.values()
         equal((got.preempting, got.exitcode), (True, None))
@@ -235,8 +235,8 @@ def test_interrupted_and_resumed(folder):
 def test_a_silent_tracker_costs_its_deadline_alone(folder):
     config = write(folder, "my.ini", CONFIG)
     with BlackHole() as hole:
-        said = run("train", config, "--track", "wandb", "--track.flush_s", "1", "--quiet", cwd=folder, timeout=60,
-                   env=servers.clean_env(folder, WANDB_API_KEY=KEY, WANDB_BASE_URL=hole.url))[1]
+        said = run("train", config, "--track", "wandb", "--track.flush_s", "1", "--quiet", cwd=folder,
+                   env=servers.clean_env(folder, WANDB_API_KEY=KEY, WANDB_BASE_URL=hole.url, WANDB_HTTP_TIMEOUT=3600))[1]
     (store,) = folder.glob("trawl-train-*.track.db")
     assert "were not sent in 1 s" in said and store.name in said, said
     with FakeWandb() as fake:
@@ -286,7 +286,7 @@ def test_run_ids_from_outside(folder):
         said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "never"})[1]
         assert "is there already" in said and "WANDB_RESUME is never" in said, said
         equal(len(got.rows()), 40)
-        said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "must", "WANDB_RUN_ID": "other"}, timeout=60)[1]
+        said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "must", "WANDB_RUN_ID": "other"})[1]
         assert "there is no run other" in said, said
         equal((set(fake.runs), fake.broken), ({"mine"}, []))
         fails(*train, cwd=folder, code=2, says="WANDB_RESUME", env={**env, "WANDB_RESUME": "perhaps"})

@@ -25,6 +25,8 @@ from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
 
 SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
+# A trial that does not end by itself, and says no more than a slow machine can tell meanwhile.
+ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
 TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
 
 
@@ -158,8 +160,7 @@ def sick(folder, *faults, **more):
     with FakeWandb() as fake:
         for kind, options in faults:
             fake.fail(kind, **options)
-        said = run("sync", "--store", waiting.store, "--timeout", "60s", env=environment(folder, fake.url, **more),
-                   timeout=200)[1]
+        said = run("sync", "--store", waiting.store, "--timeout", "60s", env=environment(folder, fake.url, **more))[1]
         equal(fake.pending_faults(), 0)
         waiting.check(fake)
         return fake, said
@@ -327,7 +328,7 @@ def test_killed_while_sending(folder):
         for i in range(12):
             box["left"] = rng.randrange(2, 9) + 1000 * (i == 11)
             box["process"] = process = tap.start("sync", "--store", waiting.store, env=environment(folder, fake.url))
-            process.communicate(timeout=60)
+            process.communicate(timeout=tap.PATIENCE_S)
             killed += process.returncode == -signal.SIGKILL
         assert killed >= 3, killed
         fake.answer = answer
@@ -371,7 +372,7 @@ def test_sweep_killed_while_it_runs(folder):
 
 def test_a_run_without_news_is_alive(folder):
     """A trial that reports nothing for long: the server hears of it all the same, or it would be shown as crashed."""
-    config = write(folder, "sweep.ini", SWEEP.replace("8192", "100M").replace("log_interval_s = 0", "log_interval_s = 3600"))
+    config = write(folder, "sweep.ini", SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 3600"))
     with FakeWandb() as fake:
         process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 1, *TRACK,
                             "--track.beat_s", "0.2", env=environment(folder, fake.url))
@@ -380,19 +381,19 @@ def test_a_run_without_news_is_alive(folder):
         (got,) = trials()
         equal((got.history, got.exitcode, got.state), ([], None, "running"))
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=tap.PATIENCE_S)
         equal(fake.broken, [])
 
 
 def test_stop_on_the_page(folder):
-    config = write(folder, "sweep.ini", SWEEP.replace("8192", "100M"))
+    config = write(folder, "sweep.ini", ENDLESS)
     store = folder / "s.db"
     with FakeWandb() as fake:
         process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 1, *TRACK,
                             "--track.thin_s", "0.2", env=environment(folder, fake.url))
         tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
         fake.stop_run(next(name for name, r in fake.runs.items() if r.history))
-        process.communicate(timeout=60)
+        process.communicate(timeout=tap.PATIENCE_S)
         trial = tap.show(store, "first")["trials"][0]
         equal((trial["state"], trial["reason"]), ("stopped", "stopped on the page of wandb"))
         got = next(r for r in fake.runs.values() if r.history)
@@ -402,7 +403,7 @@ def test_stop_on_the_page(folder):
 def test_interrupted_and_resumed(folder):
     """Ctrl-C: the run is told that it is interrupted, and goes on as the same run. The trial has no end of its own: it is
     stopped on the page once it has gone on."""
-    config = write(folder, "sweep.ini", SWEEP.replace("8192", "1G"))
+    config = write(folder, "sweep.ini", ENDLESS)
     store = folder / "s.db"
     with FakeWandb() as fake:
         env = environment(folder, fake.url)
@@ -410,7 +411,7 @@ def test_interrupted_and_resumed(folder):
                             "--track.thin_s", "0.2", env=env)
         tap.wait_for(lambda: any(r.history for r in list(fake.runs.values()) if r.job_type == "train"), process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=tap.PATIENCE_S)
         equal(process.returncode, 130)
         (got,) = [r for r in fake.runs.values() if r.job_type == "train"]
         assert got.preempting and got.exitcode is None, (vars(got), err)
@@ -418,7 +419,7 @@ def test_interrupted_and_resumed(folder):
         process = tap.start("sweep", "--resume", "first", "--store", store, "--track", "wandb", env=env)
         tap.wait_for(lambda: got.rows()[-1]["_step"] > told, process)
         fake.stop_run(got.name)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=tap.PATIENCE_S)
         equal((process.returncode, fake.broken), (0, []))
         equal(sorted(r.exitcode for r in fake.runs.values()), [0, 0])
         steps = [row["_step"] for row in got.rows()]
@@ -506,6 +507,7 @@ def test_client_certificate(folder):
 def test_requests_share_a_budget(folder):
     """Many short runs: never more than the budget and one burst of it, whatever the span."""
     waiting = Waiting(folder, trials=32)
+    began = time.monotonic()
     db = sqlite3.connect(waiting.store)
     db.execute("UPDATE study SET config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
     db.commit()
@@ -513,11 +515,13 @@ def test_requests_share_a_budget(folder):
     with FakeWandb() as fake:
         waiting.sync(folder, fake.url, timeout="60s")
         waiting.check(fake)
-        at = [r.at for r in fake.requests]
+        # Each is sent after the one before it was answered: whenever this process got to look at them, `at[j] - at[i]` is no
+        # shorter than the time from the sending of the one behind i to that of j.
+        at = [began] + [r.at for r in fake.requests]
         assert len(at) > 120, len(at)
         for i in range(0, len(at), 10):
             for j in range(i + 1, len(at)):
-                assert j - i <= 100 + 10 * (at[j] - at[i]) + 10, (i, j, at[j] - at[i])
+                assert j - i <= 100 + 10 * (at[j] - at[i]) + 2, (i, j, at[j] - at[i])
 
 
 def test_a_silent_tracker_ends_sync(folder):
@@ -532,19 +536,19 @@ def test_a_silent_tracker_ends_sync(folder):
         tap.wait_for(lambda: (folder / "s.db.lock").exists(), process)
         time.sleep(0.5)  # by now signals are caught; if not, it ends by one all the same, with another code
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=tap.PATIENCE_S)
         assert process.returncode in (130, -signal.SIGINT), process.returncode
         equal(waiting.left(), n)
     with FakeWandb() as fake:
         answer = fake.answer
 
         def slow(request):
-            time.sleep(0.15)
+            time.sleep(0.2)
             return answer(request)
         fake.answer = slow
         before = time.monotonic()
-        waiting.sync(folder, fake.url, timeout="2s")
-        assert time.monotonic() - before > 2, "it was to take longer than it may be silent"
+        waiting.sync(folder, fake.url, timeout="4s")
+        assert time.monotonic() - before > 4, "it was to take longer than it may be silent"
         waiting.check(fake)
 
 
@@ -652,7 +656,7 @@ def test_no_secret_anywhere(folder):
                 time.sleep(0.02)
         watcher = threading.Thread(target=look)
         watcher.start()
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
         watcher.join()
         equal(process.returncode, 0)
         texts = [out.encode(), err.encode(), *seen, *(p.read_bytes() for p in folder.iterdir() if p.is_file())]
@@ -664,11 +668,9 @@ def test_no_secret_anywhere(folder):
 def test_black_hole_does_not_hold_the_end(folder):
     config = write(folder, "sweep.ini", SWEEP)
     with BlackHole() as hole:
-        before = time.monotonic()
-        said = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK,
-                   "--track.flush_s", "1", env=environment(folder, hole.url))[1]
+        said = run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, "--track.flush_s", "1",
+                   env=environment(folder, hole.url, WANDB_HTTP_TIMEOUT=3600))[1]  # which the end must not wait for
         assert "were not sent in 1 s" in said and "trawl sync" in said, said
-        assert time.monotonic() - before < 60, "the end must not wait for a time-out of the network"
     equal(tap.show(folder / "s.db", "first")["trials"][1]["state"], "done")
 
 

@@ -92,9 +92,8 @@ class Waiting:
         env.update(more)
         return servers.clean_env(self.folder, **{k: v for k, v in env.items() if v is not None})
 
-    def sync(self, *fakes, code=0, timeout="30s", wall=200, **more):
-        return run("sync", "--store", self.store, "--timeout", timeout, code=code, env=self.env(fakes, more),
-                   timeout=wall)[1]
+    def sync(self, *fakes, code=0, timeout="30s", **more):
+        return run("sync", "--store", self.store, "--timeout", timeout, code=code, env=self.env(fakes, more))[1]
 
     def check(self, *fakes):
         """Everything is there exactly once and nothing else."""

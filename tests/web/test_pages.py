@@ -54,7 +54,7 @@ class Server:
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.communicate(timeout=20)
+            self.process.communicate(timeout=tap.PATIENCE_S)
 
 
 @functools.lru_cache(None)
@@ -503,7 +503,7 @@ def test_the_buttons_steer_a_sweep(folder):
         b.click(STOP)
         b.wait("document.querySelector('dialog[open]')")
         b.click("dialog button.danger")
-        sweep.communicate(timeout=60)
+        sweep.communicate(timeout=tap.PATIENCE_S)
         b.wait(chip("finished"))
         equal((row("state"), row("end_rule")), ("ended", "user"))
         assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
