@@ -60,7 +60,7 @@ class Browser:
     def close(self):
         try:
             self.send("Browser.close", session=None)
-            self.process.wait(10)
+            self.process.wait(60)
         except (OSError, PageError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
@@ -99,7 +99,7 @@ class Browser:
             self.events.append((method, params))
             del self.events[:-2000]
 
-    def send(self, method, params=None, session="own", timeout_s=60):
+    def send(self, method, params=None, session="own", timeout_s=240):
         self.number += 1
         message = {"id": self.number, "method": method, "params": params or {}}
         if session is not None:
@@ -136,7 +136,7 @@ class Browser:
             raise PageError("%s\nin the page: %s" % (answer["exceptionDetails"].get("exception", {}).get("description", answer["exceptionDetails"]["text"]), code))
         return answer["result"].get("value")
 
-    def wait(self, code, what=None, timeout_s=30):
+    def wait(self, code, what=None, timeout_s=240):
         """Until the expression is true in the page; returns its value."""
         until = time.monotonic() + timeout_s
         while True:

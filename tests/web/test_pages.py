@@ -116,9 +116,10 @@ def text(selector):
 
 FRONT_READY = "document.querySelector('.front-plot canvas.marks') && document.querySelector('.pick-result .params')"
 TABLE_READY = "document.querySelector('.parallel')?.dataset.drawn && document.querySelector('.grid-row')"
+FRONT_STILL = FRONT_READY + " && document.querySelector('.mark.interval')"  # with what the model says: nothing moves any more
 VIEWS = {
     "studies": ("/", "document.querySelectorAll('.studies tbody tr').length === 2"),
-    "front": (path(), FRONT_READY + " && document.querySelector('.mark.interval')"),
+    "front": (path(), FRONT_STILL),
     "parameters": (path("?tab=params"), "document.querySelectorAll('.slice canvas.marks').length === 6"),
     "trials": (path("?tab=trials"), TABLE_READY),
     "progress": (path("?tab=progress"), "document.querySelectorAll('.chart canvas').length >= 3"),
@@ -154,7 +155,7 @@ def places():
 
 
 def test_the_front_follows_the_pointer(_):
-    b = go(path(), FRONT_READY)
+    b = go(path(), FRONT_STILL)
     b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
     best = query("SELECT number, score FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY score DESC LIMIT 1", STUDY)[0]
     x, y = places()[str(best[0])]
@@ -170,11 +171,11 @@ def test_the_front_follows_the_pointer(_):
 
 
 def test_a_brush_on_the_front_filters_the_table(_):
-    b = go(path(), FRONT_READY)
+    b = go(path(), FRONT_STILL)
     b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
     left, top, width, height = b.run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart.box; return [b.left + c.left, b.top + c.top, c.width, c.height]; })()")
     b.drag(left + 0.35 * width, top + 0.2 * height, left + 0.75 * width, top + 0.8 * height)
-    b.wait("document.querySelector('.selection a')")
+    b.wait("document.querySelector('.selection a') && new URLSearchParams(location.search).get('f')")
     said = int(re.match(r"(\d+) of 1000", text(".selection")).group(1))
     f = dict(part.split(":", 1) for part in b.run("new URLSearchParams(location.search).get('f')").split(";"))
     cost, score = ([float(v) for v in f[key].split(":")] for key in ("cost", "score"))
@@ -188,22 +189,22 @@ def test_a_brush_on_the_front_filters_the_table(_):
 
 
 def test_the_front_zooms_and_the_address_keeps_it(_):
-    b = go(path(), FRONT_READY)
+    b = go(path(), FRONT_STILL)
     before = b.run("document.querySelector('.front-plot').chart.domain.x")
     b.click(".tools button[aria-label='zoom in']")
     b.wait("new URLSearchParams(location.search).get('zoom')")
     zoomed = b.run("document.querySelector('.front-plot').chart.domain.x")
     assert zoomed[0] > before[0] and zoomed[1] < before[1]
+    b.run("window.before = true")
     b.send("Page.reload")
-    time.sleep(0.3)
-    b.wait(FRONT_READY)
+    b.wait("!window.before && " + FRONT_READY)
     again = b.run("document.querySelector('.front-plot').chart.domain.x")
     assert all(abs(a / z - 1) < 1e-4 for a, z in zip(again, zoomed)), (again, zoomed)
     clean()
 
 
 def test_keys_walk_along_the_front(_):
-    b = go(path(), FRONT_READY)
+    b = go(path(), FRONT_STILL)
     front = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY cost_s, score DESC LIMIT 1", STUDY)[0][0]
     b.run("document.querySelector('.front-plot').focus()")
     b.key("ArrowRight")
@@ -440,14 +441,14 @@ def test_a_running_sweep_is_followed(folder):
             now = db.execute("SELECT count(*) FROM trial WHERE state = 'done'").fetchone()[0]
             db.close()
             start = time.monotonic()
-            b.wait("%s >= %d" % (done, now), "trial %d on the page" % now, timeout_s=60)
+            b.wait("%s >= %d" % (done, now), "trial %d on the page" % now)
             waits.append(time.monotonic() - start)
         print("# a finished trial was on the page after %s s" % ", ".join("%.2f" % w for w in waits), flush=True)
         equal(b.run("window.mark"), 1)  # without a reload
         for tab, ready in (("trials", TABLE_READY), ("progress", "document.querySelectorAll('.chart canvas').length >= 3")):
             go(path("?tab=" + tab, "live"), ready, other.origin)
             count = b.run(done)
-            b.wait("%s > %d" % (done, count), "another trial", timeout_s=60)
+            b.wait("%s > %d" % (done, count), "another trial")
         clean(other.origin)
     finally:
         sweep.kill()
