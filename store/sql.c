@@ -225,6 +225,13 @@ enum status store_begin(struct store *store, const char *what, struct error *err
     return store_sql_run(store, stmt, what, err);
 }
 
+enum status store_begin_synced(struct store *store, const char *what, struct error *err)
+{
+    TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* which no statement that is kept can say */
+    store->synced = true;
+    return store_begin(store, what, err);
+}
+
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err)
 {
     sqlite3_stmt *stmt;
@@ -238,6 +245,8 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     if (rc != ST_OK)
         store_names_clear(store);
+    if (store->synced && sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL) == SQLITE_OK)
+        store->synced = false; /* else the next ones wait too, which only takes time */
     return rc;
 }
 

@@ -2,8 +2,10 @@
  *
  * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, tied to its life); readers open
  * read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
- * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) WAL, synchronous=NORMAL, foreign
- * keys on, schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION.
+ * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) a new study, what a user asked of it
+ * and a trial's result are on the disk when the call returns; smaller news (a trial's start, its curve) get there with the
+ * next of these or a little later, in order: a power cut may take the last of them and nothing else; (5) WAL, foreign keys on,
+ * schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION.
  * Times are UTC milliseconds, durations seconds. Strings returned in structs are owned by them (…_free). */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H

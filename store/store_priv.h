@@ -73,6 +73,7 @@ struct store {
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
+    bool synced; /* the open transaction is on the disk when it has been committed */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */
     size_t n_names, cap_names, next_name; /* next_name: behind the last that was asked for */
@@ -90,6 +91,8 @@ enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_ste
                            struct error *err) MUST_USE;
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
 enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* refuses on a reader */
+/* The same, and what it commits, with all before it, outlives a power cut: one wait for the disk. */
+enum status store_begin_synced(struct store *store, const char *what, struct error *err) MUST_USE;
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
 

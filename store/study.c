@@ -42,7 +42,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
         return FAIL(err, ST_USAGE, "the study has no name; give one with --name");
     int64_t now_ms = clock_utc_ms();
     TRY(store_sql(store, SQL_STUDY_INSERT, &stmt, err));
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_synced(store, what, err));
     store_bind_text(stmt, 1, study->name);
     store_bind_text(stmt, 2, study->config);
     store_bind_text(stmt, 3, study->space);

@@ -48,7 +48,7 @@ static enum status update(struct store *store, sqlite3_stmt *stmt, int64_t study
 {
     enum status rc;
 
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_synced(store, what, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)

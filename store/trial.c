@@ -259,7 +259,7 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
 
     TRY(check_result(store, result, err));
     TRY(store_sql(store, SQL_TRIAL_FINISH, &stmt, err));
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_synced(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, trial_state_name(result->state));
     sqlite3_bind_double(stmt, 3, result->score); /* NaN is kept as NULL */

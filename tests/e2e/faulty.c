@@ -2,6 +2,7 @@
  * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
  * FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h), of none when N is 0; then the file gets
  * the list of places.
+ * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the power fails.
  * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
 #include "call_sites.h"
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE };
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER };
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -35,7 +36,7 @@ static char count_path[512];
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock", "site"};
+    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock", "site", "power"};
     const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
     char line[256] = "";
     int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -44,7 +45,7 @@ __attribute__((constructor)) static void begin(void)
     close(fd);
     if (text == NULL || (n > 0 && memmem(line, (size_t)n, "\0worker", 8) != NULL)) /* argv[1] of a worker */
         return;
-    for (int k = 1; k <= SITE; k++)
+    for (int k = 1; k <= POWER; k++)
         if (strncmp(text, names[k], strlen(names[k])) == 0 && text[strlen(names[k])] == ':') {
             if (k == SITE)
                 site = strtoull(text + strlen("site:"), NULL, 16);
@@ -133,15 +134,45 @@ ssize_t write(int fd, const void *bytes, size_t n)
 POSITIONED(pwrite, off_t)
 POSITIONED(pwrite64, off64_t)
 
+/* As a whole or not at all, whenever the process is killed. */
+static void keep_synced(int fd)
+{
+    static _Thread_local char bytes[1 << 16];
+    char link[64], path[512], part[600], whole[600];
+    ssize_t n;
+    off_t at = 0;
+    int to;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof path - 1);
+    if (n <= 0)
+        return;
+    path[n] = '\0';
+    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(whole, sizeof whole, "%s.synced", path);
+    to = open(part, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    while (to >= 0 && (n = pread(fd, bytes, sizeof bytes, at)) > 0 && REAL(pwrite)(to, bytes, (size_t)n, at) == n)
+        at += n;
+    if (to >= 0 && close(to) == 0 && n == 0) /* of a folder nothing can be read */
+        rename(part, whole);
+    else
+        unlink(part);
+}
+
 #define SYNC(name)                                                                                                     \
     int name(int fd)                                                                                                   \
     {                                                                                                                  \
+        int rc;                                                                                                        \
+                                                                                                                       \
         slow();                                                                                                        \
         if (hit(FSYNC)) {                                                                                              \
             errno = EIO;                                                                                               \
             return -1;                                                                                                 \
         }                                                                                                              \
-        return REAL(name)(fd);                                                                                         \
+        rc = REAL(name)(fd);                                                                                           \
+        if (rc == 0 && kind == POWER)                                                                                  \
+            keep_synced(fd);                                                                                           \
+        return rc;                                                                                                     \
     }
 SYNC(fsync)
 SYNC(fdatasync)

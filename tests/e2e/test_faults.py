@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -253,6 +254,51 @@ def test_a_clock_that_jumps(folder):
     trials = show(store, "a")["trials"]
     equal([t["state"] for t in trials], ["done"] * N_TRIALS)
     assert all(0 < t["cost_s"] < 60 for t in trials), trials  # durations come from another clock
+
+
+def cut_the_power(store, dice):
+    """Of the store's files stays what was synced; of what was written since, nothing or any part, in blocks of a disk."""
+    lucky = dice.choice((0, 0, 0.5))
+    for path in (store, store.with_name(store.name + "-wal")):
+        synced = path.with_name(path.name + ".synced")
+        old = synced.read_bytes() if synced.exists() else b""
+        new = path.read_bytes() if path.exists() else b""
+        blocks = [(new if dice.random() < lucky else old)[at:at + 4096] for at in range(0, max(len(new), len(old)), 4096)]
+        while blocks and not blocks[-1]:
+            blocks.pop()
+        path.write_bytes(b"".join(b.ljust(4096, b"\0") for b in blocks[:-1]) + (blocks[-1] if blocks else b""))
+        synced.write_bytes(path.read_bytes())
+        if not blocks:
+            path.unlink()
+    store.with_name(store.name + "-shm").unlink(missing_ok=True)
+
+
+def told_done(words):
+    return {int(n) for n in re.findall(r"trial (\d+) done .*\n", words.read_text())}
+
+
+def test_the_power_fails(folder):
+    """Whatever was told to be done is in the store, though all that was not synced is gone."""
+    config, store = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0")), folder / "s.db"
+    dice, told, n_cuts = random.Random(5), set(), 5 if TRIES.isdigit() else 100
+    for cut in range(n_cuts):
+        where = ["--resume", "a"] if has_study(store, "a") else [str(config), "--name", "a"]
+        with open(folder / "words", "w") as words:
+            process = subprocess.Popen([tap.TRAWL, "sweep", *where, "--store", str(store), "--trials", "100000"], stderr=words,
+                                       env={**os.environ, "LD_PRELOAD": shim(), "FAULTY": "power:0"})
+        n = dice.randint(1, 20)
+        wait_for(lambda: len(told_done(folder / "words")) >= n, process)
+        process.kill()
+        process.wait()
+        told |= told_done(folder / "words")
+        cut_the_power(store, dice)
+        done = {row[2] for row in finished(store).values()}
+        assert told <= done, "cut %d: trials %s were told to be done and are lost" % (cut, sorted(told - done))
+    total = max(done) + 3
+    run("sweep", "--resume", "a", "--store", store, "--trials", total, "-q")
+    equal(numbers(store), list(range(total)))
+    print("# %d cuts, %d trials done and told, none lost" % (n_cuts, len(told)))
+    assert len(told) > n_cuts
 
 
 def test_a_full_disk(folder):
