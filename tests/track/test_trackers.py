@@ -54,7 +54,7 @@ def test_an_online_sweep(folder):
     with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
         env = {**Mlflow.env(mlflow), **Trackio.env(trackio), **Webhook.env(webhook)}
         run("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 4, "--track",
-            "mlflow,trackio,webhook", "--track.tags", "fast,team=vision", env=servers.clean_env(folder, **env))
+            "mlflow,trackio,webhook", "--track.tags", "fast,team=vision", "--track.flush_s", 200, env=servers.clean_env(folder, **env))
         for fake in (mlflow, trackio, webhook):
             equal(fake.broken, [])
         trials = tap.show(folder / "s.db", "first")["trials"]

@@ -23,7 +23,7 @@ from faults import BlackHole  # noqa: E402
 
 CONFIG = tap.TINY.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
 STEPS = list(range(256, 8193, 256))  # of 16 agents times 16 steps, a report after each
-FAST = ["--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
+FAST = ["--track.interval_s", "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "200"]
 SECRETS = {"login": "canary-pass-word-of-ann", "token": "canary-of-the-write-token", "hook": "canary-secret-of-the-webhook",
            "path": "canary-path", "wandb": "canary" + "0123456789" * 4}
 

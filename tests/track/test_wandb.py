@@ -27,7 +27,7 @@ from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E40
 SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
 # A trial that does not end by itself, and says no more than a slow machine can tell meanwhile.
 ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
-TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
+TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "200"]
 
 
 def environment(home, url=None, key=KEY, **more):
@@ -498,9 +498,8 @@ def test_client_certificate(folder):
         ca = ["--track.ca_file", certificates.ca]
         ours = ["--track.client_cert", certificates.client[0], "--track.client_key", certificates.client[1]]
         env = environment(folder, fake.url)
-        for name, args, n in (("without", [], 0), ("with", ours, 2)):
-            run("sweep", config, "--store", folder / (name + ".db"), "--name", name, "--trials", 1, *TRACK, *ca, *args,
-                "--track.flush_s", "2", env=env)
+        for name, args, n in (("without", ["--track.flush_s", "2"], 0), ("with", ours, 2)):
+            run("sweep", config, "--store", folder / (name + ".db"), "--name", name, "--trials", 1, *TRACK, *ca, *args, env=env)
             equal(len(fake.runs), n)
 
 
