@@ -173,9 +173,11 @@ void ehvi_log_screen(const struct ehvi *e, size_t n, const double *m1, const dou
     }
     for (size_t i = 0; i <= e->n; i++) {
         double a = e->a[i + 1], b = e->b[i];
+#pragma omp simd
         for (size_t p = 0; p < n; p++) {
             double right = s1[p] * fast_h((a - m1[p]) * inv1[p]), level = s2[p] * fast_h((b - m2[p]) * inv2[p]);
-            ret[p] += fmax(right - left[p], 0.0) * level;
+            double width = right - left[p];
+            ret[p] += (width > 0.0 ? width : 0.0) * level; /* fmax does not vectorise */
             left[p] = right;
         }
     }

@@ -19,6 +19,7 @@
 #define N_FINALISTS 2 /* starts that go on */
 #define POLISH_EVALS 20
 #define BLOCK 128 /* candidates predicted at a time */
+#define SNAP_TABLE 64 /* values of a parameter that are snapped to by a table */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
 /* Work of one call. */
@@ -157,10 +158,10 @@ static double polish_objective(void *ctx, const double *u, double *ret_gradient)
 
 /* ---- candidates ---- */
 
-static double normal(struct rng *r)
+/* A normal number of two uniform ones. */
+static double normal(double a, double b)
 {
-    double u = 1.0 - rng_f64(r);
-    return sqrt(-2.0 * log(u)) * cos(2.0 * M_PI * rng_f64(r));
+    return sqrt(-2.0 * log(1.0 - a)) * cos(2.0 * M_PI * b);
 }
 
 static double reflect(double u)
@@ -179,10 +180,10 @@ static void step_from(const struct hunt *h, size_t group, int turn, struct rng *
     size_t always = rng_below(r, (uint32_t)dim);
     memcpy(ret_u, h->s->obs.u + group * dim, dim * sizeof *ret_u);
     for (size_t i = 0; i < dim; i++) {
-        double chance = rng_f64(r), move = normal(r), fresh = rng_f64(r);
+        double chance = rng_f64(r), a = rng_f64(r), b = rng_f64(r), fresh = rng_f64(r);
         if (i != always && chance >= share)
             continue;
-        ret_u[i] = h->s->space->params[i].scale == SPACE_CATEGORICAL ? fresh : reflect(ret_u[i] + width * move);
+        ret_u[i] = h->s->space->params[i].scale == SPACE_CATEGORICAL ? fresh : reflect(ret_u[i] + width * normal(a, b));
     }
 }
 
@@ -204,13 +205,19 @@ static void enumerate(struct hunt *h, size_t size)
 static void snap_pool(struct hunt *h)
 {
     size_t dim = h->s->space->dim;
+    double middle[SNAP_TABLE];
     for (size_t i = 0; i < dim; i++) {
         const struct space_param *p = &h->s->space->params[i];
-        if (!isfinite(space_param_size(p)))
+        double size = space_param_size(p);
+        if (!isfinite(size))
             continue;
+        bool even = size <= SNAP_TABLE && p->scale != SPACE_LOG; /* bins of one length: their middles in a table */
+        for (size_t k = 0; even && k < (size_t)size; k++)
+            middle[k] = space_param_to_unit(p, space_param_value(p, (double)k));
         for (size_t k = 0; k < h->n_pool; k++) {
             double *u = &h->pool_u[k * dim + i];
-            *u = space_param_to_unit(p, space_param_from_unit(p, *u));
+            *u = even ? middle[(size_t)fmin(*u * size, size - 1.0)]
+                      : space_param_to_unit(p, space_param_from_unit(p, *u));
         }
     }
 }
