@@ -1,10 +1,11 @@
 /* pareto_cache.c - what `pareto` keeps between proposals to be quick. A cache may be thrown away at any moment without
  * changing a proposal: everything in it is a function of the seed, or of trials that it compares before it answers.
  *
- * Hyper-parameters are fitted to the first m ended trials, by number, where m is the last of 1, 2, 3 ... 8, 10, 12, 15 ...
- * (each a quarter more than the one before) that is not above the number of ended ones; until the next m they stay. So a
- * suggester made anew, after a kill and a resume, does that one fit again and goes on as the old one would have.
- * When a trial among the first m ends late (others ran beside it), they are fitted again. */
+ * Hyper-parameters are fitted to the first m ended trials, by number, where m is one of 1, 2, 3 ... 8, 10, 12, 15 ... (each
+ * a quarter more than the one before). From REFIT_EARLY on, where a fit takes longer than a proposal, they are put to use
+ * REFIT_LAG trials later: the proposals between do the fit, a stage each, and trials that ran beside the m-th have mostly
+ * ended by then. So a suggester made anew, after a kill and a resume, does that one fit at once and goes on as the old one
+ * would have. When a trial among the first m ends later still, they are fitted again. */
 #include <math.h>
 #include <string.h>
 
@@ -12,14 +13,22 @@
 #include "gp/pareto_priv.h"
 
 #define REFIT_GROWTH 4 /* fitted again when the ended trials are more by one in so many */
+#define REFIT_EARLY 64 /* trials below which a fit is put to use at once ... */
+#define REFIT_LAG                                                                                                      \
+    12 /* ... and else so many later, which is more than it has stages and fewer than lie between two fits */
+
+/* A fit, whole or in its making. */
+struct fit {
+    double *key; /* the trials that it is of, owned; NULL: none */
+    size_t key_size_bytes;
+    int stage; /* the next one; PARETO_FIT_STAGES: done */
+    struct pareto_hyper hyper;
+};
 
 struct pareto_cache {
     double *spread; /* (PARETO_N_SOBOL, dim); NULL: not made yet */
     struct pareto_search *search; /* work memory, the models' square arrays above all; NULL: not made yet */
-    bool has_hyper;
-    struct pareto_hyper hyper;
-    double *key; /* the trials that hyper was fitted to */
-    size_t key_size_bytes;
+    struct fit now, next; /* the one in use, and the one after it */
 };
 
 enum status pareto_cache_create(struct pareto_cache **ret_cache, struct error *err)
@@ -36,7 +45,8 @@ void pareto_cache_destroy(struct pareto_cache *cache)
         pareto_search_free(cache->search);
     mem_free(cache->search);
     mem_free(cache->spread);
-    mem_free(cache->key);
+    mem_free(cache->now.key);
+    mem_free(cache->next.key);
     mem_free(cache);
 }
 
@@ -78,11 +88,15 @@ static bool ended(const struct gp_trial *t)
     return t->state != GP_TRIAL_PENDING;
 }
 
-static size_t refit_count(size_t n_ended)
+/* The m whose fit is in use, and into ret_next the m that will be next if its trials have ended, else 0. */
+static size_t refit_count(size_t n_ended, size_t *ret_next)
 {
-    size_t m = 0;
-    for (size_t next = 1; next <= n_ended; next = m + (m < REFIT_GROWTH ? 1 : m / REFIT_GROWTH))
+    size_t m = 0, next = 1;
+    while (next + (next < REFIT_EARLY ? 0 : REFIT_LAG) <= n_ended) {
         m = next;
+        next = m + (m < REFIT_GROWTH ? 1 : m / REFIT_GROWTH);
+    }
+    *ret_next = next <= n_ended ? next : 0;
     return m;
 }
 
@@ -96,68 +110,108 @@ static void write_key(const struct gp_trial *t, size_t dim, double *key)
     memcpy(key + 3, t->x, dim * sizeof *key);
 }
 
-static enum status fit(const struct space *space, const struct gp_history *history, struct pareto_hyper *ret,
-                       struct error *err)
+/* The first m ended trials, and their numbers for comparison (m + other, dim + 3). */
+struct first_trials {
+    struct gp_history history;
+    struct gp_trial *trials; /* owned */
+    double *key; /* owned */
+    size_t key_size_bytes;
+};
+
+static void first_trials_free(struct first_trials *f)
 {
-    struct pareto_search *s = mem_alloc(sizeof *s);
-    if (!s)
-        return FAIL(err, ST_NOMEM, "no memory for a fit over %zu parameters", space->dim);
-    *ret = (struct pareto_hyper){0};
-    enum status rc = pareto_models_init(s, space, history, 0, NULL, err);
-    if (rc == ST_OK)
-        rc = pareto_ok_init(s, NULL, err);
-    if (rc == ST_OK) {
-        memcpy(ret->score, s->score.theta, sizeof ret->score);
-        memcpy(ret->cost, s->cost.theta, sizeof ret->cost);
-        memcpy(ret->ok, s->ok.theta, sizeof ret->ok);
-        ret->has_ok = s->has_ok;
-    }
-    pareto_search_free(s);
-    mem_free(s);
-    return rc;
+    mem_free(f->trials);
+    mem_free(f->key);
 }
 
-enum status pareto_cache_hyper(struct pareto_cache *cache, const struct space *space, const struct gp_history *history,
-                               struct pareto_hyper *ret_hyper, struct error *err)
+static enum status first_trials_init(struct first_trials *f, size_t dim, const struct gp_history *history, size_t m,
+                                     struct error *err)
 {
-    size_t n_ended = 0, dim = space->dim, width = dim + 3, n = 0;
-    for (size_t i = 0; i < history->n; i++)
-        n_ended += ended(&history->trials[i]);
-    size_t m = refit_count(n_ended), rows = m + history->n_other, size_bytes = rows * width * sizeof(double);
-    struct gp_trial *trials = mem_array(m + 1, sizeof *trials);
-    double *key = mem_array2(rows + 1, width, sizeof *key);
-    enum status rc = ST_OK;
-    if (!trials || !key) {
-        rc = FAIL(err, ST_NOMEM, "no memory for %zu trials", rows);
-        goto done;
+    size_t width = dim + 3, rows = m + history->n_other, n = 0;
+    f->trials = mem_array(m + 1, sizeof *f->trials);
+    f->key = mem_array2(rows + 1, width, sizeof *f->key);
+    f->key_size_bytes = rows * width * sizeof *f->key;
+    f->history = *history;
+    f->history.n = m;
+    f->history.trials = f->trials;
+    if (!f->trials || !f->key) {
+        first_trials_free(f);
+        return FAIL(err, ST_NOMEM, "no memory for %zu trials", rows);
     }
     for (size_t i = 0; i < history->n && n < m; i++)
         if (ended(&history->trials[i])) {
-            write_key(&history->trials[i], dim, key + n * width);
-            trials[n++] = history->trials[i];
+            write_key(&history->trials[i], dim, f->key + n * width);
+            f->trials[n++] = history->trials[i];
         }
     for (size_t i = 0; i < history->n_other; i++)
-        write_key(&history->other[i], dim, key + (m + i) * width);
-    if (!cache->has_hyper || cache->key_size_bytes != size_bytes || memcmp(cache->key, key, size_bytes) != 0) {
-        struct gp_history first = {.n = m, .trials = trials, .n_other = history->n_other, .other = history->other};
-        cache->has_hyper = false;
-        rc = fit(space, &first, &cache->hyper, err);
-        if (rc == ST_NUMERIC) { /* those trials have no model, perhaps all of them have */
-            error_clear(err);
-            rc = fit(space, history, ret_hyper, err);
-            goto done;
-        }
-        if (rc != ST_OK)
-            goto done;
-        mem_free(cache->key);
-        cache->key = key;
-        cache->key_size_bytes = size_bytes;
-        cache->has_hyper = true;
-        key = NULL;
+        write_key(&history->other[i], dim, f->key + (m + i) * width);
+    return ST_OK;
+}
+
+static bool fit_is_of(const struct fit *fit, const struct first_trials *first)
+{
+    return fit->key && fit->key_size_bytes == first->key_size_bytes &&
+           memcmp(fit->key, first->key, first->key_size_bytes) == 0;
+}
+
+/* At most n_stages more of the fit to these trials, from the beginning when it is of others. */
+static enum status fit_advance(struct fit *fit, struct pareto_search *work, const struct space *space,
+                               struct first_trials *first, int n_stages, struct error *err)
+{
+    enum status rc = ST_OK;
+    if (!fit_is_of(fit, first)) {
+        mem_free(fit->key);
+        *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes};
+        first->key = NULL;
     }
-    *ret_hyper = cache->hyper;
-done:
-    mem_free(trials);
-    mem_free(key);
+    for (; n_stages > 0 && fit->stage < PARETO_FIT_STAGES && rc == ST_OK; n_stages--) {
+        rc = pareto_fit_stage(work, space, &first->history, fit->stage, &fit->hyper, err);
+        pareto_search_clear(work);
+        fit->stage += rc == ST_OK;
+    }
     return rc;
+}
+
+/* A stage of the fit that will be in use next. */
+static enum status prepare(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
+                           const struct gp_history *history, size_t m, struct error *err)
+{
+    struct first_trials first;
+    TRY(first_trials_init(&first, space->dim, history, m, err));
+    enum status rc = fit_advance(&cache->next, work, space, &first, 1, err);
+    first_trials_free(&first);
+    if (rc != ST_NUMERIC) /* that matters when it is in use */
+        return rc;
+    error_clear(err);
+    return ST_OK;
+}
+
+enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
+                               const struct gp_history *history, struct pareto_hyper *ret_hyper, struct error *err)
+{
+    size_t n_ended = 0, next;
+    for (size_t i = 0; i < history->n; i++)
+        n_ended += ended(&history->trials[i]);
+    size_t m = refit_count(n_ended, &next);
+    struct first_trials first, all;
+    TRY(first_trials_init(&first, space->dim, history, m, err));
+    if (!fit_is_of(&cache->now, &first) && fit_is_of(&cache->next, &first)) {
+        mem_free(cache->now.key);
+        cache->now = cache->next;
+        cache->next = (struct fit){0};
+    }
+    enum status rc = fit_advance(&cache->now, work, space, &first, PARETO_FIT_STAGES, err);
+    first_trials_free(&first);
+    *ret_hyper = cache->now.hyper;
+    if (rc == ST_NUMERIC) { /* those trials have no model, perhaps all of them have */
+        struct fit fit = {0};
+        error_clear(err);
+        TRY(first_trials_init(&all, space->dim, history, n_ended, err));
+        rc = fit_advance(&fit, work, space, &all, PARETO_FIT_STAGES, err);
+        *ret_hyper = fit.hyper;
+        first_trials_free(&all);
+        mem_free(fit.key);
+        return rc;
+    }
+    return rc == ST_OK && next > 0 ? prepare(cache, work, space, history, next, err) : rc;
 }

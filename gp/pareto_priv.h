@@ -43,6 +43,11 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, const struct pareto_hyper *hyper,
                                struct error *err) MUST_USE;
+/* One of PARETO_FIT_STAGES steps of fitting hyper to a history, in their order; each is as long as a few proposals at most,
+ * and does not depend on what else was done to the search, which must be clear and is to be cleared. */
+#define PARETO_FIT_STAGES 6
+enum status pareto_fit_stage(struct pareto_search *search, const struct space *space, const struct gp_history *history,
+                             int stage, struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* The model of failures, when there are enough. */
 enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
@@ -60,9 +65,10 @@ enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct r
 /* A cleared search to work in, lent until the next call. */
 enum status pareto_cache_search(struct pareto_cache *cache, struct pareto_search **ret_search,
                                 struct error *err) MUST_USE;
-/* A function of the history alone. ST_NUMERIC: these data have no model. */
-enum status pareto_cache_hyper(struct pareto_cache *cache, const struct space *space, const struct gp_history *history,
-                               struct pareto_hyper *ret_hyper, struct error *err) MUST_USE;
+/* A function of the history alone. ST_NUMERIC: these data have no model. work is clear, and stays so. */
+enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
+                               const struct gp_history *history, struct pareto_hyper *ret_hyper,
+                               struct error *err) MUST_USE;
 
 /* The group of the front to run again under a new seed at this trial number; the number of groups: none. */
 enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *ret_group, struct error *err) MUST_USE;

@@ -71,11 +71,22 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
         }
 }
 
+/* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all. */
+static void fit_far(struct model *model)
+{
+    model_fit(model, FIT_EVALS, FIT_SMALL);
+}
+
+static void fit_near(struct model *model)
+{
+    if (model->n > FIT_SMALL)
+        model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
+}
+
 /* The rows of one model out of all groups that have values; the front's, the newest and a
- * spread of the older when there are too many.
- * theta: hyper-parameters to take; NULL: fit them. */
-static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
-                              size_t n_pending, const double *theta, struct error *err)
+ * spread of the older when there are too many. */
+static enum status load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values,
+                             size_t n_pending, struct error *err)
 {
     const struct observations *o = &s->obs;
     size_t dim = o->dim, n_known = 0, n = 0;
@@ -110,22 +121,26 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
     if (rc != ST_OK)
         goto done;
     model_set_data(model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats});
-    if (theta) {
-        memcpy(model->theta, theta, sizeof model->theta);
-        rc = model_factor(model, err);
-        goto done;
-    }
-    /* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all */
-    model_fit(model, FIT_EVALS, FIT_SMALL);
-    if (n > FIT_SMALL)
-        model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
-    rc = model_factor(model, err);
 done:
     mem_free(keep);
     mem_free(order);
     mem_free(u);
     mem_free(rows);
     return rc;
+}
+
+/* theta: hyper-parameters to take; NULL: fit them. */
+static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
+                              size_t n_pending, const double *theta, struct error *err)
+{
+    TRY(load_rows(s, model, values, n_pending, err));
+    if (theta) {
+        memcpy(model->theta, theta, sizeof model->theta);
+    } else {
+        fit_far(model);
+        fit_near(model);
+    }
+    return model_factor(model, err);
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -236,11 +251,12 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     return load_model(s, &s->score, o->score, n_pending, theta, err);
 }
 
-enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                               size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
+static enum status learn_history(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                                 struct error *err)
 {
     s->space = space;
     TRY(observations_init(&s->obs, s->space, history, err));
+    s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     s->front = mem_array(s->obs.n, sizeof *s->front);
     s->expected = mem_array(s->obs.n, sizeof *s->expected);
     if (!s->front || !s->expected)
@@ -248,6 +264,35 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
     find_front(s);
     if (s->n_front == 0)
         return FAIL(err, ST_NUMERIC, "no finished trial lies inside the search space");
+    return ST_OK;
+}
+
+enum status pareto_fit_stage(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                             int stage, struct pareto_hyper *hyper, struct error *err)
+{
+    TRY(learn_history(s, space, history, err));
+    struct model *const models[] = {&s->score, &s->cost, &s->ok};
+    const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};
+    double *const thetas[] = {hyper->score, hyper->cost, hyper->ok};
+    int k = stage / 2;
+    hyper->has_ok = s->has_ok;
+    if (k == 2 && !s->has_ok)
+        return ST_OK;
+    TRY(load_rows(s, models[k], values[k], 0, err));
+    if (stage % 2 == 0) {
+        fit_far(models[k]);
+    } else {
+        memcpy(models[k]->theta, thetas[k], sizeof models[k]->theta);
+        fit_near(models[k]);
+    }
+    memcpy(thetas[k], models[k]->theta, sizeof models[k]->theta);
+    return ST_OK;
+}
+
+enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                               size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
+{
+    TRY(learn_history(s, space, history, err));
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
     s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;
@@ -258,10 +303,12 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
 
 enum status pareto_ok_init(struct pareto_search *s, const struct pareto_hyper *hyper, struct error *err)
 {
-    s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     if (!s->has_ok)
         return ST_OK;
-    return load_model(s, &s->ok, s->obs.ok, 0, hyper && hyper->has_ok ? hyper->ok : NULL, err);
+    if (!hyper || hyper->has_ok)
+        return load_model(s, &s->ok, s->obs.ok, 0, hyper ? hyper->ok : NULL, err);
+    TRY(load_rows(s, &s->ok, s->obs.ok, 0, err)); /* the failures came after the fit: until the next, as a fit begins */
+    return model_factor(&s->ok, err);
 }
 
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
@@ -269,7 +316,7 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
 {
     double max_cost = suggester->settings.max_cost;
     struct pareto_hyper hyper;
-    TRY(pareto_cache_hyper(suggester->cache, &suggester->model_space, history, &hyper, err));
+    TRY(pareto_cache_hyper(suggester->cache, s, &suggester->model_space, history, &hyper, err));
     TRY(pareto_models_init(s, &suggester->model_space, history, PENDING_MAX, &hyper, err));
     TRY(believe_pending(s, s->n_pending, err));
     s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
