@@ -52,11 +52,12 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
     m->row_v = mem_array(m->ld, sizeof *m->row_v);
     m->k = mem_array2(n_max, m->ld, sizeof *m->k);
     m->h = mem_array2(n_max, m->ld, sizeof *m->h);
-    m->inverse = mem_array2(n_max, m->ld, sizeof *m->inverse);
+    m->inverse = mem_array2(m->ld, m->ld, sizeof *m->inverse);
+    m->lanes = mem_array2(m->ld > MODEL_SUB ? m->ld : MODEL_SUB, TRIANGLE_LANES, sizeof *m->lanes);
     m->sub_k = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_k);
     m->sub_inverse = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_inverse);
     if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h ||
-        !m->inverse || !m->sub_k || !m->sub_inverse) {
+        !m->inverse || !m->lanes || !m->sub_k || !m->sub_inverse) {
         model_free(m);
         return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
     }
@@ -65,8 +66,8 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
 
 void model_free(struct model *m)
 {
-    double *const blocks[] = {m->x,     m->y, m->share, m->alpha,   m->row_k, m->row_h,
-                              m->row_v, m->k, m->h,     m->inverse, m->sub_k, m->sub_inverse};
+    double *const blocks[] = {m->x, m->y, m->share,   m->alpha, m->row_k,       m->row_h, m->row_v,
+                              m->k, m->h, m->inverse, m->sub_k, m->sub_inverse, m->lanes};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         mem_free(blocks[i]);
     memset(m, 0, sizeof *m);
@@ -170,7 +171,7 @@ static bool factor(struct model *m, bool derivatives)
     }
     double scale = m->cov.variance + m->noise;
     for (double jitter = 0.0; jitter <= JITTER_LAST * 1.5; jitter = jitter > 0.0 ? 10.0 * jitter : JITTER_FIRST)
-        if (triangle_grow(m->inverse, ld, 0, n, m->k, jitter * scale)) {
+        if (triangle_grow(m->inverse, ld, 0, n, m->k, jitter * scale, m->row_v)) {
             m->jitter = jitter * scale;
             memcpy(m->alpha, m->y, n * sizeof *m->alpha);
             model_solve(m, m->alpha);

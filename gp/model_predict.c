@@ -31,7 +31,7 @@ enum status model_believe(struct model *m, const double *u, size_t n_new, struct
         m->alpha[n + p] = 0.0; /* what is expected adds nothing to what is known */
     }
     m->n += n_new;
-    if (!triangle_grow(m->inverse, ld, n, n_new, m->k, m->jitter))
+    if (!triangle_grow(m->inverse, ld, n, n_new, m->k, m->jitter, m->row_v))
         return model_factor(m, err); /* with more jitter */
     return ST_OK;
 }
@@ -59,20 +59,19 @@ void model_predict_mean(const struct model *m, const double *u, size_t n_points,
         predict_means(m, u + p * m->dim, 1, cross, ret_mean + p);
 }
 
-/* What the rows of cross explain by the rows of an inverse factor is taken from the variance. */
-static void explain(const struct model *m, const double *inverse, size_t n, size_t ld, size_t n_points,
-                    const double *cross, double *ret_sd)
+/* Standard deviations from what was explained of the variance, in place. */
+static void left_over(const struct model *m, size_t n_points, double *known)
 {
-    triangle_known(inverse, ld, n, n_points, cross, m->ld, ret_sd);
     for (size_t p = 0; p < n_points; p++)
-        ret_sd[p] = sqrt(fmax(m->cov.variance - ret_sd[p], SD_MIN * SD_MIN));
+        known[p] = sqrt(fmax(m->cov.variance - known[p], SD_MIN * SD_MIN));
 }
 
 void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
                    double *ret_sd)
 {
     predict_means(m, u, n_points, cross, ret_mean);
-    explain(m, m->inverse, m->n, m->ld, n_points, cross, ret_sd);
+    triangle_known(m->inverse, m->ld, m->n, NULL, n_points, cross, m->ld, m->lanes, ret_sd);
+    left_over(m, n_points, ret_sd);
 }
 
 void model_rough_init(struct model *m, size_t n_first, size_t n_last)
@@ -94,7 +93,7 @@ void model_rough_init(struct model *m, size_t n_first, size_t n_last)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) /* sub rises: this is the lower triangle */
             m->sub_k[i * MODEL_SUB + j] = m->k[m->sub[i] * m->ld + m->sub[j]];
-    if (triangle_grow(m->sub_inverse, MODEL_SUB, 0, n, m->sub_k, m->jitter))
+    if (triangle_grow(m->sub_inverse, MODEL_SUB, 0, n, m->sub_k, m->jitter, m->row_v))
         m->n_sub = n;
 }
 
@@ -106,11 +105,8 @@ void model_predict_rough(const struct model *m, const double *u, size_t n_points
         return;
     }
     predict_means(m, u, n_points, cross, ret_mean);
-    for (size_t p = 0; p < n_points;
-         p++) /* to the front of the row: sub rises, so nothing is overwritten before its time */
-        for (size_t i = 0; i < m->n_sub; i++)
-            cross[p * m->ld + i] = cross[p * m->ld + m->sub[i]];
-    explain(m, m->sub_inverse, m->n_sub, MODEL_SUB, n_points, cross, ret_sd);
+    triangle_known(m->sub_inverse, MODEL_SUB, m->n_sub, m->sub, n_points, cross, m->ld, m->lanes, ret_sd);
+    left_over(m, n_points, ret_sd);
 }
 
 void model_predict_gradient(struct model *m, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,

@@ -32,18 +32,21 @@ typedef double optimise_fn(void *ctx, const double *x, double *ret_gradient);
 double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi, int max_evals,
                     double *x);
 
-/* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, above the diagonal M is 0 ---- */
+/* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal and in
+ * the rows up to the next multiple of 8 ---- */
 
 /* w = M^T (M k) and |M k|^2. k and w have finite numbers up to the next multiple of 8 behind n. */
 double triangle_pass(const double *m, size_t ld, size_t n, const double *k, double *ret_w);
 /* Rows n .. n + n_new - 1 of M from those of K (lower triangle, jitter on its diagonal) and the rows of M above them.
  * False: K is not positive definite. */
-bool triangle_grow(double *m, size_t ld, size_t n, size_t n_new, const double *k, double jitter) MUST_USE;
+bool triangle_grow(double *m, size_t ld, size_t n, size_t n_new, const double *k, double jitter,
+                   double *work /* (ld) */) MUST_USE;
 /* x becomes K^-1 x; both arrays are as long as k above. */
 void triangle_solve(const double *m, size_t ld, size_t n, double *x, double *work);
-/* |M k|^2 of points whose k are ld_k apart, with zeros up to the next multiple of 8 behind n. */
-void triangle_known(const double *m, size_t ld, size_t n, size_t n_points, const double *k, size_t ld_k,
-                    double *ret_known);
+#define TRIANGLE_LANES 16
+/* |M k|^2 of points whose k are ld_k apart, as long as k above; sub (n): which of its entries to take, NULL: all. */
+void triangle_known(const double *m, size_t ld, size_t n, const size_t *sub, size_t n_points, const double *k,
+                    size_t ld_k, double *lanes /* (ld, TRIANGLE_LANES) */, double *ret_known);
 /* The lower triangle of K^-1 = M^T M. */
 void triangle_gram(const double *m, size_t ld, size_t n, double *ret);
 
@@ -60,9 +63,10 @@ struct model {
     double *share; /* (ld) noise variance of row j is noise * share[j]: 1 / number of repeats */
     double *k; /* (n_max, ld) covariance, lower triangle; work */
     double *h; /* (n_max, ld) its derivative factor; work of fitting */
-    double *inverse; /* (n_max, ld) L^-1, see triangle.c */
+    double *inverse; /* (ld, ld) L^-1, see triangle.c */
     double *alpha; /* (ld) K^-1 y */
     double *row_k, *row_h, *row_v; /* (ld) work of one point */
+    double *lanes; /* (ld, TRIANGLE_LANES) work */
     size_t n_sub, sub[MODEL_SUB]; /* rising rows of rough predictions; n_sub 0: exact ones are as cheap */
     double *sub_k, *sub_inverse; /* (MODEL_SUB, MODEL_SUB) covariance of those rows, its L^-1 */
     double theta[OPTIMISE_MAX_DIM]; /* ln length of each dimension, ln variance, ln (noise - floor) */
