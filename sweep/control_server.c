@@ -1,7 +1,8 @@
 /* control_server.c - the controller's side of the socket beside the store.
  * Invariants: (1) only the user who runs the controller (and root) is heard; (2) no call waits: a client that is slow to
  * write is read when there is something, one that is slow to read loses its connection; (3) whatever bytes come, the
- * worst that happens is that their sender is told so and dropped. */
+ * worst that happens is that their sender is told so and dropped; (4) a newcomer always has a place: when all are taken,
+ * it is that of the client that has said nothing for longest. */
 #include "sweep/service.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ struct client {
     int fd; /* -1: free */
     char *buf; /* (cap) owned; what has come of a line */
     size_t n, cap;
+    uint64_t heard; /* when it last said something, or came: the server's count of such events */
 };
 
 struct control_server {
@@ -31,6 +33,7 @@ struct control_server {
     control_fn *fn;
     void *ctx;
     struct client clients[CONTROL_CLIENTS_MAX];
+    uint64_t n_heard;
 };
 
 static bool watch(struct control_server *s, int fd, uint32_t index)
@@ -148,17 +151,24 @@ static bool is_allowed(int fd)
 static void take_client(struct control_server *s)
 {
     int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    size_t i = 0;
+    size_t place = 0;
 
     if (fd < 0)
         return;
-    while (i < CONTROL_CLIENTS_MAX && s->clients[i].fd >= 0)
-        i++;
-    if (i == CONTROL_CLIENTS_MAX || !is_allowed(fd) || !watch(s, fd, (uint32_t)i)) {
+    if (!is_allowed(fd)) {
         close(fd);
         return;
     }
-    s->clients[i].fd = fd;
+    for (size_t i = 0; i < CONTROL_CLIENTS_MAX && s->clients[place].fd >= 0; i++)
+        if (s->clients[i].fd < 0 || s->clients[i].heard < s->clients[place].heard)
+            place = i;
+    drop(&s->clients[place]);
+    if (!watch(s, fd, (uint32_t)place)) {
+        close(fd);
+        return;
+    }
+    s->clients[place].fd = fd;
+    s->clients[place].heard = ++s->n_heard;
 }
 
 /* False: the client has to go. */
@@ -256,6 +266,7 @@ static void read_client(struct control_server *s, struct client *c)
         return;
     }
     c->n += (size_t)got;
+    c->heard = ++s->n_heard;
     if (!answer_lines(s, c))
         drop(c);
 }

@@ -42,21 +42,28 @@ void report_param_text(struct strbuf *out, const cJSON *params, const char *key,
 
 /* -- CSV -- */
 
-static void csv_text(struct strbuf *out, const char *text)
+static void csv_field(struct strbuf *out, const char *mark, const char *text)
 {
-    if (text == NULL)
-        return;
     if (text[strcspn(text, ",\"\r\n")] == '\0') {
+        strbuf_add(out, mark);
         strbuf_add(out, text);
         return;
     }
     strbuf_add(out, "\"");
+    strbuf_add(out, mark);
     for (const char *c = text; *c != '\0'; c++) {
         strbuf_add_n(out, c, 1);
         if (*c == '"')
             strbuf_add(out, "\"");
     }
     strbuf_add(out, "\"");
+}
+
+/* Words. Spreadsheets take what begins like a formula for one, whoever wrote it: an apostrophe in front makes it text. */
+static void csv_text(struct strbuf *out, const char *text)
+{
+    if (text != NULL)
+        csv_field(out, text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL ? "'" : "", text);
 }
 
 static void csv_f64(struct strbuf *out, double value)
@@ -103,10 +110,14 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     csv_time(out, trial->finished_ms);
     strbuf_init(&value, JSON_MAX_BYTES);
     for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
+        const char *key = report->space->params[k].key;
         strbuf_clear(&value);
-        report_param_text(&value, params, report->space->params[k].key, false);
+        report_param_text(&value, params, key, false);
         strbuf_add(out, ",");
-        csv_text(out, value.text);
+        if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(params, key)))
+            csv_text(out, value.text);
+        else
+            csv_field(out, "", value.text);
     }
     strbuf_add(out, "\r\n");
     enum status rc = strbuf_status(&value, "a parameter's value", err);

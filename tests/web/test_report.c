@@ -234,6 +234,9 @@ static void csv_has_every_column(void **state)
     s->trials[3].params =
         (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
     sample_judge(s, 9);
+    s->trials[4].params = (char *)"{\"train.learning_rate\":-0.25,\"train.optimizer\":\"=1+1\"}";
+    s->trials[4].device = (char *)"@cpu";
+    s->trials[4].reason = (char *)"=HYPERLINK(\"http://x.example\",\"here\")";
     char *csv = write_report(s, REPORT_CSV);
     const char *head =
         "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
@@ -243,6 +246,8 @@ static void csv_has_every_column(void **state)
     assert_non_null(strstr(csv, "\r\n3,done,0.1,"));
     assert_non_null(strstr(csv, ",0.1,,0.99,64,muon\r\n")); /* a missing value and an unknown number are empty */
     assert_non_null(strstr(csv, "\r\n7,failed,,,"));
+    assert_non_null(strstr(csv, ",'@cpu,\"'=HYPERLINK(\"\"http://x.example\"\",\"\"here\"\")\",")); /* no formulas */
+    assert_non_null(strstr(csv, ",-0.25,,,,'=1+1\r\n"));
     free(csv);
     sample_free(s);
 }

@@ -90,7 +90,8 @@ export async function show(el, data, ctx) {
   const countText = (n) => (n === undefined ? `${fmt.integer(data.n)} trials` : `${fmt.integer(n)} of ${fmt.integer(data.n)} trials`);
 
   function csv() {
-    const quote = (v) => { const text = v === null || v === undefined ? '' : String(v); return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+    /* words that a spreadsheet would take for a formula get an apostrophe, as in the report's CSV */
+    const quote = (v) => { const text = v === null || v === undefined ? '' : typeof v === 'string' && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v); return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
     const shown = visible();
     return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
   }
