@@ -15,9 +15,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/strbuf.h"
 #include "store/store.h"
+#include "sweep/track_hooks.h"
 
 #define N_VALUES 24
 
@@ -84,17 +83,10 @@ static enum status take_in(struct held *h, bool with, struct metric_report *ret_
             h->points[n++] =
                 (struct metric_point){.env_steps = step, .wall_s = wall_s, .name = item->string, .value = value};
     }
-    if (with) { /* as track_hooks_metrics */
+    if (with) {
         size_t n_text = 0;
         const char *text = json_member_text(h->line, strlen(h->line), "values", &n_text);
-        char number[NUM_TEXT_MAX];
-        struct strbuf row;
-        strbuf_init(&row, 1u << 20);
-        strbuf_addf(&row, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":", (long long)step,
-                    num_format_f64(wall_s, number));
-        strbuf_add_n(&row, text, n_text);
-        strbuf_add(&row, "}");
-        h->row = strbuf_take(&row);
+        h->row = track_hooks_metrics_text(step, wall_s, text, n_text);
         if (h->row == NULL)
             return FAIL(err, ST_NOMEM, "out of memory");
     }

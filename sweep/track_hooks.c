@@ -194,15 +194,11 @@ enum status track_hooks_start(struct track_hooks *h, const struct trial *t, stru
     return add_row(h, t->id, row_end(json, ok), err);
 }
 
-/* The one row that comes often: its numbers are handed on as the worker wrote them. */
-const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double wall_s, const char *values,
-                                size_t n_values)
+char *track_hooks_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values)
 {
     char number[NUM_TEXT_MAX];
     struct strbuf text;
 
-    if (h == NULL)
-        return NULL;
     strbuf_init(&text, PROTO_MAX_BYTES * 2);
     strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":", (long long)env_steps,
                 isfinite(wall_s) ? num_format_f64(wall_s, number) : "0");
@@ -210,7 +206,13 @@ const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double
     strbuf_add(&text, "}");
     char *row = strbuf_take(&text);
     strbuf_free(&text);
-    return keep_text(h, row);
+    return row;
+}
+
+const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double wall_s, const char *values,
+                                size_t n_values)
+{
+    return h != NULL ? keep_text(h, track_hooks_metrics_text(env_steps, wall_s, values, n_values)) : NULL;
 }
 
 const char *track_hooks_result(struct track_hooks *h, const struct trial_result *r)

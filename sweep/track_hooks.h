@@ -21,6 +21,8 @@ enum status track_hooks_start(struct track_hooks *hooks, const struct trial *tri
  * object of numbers, as the worker wrote it. */
 const char *track_hooks_metrics(struct track_hooks *hooks, int64_t env_steps, double wall_s, const char *values,
                                 size_t n_values);
+/* The same text without hooks, owned by the caller; NULL: out of memory. It comes often: the numbers are handed on as they are. */
+char *track_hooks_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values);
 const char *track_hooks_result(struct track_hooks *hooks, const struct trial_result *result);
 /* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
 enum status track_hooks_system(struct track_hooks *hooks, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
