@@ -52,18 +52,18 @@ static enum status open_lanes(struct workshop *shop, const cJSON *message, int64
         return FAIL(err, ST_CONFIG, "%lld runs on one device at a time; 1 to %d are possible", (long long)*ret_lanes,
                     LANES_MAX);
     worker_limits_apply(message);
+    (void)json_get_i64(message, "memory_bytes", &shop->memory_bytes);
     TRY(choose_device(shop, json_get_str(message, "device"), err));
     TRY(workshop_read_config(shop, message, &setup, err));
     return workshop_open(shop, setup, (size_t)*ret_lanes, err);
 }
 
 /* Out of memory in a worker whose memory is limited: the limit is what there is to change. */
-static void explain_memory(const cJSON *message, struct error *why)
+static void explain_memory(int64_t bytes, struct error *why)
 {
     const struct error found = *why;
-    int64_t bytes = 0;
 
-    if (!json_get_i64(message, "memory_bytes", &bytes) || bytes <= 0)
+    if (bytes <= 0)
         return;
     error_clear(why);
     (void)FAIL(why, found.status,
@@ -81,7 +81,7 @@ static enum status open_device(struct workshop *shop, const cJSON *message, stru
     enum status opened = shop->n_lanes > 0 ? FAIL(&why, ST_USAGE, "the worker has opened its device before")
                                            : open_lanes(shop, message, &n_lanes, &why);
     if (opened == ST_NOMEM)
-        explain_memory(message, &why);
+        explain_memory(shop->memory_bytes, &why);
     bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
     if (ok && opened == ST_OK)

@@ -6,6 +6,8 @@
 #include "sweep/lane.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -223,6 +225,16 @@ static void lane_free_trial(struct lane *lane)
     gate_leave_open(&shop->gate);
 }
 
+/* On a CPU what did not fit is the worker's own limit, where it has one. */
+static void lane_explain_memory(const struct lane *lane, struct error *why)
+{
+    size_t n = strlen(why->text);
+
+    if (lane->shop->memory_bytes > 0 && lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU)
+        snprintf(why->text + n, sizeof why->text - n, ", or raise sweep.worker_memory (%.4g MB for this worker)",
+                 (double)lane->shop->memory_bytes / 1e6);
+}
+
 static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 {
     struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
@@ -242,6 +254,8 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         rc = lane_open_trial(lane, setup, &why);
     if (rc == ST_OK)
         rc = lane_train(lane, &result, &why);
+    if (rc == ST_NOMEM)
+        lane_explain_memory(lane, &why);
     if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
         workshop_declare_lost(lane->shop);
     if (atomic_load(&lane->shop->lost) && rc != ST_OK)

@@ -70,6 +70,7 @@ struct workshop {
     atomic_bool silent; /* several trials were on it: nobody knows whose fault it was, so no result is sent any more */
     atomic_ullong device_bytes; /* held, when a lane last looked */
     struct setup *setup; /* of "open", owned */
+    int64_t memory_bytes; /* that this process may take; 0: no limit */
     int device, ordinal; /* enum kern_kind, -1: the config's; which GPU */
     pthread_t heartbeat;
     bool beats;

@@ -146,7 +146,7 @@ def test_a_greedy_trial_fails_alone(folder):
     for t in trials:
         equal(t["state"], "failed" if t["params"]["train.total_agents"] == "1M" else "done")
         if t["state"] == "failed":
-            assert "does not fit" in t["reason"], t
+            assert "does not fit" in t["reason"] and "raise sweep.worker_memory (1200 MB" in t["reason"], t
 
 
 def test_a_limit_that_holds_no_worker_is_named(folder):
