@@ -166,6 +166,20 @@ def test_versions_and_studies(folder):
         near(one["reference"], {"cost": shown["study"]["reference"]["cost_s"], "score": shown["study"]["reference"]["score"]})
 
 
+def test_who_draws_the_charts(folder):
+    """Vega, where the program was built with it (TRAWL_VEGA no: it was not); else the server, which can always."""
+    with serving(big(folder)) as s:
+        vega = s.get("/api/v1/version")["vega"]
+        assert not vega or os.environ.get("TRAWL_VEGA") != "no"
+        status, head, body = s.ask("/assets/vega.js")
+        tap.equal(status, 200 if vega else 404)
+        assert not vega or (head["content-type"].startswith("text/javascript") and len(body) > 100000), head
+        tap.equal(s.ask("/assets/charts/plain.js")[0], 200)
+        status, head, body = s.ask(S + "/report?format=svg")
+        tap.equal(status, 200)
+        assert head["content-type"].startswith("image/svg+xml") and b"<svg" in body[:200], head
+
+
 def test_lists_of_trials(folder):
     store = big(folder)
     with serving(store) as s:
