@@ -154,14 +154,6 @@ enum status store_reports_add(struct store *store, const struct metric_report *r
     return store_end(store, rc, what, err);
 }
 
-enum status store_metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
-                              const char *outbox_json, struct error *err)
-{
-    const struct metric_report report = {.trial_id = trial_id, .points = points, .n = n, .outbox_json = outbox_json};
-
-    return store_reports_add(store, &report, 1, err);
-}
-
 enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
                         size_t *ret_n, struct error *err)
 {

@@ -121,17 +121,14 @@ struct metric_point {
     const char *name;
     double value; /* NaN and Inf are kept */
 };
-/* One transaction for all points of a report (and their outbox row when outbox_json is not NULL). The same name and
- * env_steps again replaces the point. ST_EXISTS when the trial is not running (a stale report). */
-enum status store_metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
-                              const char *outbox_json, struct error *err) MUST_USE;
-/* Many reports that came at once, in one transaction: all of them or none. */
+/* The points of a report, and their outbox row. The same name and env_steps again replaces the point. */
 struct metric_report {
     int64_t trial_id;
     const struct metric_point *points; /* (n) */
     size_t n;
     const char *outbox_json; /* NULL: none */
 };
+/* Reports that came at once, in one transaction: all of them or none. ST_EXISTS when a trial is not running (a stale one). */
 enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n,
                               struct error *err) MUST_USE;
 

@@ -92,6 +92,15 @@ static inline struct trial trial_make(struct store *store, int64_t study_id)
     return trial;
 }
 
+/* One report. */
+static inline enum status metrics_add(struct store *store, int64_t trial_id, const struct metric_point *points,
+                                      size_t n, const char *outbox_json, struct error *err)
+{
+    const struct metric_report report = {.trial_id = trial_id, .points = points, .n = n, .outbox_json = outbox_json};
+
+    return store_reports_add(store, &report, 1, err);
+}
+
 static inline struct trial_result result_make(double score, double cost_s)
 {
     return (struct trial_result){

@@ -45,7 +45,7 @@ static void rows_wait_for_the_slowest(void **state)
     for (int i = 1; i <= 5; i++) {
         char json[32];
         snprintf(json, sizeof json, "{\"n\":%d}", i);
-        OK(store_metrics_add(store, t.id, NULL, 0, json, err));
+        OK(metrics_add(store, t.id, NULL, 0, json, err));
     }
     OK(store_outbox_runs(second, study.id, 0, &runs, &n, &last, err));
     assert_true(n == 2 && runs[0].trial_id == 0 && runs[0].number == -1 && runs[1].trial_id == t.id && last == 6);

@@ -120,17 +120,17 @@ static void metrics_keep_nan_and_inf(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct study study = study_make(store, "s");
     struct trial t = trial_make(store, study.id);
-    REFUSED(store_metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
+    REFUSED(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "queued");
     OK(store_trial_start(store, t.id, "cpu", NULL, err));
-    OK(store_metrics_add(store, t.id, points, 4, "{}", err));
-    OK(store_metrics_add(store, t.id, &again, 1, NULL, err));
-    OK(store_metrics_add(store, t.id, NULL, 0, NULL, err));
+    OK(metrics_add(store, t.id, points, 4, "{}", err));
+    OK(metrics_add(store, t.id, &again, 1, NULL, err));
+    OK(metrics_add(store, t.id, NULL, 0, NULL, err));
     struct trial_result result = result_make(1, 1);
     result.points = &last;
     result.n_points = 1;
     OK(store_trial_finish(store, t.id, &result, NULL, err));
-    REFUSED(store_metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
-    REFUSED(store_metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
+    REFUSED(metrics_add(store, t.id, points, 4, NULL, err), ST_EXISTS, "done");
+    REFUSED(metrics_add(store, 77, points, 4, NULL, err), ST_NOTFOUND, "77");
 
     OK(store_curve(store, t.id, "loss", &curve, &n, err));
     assert_int_equal(n, 4);
@@ -215,7 +215,7 @@ static void recovery_requeues_or_loses(void **state)
     OK(store_trial_start(store, a.id, "cpu", NULL, err));
     OK(store_trial_start(store, c.id, "cpu", NULL, err));
     REFUSED(store_trial_start(store, a.id, "cpu", NULL, err), ST_EXISTS, "running");
-    OK(store_metrics_add(store, a.id, &point, 1, NULL, err));
+    OK(metrics_add(store, a.id, &point, 1, NULL, err));
     store_close(store);
 
     OK(store_open_writer(&store, place->path, err));
@@ -329,9 +329,9 @@ static void tables_are_readable(void **state)
     struct trial t = trial_make(store, study.id);
     struct trial_result result = result_make(0.75, 1.25);
     OK(store_trial_start(store, t.id, "cpu", NULL, err));
-    OK(store_metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
+    OK(metrics_add(store, t.id, NULL, 0, "{\"n\":1}", err));
     OK(store_trial_finish(store, t.id, &result, "{\"n\":2}", err));
-    REFUSED(store_metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
+    REFUSED(metrics_add(store, t.id, NULL, 0, "{", err), ST_EXISTS, "done");
     assert_int_equal(sqlite3_open_v2(place->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     assert_int_equal(
         sqlite3_prepare_v2(db,

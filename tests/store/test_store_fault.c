@@ -73,7 +73,7 @@ static void fill(const char *path, int n_trials)
         struct trial_result result = result_make(i, 1 + i);
         const struct metric_point points[] = {{1, 0.1, "loss", 0.5}, {2, 0.2, "loss", 0.25}};
         OK(store_trial_start(store, t.id, "cpu", NULL, err));
-        OK(store_metrics_add(store, t.id, points, 2, NULL, err));
+        OK(metrics_add(store, t.id, points, 2, NULL, err));
         OK(store_trial_finish(store, t.id, &result, "{}", err));
     }
     store_close(store);
@@ -363,7 +363,7 @@ static void write_until_killed(const char *path, int pipe_fd)
         result.checkpoint_path = "x.ckpt";
         if (store_trial_create(store, &t, NULL) != ST_OK ||
             store_trial_start(store, t.id, "cpu", NULL, NULL) != ST_OK ||
-            store_metrics_add(store, t.id, points, 2, "{}", NULL) != ST_OK ||
+            metrics_add(store, t.id, points, 2, "{}", NULL) != ST_OK ||
             store_trial_finish(store, t.id, &result, "{}", NULL) != ST_OK)
             _exit(5);
         if (write(pipe_fd, &t.number, sizeof t.number) != sizeof t.number)

@@ -96,7 +96,8 @@ static enum status begin_trial(struct maker *m, int64_t number, const double *x,
         for (int k = 0; k < 4; k++)
             points[i * 4 + k] = (struct metric_point){(int64_t)(steps * part), cost_s * part, names[k], values[k]};
     }
-    return store_metrics_add(m->store, ret_trial->id, points, CURVE * 4, NULL, err);
+    const struct metric_report report = {.trial_id = ret_trial->id, .points = points, .n = CURVE * 4};
+    return store_reports_add(m->store, &report, 1, err);
 }
 
 static enum status make_trial(struct maker *m, int64_t number, bool running, struct rng *rng, struct error *err)
