@@ -243,8 +243,15 @@ static void thin(struct model *m, size_t stride, bool back)
 
 void model_fit(struct model *m, int max_evals, size_t max_rows)
 {
+    struct optimise o = {0};
+    model_fit_more(m, &o, max_evals, max_evals, max_rows);
+}
+
+void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows)
+{
     double lo[OPTIMISE_MAX_DIM], hi[OPTIMISE_MAX_DIM];
-    if (m->constant)
+    o->done = o->done || m->constant;
+    if (o->done)
         return;
     for (size_t i = 0; i < m->dim; i++) {
         lo[i] = log(LENGTH_MIN);
@@ -258,7 +265,7 @@ void model_fit(struct model *m, int max_evals, size_t max_rows)
     if (stride > 1)
         thin(m, stride, false);
     m->n = (n + stride - 1) / stride;
-    optimise_box(model_objective, m, m->dim + 2, lo, hi, max_evals, m->theta);
+    optimise_more(o, model_objective, m, m->dim + 2, lo, hi, max_evals, piece, m->theta);
     m->n = n;
     if (stride > 1)
         thin(m, stride, true);

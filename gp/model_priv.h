@@ -32,6 +32,24 @@ typedef double optimise_fn(void *ctx, const double *x, double *ret_gradient);
 double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi, int max_evals,
                     double *x);
 
+#define OPTIMISE_MEMORY 8 /* pairs of moves and changes of the gradient */
+struct optimise_memory {
+    int n, head;
+    double s[OPTIMISE_MEMORY][OPTIMISE_MAX_DIM], y[OPTIMISE_MEMORY][OPTIMISE_MAX_DIM], rho[OPTIMISE_MEMORY];
+};
+
+/* The same in pieces; zeroed: not begun. */
+struct optimise {
+    int evals; /* so far */
+    bool done;
+    double f, g[OPTIMISE_MAX_DIM]; /* at x */
+    struct optimise_memory memory;
+};
+
+/* At least `piece` evaluations more, up to the end of an iteration. x is as the last piece left it. */
+void optimise_more(struct optimise *o, optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi,
+                   int max_evals, int piece, double *x);
+
 /* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal and in
  * the rows up to the next multiple of 8 ---- */
 
@@ -96,6 +114,8 @@ double model_trend(const struct model *model, const double *u, size_t stride);
 double model_objective(void *model, const double *theta, double *ret_gradient);
 /* Best theta in max_evals evaluations on at most max_rows rows. */
 void model_fit(struct model *model, int max_evals, size_t max_rows);
+/* The same in pieces of so many evaluations (see optimise_more); between them theta and the data stay as they are. */
+void model_fit_more(struct model *model, struct optimise *o, int max_evals, int piece, size_t max_rows);
 /* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */

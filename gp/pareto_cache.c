@@ -3,9 +3,10 @@
  *
  * Hyper-parameters are fitted to the first m ended trials, by number, where m is one of 1, 2, 3 ... 8, 10, 12, 15 ... (each
  * a quarter more than the one before). From REFIT_EARLY on, where a fit takes longer than a proposal, they are put to use
- * REFIT_LAG trials later: the proposals between do the fit, a stage each, and trials that ran beside the m-th have mostly
+ * REFIT_LAG trials later: the proposals between do the fit, a piece each, and trials that ran beside the m-th have mostly
  * ended by then. So a suggester made anew, after a kill and a resume, does that one fit at once and goes on as the old one
  * would have. When a trial among the first m ends later still, they are fitted again. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,15 +15,13 @@
 
 #define REFIT_GROWTH 4 /* fitted again when the ended trials are more by one in so many */
 #define REFIT_EARLY 64 /* trials below which a fit is put to use at once ... */
-#define REFIT_LAG                                                                                                      \
-    12 /* ... and else so many later, which is more than it has stages and fewer than lie between two fits */
+#define REFIT_LAG 15 /* ... and else so many later: a fit has as many pieces at most, and two fits are as far apart */
 
 /* A fit, whole or in its making. */
 struct fit {
     double *key; /* the trials that it is of, owned; NULL: none */
     size_t key_size_bytes;
-    int stage; /* the next one; PARETO_FIT_STAGES: done */
-    struct pareto_hyper hyper;
+    struct pareto_fit fit;
 };
 
 struct pareto_cache {
@@ -154,9 +153,9 @@ static bool fit_is_of(const struct fit *fit, const struct first_trials *first)
            memcmp(fit->key, first->key, first->key_size_bytes) == 0;
 }
 
-/* At most n_stages more of the fit to these trials, from the beginning when it is of others. */
+/* So many pieces more of the fit to these trials, from the beginning when it is of others. */
 static enum status fit_advance(struct fit *fit, struct pareto_search *work, const struct space *space,
-                               struct first_trials *first, int n_stages, struct error *err)
+                               struct first_trials *first, int n_pieces, struct error *err)
 {
     enum status rc = ST_OK;
     if (!fit_is_of(fit, first)) {
@@ -164,15 +163,14 @@ static enum status fit_advance(struct fit *fit, struct pareto_search *work, cons
         *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes};
         first->key = NULL;
     }
-    for (; n_stages > 0 && fit->stage < PARETO_FIT_STAGES && rc == ST_OK; n_stages--) {
-        rc = pareto_fit_stage(work, space, &first->history, fit->stage, &fit->hyper, err);
+    for (; n_pieces > 0 && !fit->fit.done && rc == ST_OK; n_pieces--) {
+        rc = pareto_fit_more(work, space, &first->history, &fit->fit, err);
         pareto_search_clear(work);
-        fit->stage += rc == ST_OK;
     }
     return rc;
 }
 
-/* A stage of the fit that will be in use next. */
+/* A piece of the fit that will be in use next. */
 static enum status prepare(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
                            const struct gp_history *history, size_t m, struct error *err)
 {
@@ -200,15 +198,15 @@ enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search 
         cache->now = cache->next;
         cache->next = (struct fit){0};
     }
-    enum status rc = fit_advance(&cache->now, work, space, &first, PARETO_FIT_STAGES, err);
+    enum status rc = fit_advance(&cache->now, work, space, &first, INT_MAX, err);
     first_trials_free(&first);
-    *ret_hyper = cache->now.hyper;
+    *ret_hyper = cache->now.fit.hyper;
     if (rc == ST_NUMERIC) { /* those trials have no model, perhaps all of them have */
         struct fit fit = {0};
         error_clear(err);
         TRY(first_trials_init(&all, space->dim, history, n_ended, err));
-        rc = fit_advance(&fit, work, space, &all, PARETO_FIT_STAGES, err);
-        *ret_hyper = fit.hyper;
+        rc = fit_advance(&fit, work, space, &all, INT_MAX, err);
+        *ret_hyper = fit.fit.hyper;
         first_trials_free(&all);
         mem_free(fit.key);
         return rc;

@@ -43,11 +43,18 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, const struct pareto_hyper *hyper,
                                struct error *err) MUST_USE;
-/* One of PARETO_FIT_STAGES steps of fitting hyper to a history, in their order; each is as long as a few proposals at most,
- * and does not depend on what else was done to the search, which must be clear and is to be cleared. */
-#define PARETO_FIT_STAGES 6
-enum status pareto_fit_stage(struct pareto_search *search, const struct space *space, const struct gp_history *history,
-                             int stage, struct pareto_hyper *hyper, struct error *err) MUST_USE;
+/* A fit of hyper-parameters in the making; zeroed: not begun. */
+struct pareto_fit {
+    int model; /* the one at work: score, cost, ok */
+    bool near; /* its last evaluations, on more rows */
+    struct optimise optimise;
+    struct pareto_hyper hyper;
+    bool done;
+};
+/* The next piece of the fit to a history, which takes no longer than a proposal. The search must be clear, and is to be
+ * cleared. */
+enum status pareto_fit_more(struct pareto_search *search, const struct space *space, const struct gp_history *history,
+                            struct pareto_fit *fit, struct error *err) MUST_USE;
 /* The model of failures, when there are enough. */
 enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */

@@ -12,10 +12,13 @@
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
 #define ROOM_STEP 64 /* rows by which a model's memory grows, so that the next proposal finds enough */
+/* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all. */
 #define FIT_EVALS 40 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
 #define FIT_EVALS_MORE 10 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
 #define FIT_ROWS 192
+#define FIT_PIECE 20 /* evaluations that one proposal does of either */
+#define FIT_PIECE_MORE 4
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 
@@ -69,18 +72,6 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
                 (seen + 1) * room / (older > room ? older : room) > seen * room / (older > room ? older : room);
             seen++;
         }
-}
-
-/* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all. */
-static void fit_far(struct model *model)
-{
-    model_fit(model, FIT_EVALS, FIT_SMALL);
-}
-
-static void fit_near(struct model *model)
-{
-    if (model->n > FIT_SMALL)
-        model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
 }
 
 /* The rows of one model out of all groups that have values; the front's, the newest and a
@@ -137,8 +128,9 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
     if (theta) {
         memcpy(model->theta, theta, sizeof model->theta);
     } else {
-        fit_far(model);
-        fit_near(model);
+        model_fit(model, FIT_EVALS, FIT_SMALL);
+        if (model->n > FIT_SMALL)
+            model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     }
     return model_factor(model, err);
 }
@@ -267,25 +259,30 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
     return ST_OK;
 }
 
-enum status pareto_fit_stage(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                             int stage, struct pareto_hyper *hyper, struct error *err)
+/* Like load_model's fits, a piece at a time. */
+enum status pareto_fit_more(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                            struct pareto_fit *fit, struct error *err)
 {
     TRY(learn_history(s, space, history, err));
     struct model *const models[] = {&s->score, &s->cost, &s->ok};
     const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};
-    double *const thetas[] = {hyper->score, hyper->cost, hyper->ok};
-    int k = stage / 2;
-    hyper->has_ok = s->has_ok;
-    if (k == 2 && !s->has_ok)
+    double *const thetas[] = {fit->hyper.score, fit->hyper.cost, fit->hyper.ok};
+    struct model *model = models[fit->model];
+    fit->hyper.has_ok = s->has_ok;
+    TRY(load_rows(s, model, values[fit->model], 0, err));
+    if (fit->near || fit->optimise.evals > 0)
+        memcpy(model->theta, thetas[fit->model], sizeof model->theta);
+    if (fit->near)
+        model_fit_more(model, &fit->optimise, FIT_EVALS_MORE, FIT_PIECE_MORE, FIT_ROWS);
+    else
+        model_fit_more(model, &fit->optimise, FIT_EVALS, FIT_PIECE, FIT_SMALL);
+    memcpy(thetas[fit->model], model->theta, sizeof model->theta);
+    if (!fit->optimise.done)
         return ST_OK;
-    TRY(load_rows(s, models[k], values[k], 0, err));
-    if (stage % 2 == 0) {
-        fit_far(models[k]);
-    } else {
-        memcpy(models[k]->theta, thetas[k], sizeof models[k]->theta);
-        fit_near(models[k]);
-    }
-    memcpy(thetas[k], models[k]->theta, sizeof models[k]->theta);
+    memset(&fit->optimise, 0, sizeof fit->optimise);
+    fit->near = !fit->near && model->n > FIT_SMALL;
+    fit->model += !fit->near;
+    fit->done = fit->model == (s->has_ok ? 3 : 2);
     return ST_OK;
 }
 
