@@ -222,7 +222,7 @@ def test_readers_work_while_a_sweep_runs(folder):
         run("ls", "--store", store)
         run("report", "a", "--store", store, "-o", folder / "r.html")
     finally:
-        process.wait(120)
+        process.wait(tap.PATIENCE_S)
     equal(process.returncode, 0)
     process.communicate()
 

@@ -1,8 +1,6 @@
-/* test_cuda_linear.c - layers, moves and optimisers of the CUDA tables against the CPU's on fresh random inputs: f32 within
+/* test_cuda_linear.c - layers, moves and optimisers of the CUDA tables against the CPU's on random inputs: f32 within
  * 1e-5, bf16 (whose CPU inputs are rounded to bf16 first) within 2e-2, what is exact exactly. Skipped without a GPU. */
 #include "tests/kernels/kern_test.h"
-
-#include <time.h>
 
 static struct kern *cpu, *gpu;
 static bool is_bf16;
@@ -487,8 +485,7 @@ int main(int argc, char **argv)
         return 0;
     if (!kern_cuda_available(reason, sizeof reason))
         return test_no_gpu(reason);
-    random_stream = rng_seed((uint64_t)time(NULL));
-    printf("# seed %lu\n", (unsigned long)random_stream.key);
+    random_stream = rng_seed(20250101);
     cpu = test_kern(0);
     if (kern_open(&gpu, &settings, &err) != ST_OK) {
         printf("Bail out! %s\n", err.text);

@@ -178,6 +178,9 @@ class Fake(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.port = self.server_address[1]
         self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", self.port)
 
+    def server_bind(self):
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's would ask the network for this machine's name
+
     def answer(self, request):
         """The reply to a request, or an exception when the fake itself is wrong. Called under the lock."""
         raise NotImplementedError
