@@ -180,9 +180,12 @@ static void step_from(const struct hunt *h, size_t group, int turn, struct rng *
     size_t always = rng_below(r, (uint32_t)dim);
     memcpy(ret_u, h->s->obs.u + group * dim, dim * sizeof *ret_u);
     for (size_t i = 0; i < dim; i++) {
-        double chance = rng_f64(r), a = rng_f64(r), b = rng_f64(r), fresh = rng_f64(r);
+        double chance = rng_f64(r);
+        struct rng own = *r;
+        r->counter += 3; /* a coordinate's draws, whether it needs them or not */
         if (i != always && chance >= share)
             continue;
+        double a = rng_f64(&own), b = rng_f64(&own), fresh = rng_f64(&own);
         ret_u[i] = h->s->space->params[i].scale == SPACE_CATEGORICAL ? fresh : reflect(ret_u[i] + width * normal(a, b));
     }
 }
