@@ -4,6 +4,7 @@ TRAWL_KILLS: how often (50; 1000 in the nightly run).
 """
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import time
 
 import tap
-from tap import TINY_SWEEP, equal, run, start, trials_now, write
+from tap import TINY_SWEEP, equal, run, trials_now, write
 
 N_KILLS = int(os.environ.get("TRAWL_KILLS", 50))
 FINISHED = ("done", "stopped", "failed")
@@ -51,14 +52,20 @@ def test_kill_9_at_random_moments(folder):
     moments = random.Random(seed)
     config = write(folder, "s.ini", TINY_SWEEP.replace("threads = 1", "threads = 1\nlog_interval_s = 0").replace(
         "method = sobol", "method = sobol\nmax_failures = 0"))
-    store = folder / "s.db"
+    store, words = folder / "s.db", folder / "words"
     seen, started, limit = {}, 0, 100000
     kinds = {"controller": 0, "worker": 0, "both": 0}
     while started < N_KILLS:
         there = subprocess.run([tap.TRAWL, "show", "a", "--store", str(store)], capture_output=True).returncode == 0
         where = ["--resume", "a"] if there else [config, "--name", "a"]
-        process = start("sweep", *where, "--store", store, "--trials", limit)
-        time.sleep(moments.uniform(0, 0.3) if moments.random() < 0.5 else moments.uniform(0.1, 1.5))
+        with open(words, "w") as out:
+            process = subprocess.Popen([tap.TRAWL, "sweep", *map(str, where), "--store", str(store), "--trials", str(limit)],
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        if moments.random() < 0.5:  # while it begins, or while trials come and go, however slow the machine is
+            time.sleep(moments.uniform(0, 0.3))
+        else:
+            tap.wait_for(lambda: re.search(r"trial \d+ done", words.read_text()), process)
+            time.sleep(moments.uniform(0, 0.5))
         workers = tap.children(process.pid)
         equal(process.poll(), None)
         kind = moments.choice(("controller", "worker", "both"))
@@ -71,7 +78,7 @@ def test_kill_9_at_random_moments(folder):
             equal(process.poll(), None)
             workers += tap.children(process.pid)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.wait()
         for pid in workers:
             tap.wait_for(lambda: tap.is_gone(pid))  # a worker does not outlive its controller
         rows = finished_rows(store)
