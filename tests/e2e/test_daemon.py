@@ -86,7 +86,7 @@ def share_by_priority(folder, slots):
         run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q", "--sweep.priority", p)
         run("add", name, "--trials", 1000, "--store", store)
     _, daemon = begin(folder, "--runs-per-device", slots)
-    wait_for(lambda: min(n_done(store, name) for name in priority) >= 9, daemon)
+    wait_for(lambda: min(n_done(store, name) for name in priority) >= 12, daemon)
     until = 1e3 * time.time()
     for name in priority:  # what runs may end
         run("pause", name, "--store", store)
@@ -100,7 +100,8 @@ def share_by_priority(folder, slots):
     print("# %d slot(s): a had %.1f s, b %.1f s, 1 to %.2f; wanted 1 to 4" % (
         slots, had["a"] / 1e3, had["b"] / 1e3, had["b"] / had["a"]))
     behind = abs(had["a"] / priority["a"] - had["b"] / priority["b"])
-    assert behind <= 2 * longest + 200, (had, longest)  # who was behind got the next slot
+    # Who was behind got the next slot, and the others too that came free at the same time.
+    assert behind <= (slots + 1) * longest + 200, (had, longest)
 
 
 def test_two_studies_share_one_slot_by_priority(folder):
