@@ -110,6 +110,15 @@ def clean(origin=None):
     b.requests.clear()
 
 
+def leave():
+    """Away from the page; what it still asks for and says until then is nobody's."""
+    b = page()
+    b.open("about:blank")
+    b.wait("location.href === 'about:blank'")
+    b.problems()
+    b.requests.clear()
+
+
 def text(selector):
     return page().run("document.querySelector(%s)?.innerText" % json.dumps(selector))
 
@@ -509,7 +518,7 @@ def test_the_buttons_steer_a_sweep(folder):
         equal((row("state"), row("end_rule")), ("ended", "user"))
         assert b.run("document.querySelector(%s).disabled" % json.dumps(STOP))
         clean(other.origin)
-        b.open("about:blank")
+        leave()
         other.stop()
         other = Server(store)  # and without --control there is nothing to click
         go(path("", "steer"), chip("finished"), other.origin)
@@ -538,11 +547,7 @@ def fresh(test):
     """The page of an earlier test is left first: what it still asks for and says is that test's."""
     @functools.wraps(test)
     def with_clean_page(folder):
-        b = page()
-        b.open("about:blank")
-        b.wait("location.href === 'about:blank'")
-        b.problems()
-        b.requests.clear()
+        leave()
         test(folder)
     return with_clean_page
 
