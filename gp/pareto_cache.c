@@ -157,16 +157,15 @@ static bool fit_is_of(const struct fit *fit, const struct first_trials *first)
 static enum status fit_advance(struct fit *fit, struct pareto_search *work, const struct space *space,
                                struct first_trials *first, int n_pieces, struct error *err)
 {
-    enum status rc = ST_OK;
     if (!fit_is_of(fit, first)) {
         mem_free(fit->key);
         *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes};
         first->key = NULL;
     }
-    for (; n_pieces > 0 && !fit->fit.done && rc == ST_OK; n_pieces--) {
-        rc = pareto_fit_more(work, space, &first->history, &fit->fit, err);
-        pareto_search_clear(work);
-    }
+    if (fit->fit.done)
+        return ST_OK;
+    enum status rc = pareto_fit_more(work, space, &first->history, n_pieces, &fit->fit, err);
+    pareto_search_clear(work);
     return rc;
 }
 

@@ -51,10 +51,10 @@ struct pareto_fit {
     struct pareto_hyper hyper;
     bool done;
 };
-/* The next piece of the fit to a history, which takes no longer than a proposal. The search must be clear, and is to be
+/* The next pieces of the fit to a history; one takes no longer than a proposal. The search must be clear, and is to be
  * cleared. */
 enum status pareto_fit_more(struct pareto_search *search, const struct space *space, const struct gp_history *history,
-                            struct pareto_fit *fit, struct error *err) MUST_USE;
+                            int n_pieces, struct pareto_fit *fit, struct error *err) MUST_USE;
 /* The model of failures, when there are enough. */
 enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */

@@ -259,30 +259,41 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
     return ST_OK;
 }
 
-/* Like load_model's fits, a piece at a time. */
+/* Evaluations of the model that is at work and loaded, and then whose turn it is. */
+static void fit_piece(struct pareto_fit *fit, struct model *model, bool has_ok)
+{
+    if (fit->near)
+        model_fit_more(model, &fit->optimise, FIT_EVALS_MORE, FIT_PIECE_MORE, FIT_ROWS);
+    else
+        model_fit_more(model, &fit->optimise, FIT_EVALS, FIT_PIECE, FIT_SMALL);
+    if (!fit->optimise.done)
+        return;
+    memset(&fit->optimise, 0, sizeof fit->optimise);
+    fit->near = !fit->near && model->n > FIT_SMALL;
+    fit->model += !fit->near;
+    fit->done = fit->model == (has_ok ? 3 : 2);
+}
+
 enum status pareto_fit_more(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                            struct pareto_fit *fit, struct error *err)
+                            int n_pieces, struct pareto_fit *fit, struct error *err)
 {
     TRY(learn_history(s, space, history, err));
     struct model *const models[] = {&s->score, &s->cost, &s->ok};
     const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};
     double *const thetas[] = {fit->hyper.score, fit->hyper.cost, fit->hyper.ok};
-    struct model *model = models[fit->model];
     fit->hyper.has_ok = s->has_ok;
-    TRY(load_rows(s, model, values[fit->model], 0, err));
-    if (fit->near || fit->optimise.evals > 0)
-        memcpy(model->theta, thetas[fit->model], sizeof model->theta);
-    if (fit->near)
-        model_fit_more(model, &fit->optimise, FIT_EVALS_MORE, FIT_PIECE_MORE, FIT_ROWS);
-    else
-        model_fit_more(model, &fit->optimise, FIT_EVALS, FIT_PIECE, FIT_SMALL);
-    memcpy(thetas[fit->model], model->theta, sizeof model->theta);
-    if (!fit->optimise.done)
-        return ST_OK;
-    memset(&fit->optimise, 0, sizeof fit->optimise);
-    fit->near = !fit->near && model->n > FIT_SMALL;
-    fit->model += !fit->near;
-    fit->done = fit->model == (s->has_ok ? 3 : 2);
+    for (int loaded = -1; n_pieces > 0 && !fit->done; n_pieces--) {
+        int k = fit->model;
+        struct model *model = models[k];
+        if (k != loaded) {
+            TRY(load_rows(s, model, values[k], 0, err));
+            if (fit->near || fit->optimise.evals > 0)
+                memcpy(model->theta, thetas[k], sizeof model->theta);
+            loaded = k;
+        }
+        fit_piece(fit, model, s->has_ok);
+        memcpy(thetas[k], model->theta, sizeof model->theta);
+    }
     return ST_OK;
 }
 
