@@ -1,6 +1,6 @@
-/* model.c - a Gaussian process on the unit cube: y ~ GP(0, Matern-5/2 with a length per dimension) + noise, outputs
- * standardised, repeats merged into rows, hyper-parameters by the maximum of the posterior.
- * The mean is a line in the continuous coordinates, by ridge regression, and is taken out before the process is fitted.
+/* model.c - a Gaussian process on the unit cube with a length per dimension, and noise; outputs standardised, repeats
+ * merged into rows, hyper-parameters by the maximum of the posterior. Of two kinds: Matern-5/2 about a line in the continuous
+ * coordinates, which is found by ridge regression and taken out before; or smooth, with slopes in the covariance.
  * Penalties of the hyper-parameters, with t = 1/length^2: a/t + a t for each length, s - ln s for the variance s, and
  * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
  * a log-normal prior does, and measured better (docs/controller.md).
@@ -112,7 +112,7 @@ static void detrend(struct model *m)
     size_t n = m->dim + 1;
     double a[(SPACE_MAX_DIM + 1) * (SPACE_MAX_DIM + 1)] = {0}, z[SPACE_MAX_DIM + 1];
     memset(m->trend, 0, sizeof m->trend);
-    if (m->constant)
+    if (m->constant || m->cov.smooth)
         return;
     for (size_t j = 0; j < m->n; j++) {
         for (size_t i = 0; i < m->dim; i++)
@@ -138,6 +138,7 @@ void model_set_data(struct model *m, const struct model_data *data)
     for (size_t i = 0; i < m->dim; i++)
         for (size_t j = 0; j < data->n; j++)
             m->x[i * m->ld + j] = data->u[j * m->dim + i];
+    m->cov.smooth = data->smooth;
     standardise(m, data);
     detrend(m);
     for (size_t i = 0; i <= m->dim; i++)

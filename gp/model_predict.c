@@ -60,10 +60,10 @@ void model_predict_mean(const struct model *m, const double *u, size_t n_points,
 }
 
 /* Standard deviations from what was explained of the variance, in place. */
-static void left_over(const struct model *m, size_t n_points, double *known)
+static void left_over(const struct model *m, const double *u, size_t n_points, double *known)
 {
     for (size_t p = 0; p < n_points; p++)
-        known[p] = sqrt(fmax(m->cov.variance - known[p], SD_MIN * SD_MIN));
+        known[p] = sqrt(fmax(cov_variance(&m->cov, u + p * m->dim, 1) - known[p], SD_MIN * SD_MIN));
 }
 
 void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
@@ -71,7 +71,7 @@ void model_predict(const struct model *m, const double *u, size_t n_points, doub
 {
     predict_means(m, u, n_points, cross, ret_mean);
     triangle_known(m->inverse, m->ld, m->n, NULL, n_points, cross, m->ld, m->lanes, ret_sd);
-    left_over(m, n_points, ret_sd);
+    left_over(m, u, n_points, ret_sd);
 }
 
 void model_rough_init(struct model *m, size_t n_first, size_t n_last)
@@ -106,7 +106,23 @@ void model_predict_rough(const struct model *m, const double *u, size_t n_points
     }
     predict_means(m, u, n_points, cross, ret_mean);
     triangle_known(m->sub_inverse, MODEL_SUB, m->n_sub, m->sub, n_points, cross, m->ld, m->lanes, ret_sd);
-    left_over(m, n_points, ret_sd);
+    left_over(m, u, n_points, ret_sd);
+}
+
+/* What the slopes add to the gradients of the mean and of half the variance; v = K^-1 k. */
+static void add_slopes(const struct model *m, const double *u, const double *v, double *dmean, double *dvar)
+{
+    for (size_t c = 0; c < m->dim; c++) {
+        const double *xc = m->x + c * m->ld;
+        double slope = cov_slope(&m->cov, c), dm = 0.0, dv = 0.0;
+#pragma omp simd reduction(+ : dm, dv)
+        for (size_t j = 0; j < m->n; j++) {
+            dm += (xc[j] - 0.5) * m->alpha[j];
+            dv += (xc[j] - 0.5) * v[j];
+        }
+        dmean[c] += slope * dm;
+        dvar[c] += slope * (u[c] - 0.5 - dv);
+    }
 }
 
 void model_predict_gradient(struct model *m, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
@@ -116,10 +132,16 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
     double *k = m->row_k, *h = m->row_h, *v = m->row_v;
     cov_row(&m->cov, m->x, ld, n, u, k, h);
     clear_tail(m, k);
-    double var = m->cov.variance - triangle_pass(m->inverse, ld, n, k, v); /* v: K^-1 k */
+    double var = cov_variance(&m->cov, u, 1) - triangle_pass(m->inverse, ld, n, k, v); /* v: K^-1 k */
     bool floored = !(var > SD_MIN * SD_MIN);
     *ret_mean = model_trend(m, u, 1) + cblas_ddot((int)n, k, 1, m->alpha, 1);
     *ret_sd = floored ? SD_MIN : sqrt(var);
+    for (size_t c = 0; c < m->dim; c++) {
+        ret_dmean[c] = m->trend[c];
+        ret_dsd[c] = 0.0;
+    }
+    if (m->cov.smooth)
+        add_slopes(m, u, v, ret_dmean, ret_dsd);
     for (size_t j = 0; j < n; j++) {
         v[j] *= h[j];
         h[j] *= m->alpha[j];
@@ -137,7 +159,7 @@ void model_predict_gradient(struct model *m, const double *u, double *ret_mean, 
                 dv += step * v[j];
             }
         }
-        ret_dmean[c] = m->trend[c] + w * dm;
-        ret_dsd[c] = floored ? 0.0 : w * dv / *ret_sd; /* half of the variance's, over sd */
+        ret_dmean[c] += w * dm;
+        ret_dsd[c] = floored ? 0.0 : (ret_dsd[c] + w * dv) / *ret_sd; /* half of the variance's, over sd */
     }
 }

@@ -6,19 +6,24 @@
 
 #include "gp/gp.h"
 
-/* ---- covariance.c: Matern-5/2 with a length per dimension; a categorical dimension has distance 0 or 1 ---- */
+/* ---- covariance.c: with a length per dimension; a categorical dimension has distance 0 or 1 ---- */
 
 struct cov {
     size_t dim;
     bool categorical[SPACE_MAX_DIM];
     double inv_sq[SPACE_MAX_DIM]; /* 1 / length^2 */
-    double variance; /* k(x, x) */
+    double variance; /* k(x, x) without slopes */
+    bool smooth; /* squared exponential and slopes in place of Matern-5/2 */
 };
 
-/* k[j] = k(point, row j) and, unless h is NULL, h[j] = variance 5/3 (1 + sqrt5 r) exp(-sqrt5 r), for j < n:
- * dk/dx_i = -h (x_i - row_i) / length_i^2 and dk/dln length_i = h (x_i - row_i)^2 / length_i^2. */
+/* k[j] = k(point, row j) and, unless h is NULL, h[j] for j < n, with which
+ * dk/dx_i = -h (x_i - row_i) / length_i^2 [+ cov_slope row_i] and dk/dln length_i = h (x_i - row_i)^2 / length_i^2. */
 void cov_row(const struct cov *cov, const double *x, size_t ld, size_t n, const double *point, double *ret_k,
              double *ret_h);
+/* k(u, u); coordinates are stride apart. */
+double cov_variance(const struct cov *cov, const double *u, size_t stride);
+/* d2k / dx_i drow_i of the slopes: 0 where there are none. */
+double cov_slope(const struct cov *cov, size_t i);
 /* Sum over j < n of weight[j] * distance_i(value, row j)^2, for one dimension i. */
 double cov_weighted_sq(const struct cov *cov, size_t i, const double *xi, size_t n, double value, const double *weight);
 
@@ -100,6 +105,7 @@ struct model_data {
     size_t n;
     const double *u, *mean, *ss;
     const double *repeats;
+    bool smooth; /* see struct cov; no line is taken out then, it is in the covariance */
 };
 
 enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;

@@ -27,7 +27,7 @@ struct fit {
 struct pareto_cache {
     double *spread; /* (PARETO_N_SOBOL, dim); NULL: not made yet */
     struct pareto_search *search; /* work memory, the models' square arrays above all; NULL: not made yet */
-    struct fit now, next; /* the one in use, and the one after it */
+    struct fit now[2], next[2]; /* of either kind of models (1: smooth), the one in use, and the one after it */
 };
 
 enum status pareto_cache_create(struct pareto_cache **ret_cache, struct error *err)
@@ -44,8 +44,10 @@ void pareto_cache_destroy(struct pareto_cache *cache)
         pareto_search_free(cache->search);
     mem_free(cache->search);
     mem_free(cache->spread);
-    mem_free(cache->now.key);
-    mem_free(cache->next.key);
+    for (int kind = 0; kind < 2; kind++) {
+        mem_free(cache->now[kind].key);
+        mem_free(cache->next[kind].key);
+    }
     mem_free(cache);
 }
 
@@ -154,12 +156,12 @@ static bool fit_is_of(const struct fit *fit, const struct first_trials *first)
 }
 
 /* So many pieces more of the fit to these trials, from the beginning when it is of others. */
-static enum status fit_advance(struct fit *fit, struct pareto_search *work, const struct space *space,
+static enum status fit_advance(struct fit *fit, bool smooth, struct pareto_search *work, const struct space *space,
                                struct first_trials *first, int n_pieces, struct error *err)
 {
     if (!fit_is_of(fit, first)) {
         mem_free(fit->key);
-        *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes};
+        *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes, .fit.smooth = smooth};
         first->key = NULL;
     }
     if (fit->fit.done)
@@ -169,13 +171,14 @@ static enum status fit_advance(struct fit *fit, struct pareto_search *work, cons
     return rc;
 }
 
-/* A piece of the fit that will be in use next. */
+/* A piece of the fits that will be in use next. */
 static enum status prepare(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
                            const struct gp_history *history, size_t m, struct error *err)
 {
     struct first_trials first;
     TRY(first_trials_init(&first, space->dim, history, m, err));
-    enum status rc = fit_advance(&cache->next, work, space, &first, 1, err);
+    int kind = fit_is_of(&cache->next[0], &first) && cache->next[0].fit.done;
+    enum status rc = fit_advance(&cache->next[kind], kind, work, space, &first, 1, err);
     first_trials_free(&first);
     if (rc != ST_NUMERIC) /* that matters when it is in use */
         return rc;
@@ -184,27 +187,29 @@ static enum status prepare(struct pareto_cache *cache, struct pareto_search *wor
 }
 
 enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
-                               const struct gp_history *history, struct pareto_hyper *ret_hyper, struct error *err)
+                               const struct gp_history *history, bool smooth, struct pareto_hyper *ret_hyper,
+                               struct error *err)
 {
+    struct fit *now = &cache->now[smooth], *coming = &cache->next[smooth];
     size_t n_ended = 0, next;
     for (size_t i = 0; i < history->n; i++)
         n_ended += ended(&history->trials[i]);
     size_t m = refit_count(n_ended, &next);
     struct first_trials first, all;
     TRY(first_trials_init(&first, space->dim, history, m, err));
-    if (!fit_is_of(&cache->now, &first) && fit_is_of(&cache->next, &first)) {
-        mem_free(cache->now.key);
-        cache->now = cache->next;
-        cache->next = (struct fit){0};
+    if (!fit_is_of(now, &first) && fit_is_of(coming, &first)) {
+        mem_free(now->key);
+        *now = *coming;
+        *coming = (struct fit){0};
     }
-    enum status rc = fit_advance(&cache->now, work, space, &first, INT_MAX, err);
+    enum status rc = fit_advance(now, smooth, work, space, &first, INT_MAX, err);
     first_trials_free(&first);
-    *ret_hyper = cache->now.fit.hyper;
+    *ret_hyper = now->fit.hyper;
     if (rc == ST_NUMERIC) { /* those trials have no model, perhaps all of them have */
         struct fit fit = {0};
         error_clear(err);
         TRY(first_trials_init(&all, space->dim, history, n_ended, err));
-        rc = fit_advance(&fit, work, space, &all, INT_MAX, err);
+        rc = fit_advance(&fit, smooth, work, space, &all, INT_MAX, err);
         *ret_hyper = fit.fit.hyper;
         first_trials_free(&all);
         mem_free(fit.key);

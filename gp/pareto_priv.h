@@ -20,12 +20,14 @@ struct candidate {
 
 /* Hyper-parameters of the models. */
 struct pareto_hyper {
+    bool smooth;
     double score[OPTIMISE_MAX_DIM], cost[OPTIMISE_MAX_DIM], ok[OPTIMISE_MAX_DIM];
     bool has_ok;
 };
 
 struct pareto_search {
     const struct space *space;
+    bool smooth; /* the kind of its models */
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
@@ -45,6 +47,7 @@ enum status pareto_models_init(struct pareto_search *search, const struct space 
                                struct error *err) MUST_USE;
 /* A fit of hyper-parameters in the making; zeroed: not begun. */
 struct pareto_fit {
+    bool smooth; /* the kind of models, set from the beginning */
     int model; /* the one at work: score, cost, ok */
     bool near; /* its last evaluations, on more rows */
     struct optimise optimise;
@@ -59,7 +62,7 @@ enum status pareto_fit_more(struct pareto_search *search, const struct space *sp
 enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
-                               const struct gp_history *history, struct error *err) MUST_USE;
+                               const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
 /* As good as zeroed, for the next search of the same space; the models keep their memory. */
 void pareto_search_clear(struct pareto_search *search);
@@ -72,9 +75,9 @@ enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct r
 /* A cleared search to work in, lent until the next call. */
 enum status pareto_cache_search(struct pareto_cache *cache, struct pareto_search **ret_search,
                                 struct error *err) MUST_USE;
-/* A function of the history alone. ST_NUMERIC: these data have no model. work is clear, and stays so. */
+/* Of that kind: a function of the history alone. ST_NUMERIC: these data have no model. work is clear, and stays so. */
 enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
-                               const struct gp_history *history, struct pareto_hyper *ret_hyper,
+                               const struct gp_history *history, bool smooth, struct pareto_hyper *ret_hyper,
                                struct error *err) MUST_USE;
 
 /* The group of the front to run again under a new seed at this trial number; the number of groups: none. */

@@ -111,7 +111,8 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
     rc = model_make_room(model, s->space, (n + n_pending + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, err);
     if (rc != ST_OK)
         goto done;
-    model_set_data(model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats});
+    model_set_data(
+        model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats, .smooth = s->smooth});
 done:
     mem_free(keep);
     mem_free(order);
@@ -277,6 +278,7 @@ static void fit_piece(struct pareto_fit *fit, struct model *model, bool has_ok)
 enum status pareto_fit_more(struct pareto_search *s, const struct space *space, const struct gp_history *history,
                             int n_pieces, struct pareto_fit *fit, struct error *err)
 {
+    s->smooth = fit->hyper.smooth = fit->smooth;
     TRY(learn_history(s, space, history, err));
     struct model *const models[] = {&s->score, &s->cost, &s->ok};
     const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};
@@ -300,6 +302,7 @@ enum status pareto_fit_more(struct pareto_search *s, const struct space *space, 
 enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
                                size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
 {
+    s->smooth = hyper && hyper->smooth;
     TRY(learn_history(s, space, history, err));
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
@@ -320,11 +323,12 @@ enum status pareto_ok_init(struct pareto_search *s, const struct pareto_hyper *h
 }
 
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
-                               const struct gp_history *history, struct error *err)
+                               const struct gp_history *history, int64_t number, struct error *err)
 {
+    bool smooth = number % 2 == 0; /* two kinds of models, which are wrong in different places, take turns */
     double max_cost = suggester->settings.max_cost;
     struct pareto_hyper hyper;
-    TRY(pareto_cache_hyper(suggester->cache, s, &suggester->model_space, history, &hyper, err));
+    TRY(pareto_cache_hyper(suggester->cache, s, &suggester->model_space, history, smooth, &hyper, err));
     TRY(pareto_models_init(s, &suggester->model_space, history, PENDING_MAX, &hyper, err));
     TRY(believe_pending(s, s->n_pending, err));
     s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;

@@ -63,7 +63,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
     if (!in_design_phase(suggester, history)) {
         struct pareto_search *s;
         TRY(pareto_cache_search(suggester->cache, &s, err));
-        rc = pareto_search_init(s, suggester, history, err);
+        rc = pareto_search_init(s, suggester, history, number, err);
         if (rc == ST_OK)
             rc = propose(s, suggester, seen, number, &found, ret, err);
         pareto_search_clear(s);

@@ -34,7 +34,7 @@ static void fill_rows(struct rows *rows, const struct space *space, size_t n, ui
         rows->repeats[j] = j % 5 == 0 ? 3.0 : 1.0;
         rows->ss[j] = j % 5 == 0 ? 0.02 : 0.0;
     }
-    rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats};
+    rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats, false};
 }
 
 static void test_covariance(void **state)
@@ -52,6 +52,17 @@ static void test_covariance(void **state)
         assert_near(k2[j], want, 1e-14 * want + 1e-300);
         assert_near(h[j], 1.7 * 5.0 / 3.0 * (1.0 + sqrt(5.0) * r) * exp(-sqrt(5.0) * r), 1e-14);
     }
+    cov.smooth = true;
+    cov_row(&cov, &x[0][0], 8, 8, point, k, h);
+    cov_row(&cov, &x[0][0], 8, 8, point, k2, NULL);
+    for (int j = 0; j < 8; j++) { /* the choice has no slope */
+        double d = point[0] - x[0][j], e = 1.7 * exp(-0.5 * (4.0 * d * d + (x[1][j] != 0.0 ? 0.25 : 0.0)));
+        double want = e + 0.5 * 1.7 * (point[0] - 0.5) * (x[0][j] - 0.5);
+        assert_near(k[j], want, 1e-14);
+        assert_near(k2[j], want, 1e-14);
+        assert_near(h[j], e, 1e-14);
+    }
+    assert_near(cov_variance(&cov, point, 1), 1.7 + 0.5 * 1.7 * 0.04, 1e-15);
     double weight[8] = {1, 2, 3, 4, 5, 6, 7, 0};
     assert_near(cov_weighted_sq(&cov, 1, x[1], 8, 0.0, weight), 2 + 3 + 5 + 6, 1e-12);
     assert_near(cov_weighted_sq(&cov, 0, x[0], 2, 0.0, weight), 0.01 + 2 * 0.04, 1e-15);
@@ -84,7 +95,6 @@ static void test_minimiser(void **state)
 
 static void test_likelihood_gradient(void **state)
 {
-    (void)state;
     struct error err = {0};
     for (size_t dim = 1; dim <= 7; dim += 3)
         for (int trial = 0; trial < 4; trial++) {
@@ -93,6 +103,7 @@ static void test_likelihood_gradient(void **state)
             struct model m;
             struct rng r = rng_seed(100 + (uint64_t)trial);
             fill_rows(&rows, &space, N, 3);
+            rows.data.smooth = *state != NULL;
             assert_ok(model_init(&m, &space, N, &err), &err);
             model_set_data(&m, &rows.data);
             double theta[OPTIMISE_MAX_DIM], g[OPTIMISE_MAX_DIM], unused[OPTIMISE_MAX_DIM];
@@ -124,8 +135,8 @@ static void test_merged_repeats_are_exact(void **state)
     double u2[] = {0.1, 0.1, 0.4, 0.9}, y2[] = {1.3, 0.7, -1.0, 0.0}, ss2[4] = {0}, r2[] = {1, 1, 1, 1};
     assert_ok(model_init(&merged, &space, 3, &err), &err);
     assert_ok(model_init(&apart, &space, 4, &err), &err);
-    model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1});
-    model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2});
+    model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1, false});
+    model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2, false});
     for (int j = 0; j < 3; j++)
         merged.y[j] = y1[j]; /* unscaled, so that both see the same numbers */
     merged.repeat_ss = 0.18;
@@ -141,12 +152,12 @@ static void test_merged_repeats_are_exact(void **state)
 
 static void test_prediction_against_dense_algebra(void **state)
 {
-    (void)state;
     struct space space = some_space(4, true);
     struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, N, 5);
+    rows.data.smooth = *state != NULL;
     assert_ok(model_init(&m, &space, N, &err), &err);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, N);
@@ -168,7 +179,7 @@ static void test_prediction_against_dense_algebra(void **state)
             for (size_t j = p; j <= N; j++)
                 a[i][j] -= f * a[p][j];
         }
-    double mean = model_trend(&m, point, 1), var = m.cov.variance;
+    double mean = model_trend(&m, point, 1), var = cov_variance(&m.cov, point, 1);
     for (size_t i = N; i-- > 0;) {
         for (size_t j = i + 1; j < N; j++)
             a[i][N] -= a[i][j] * a[j][N];
@@ -204,7 +215,6 @@ static void test_prediction_against_dense_algebra(void **state)
 /* Points that are believed move no mean, and their factors are those of one factorisation of all rows. */
 static void test_believing_extends_the_factors(void **state)
 {
-    (void)state;
     enum { OLD = 90, NEW = 5 };
     struct space space = some_space(4, true);
     struct error err = {0};
@@ -213,6 +223,7 @@ static void test_believing_extends_the_factors(void **state)
     struct model m;
     double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4], rough_mean[4], rough_sd[4];
     fill_rows(&rows, &space, OLD, 6);
+    rows.data.smooth = *state != NULL;
     for (int i = 0; i < 16; i++)
         u[i] = i % 4 == 3 ? rows.u[i] : 0.05 + 0.055 * i;
     assert_ok(model_init(&m, &space, OLD + NEW, &err), &err);
@@ -239,19 +250,19 @@ static void test_believing_extends_the_factors(void **state)
         assert_near(mean_3[i], mean_2[i], 1e-8);
         assert_near(sd_3[i], sd_2[i], 1e-8);
         assert_near(rough_mean[i], mean_2[i], 1e-10);
-        assert_true(rough_sd[i] >= sd_2[i] - 1e-9 && rough_sd[i] < sqrt(m.cov.variance));
+        assert_true(rough_sd[i] >= sd_2[i] - 1e-9 && rough_sd[i] < sqrt(cov_variance(&m.cov, u + 4 * i, 1)));
     }
     model_free(&m);
 }
 
 static void test_it_learns(void **state)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, 40, 6);
+    rows.data.smooth = *state != NULL;
     for (size_t j = 0; j < 40; j++) {
         rows.mean[j] = sin(5.0 * rows.u[3 * j]) + 0.5 * rows.u[3 * j + 1];
         rows.repeats[j] = 1.0;
@@ -312,28 +323,32 @@ static void check_hard(struct rows *rows, const struct space *space)
 
 static void test_hard_data(void **state)
 {
-    (void)state;
     struct space space = unit_space(3);
     struct rows rows;
     const double scales[] = {1e-300, 1e-12, 1.0, 1e12, 1e300};
     for (int s = 0; s < 5; s++) {
         fill_rows(&rows, &space, 30, 10);
+        rows.data.smooth = *state != NULL;
         for (size_t j = 0; j < 30; j++)
             rows.mean[j] = scales[s] * (rows.mean[j] - 100.0);
         check_hard(&rows, &space);
     }
     fill_rows(&rows, &space, 30, 11);
+    rows.data.smooth = *state != NULL;
     for (size_t j = 0; j < 30; j++)
         rows.mean[j] = 0.1; /* constant, and not a sum of powers of two */
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 30, 12);
+    rows.data.smooth = *state != NULL;
     for (size_t j = 0; j < 30 * 3; j++) /* near duplicates with jumping outputs */
         rows.u[j] = 0.5 + 1e-13 * (double)(j % 7);
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 30, 13);
+    rows.data.smooth = *state != NULL;
     rows.mean[7] = -1e9; /* one outlier */
     check_hard(&rows, &space);
     fill_rows(&rows, &space, 4, 14);
+    rows.data.smooth = *state != NULL;
     check_hard(&rows, &space);
 }
 
@@ -359,15 +374,21 @@ static void test_thinning_puts_rows_back(void **state)
 int main(void)
 {
     openblas_set_num_threads(1);
+    static int smooth; /* the state of tests of the other kind of models */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_covariance),
         cmocka_unit_test(test_minimiser),
         cmocka_unit_test(test_likelihood_gradient),
+        {"smooth_likelihood_gradient", test_likelihood_gradient, NULL, NULL, &smooth},
         cmocka_unit_test(test_merged_repeats_are_exact),
         cmocka_unit_test(test_prediction_against_dense_algebra),
+        {"smooth_prediction_against_dense_algebra", test_prediction_against_dense_algebra, NULL, NULL, &smooth},
         cmocka_unit_test(test_believing_extends_the_factors),
+        {"smooth_believing_extends_the_factors", test_believing_extends_the_factors, NULL, NULL, &smooth},
         cmocka_unit_test(test_it_learns),
+        {"smooth_it_learns", test_it_learns, NULL, NULL, &smooth},
         cmocka_unit_test(test_hard_data),
+        {"smooth_hard_data", test_hard_data, NULL, NULL, &smooth},
         cmocka_unit_test(test_thinning_puts_rows_back),
     };
     return cmocka_run_group_tests_name("gp.model", tests, NULL, NULL);
