@@ -15,7 +15,7 @@
 
 #define REFIT_GROWTH 4 /* fitted again when the ended trials are more by one in so many */
 #define REFIT_EARLY 64 /* trials below which a fit is put to use at once ... */
-#define REFIT_LAG 15 /* ... and else so many later: a fit of two models has 12 pieces, and two fits are as far apart */
+#define REFIT_LAG 16 /* ... and else so many later: two fits of two models have 16 pieces, and fits are as far apart */
 
 /* A fit, whole or in its making. */
 struct fit {

@@ -18,7 +18,7 @@
 #define FIT_EVALS_MORE 10 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
 #define FIT_ROWS 192
 #define FIT_PIECE 20 /* evaluations that one proposal does of either */
-#define FIT_PIECE_MORE 3
+#define FIT_PIECE_MORE 5
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 
