@@ -5,8 +5,7 @@
  * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
  * a log-normal prior does, and measured better (docs/controller.md).
  * Invariants: (1) predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square
- * arrays are row-major lower triangles; (3) sizes of arrays do not change
- * the arithmetic. */
+ * arrays are row-major lower triangles; (3) sizes of arrays do not change the arithmetic. */
 #include <math.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * Hyper-parameters are fitted to the first m ended trials, by number, where m is one of 1, 2, 3 ... 8, 10, 12, 15 ... (each
  * a quarter more than the one before). From REFIT_EARLY on, where a fit takes longer than a proposal, they are put to use
  * REFIT_LAG trials later: the proposals between do the fit, a piece each, and trials that ran beside the m-th have mostly
- * ended by then. So a suggester made anew, after a kill and a resume, does that one fit at once and goes on as the old one
- * would have. When a trial among the first m ends later still, they are fitted again. */
+ * ended by then. So a suggester made anew, after a kill and a resume, does those two fits at once and goes on as the old
+ * one would have. When a trial among the first m ends later still, they are fitted again. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static enum status fit_advance(struct fit *fit, bool smooth, struct pareto_searc
 {
     if (!fit_is_of(fit, first)) {
         mem_free(fit->key);
-        *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes, .fit.smooth = smooth};
+        *fit = (struct fit){.key = first->key, .key_size_bytes = first->key_size_bytes, .fit.hyper.smooth = smooth};
         first->key = NULL;
     }
     if (fit->fit.done)
@@ -178,7 +178,8 @@ static enum status prepare(struct pareto_cache *cache, struct pareto_search *wor
     struct first_trials first;
     TRY(first_trials_init(&first, space->dim, history, m, err));
     int kind = fit_is_of(&cache->next[0], &first) && cache->next[0].fit.done;
-    enum status rc = fit_advance(&cache->next[kind], kind, work, space, &first, 1, err);
+    int n_pieces = cache->next[kind].fit.hyper.has_ok ? 2 : 1; /* a model of failures makes three of two */
+    enum status rc = fit_advance(&cache->next[kind], kind, work, space, &first, n_pieces, err);
     first_trials_free(&first);
     if (rc != ST_NUMERIC) /* that matters when it is in use */
         return rc;

@@ -45,16 +45,15 @@ struct pareto_search {
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
                                const struct gp_history *history, size_t max_pending, const struct pareto_hyper *hyper,
                                struct error *err) MUST_USE;
-/* A fit of hyper-parameters in the making; zeroed: not begun. */
+/* A fit of hyper-parameters in the making; zeroed, but for hyper.smooth: not begun. */
 struct pareto_fit {
-    bool smooth; /* the kind of models, set from the beginning */
     int model; /* the one at work: score, cost, ok */
     bool near; /* its last evaluations, on more rows */
     struct optimise optimise;
     struct pareto_hyper hyper;
     bool done;
 };
-/* The next pieces of the fit to a history; one takes no longer than a proposal. The search must be clear, and is to be
+/* The next pieces of the fit to a history; a piece takes no longer than a proposal. The search must be clear, and is to be
  * cleared. */
 enum status pareto_fit_more(struct pareto_search *search, const struct space *space, const struct gp_history *history,
                             int n_pieces, struct pareto_fit *fit, struct error *err) MUST_USE;

@@ -74,8 +74,8 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
         }
 }
 
-/* The rows of one model out of all groups that have values; the front's, the newest and a
- * spread of the older when there are too many. */
+/* The rows of one model out of all groups that have values; the front's, the newest and a spread of the older when there
+ * are too many. */
 static enum status load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values,
                              size_t n_pending, struct error *err)
 {
@@ -278,7 +278,7 @@ static void fit_piece(struct pareto_fit *fit, struct model *model, bool has_ok)
 enum status pareto_fit_more(struct pareto_search *s, const struct space *space, const struct gp_history *history,
                             int n_pieces, struct pareto_fit *fit, struct error *err)
 {
-    s->smooth = fit->hyper.smooth = fit->smooth;
+    s->smooth = fit->hyper.smooth;
     TRY(learn_history(s, space, history, err));
     struct model *const models[] = {&s->score, &s->cost, &s->ok};
     const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};

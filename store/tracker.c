@@ -82,7 +82,7 @@ enum status store_tracker_forget(struct store *store, int64_t study_id, const ch
     enum status rc;
     sqlite3_stmt *stmt;
 
-    TRY(store_begin(store, what, err));
+    TRY(store_begin_synced(store, what, err));
     rc = store_sql(store, SQL_TRACKER_DELETE, &stmt, err);
     if (rc == ST_OK) {
         sqlite3_bind_int64(stmt, 1, study_id);

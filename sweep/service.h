@@ -64,7 +64,7 @@ struct control_command {
     double budget_s; /* add: 0 none */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
 };
-/* A number of a request: one that is absent leaves *ret_value, anything but a number is ST_USAGE. */
+/* A value of a request: one that is absent leaves *ret_value, anything but a number (or a bool) is ST_USAGE. */
 enum status control_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;
 enum status control_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err) MUST_USE;
 enum status control_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;

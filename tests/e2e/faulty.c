@@ -101,7 +101,7 @@ static int hit(enum kind of)
 
 static int hit_allocation(void)
 {
-    uint64_t here;
+    uint64_t here = 0;
 
     return kind == SITE ? in_main && sites_count(&here) == nth && here == site && nth > 0 : hit(MALLOC);
 }
