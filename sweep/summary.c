@@ -192,21 +192,35 @@ static void print_pick(const struct study_view *v, size_t i, const char *what)
 {
     char cost[32];
 
-    printf("  %-5s trial %lld, %s %.5g at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
+    printf("  %-8s trial %lld, %s %.5g at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
            v->trials[i].score, study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
 }
 
-/* What the front offers, and the commands that make use of it. */
+/* What `trawl export --pick best` takes: the models' choice, or the best run while they know too little; v->n: none. */
+static size_t best_pick(const struct study_view *v)
+{
+    size_t best;
+
+    if (gp_recommend(&v->search.space, &v->history, &best, NULL) != ST_OK || best >= v->n)
+        best = study_view_best(v);
+    return best;
+}
+
+/* What the front offers, by the names of `export --pick`, and the commands that make use of it. */
 static void print_next(const struct study_view *v, const char *store)
 {
     const char *name = v->study.name;
-    size_t best = study_view_best(v), knee = pareto_knee(&v->history);
+    size_t best = best_pick(v), best_run = study_view_best(v), knee = pareto_knee(&v->history);
 
     if (best < v->n) {
         printf("\nto take:\n");
         print_pick(v, best, "best");
+        if (best_run != best)
+            print_pick(v, best_run, "best-run");
         if (knee < v->n && knee != best)
             print_pick(v, knee, "knee");
+        if (best_run != best)
+            printf("  (best is what all trials together say, best-run the single best score, which may be luck)\n");
     }
     printf("\nnext:\n  trawl report %s --store %s -o report.html\n", name, store);
     if (best < v->n) {

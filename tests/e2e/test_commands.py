@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -172,6 +173,16 @@ def test_export_trains_to_the_same_score(folder):
     equal(json.loads(run(*args[1:], "--json", "-q")[0])["perf"], best["score"])
     data = json.loads(run("export", "a", "--store", store, "--pick", "best-run", "--format", "json")[0])
     equal((data["trial"], data["config"]["train"]["seed"]), (best["number"], best["seed"]))
+
+
+def test_summary_and_export_mean_the_same_trials(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    text, _ = run("sweep", config, "--store", store, "--name", "a", "--trials", 12, "-q")
+    named = dict(re.findall(r"^  (best|best-run|knee) +trial (\d+),", text, re.M))
+    assert "best" in named, text
+    for rule, number in named.items():
+        equal(json.loads(run("export", "a", "--store", store, "--format", "json", "--pick", rule)[0])["trial"], int(number))
+    assert "rerun a --store %s --trial %s " % (store, named["best"]) in text, text
 
 
 def test_export_picks(folder):
