@@ -134,6 +134,18 @@ enum status config_set(struct config *config, enum config_layer layer, const cha
     return config_add_entry(config, layer, key, value, origin, err);
 }
 
+/* Letter by letter: parsing takes any case. */
+static bool is_own_choice(const struct opt_def *opt, const char *value)
+{
+    char word[OPT_STR_MAX];
+    double number;
+
+    if (opt == NULL || opt->type != OPT_ENUM || config_parse_value(opt, value, &number, NULL) != ST_OK)
+        return false;
+    config_format_value(opt, number, word, sizeof word);
+    return strcmp(word, value) == 0;
+}
+
 enum status config_respell(struct config *config, const char *key, const char *from, const char *to, struct error *err)
 {
     char canonical[CONFIG_KEY_MAX];
@@ -143,6 +155,8 @@ enum status config_respell(struct config *config, const char *key, const char *f
         char *text;
         if (entry->value == NULL || strcasecmp(entry->value, from) != 0 ||
             !config_canonical(config, entry->key, canonical) || strcmp(canonical, key) != 0)
+            continue;
+        if (is_own_choice(config_find_opt(config, key), entry->value))
             continue;
         text = mem_strdup(to);
         if (text == NULL)

@@ -40,7 +40,7 @@ enum status config_add_aliases(struct config *config, const struct config_alias 
                                struct error *err) MUST_USE;
 
 /* Before config_resolve: entries of a canonical key whose text is `from` (in any case) get the text `to`: foreign words
- * for our values ("float32" for "f32"). */
+ * for our values ("float32" for "f32"). A text that is one of the option's own choices as it stands is left alone. */
 enum status config_respell(struct config *config, const char *key, const char *from, const char *to,
                            struct error *err) MUST_USE;
 

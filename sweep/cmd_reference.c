@@ -38,7 +38,8 @@ static void add_dialect(struct strbuf *out)
     for (size_t i = 0; i < dialect_n_aliases; i++)
         if (dialect_aliases[i].to != NULL)
             strbuf_addf(out, "| `%s` | `%s` |\n", dialect_aliases[i].from, dialect_aliases[i].to);
-    strbuf_add(out, "\nThese values too:\n\n| key | theirs | ours |\n|---|---|---|\n");
+    strbuf_add(out, "\nThese values too, in any case; a value of ours as it stands (`sweep.method = protein`) is what "
+                    "it says:\n\n| key | theirs | ours |\n|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_values; i++)
         strbuf_addf(out, "| `%s` | `%s` | `%s` |\n", dialect_values[i].key, dialect_values[i].from,
                     dialect_values[i].to);

@@ -134,7 +134,7 @@ const struct config_alias dialect_aliases[] = {
 const size_t dialect_n_aliases = sizeof dialect_aliases / sizeof dialect_aliases[0];
 
 const struct dialect_value dialect_values[] = {
-    {"sweep.method", "protein", "pareto"},          {"sweep.method", "carbs", "pareto"},
+    {"sweep.method", "Protein", "pareto"},          {"sweep.method", "CARBS", "pareto"},
     {"sweep.metric", "environment/score", "score"}, {"sweep.metric", "environment/perf", "perf"},
     {"sweep.metric", "env/score", "score"},         {"sweep.metric", "env/perf", "perf"},
     {"train.precision", "float32", "f32"},          {"train.precision", "bfloat16", "bf16"},

@@ -145,9 +145,12 @@ static enum status map_values(struct setup *setup, struct error *err)
     for (size_t i = 0; i < dialect_n_values; i++) {
         const struct dialect_value *v = &dialect_values[i];
         const char *value = config_peek(setup->config, v->key);
+        char was[OPT_STR_MAX] = "";
         if (value != NULL && strcasecmp(v->from, value) == 0)
-            log_warn("%s: %s = %s is read as %s", config_origin(setup->config, v->key), v->key, value, v->to);
+            snprintf(was, sizeof was, "%s", value);
         TRY(config_respell(setup->config, v->key, v->from, v->to, err));
+        if (was[0] != '\0' && strcmp(was, config_peek(setup->config, v->key)) != 0) /* not one of our own words */
+            log_warn("%s: %s = %s is read as %s", config_origin(setup->config, v->key), v->key, was, v->to);
     }
     return ST_OK;
 }

@@ -146,7 +146,7 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
 /* dialect.c: names of the PufferLib ini family */
 extern const struct config_alias dialect_aliases[];
 extern const size_t dialect_n_aliases;
-/* Foreign values of known keys. */
+/* Foreign values of known keys, read in any case; what is a value of ours as it stands is never one of them. */
 struct dialect_value {
     const char *key, *from, *to;
 };

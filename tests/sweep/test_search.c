@@ -189,6 +189,45 @@ static void dialect_leads_somewhere(void **state)
     setup_destroy(setup);
 }
 
+/* What --help and the reference list as a choice is that choice; the dialect's capitalised names are read as ours. */
+static void own_methods_are_what_they_say(void **state)
+{
+    static const char *const words[][2] = {{"pareto", "pareto"},   {"random", "random"},  {"sobol", "sobol"},
+                                           {"protein", "protein"}, {"carbs", "carbs"},    {"Protein", "pareto"},
+                                           {"CARBS", "pareto"},    {"PROTEIN", "pareto"}, {"Carbs", "pareto"}};
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct setup *setup;
+        struct search s;
+        snprintf(text, sizeof text, GAME "[sweep]\nmethod = %s\n[sweep.train.gamma]\n", words[i][0]);
+        OK(load(text, &setup, &s, err));
+        assert_string_equal(config_peek(setup->config, "sweep.method"), words[i][1]);
+        assert_int_equal(setup->sweep.method, i < 5 ? i : 0); /* the settings say the same */
+        search_free(&s);
+        setup_destroy(setup);
+    }
+}
+
+/* No alias takes the name of an option of ours, of any game. */
+static void the_dialect_hides_no_option(void **state)
+{
+    (void)state;
+    for (size_t g = 0; g < env_count(); g++) {
+        struct setup *setup;
+        struct search s;
+        char text[128];
+        snprintf(text, sizeof text, "[env]\nname = %s\n[sweep.train.gamma]\n", env_at(g)->name);
+        OK(load(text, &setup, &s, err));
+        for (size_t i = 0; i < dialect_n_aliases; i++)
+            if (config_find_opt(setup->config, dialect_aliases[i].from) != NULL)
+                fail_msg("%s: the option %s is hidden by the dialect", env_at(g)->name, dialect_aliases[i].from);
+        search_free(&s);
+        setup_destroy(setup);
+    }
+}
+
 static void every_allocation_may_fail(void **state)
 {
     const char *text = GAME "[sweep.train.gamma]\n[sweep.train.optimizer]\n";
@@ -253,6 +292,8 @@ int main(void)
         cmocka_unit_test(methods_match_gp),
         cmocka_unit_test(costs_and_scores_are_judged),
         cmocka_unit_test(dialect_leads_somewhere),
+        cmocka_unit_test(own_methods_are_what_they_say),
+        cmocka_unit_test(the_dialect_hides_no_option),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
