@@ -66,8 +66,9 @@ static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
 }
 
 /* New limits of an old study: what the command says by either name; a file's are those it began with. */
-void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study)
+enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err)
 {
+    struct study *study = &s->run->view.study;
     struct sweep_settings settings = {0};
     struct study want = {0};
 
@@ -80,8 +81,10 @@ void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study)
              s->wall_time != NULL ? s->wall_time : settings.wall_time);
     snprintf(settings.target, sizeof settings.target, "%s", s->target != NULL ? s->target : settings.target);
     study_limits_fill(&settings, &want);
-    if (is_given(s, "sweep.trials", s->trials >= 0))
+    if (is_given(s, "sweep.trials", s->trials >= 0)) {
+        TRY(study_limits_check_trials(study->name, want.trials_max, (int64_t)s->run->view.n, err));
         study->trials_max = want.trials_max;
+    }
     if (is_given(s, "sweep.budget", s->budget != NULL))
         study->budget_s = want.budget_s;
     if (is_given(s, "sweep.wall_time", s->wall_time != NULL))
@@ -95,6 +98,7 @@ void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study)
         study->target_score = want.target_score;
     }
     study_limits_default(study);
+    return ST_OK;
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
@@ -224,8 +228,6 @@ static void take_trackers(struct sweep_cmd *s)
 
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
-    struct study *study;
-
     if (!file_exists(s->store_path))
         return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
     TRY(store_open_writer(&s->store, s->store_path, err));
@@ -234,9 +236,8 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
         TRY(sweep_check_same(s, err));
     TRY(take_devices(s, err));
     take_trackers(s);
-    study = &s->run->view.study;
-    sweep_take_new_limits(s, study);
-    return store_study_set_limits(s->store, study, err);
+    TRY(sweep_take_new_limits(s, err));
+    return store_study_set_limits(s->store, &s->run->view.study, err);
 }
 
 /* A study of failures alone is no success, and says why. */

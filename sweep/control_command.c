@@ -1,5 +1,6 @@
 /* control_command.c - stop, pause, continue, add, priority: what they are on the wire and what they do to a study's row.
  * The row comes first and the running controller follows it, so that a crash in between loses nothing. */
+#include "sweep/scheduler.h"
 #include "sweep/service.h"
 #include "sweep/train_track.h"
 
@@ -143,14 +144,19 @@ static enum status apply_add(struct store *store, const struct control_command *
     bool revives = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    ((c->trials > 0 && strcmp(study->end_rule, "trials") == 0) ||
                     (c->budget_s > 0 && strcmp(study->end_rule, "budget") == 0));
+    int64_t n = 0, base;
 
     if (c->trials > 0 && study->trials_max == 0)
         return FAIL(err, ST_USAGE, "add: the study %s has no limit of trials to add to", study->name);
     if (c->budget_s > 0 && study->budget_s == 0)
         return FAIL(err, ST_USAGE, "add: the study %s has no budget to add to", study->name);
-    if (c->trials > SWEEP_TRIALS_MAX - study->trials_max)
+    if (c->trials > 0)
+        TRY(study_limits_count_trials(store, study, &n, err));
+    base = n > study->trials_max ? n : study->trials_max; /* "more" is more than there are */
+    if (c->trials > SWEEP_TRIALS_MAX - base)
         return FAIL(err, ST_USAGE, "add: the study %s would have more than %d trials", study->name, SWEEP_TRIALS_MAX);
-    study->trials_max += c->trials;
+    if (c->trials > 0)
+        study->trials_max = base + c->trials;
     study->budget_s += c->budget_s;
     TRY(store_study_set_limits(store, study, err));
     if (revives)

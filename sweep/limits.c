@@ -36,6 +36,27 @@ void study_limits_fill(const struct sweep_settings *s, struct study *ret_study)
     ret_study->priority = s->priority;
 }
 
+enum status study_limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n, struct error *err)
+{
+    struct study_counts counts;
+
+    TRY(store_study_counts(store, study, &counts, err));
+    *ret_n = 0;
+    for (int i = 0; i < TRIAL_STATES; i++)
+        *ret_n += counts.n[i];
+    return ST_OK;
+}
+
+enum status study_limits_check_trials(const char *study, int64_t trials_max, int64_t n, struct error *err)
+{
+    if (trials_max == 0 || trials_max >= n)
+        return ST_OK;
+    return FAIL(err, ST_USAGE,
+                "sweep: the study %s has %lld trials already, and --trials (%lld) is the number in all: say more than "
+                "%lld, or leave it out",
+                study, (long long)n, (long long)trials_max, (long long)n);
+}
+
 void study_limits_default(struct study *study)
 {
     if (study->trials_max == 0 && study->budget_s == 0 && study->wall_max_s == 0 && study->device_max_s == 0 &&

@@ -147,18 +147,33 @@ static enum status take_limits(const cJSON *request, struct study *study, struct
     return ST_OK;
 }
 
+/* A new limit of trials must leave room, and be known before anything changes; the old one may stand. */
+static enum status check_trials(struct live *live, const struct study *study, int64_t before, struct error *err)
+{
+    int64_t n;
+
+    if (study->trials_max == before)
+        return ST_OK;
+    TRY(study_limits_count_trials(live->store, study, &n, err));
+    return study_limits_check_trials(study->name, study->trials_max, n, err);
+}
+
 /* New limits and off it goes; the limits are totals, and those that are absent stay. */
 static enum status on_resume(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
 {
     const char *name = json_get_str(request, "study");
     struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
     struct study study = {0};
+    int64_t before;
     enum status rc;
 
     if (name == NULL)
         return FAIL(err, ST_USAGE, "the request names no study");
     TRY(store_study_find(live->store, name, &study, err));
+    before = study.trials_max;
     rc = take_limits(request, &study, err);
+    if (rc == ST_OK)
+        rc = check_trials(live, &study, before, err);
     if (rc != ST_OK) {
         study_free(&study);
         return rc;

@@ -143,6 +143,11 @@ int64_t study_limits_room(const struct study_view *view);
 /* Limits and priority, as the config has them. */
 void study_limits_fill(const struct sweep_settings *settings, struct study *ret_study);
 void study_limits_default(struct study *study); /* without any limit: 100 trials */
+/* Trials of the study in the store, whatever their state. */
+enum status study_limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n,
+                                      struct error *err) MUST_USE;
+/* A new limit below the n trials that there are is refused. */
+enum status study_limits_check_trials(const char *study, int64_t trials_max, int64_t n, struct error *err) MUST_USE;
 /* Counts the time with a controller at work; called some times a second, and at_once before a study is let go. */
 enum status study_limits_tick(struct study_run *run, double now_s, bool at_once, struct error *err) MUST_USE;
 double study_limits_wall_s(const struct study_run *run, double now_s); /* of wall_max_s */

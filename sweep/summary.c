@@ -164,12 +164,14 @@ static void print_time(double seconds)
 }
 
 /* The limit that has ended it, doubled; one that has not is still good. */
-static void print_larger(const struct study *s)
+static void print_larger(const struct study_view *v)
 {
+    const struct study *s = &v->study;
+    int64_t n = (int64_t)v->n;
     const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : "";
 
     if (strcmp(rule, "trials") == 0)
-        printf(" --trials %lld", (long long)(2 * s->trials_max));
+        printf(" --trials %lld", (long long)(2 * (n > s->trials_max ? n : s->trials_max)));
     if (strcmp(rule, "budget") == 0) {
         printf(" --budget");
         print_time(2 * s->budget_s);
@@ -231,7 +233,7 @@ static void print_next(const struct study_view *v, const char *store)
     if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
         printf("  trawl show %s --store %s\n", name, store);
     printf("  trawl sweep --resume %s --store %s", name, store);
-    print_larger(&v->study);
+    print_larger(v);
     printf("\n");
 }
 

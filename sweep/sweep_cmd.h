@@ -16,8 +16,8 @@ struct sweep_cmd {
     struct live live;
 };
 
-/* New limits of an old study: what the command says by either name; a file's are those it began with. */
-void sweep_take_new_limits(const struct sweep_cmd *s, struct study *study);
+/* New limits of an old study, s->run: what the command says by either name; a file's are those it began with. */
+enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err) MUST_USE;
 /* A config given on resume must be that of s->run, but for the limits. */
 enum status sweep_check_same(const struct sweep_cmd *s, struct error *err) MUST_USE;
 /* A study of failures alone is no success, and says why. */

@@ -64,9 +64,10 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
         rc = study_run_open(&s->run, reader, s->resume, err);
     if (rc == ST_OK && s->has_config)
         rc = sweep_check_same(s, err);
+    if (rc == ST_OK)
+        rc = sweep_take_new_limits(s, err);
     if (rc == ST_OK) {
         study = &s->run->view.study;
-        sweep_take_new_limits(s, study);
         ok = json != NULL && json_add_str(json, "command", "resume") && json_add_str(json, "study", study->name) &&
              json_add_i64(json, "trials_max", study->trials_max) && json_add_f64(json, "budget_s", study->budget_s) &&
              json_add_f64(json, "wall_max_s", study->wall_max_s) &&

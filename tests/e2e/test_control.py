@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -28,6 +29,12 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     out, _ = run("add", "a", "--trials", 3, "--store", store)
     assert "3 trials more, 5 in all" in out, out
     equal((study(store)["trials_max"], study(store)["state"]), (5, "running"))
+    db = sqlite3.connect(store)  # a limit that the study has passed: what is added is on top of the trials
+    db.execute("UPDATE study SET trials_max = 1")
+    db.commit()
+    db.close()
+    out, _ = run("add", "a", "--trials", 3, "--store", store)
+    assert "3 trials more, 5 in all" in out, out
     out, _ = run("pause", "a", "--store", store)
     equal(study(store)["state"], "paused")
     fails("pause", "a", "--store", store, code=2, says="paused already")

@@ -53,6 +53,8 @@ def test_a_study_is_handed_over_and_watched(folder):
     equal(rows(store)["a"]["end_rule"], "trials")
     run("sweep", "--resume", "a", "--store", store, "--trials", 6, "-q")
     equal(n_done(store, "a"), 6)
+    fails("sweep", "--resume", "a", "--store", store, "--trials", 5, code=2, says=("has 6 trials already", "more than 6"))
+    equal(rows(store)["a"]["trials_max"], 6)
     fails("sweep", folder / "s.ini", "--store", store, "--name", "a", code=1, says=("already has a study 'a'", "--resume a"))
     fails("sweep", folder / "s.ini", "--store", store, "--name", "b", "--devices", "cpu", code=2, says="chooses the devices")
     fails("sweep", folder / "s.ini", "--resume", "a", "--store", store, "--train.gamma", 0.5, code=2, says="train.gamma")

@@ -192,8 +192,11 @@ def test_new_limits_on_resume(folder):
     run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q")
     run("sweep", config, "--resume", "a", "--store", store, "--sweep.trials", 3, "-q")  # either name of the option
     equal(len(show(store, "a")["trials"]), 3)
-    run("sweep", "--resume", "a", "--store", store, "--trials", 1, "-q")  # a total that has been passed
-    equal(len(show(store, "a")["trials"]), 3)
+    for args in (("--trials", 1), (config, "--sweep.trials", 2)):  # a total that has been passed
+        fails("sweep", "--resume", "a", "--store", store, *args, code=2, says=("has 3 trials already", "more than 3"))
+    assert "3 trials of 3" in run("show", "a", "--store", store)[0]
+    out, _ = run("sweep", "--resume", "a", "--store", store, "--trials", 3, "-q")  # all there: nothing to do
+    assert "--trials 6" in out and len(show(store, "a")["trials"]) == 3, out
     run("sweep", "--resume", "a", "--store", store, "--trials", 0, "--budget", 0, "-q")  # no limit at all is the default
     equal(len(show(store, "a")["trials"]), 100)
     fails("sweep", "--resume", "a", "--store", store, "--seed", 9, code=2, says="seed")
