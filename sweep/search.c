@@ -118,6 +118,19 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     }
 }
 
+/* Why no trial can be given its own value of this option; NULL: it can. A trial takes the tables of env, policy and train
+ * (setup_derive). */
+static const char *why_not(const char *key)
+{
+    if (strncmp(key, "sweep.", 6) == 0)
+        return "it steers the sweep itself";
+    if (strcmp(key, "train.seed") == 0)
+        return "each trial has a seed of its own";
+    if (strncmp(key, "env.", 4) != 0 && strncmp(key, "policy.", 7) != 0 && strncmp(key, "train.", 6) != 0)
+        return "it belongs to no trial, as the options of [env], [policy] and [train] do";
+    return NULL;
+}
+
 static enum status add_param(struct search *s, const struct setup *setup, const struct config_sweep_param *c,
                              struct error *err)
 {
@@ -125,9 +138,9 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
     size_t i = s->space.dim;
     struct error at = {0};
 
-    if (strncmp(c->key, "sweep.", 6) == 0 || strcmp(c->key, "train.seed") == 0)
-        return FAIL(err, ST_CONFIG, "%s: %s cannot be searched: %s; drop the section", c->origin, c->key,
-                    c->key[0] == 's' ? "it steers the sweep itself" : "each trial has a seed of its own");
+    const char *why = why_not(c->key);
+    if (why != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s cannot be searched: %s; drop the section", c->origin, c->key, why);
     if (i == SPACE_MAX_DIM)
         return FAIL(err, ST_CONFIG, "%s: more than %d parameters to search; drop some", c->origin, SPACE_MAX_DIM);
     if (c->opt->type == OPT_STR)

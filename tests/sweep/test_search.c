@@ -90,6 +90,8 @@ static void wrong_spaces_name_the_line(void **state)
         {"[sweep.train.optimizer]\nvalues = adam\n", "at least 2"},
         {"[sweep.train.optimizer]\nmin = 0\nmax = 1\n", "t.ini:"},
         {"[sweep.train.seed]\n", "train.seed"},
+        {"[sweep.sweep.n_init]\ndistribution = int\nmin = 1\nmax = 9\n", "sweep.n_init cannot be searched"},
+        {"[sweep.track.flush_s]\ndistribution = linear\nmin = 1\nmax = 30\n", "track.flush_s cannot be searched"},
         {"[sweep.env.name]\n", "env.name"},
         {"", "[sweep.train.learning_rate]"},
     };
@@ -102,6 +104,48 @@ static void wrong_spaces_name_the_line(void **state)
         snprintf(text, sizeof text, GAME "%s", bad[i].text);
         FAILS(load(text, &setup, &s, err), ST_CONFIG, bad[i].says);
     }
+}
+
+/* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
+static void what_is_searched_a_trial_takes(void **state)
+{
+    const struct opt_table *tables[] = {&env_find("squared")->options, &policy_opt_table, &train_opt_table,
+                                        &sweep_opt_table, &track_opt_table};
+    size_t n_taken = 0, n_refused = 0;
+
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t i = 0; i < tables[t]->n_defs; i++) {
+            const struct opt_def *opt = &tables[t]->defs[i];
+            bool words = opt->type == OPT_BOOL || opt->type == OPT_ENUM;
+            struct setup *setup, *trial;
+            struct setup_override override;
+            struct search s;
+            struct error at = {0};
+            char text[512];
+            if (opt->type == OPT_STR)
+                continue;
+            snprintf(text, sizeof text, GAME "[sweep.%s.%s]\n%s", tables[t]->section, opt->key,
+                     words ? "" : "distribution = linear\n");
+            if (!words)
+                snprintf(text + strlen(text), sizeof text - strlen(text), "min = %.17g\nmax = %.17g\n", opt->min,
+                         fmin(opt->max, 1e15));
+            if (load(text, &setup, &s, &at) != ST_OK) {
+                if (strstr(at.text, "cannot be searched") == NULL)
+                    fail_msg("%s", at.text);
+                assert_true(t >= 3 || strcmp(opt->key, "seed") == 0);
+                n_refused++;
+                continue;
+            }
+            override.key = s.space.params[0].key;
+            snprintf(override.value, sizeof override.value, "%s", config_peek(setup->config, override.key));
+            OK(setup_derive(setup, &override, 1, "proposal", &trial, err));
+            n_taken++;
+            setup_destroy(trial);
+            search_free(&s);
+            setup_destroy(setup);
+        }
+    assert_true(n_taken > 20 && n_refused > 20);
 }
 
 static void spaces_and_points_survive_json(void **state)
@@ -287,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spaces_are_read),
         cmocka_unit_test(wrong_spaces_name_the_line),
+        cmocka_unit_test(what_is_searched_a_trial_takes),
         cmocka_unit_test(spaces_and_points_survive_json),
         cmocka_unit_test(damaged_spaces_are_refused),
         cmocka_unit_test(methods_match_gp),
