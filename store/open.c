@@ -204,6 +204,24 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
     return ST_OK;
 }
 
+/* Did opening fail for want of a place for the log's shared memory: no right to write there, or a full disk? A store
+ * that a controller has open has its place already. */
+static bool lacks_shared_memory(const struct store *store)
+{
+    int code = store->db != NULL ? sqlite3_extended_errcode(store->db) : SQLITE_OK;
+
+    switch (code & 0xff) {
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_FULL:
+        return true;
+    case SQLITE_IOERR:
+        return code == SQLITE_IOERR_SHMOPEN || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMMAP;
+    default:
+        return false;
+    }
+}
+
 /* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left behind
  * nobody writes it, and it can be read as it stands. */
 static enum status open_immutable(struct store *store, struct error *err)
@@ -222,8 +240,8 @@ static enum status open_immutable(struct store *store, struct error *err)
     if (has_log)
         return FAIL(
             err, ST_IO,
-            "%s has an unfinished log beside it and its directory cannot be written; copy the store with its -wal "
-            "file to a directory that you may write to",
+            "%s has an unfinished log beside it, and its directory cannot be written or its disk is full, so that the "
+            "log cannot be read; free some space, or copy the store with its -wal file to where you may write",
             store->path);
     sqlite3_str *text = sqlite3_str_new(NULL);
     sqlite3_str_appendall(text, store->path[0] == '/' ? "file://" : "file:");
@@ -265,8 +283,7 @@ enum status store_open_reader(struct store **ret_store, const char *path, struct
                         path, path);
     if (rc == ST_OK) {
         rc = open_checked(store, false, &first);
-        int code = store->db != NULL ? sqlite3_errcode(store->db) & 0xff : 0;
-        if (rc == ST_IO && (code == SQLITE_CANTOPEN || code == SQLITE_READONLY))
+        if (rc == ST_IO && lacks_shared_memory(store))
             rc = open_immutable(store, err);
         else if (rc != ST_OK)
             error_set(err, rc, "%s", first.text);

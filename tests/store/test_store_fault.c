@@ -255,6 +255,55 @@ static enum status add_until_refused(struct store *store, int64_t study_id, int6
     return rc;
 }
 
+static void fill_disk(const char *dir)
+{
+    static const char block[4096];
+    char path[160];
+    size_t size = sizeof block;
+
+    snprintf(path, sizeof path, "%s/fill", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (write(fd, block, size) == (ssize_t)size)
+        ;
+    close(fd);
+}
+
+/* People look at a study when its disk is full, where a reader has no room for its shared memory. */
+static void full_disk_can_be_read(void **state)
+{
+    struct place *place = *state;
+    static const char log[4096];
+    char path[160];
+    struct store *store;
+    struct study study;
+    struct error err_log = {ST_OK, ""};
+
+    if (!with_mount(place->dir, "size=2m"))
+        skip();
+    fill(place->path, 3);
+    fill_disk(place->dir);
+    enum status read = store_open_reader(&store, place->path, NULL);
+    bool found = read == ST_OK && store_study_find(store, "s", &study, NULL) == ST_OK;
+    if (found)
+        study_free(&study);
+    store_close(store);
+    /* The log of somebody who was killed: better nothing than what was true before it. */
+    snprintf(path, sizeof path, "%s/fill", place->dir);
+    unlink(path);
+    snprintf(path, sizeof path, "%s-wal", place->path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    bool has_log = write(fd, log, sizeof log) == (ssize_t)sizeof log;
+    close(fd);
+    fill_disk(place->dir);
+    enum status unread = store_open_reader(&store, place->path, &err_log);
+    store_close(store);
+    umount(place->dir);
+    assert_int_equal(read, ST_OK);
+    assert_true(found && has_log);
+    assert_int_equal(unread, ST_IO);
+    assert_non_null(strstr(err_log.text, "unfinished log"));
+}
+
 static void full_disk(void **state)
 {
     struct place *place = *state;
@@ -505,6 +554,7 @@ int main(void)
         CASE(refused_paths),
         CASE(read_only_directory),
         CASE(full_disk),
+        CASE(full_disk_can_be_read),
         CASE(full_store_keeps_what_it_has),
         CASE(one_writer_many_readers),
         CASE(killed_writers_leave_a_whole_store),
