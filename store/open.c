@@ -1,7 +1,10 @@
 /* open.c - a connection's life: the file is looked at before SQLite touches it, locked (writer), opened, set up.
  *
  * Invariants: (1) a file that is not ours is never changed; (2) the writer holds PATH.lock from before the first
- * access until after the last; (3) readers open read-only and never wait for the writer (WAL). */
+ * access until after the last; (3) readers open read-only and never wait for the writer (WAL).
+ *
+ * The log is folded back into the file at 250 pages, a MB, rather than at SQLite's 1000: on a small disk it would
+ * fill what the file needs. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -76,7 +79,8 @@ static enum status set_up(struct store *store, struct error *err)
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     return store_exec(store,
                       "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
-                      "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
+                      "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;"
+                      "PRAGMA wal_autocheckpoint = 250; PRAGMA journal_size_limit = 1048576;", /* see the top */
                       "opening the store", err);
 }
 

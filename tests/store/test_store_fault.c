@@ -268,6 +268,28 @@ static void fill_disk(const char *dir)
     close(fd);
 }
 
+/* What was written often is in the file: on a small disk the log must not take the file's room. */
+static void log_stays_small(void **state)
+{
+    static char config[20000];
+    struct place *place = *state;
+    struct store *store;
+    struct stat log;
+    char path[160];
+
+    memset(config, 'x', sizeof config - 1);
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    for (int i = 0; i < 120; i++) { /* 2.4 MB */
+        struct trial t = {.study_id = study.id, .params = "{}", .config = config, .origin = "sobol"};
+        OK(store_trial_create(store, &t, err));
+    }
+    snprintf(path, sizeof path, "%s-wal", place->path);
+    assert_int_equal(stat(path, &log), 0);
+    store_close(store);
+    assert_in_range(log.st_size, 1, 1500000);
+}
+
 /* People look at a study when its disk is full, where a reader has no room for its shared memory. */
 static void full_disk_can_be_read(void **state)
 {
@@ -555,6 +577,7 @@ int main(void)
         CASE(read_only_directory),
         CASE(full_disk),
         CASE(full_disk_can_be_read),
+        CASE(log_stays_small),
         CASE(full_store_keeps_what_it_has),
         CASE(one_writer_many_readers),
         CASE(killed_writers_leave_a_whole_store),
