@@ -43,7 +43,7 @@ static enum status write_report(const struct study_view *view, const char *store
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     study_view_report(view, store_path, &report);
     if (format != REPORT_CSV && format != REPORT_JSON) {
-        rc = gp_insight_init(&insight, &view->search.space, &view->history, (uint64_t)view->study.seed, err);
+        rc = insight_init(&insight, view, err);
         report.insight = &insight;
     }
     if (rc == ST_OK)

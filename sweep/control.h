@@ -83,7 +83,13 @@ enum status study_view_print_json(const struct study_view *view, const char *pat
 
 /* ---- insight.c: what the models say about a study ---- */
 
-/* Recommended trial, importance of the parameters, bounds that the front leans on; to stdout. */
+/* gp_insight_init, with edges that can be followed: each bound to try is one that its option allows, and where the option
+ * ends there is none. The caller: gp_insight_free. */
+enum status insight_init(struct gp_insight *ret_insight, const struct study_view *view, struct error *err) MUST_USE;
+/* x, a bound beyond the parameter's on this side (-1, 1), made one that the option allows: whole, a power of two or above
+ * 0 where it must be. False: there is no wider one. */
+bool insight_bound(const struct space_param *param, const struct opt_def *opt, int side, double *x);
+/* Recommended trial, importance of the parameters, bounds that the front leans on and that could be wider; to stdout. */
 enum status insight_print(const struct study_view *view, struct error *err) MUST_USE;
 /* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
 enum status insight_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;

@@ -8,6 +8,85 @@
 
 #include "base/num.h"
 
+#define ADVICE_DIGITS 4 /* of a bound to try, unless it needs more to lie where it must */
+
+/* The option behind a key of this game's trials; NULL: this program has none. */
+static const struct opt_def *find_option(const struct env_def *env, const char *key)
+{
+    const struct opt_table *tables[] = {env != NULL ? &env->options : NULL, &policy_opt_table, &train_opt_table};
+
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        size_t n = tables[t] != NULL ? strlen(tables[t]->section) : 0;
+        if (n == 0 || strncmp(key, tables[t]->section, n) != 0 || key[n] != '.')
+            continue;
+        for (size_t i = 0; i < tables[t]->n_defs; i++)
+            if (strcmp(tables[t]->defs[i].key, key + n + 1) == 0)
+                return &tables[t]->defs[i];
+    }
+    return NULL;
+}
+
+/* Would a section take x as its bound on this side, and would it search more than before? */
+static bool is_wider(const struct space_param *p, const struct opt_def *opt, int side, double x)
+{
+    bool positive = p->scale == SPACE_LOG || p->scale == SPACE_POW2 || p->scale == SPACE_LOGIT;
+
+    return x >= opt->min && x <= opt->max && (side < 0 ? x < p->min : x > p->max) && !(positive && x <= 0.0) &&
+           !(p->scale == SPACE_LOGIT && x >= 1.0);
+}
+
+bool insight_bound(const struct space_param *p, const struct opt_def *opt, int side, double *x)
+{
+    double limit = side < 0 ? opt->min : opt->max, rounded;
+    bool clamped = side < 0 ? *x < limit : *x > limit;
+    char text[NUM_TEXT_MAX];
+
+    if (clamped)
+        *x = limit;
+    if (p->scale == SPACE_POW2) {
+        if (side < 0 && p->is_int)
+            *x = fmax(*x, 1.0);
+        *x = *x > 0.0 ? exp2(side < 0 ? ceil(log2(*x)) : floor(log2(*x))) : 0.0;
+    } else if (p->is_int) {
+        *x = side < 0 ? ceil(*x) : floor(*x);
+        if (p->scale == SPACE_LOG)
+            *x = fmax(*x, 1.0);
+    }
+    if (!is_wider(p, opt, side, *x))
+        return false;
+    for (int digits = ADVICE_DIGITS; !clamped && p->scale != SPACE_POW2 && digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, *x);
+        if (num_parse_f64(text, &rounded) && is_wider(p, opt, side, rounded)) {
+            *x = rounded;
+            break;
+        }
+    }
+    return true;
+}
+
+enum status insight_init(struct gp_insight *ret, const struct study_view *v, struct error *err)
+{
+    struct config *config;
+    const char *name;
+    enum status rc;
+
+    memset(ret, 0, sizeof *ret);
+    TRY(config_create(&config, err));
+    rc = config_load_text(config, "study", v->study.config, err);
+    if (rc == ST_OK)
+        rc = gp_insight_init(ret, &v->search.space, &v->history, (uint64_t)v->study.seed, err);
+    name = rc == ST_OK ? config_peek(config, "env.name") : NULL;
+    for (size_t i = 0; rc == ST_OK && i < v->search.space.dim; i++) {
+        const struct space_param *p = &v->search.space.params[i];
+        const struct opt_def *opt = find_option(name != NULL ? env_find(name) : NULL, p->key);
+        struct gp_edge *e = &ret->edges[i];
+        if (e->side != 0 && (opt == NULL || !insight_bound(p, opt, e->side, &e->suggested)))
+            *e = (struct gp_edge){0};
+    }
+    config_destroy(config);
+    return rc;
+}
+
 static double own_score(const struct study_view *v, double score)
 {
     return v->study.maximize ? score : -score;
@@ -53,17 +132,13 @@ static void print_edges(const struct study_view *v, const struct gp_insight *in)
     for (size_t i = 0; i < v->search.space.dim; i++) {
         const struct space_param *p = &v->search.space.params[i];
         const struct gp_edge *e = &in->edges[i];
-        char bound[64], suggested[64];
+        char bound[NUM_TEXT_MAX], suggested[NUM_TEXT_MAX]; /* exact: 0.99999 must not read 1 */
         if (e->side == 0)
             continue;
-        search_show(&v->search, i, e->side < 0 ? p->min : p->max, bound, sizeof bound);
-        if (p->is_int || p->scale == SPACE_POW2)
-            search_show(&v->search, i, e->suggested, suggested, sizeof suggested);
-        else
-            snprintf(suggested, sizeof suggested, "%.7g", e->suggested); /* 0.99999 must not read 1 */
         printf("%s: %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s\n",
-               p->key, e->n_on, e->n_front, e->side < 0 ? "lower" : "upper", bound, e->side < 0 ? "min" : "max",
-               suggested);
+               p->key, e->n_on, e->n_front, e->side < 0 ? "lower" : "upper",
+               num_format_f64(e->side < 0 ? p->min : p->max, bound), e->side < 0 ? "min" : "max",
+               num_format_f64(e->suggested, suggested));
     }
 }
 
@@ -71,7 +146,7 @@ enum status insight_print(const struct study_view *v, struct error *err)
 {
     struct gp_insight in;
 
-    TRY(gp_insight_init(&in, &v->search.space, &v->history, (uint64_t)v->study.seed, err));
+    TRY(insight_init(&in, v, err));
     if (in.note != NULL) {
         printf("no recommendation yet: %s\n", in.note);
     } else {
@@ -135,7 +210,7 @@ enum status insight_to_json(const struct study_view *v, cJSON **ret_json, struct
     bool ok = json != NULL;
 
     *ret_json = NULL;
-    enum status rc = gp_insight_init(&in, &v->search.space, &v->history, (uint64_t)v->study.seed, err);
+    enum status rc = insight_init(&in, v, err);
     if (rc != ST_OK) {
         cJSON_Delete(json);
         return rc;

@@ -180,7 +180,7 @@ enum status serve_report(void *ctx, const char *study, enum report_format format
     if (rc == ST_OK) {
         study_view_report(view, c->store_path, &report);
         if (format != REPORT_CSV && format != REPORT_JSON) {
-            rc = gp_insight_init(&insight, &view->search.space, &view->history, (uint64_t)view->study.seed, err);
+            rc = insight_init(&insight, view, err);
             report.insight = &insight;
         }
     }

@@ -272,7 +272,7 @@ static enum status compute(struct study_model *m, const char *store_path, const 
         rc = study_view_load(store, study, &m->view, err);
     store_close(store);
     if (rc == ST_OK)
-        rc = gp_insight_init(&m->insight, space, &m->view.history, (uint64_t)m->view.study.seed, err);
+        rc = insight_init(&m->insight, &m->view, err);
     if (rc != ST_OK || m->insight.note != NULL)
         return rc;
     TRY(gp_surrogate_create(&m->surrogate, space, &m->view.history, err));

@@ -3,6 +3,7 @@
 #include "web/report_priv.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -190,15 +191,16 @@ static void write_advice(struct strbuf *out, const struct report_view *view)
     for (size_t k = 0; k < report->space->dim; k++) {
         const struct gp_edge *edge = &insight->edges[k];
         const struct space_param *p = &report->space->params[k];
+        char bound[NUM_TEXT_MAX], suggested[NUM_TEXT_MAX]; /* exact: 0.99999 must not read 1 */
         if (edge->side == 0)
             continue;
         strbuf_add(out, "<p class=\"edge\">");
         text_escape(out, p->key);
         strbuf_addf(
-            out,
-            ": %zu of %zu trials that the model expects on the front lie at its %s bound %.7g; try %s = %.7g.</p>\n",
-            edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper", edge->side < 0 ? p->min : p->max,
-            edge->side < 0 ? "min" : "max", edge->suggested);
+            out, ": %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s.</p>\n",
+            edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
+            num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
+            num_format_f64(edge->suggested, suggested));
     }
 }
 

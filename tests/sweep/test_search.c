@@ -272,6 +272,59 @@ static void the_dialect_hides_no_option(void **state)
     }
 }
 
+/* Every bound that is advised is one that the program takes, for each option, scale and side; none beyond the limit. */
+static void advised_bounds_are_allowed(void **state)
+{
+    static const struct opt_def layers = {.key = "layers", .type = OPT_INT, .min = 0, .max = 16};
+    static const struct opt_def width = {.key = "width", .type = OPT_INT, .min = 1, .max = 1000};
+    static const struct opt_def beta = {.key = "beta", .type = OPT_FLOAT, .min = 0, .max = 0.99999};
+    static const struct opt_def rate = {.key = "rate", .type = OPT_FLOAT, .min = 0, .max = 10};
+    static const struct {
+        const struct opt_def *opt;
+        enum space_scale scale;
+        double min, max;
+        int side;
+        double x, want; /* NAN: no advice */
+    } cases[] = {
+        {&layers, SPACE_LINEAR, 1, 8, -1, -3, 0},
+        {&layers, SPACE_LINEAR, 0, 8, -1, -4, NAN},
+        {&layers, SPACE_LINEAR, 1, 12, 1, 18, 16},
+        {&layers, SPACE_LINEAR, 1, 16, 1, 24, NAN},
+        {&layers, SPACE_LOG, 2, 8, -1, 0, 1},
+        {&layers, SPACE_LOG, 1, 8, -1, 0, NAN},
+        {&width, SPACE_POW2, 32, 256, 1, 1024, 512},
+        {&width, SPACE_POW2, 32, 512, 1, 2048, NAN},
+        {&width, SPACE_POW2, 2, 64, -1, 0.25, 1},
+        {&width, SPACE_POW2, 1, 64, -1, 0.125, NAN},
+        {&beta, SPACE_LOGIT, 0.9, 0.99999, 1, 0.9999999, NAN},
+        {&beta, SPACE_LOGIT, 0.9, 0.9999, 1, 0.9999684, 0.99997},
+        {&beta, SPACE_LOGIT, 0.9, 0.9999, 1, 0.999999, 0.99999},
+        {&rate, SPACE_LINEAR, 0.25, 4, -1, -1.625, 0},
+        {&rate, SPACE_LINEAR, 0, 4, -1, -2, NAN},
+        {&rate, SPACE_LOG, 1e-3, 0.1, 1, 0.31622776601683794, 0.3162},
+        {&rate, SPACE_LOG, 1e-3, 0.1, -1, 3.1622776601683795e-4, 3.162e-4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct space_param p = {.key = "train.x", .scale = cases[i].scale, .min = cases[i].min, .max = cases[i].max};
+        struct space space = {.dim = 1};
+        double x = cases[i].x;
+        char text[64];
+        p.is_int = cases[i].opt->type == OPT_INT;
+        bool any = insight_bound(&p, cases[i].opt, cases[i].side, &x);
+        if (any != !isnan(cases[i].want) || (any && x != cases[i].want))
+            fail_msg("case %zu: %s %.17g, not %.17g", i, any ? "advises" : "refuses", x, cases[i].want);
+        if (!any)
+            continue;
+        config_format_value(cases[i].opt, x, text, sizeof text);
+        OK(config_check_value(cases[i].opt, "train.x", text, "here", err));
+        *(cases[i].side < 0 ? &p.min : &p.max) = x;
+        space.params[0] = p;
+        OK(space_check(&space, err));
+    }
+}
+
 static void every_allocation_may_fail(void **state)
 {
     const char *text = GAME "[sweep.train.gamma]\n[sweep.train.optimizer]\n";
@@ -339,6 +392,7 @@ int main(void)
         cmocka_unit_test(dialect_leads_somewhere),
         cmocka_unit_test(own_methods_are_what_they_say),
         cmocka_unit_test(the_dialect_hides_no_option),
+        cmocka_unit_test(advised_bounds_are_allowed),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
