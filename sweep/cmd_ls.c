@@ -195,6 +195,7 @@ static void print_study(const struct study_view *v, const char *store_path)
     if (v->study.budget_s > 0)
         printf(" of %s", format_seconds(v->study.budget_s, budget));
     printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
+    summary_print_cap(v);
     printf("%5s  %-8s %10s %12s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
            "parameters (*: on the front)");
     for (size_t i = 0; i < v->n; i++)

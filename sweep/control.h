@@ -193,6 +193,7 @@ void progress_print_trial(const struct study_view *view, const struct trial *tri
 
 /* Front, failures, next commands. */
 void progress_print_summary(const struct study_view *view, const char *store_path);
+void summary_print_cap(const struct study_view *view); /* a warning when every trial is dearer than sweep.max_cost */
 void print_front_table(const struct study_view *view);
 
 #endif

@@ -60,7 +60,8 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
                 "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10."),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
-                  "Proposes nothing that is predicted to cost more, in units of sweep.cost; 0: no cap."),
+                  "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
+                  "costs, and where all is too dear the cheapest is proposed; 0: no cap."),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
     OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",

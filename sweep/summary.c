@@ -154,6 +154,43 @@ static void print_failures(const struct study_view *v, const char *store)
                store);
 }
 
+/* ---- a cap that no trial has kept ---- */
+
+static double cap_of(const struct study *study, size_t *ret_n_init)
+{
+    struct setup *setup = NULL;
+    double cap = 0;
+
+    if (setup_create(&setup, NULL) == ST_OK &&
+        config_load_text(setup->config, "study's config", study->config, NULL) == ST_OK &&
+        setup_finish(setup, NULL) == ST_OK) {
+        cap = setup->sweep.max_cost;
+        *ret_n_init = (size_t)setup->sweep.n_init;
+    }
+    setup_destroy(setup);
+    return cap;
+}
+
+void summary_print_cap(const struct study_view *v)
+{
+    size_t n_init = 0, n_done = 0;
+    double cap = cap_of(&v->study, &n_init), cheapest = INFINITY;
+    char cost_text[32];
+
+    if (!(cap > 0))
+        return;
+    if (n_init == 0) /* as the suggester takes it */
+        n_init = v->search.space.dim < 5 ? 2 * v->search.space.dim : 10;
+    for (size_t i = 0; i < v->n; i++)
+        if (v->trials[i].state == TRIAL_DONE) {
+            n_done++;
+            cheapest = fmin(cheapest, study_view_trial_cost(v, &v->trials[i]));
+        }
+    if (n_done >= n_init && isfinite(cheapest) && cheapest > cap)
+        printf("warning: no trial so far cost less than sweep.max_cost (%g %s); the cheapest took %s\n", cap,
+               v->search.cost == SEARCH_COST_STEPS ? "steps" : "s", study_view_cost_text(v, cheapest, cost_text));
+}
+
 /* ---- what to do next ---- */
 
 static void print_time(double seconds)
@@ -265,6 +302,7 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
     printf("\n");
     if (s->end_rule != NULL)
         printf("%s (%s): %s\n", study_state_name(s->state), s->end_rule, s->end_text != NULL ? s->end_text : "");
+    summary_print_cap(v);
     print_front_table(v);
     print_failures(v, store.text);
     print_checkpoints(v, store_path);

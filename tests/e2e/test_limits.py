@@ -95,6 +95,15 @@ def test_hypervolume_that_comes_to_rest(folder):
     assert len(show(store, "a")["trials"]) >= 20  # ten within the window, ten before
 
 
+def test_a_cap_on_the_cost_that_no_trial_keeps_is_told(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    for name, cap, told in (("a", "1e-9", True), ("b", "1e9", False)):
+        out, _ = run("sweep", config, "--store", store, "--name", name, "--trials", 3, "-q", "--sweep.n_init", 2,
+                     "--sweep.max_cost", cap)
+        for text in (out, run("show", name, "--store", store)[0]):
+            equal("no trial so far cost less than sweep.max_cost" in text, told)
+
+
 def test_bad_input(folder):
     config = write(folder, "s.ini", TINY_SWEEP)
     for args, says in ((("--wall-time", "x"), "--wall-time"), (("--target", "x"), "--target"),
