@@ -43,7 +43,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
         {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
-        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write (stdout)"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
          "ini, args (a command line) or json (for other programs) (ini)"},
     };
@@ -72,6 +72,8 @@ enum status cmd_export(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
+    if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
+        path = NULL;
     TRY(export_find_format(format_name, path, &format, err));
     if (path != NULL)
         TRY(check_writable(path, err));

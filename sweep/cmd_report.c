@@ -70,7 +70,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     enum report_format format = REPORT_HTML;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
-        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format (stdout)"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, csv or json (html)"},
     };
     const struct cli cli = {
@@ -94,6 +94,8 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
+    if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
+        path = NULL;
     TRY(find_format(format_name, path, &format, err));
     if (path != NULL)
         TRY(check_writable(path, err));

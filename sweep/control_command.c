@@ -74,6 +74,9 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
         return FAIL(err, ST_USAGE, "%s: the amounts are out of range", control_kind_name(c.kind));
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)
         return FAIL(err, ST_USAGE, "add: how much? --trials N or --budget TIME");
+    if (c.kind == CONTROL_PRIORITY && cJSON_GetObjectItemCaseSensitive(json, "priority") == NULL)
+        return FAIL(err, ST_USAGE, "priority: the number 'priority' is missing, 1 to %d are possible",
+                    STUDY_PRIORITY_MAX);
     if (c.kind == CONTROL_PRIORITY && (c.priority < 1 || c.priority > STUDY_PRIORITY_MAX))
         return FAIL(err, ST_USAGE, "priority: %lld is not possible, 1 to %d are", (long long)c.priority,
                     STUDY_PRIORITY_MAX);
@@ -137,6 +140,21 @@ static enum status apply_continue(struct store *store, struct study *study, char
     return set_state(store, study, STUDY_RUNNING, NULL, NULL, err);
 }
 
+/* Why a study does not go on though it has more room now. */
+static void tell_still(const struct study *study, char *text, size_t size)
+{
+    size_t n = strlen(text);
+    const char *what = study->state == STUDY_PAUSED                                      ? "paused"
+                       : study->end_rule != NULL && strcmp(study->end_rule, "user") == 0 ? "stopped"
+                                                                                         : "ended";
+
+    if (study->state == STUDY_ENDED && ended_by_limit(study))
+        snprintf(text + n, size - n, "; it stays ended by another limit: %s",
+                 study->end_text != NULL ? study->end_text : study->end_rule);
+    else if (study->state != STUDY_RUNNING)
+        snprintf(text + n, size - n, "; it is %s: `trawl continue %s` goes on", what, study->name);
+}
+
 static enum status apply_add(struct store *store, const struct control_command *c, struct study *study, char *text,
                              size_t size, struct error *err)
 {
@@ -168,6 +186,8 @@ static enum status apply_add(struct store *store, const struct control_command *
         snprintf(budget_text, sizeof budget_text, "%s %s of training more, %s in all", c->trials > 0 ? "," : ":",
                  format_seconds(c->budget_s, more), format_seconds(study->budget_s, budget));
     snprintf(text, size, "study %s%s%s%s", study->name, trials_text, budget_text, revives ? "; it goes on" : "");
+    if (!revives)
+        tell_still(study, text, size);
     return ST_OK;
 }
 

@@ -205,6 +205,9 @@ static enum status check_fields(const char *action, const cJSON *request, struct
     cJSON_ArrayForEach(item, request)
     {
         size_t i = 0, n = sizeof known / sizeof known[0];
+        for (const cJSON *other = item->next; other != NULL; other = other->next)
+            if (strcmp(other->string, item->string) == 0)
+                return FAIL(err, ST_USAGE, "the field '%.40s' is given twice", item->string);
         if (strcmp(item->string, "action") == 0)
             continue;
         while (i < n && (strcmp(item->string, known[i].field) != 0 || strcmp(action, known[i].action) != 0))

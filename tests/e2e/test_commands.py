@@ -164,6 +164,8 @@ def test_export_trains_to_the_same_score(folder):
     best = max(show(store, "a")["trials"], key=lambda t: t["score"])
     ini = folder / "best.ini"
     run("export", "a", "--store", store, "--pick", "best-run", "-o", ini)
+    equal(run("export", "a", "--store", store, "--pick", "best-run", "-o", "-", cwd=folder)[0], ini.read_text())
+    assert not (folder / "-").exists()
     head = ini.read_text().split("\n[")[0]
     for word in ("trial %d" % best["number"], "study a", "seed %d" % best["seed"], "cost "):
         assert word in head, (word, head)
@@ -219,6 +221,8 @@ def test_report_in_every_format(folder):
     json.loads((folder / "r.json").read_text())
     out, _ = run("report", "a", "--store", store, "--format", "csv")
     equal(out, (folder / "r.csv").read_text())
+    assert run("report", "a", "--store", store, "-o", "-", "--format", "csv", cwd=folder)[0].startswith("number,")
+    assert not (folder / "-").exists()
     fails("report", "a", "--store", store, "-o", folder / "r.docx", code=2, says="--format")
 
 

@@ -45,6 +45,8 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     equal((answer["command"], answer["study"], answer["done_by"]), ("stop", "a", "store"))
     equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
     fails("stop", "a", "--store", store, code=2, says="has ended already")
+    out, _ = run("add", "a", "--trials", 1, "--store", store)
+    assert "it is stopped: `trawl continue a` goes on" in out, out
     out, _ = run("show", "a", "--store", store)
     assert "state ended (user): stopped by `trawl stop`, priority 7" in out, out
 

@@ -153,7 +153,7 @@ def test_a_limit_that_holds_no_worker_is_named(folder):
     if b"__asan_init" in pathlib.Path(tap.TRAWL).read_bytes() or b"__tsan_init" in pathlib.Path(tap.TRAWL).read_bytes():
         raise Skip("a sanitizer maps more than any limit")
     config = write(folder, "s.ini", TINY_SWEEP)
-    for limit, told in (("1M", "1 MB"), ("60M", "60 MB")):
+    for limit, told in (("1", "1 byte,"), ("1M", "1 MB"), ("60M", "60 MB")):
         fails("sweep", config, "--store", folder / (limit + ".db"), "--name", "a", "--trials", 2, "--sweep.worker_memory", limit,
               code=1, says=("sweep.worker_memory leaves it " + told, "raise it", "trawl sweep --resume a"))
     run("sweep", config, "--resume", "a", "--store", folder / "60M.db", "--sweep.worker_memory", "auto", "-q")

@@ -604,6 +604,8 @@ def test_control(folder):
                            (b'{"action": "add", "trials": 1, "budget_s": "60"}', "budget_s is no number; a number is written without"),
                            (b'{"action": "stop\\u0000x"}', "\\u0000"),
                            (b'{"action": "priority", "priority": 2.5}', "priority is no whole number"),
+                           (b'{"action": "priority"}', "'priority' is missing"),
+                           (b'{"action": "add", "trials": 1, "trials": 2}', "'trials' is given twice"),
                            (b'{"action": "explode"}', "'explode'; pause, continue, stop, add and priority"),
                            (b'{"action": "add", "trails": 5}', "add takes no field 'trails'"),
                            (b'{"action": "pause", "trials": 5}', "pause takes no field 'trials'"),
