@@ -93,7 +93,7 @@ struct suggest_settings {
     enum suggest_method method;
     uint64_t seed;
     size_t n_init; /* design points before the model speaks; 0: min(2 dim, 10) */
-    double max_cost; /* propose nothing predicted dearer; 0: no cap */
+    double max_cost; /* propose nothing predicted dearer, unless all is; 0: no cap */
 };
 
 struct suggestion {
@@ -103,6 +103,9 @@ struct suggestion {
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
 };
+
+/* The design points that a setting of n_init means in so many dimensions. */
+size_t suggester_n_init(size_t dim, size_t n_init);
 
 /* Holds work memory between calls; results never depend on earlier calls. One thread at a time. */
 struct suggester;

@@ -133,6 +133,11 @@ static void see_length_by_logarithm(struct space *space)
         space->params[steps].scale = SPACE_LOG;
 }
 
+size_t suggester_n_init(size_t dim, size_t n_init)
+{
+    return n_init > 0 ? n_init : 2 * dim < 10 ? 2 * dim : 10;
+}
+
 enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
                              const struct suggest_settings *settings, struct error *err)
 {
@@ -151,8 +156,7 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
     s->space = s->model_space = *space;
     see_length_by_logarithm(&s->model_space);
     s->settings = *settings;
-    if (s->settings.n_init == 0)
-        s->settings.n_init = 2 * space->dim < 10 ? 2 * space->dim : 10;
+    s->settings.n_init = suggester_n_init(space->dim, settings->n_init);
     s->root = rng_seed(settings->seed);
     s->ops = methods[settings->method];
     rc = design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX), err);

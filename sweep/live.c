@@ -135,18 +135,6 @@ static enum status on_submit(struct live *live, const cJSON *request, cJSON *ans
     return rc;
 }
 
-static enum status take_limits(const cJSON *request, struct study *study, struct error *err)
-{
-    TRY(control_take_i64(request, "trials_max", &study->trials_max, err));
-    TRY(control_take_f64(request, "budget_s", &study->budget_s, err));
-    TRY(control_take_f64(request, "wall_max_s", &study->wall_max_s, err));
-    TRY(control_take_f64(request, "device_max_s", &study->device_max_s, err));
-    TRY(control_take_f64(request, "gain_min", &study->gain_min, err));
-    TRY(control_take_bool(request, "has_target", &study->has_target, err));
-    TRY(control_take_f64(request, "target_score", &study->target_score, err));
-    return ST_OK;
-}
-
 /* A new limit of trials must leave room, and be known before anything changes; the old one may stand. */
 static enum status check_trials(struct live *live, const struct study *study, int64_t before, struct error *err)
 {
@@ -171,7 +159,7 @@ static enum status on_resume(struct live *live, const cJSON *request, cJSON *ans
         return FAIL(err, ST_USAGE, "the request names no study");
     TRY(store_study_find(live->store, name, &study, err));
     before = study.trials_max;
-    rc = take_limits(request, &study, err);
+    rc = submission_take_limits(request, &study, err);
     if (rc == ST_OK)
         rc = check_trials(live, &study, before, err);
     if (rc != ST_OK) {

@@ -58,6 +58,8 @@ void submission_free(struct submission *submission);
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err) MUST_USE;
 cJSON *submission_to_json(const struct submission *submission);
+/* The limits that a request gives, as store/store.h has them; those that are absent stay. */
+enum status submission_take_limits(const cJSON *json, struct study *study, struct error *err) MUST_USE;
 enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err) MUST_USE;
 /* Adds it to the store. ST_EXISTS says how to go on with the one that has its name. */
 enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;

@@ -105,10 +105,8 @@ static enum status check(const struct study *study, struct error *err)
     return rc;
 }
 
-static enum status take_numbers(const cJSON *json, struct study *s, struct error *err)
+enum status submission_take_limits(const cJSON *json, struct study *s, struct error *err)
 {
-    TRY(control_take_bool(json, "maximize", &s->maximize, err));
-    TRY(control_take_i64(json, "seed", &s->seed, err));
     TRY(control_take_i64(json, "trials_max", &s->trials_max, err));
     TRY(control_take_f64(json, "budget_s", &s->budget_s, err));
     TRY(control_take_f64(json, "wall_max_s", &s->wall_max_s, err));
@@ -116,6 +114,14 @@ static enum status take_numbers(const cJSON *json, struct study *s, struct error
     TRY(control_take_bool(json, "has_target", &s->has_target, err));
     TRY(control_take_f64(json, "target_score", &s->target_score, err));
     TRY(control_take_f64(json, "gain_min", &s->gain_min, err));
+    return ST_OK;
+}
+
+static enum status take_numbers(const cJSON *json, struct study *s, struct error *err)
+{
+    TRY(control_take_bool(json, "maximize", &s->maximize, err));
+    TRY(control_take_i64(json, "seed", &s->seed, err));
+    TRY(submission_take_limits(json, s, err));
     TRY(control_take_i64(json, "priority", &s->priority, err));
     return ST_OK;
 }

@@ -179,8 +179,7 @@ void summary_print_cap(const struct study_view *v)
 
     if (!(cap > 0))
         return;
-    if (n_init == 0) /* as the suggester takes it */
-        n_init = v->search.space.dim < 5 ? 2 * v->search.space.dim : 10;
+    n_init = suggester_n_init(v->search.space.dim, n_init);
     for (size_t i = 0; i < v->n; i++)
         if (v->trials[i].state == TRIAL_DONE) {
             n_done++;
