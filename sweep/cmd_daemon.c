@@ -1,7 +1,8 @@
 /* cmd_daemon.c - `trawl daemon`: one scheduler for all studies of a store, until a signal.
  * Invariants: (1) the store is the state: whatever was running when a daemon ended, however it ended, the next one goes on
  * with; (2) a study that fails is recorded and let go of, the daemon goes on; (3) in the background nothing is opened before
- * the fork, and the caller hears whether it could begin. */
+ * the fork, and the caller hears whether it could begin; (4) only who has the store writes the log: beside a daemon that
+ * has it a second one would write into that one's file. */
 #include "sweep/live.h"
 
 #include <errno.h>
@@ -94,6 +95,12 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
     return rc;
 }
 
+static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
+{
+    TRY(store_open_writer(&d->store, d->store_path, err));
+    return d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
+}
+
 static enum status begin(struct daemon_cmd *d, struct error *err)
 {
     const struct sweep_settings *set = &d->setup->sweep;
@@ -103,7 +110,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     if (rc == ST_OK)
         rc = devices_parse(set, d->setup->train.device, devices, err);
     if (rc == ST_OK)
-        rc = store_open_writer(&d->store, d->store_path, err);
+        rc = open_store_and_log(d, err);
     if (rc == ST_OK)
         rc = scheduler_create(&d->sched, devices, err);
     mem_free(devices);
@@ -152,13 +159,13 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
         for (size_t i = 0; i < n; i++)
             study_run_destroy(runs[i]);
     }
-    store_close(d->store);
     if (rc == ST_INTERRUPTED) { /* how a daemon ends */
         log_info("told to stop; running studies go on when a daemon begins again");
         rc = ST_OK;
     } else if (rc != ST_OK && d->log != NULL) { /* else main says it */
         log_error("%s", err->text);
     }
+    store_close(d->store);
     return rc;
 }
 
@@ -230,11 +237,7 @@ static enum status start(struct daemon_cmd *d, struct error *err)
         if (!is_child)
             return ST_OK;
     }
-    rc = d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
-    if (rc != ST_OK)
-        tell_caller(d, err);
-    else
-        rc = serve(d, err);
+    rc = serve(d, err);
     log_file_close(d->log);
     d->log = NULL;
     return rc;

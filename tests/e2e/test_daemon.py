@@ -139,7 +139,12 @@ def test_the_background(folder):
     pid = int(re.match(r"daemon (\d+) serves", out).group(1))
     try:
         assert "s.db.log" in out and "kill %d" % pid in out and "trawl ls --store" in out, out
-        fails("daemon", "--store", store, "--detach", code=1, says="in use by another sweep or daemon (process %d)" % pid)
+        wait_for(lambda: "serving" in (folder / "s.db.log").read_text())
+        log = (folder / "s.db.log").read_text()
+        for second in (["--detach"], ["--detach", "--log", folder / "other.log"], ["--log", folder / "s.db.log"]):
+            fails("daemon", "--store", store, *second, code=1, says="in use by another sweep or daemon (process %d)" % pid)
+        equal((folder / "s.db.log").read_text(), log)
+        assert not (folder / "other.log").exists()
         run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 3, "-q")
         equal(n_done(store, "a"), 3)
     finally:
