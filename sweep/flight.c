@@ -304,6 +304,30 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     return study_run_recorded(f->run, f->i, err);
 }
 
+/* The first trial that costs more than the cap; not of the design, which knows no costs. */
+static void tell_cap(struct scheduler *s, struct study_run *run, const struct trial *t)
+{
+    const struct study_view *v = &run->view;
+    const struct sweep_settings *set = &run->setup->sweep;
+    double cost = study_view_trial_cost(v, t);
+    const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
+    char cost_text[32];
+    bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
+
+    if (run->told_cap || !(set->max_cost > 0) || !(cost > set->max_cost) ||
+        (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
+        (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
+        return;
+    run->told_cap = true;
+    study_view_cost_text(v, cost, cost_text);
+    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, begin a study with narrower "
+             "ranges of what costs time, or with a larger cap",
+             v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
+             looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
+    scheduler_tell(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
+                   cost_text, set->max_cost, unit);
+}
+
 /* Frees the flight and says what became of its trial. */
 static void land_and_tell(struct flight *f, struct scheduler *s)
 {
@@ -319,6 +343,7 @@ static void land_and_tell(struct flight *f, struct scheduler *s)
                        trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, run, t);
+    tell_cap(s, run, t);
     study_run_forget(run, i);
 }
 

@@ -192,6 +192,7 @@ struct study_run {
     struct proposer *proposer;
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
+    bool told_cap; /* that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* of its trials */
     double spent; /* device time over priority, for fairness between studies */

@@ -1,5 +1,6 @@
 """Budgets and stop rules: each ends its study, and the store says which one did."""
 import json
+import re
 import signal
 import sqlite3
 import sys
@@ -98,8 +99,10 @@ def test_hypervolume_that_comes_to_rest(folder):
 def test_a_cap_on_the_cost_that_no_trial_keeps_is_told(folder):
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
     for name, cap, told in (("a", "1e-9", True), ("b", "1e9", False)):
-        out, _ = run("sweep", config, "--store", store, "--name", name, "--trials", 3, "-q", "--sweep.n_init", 2,
-                     "--sweep.max_cost", cap)
+        out, err = run("sweep", config, "--store", store, "--name", name, "--trials", 5, "-q", "--sweep.n_init", 2,
+                       "--sweep.max_cost", cap)
+        # While it runs: once, of the first trial that may know costs.
+        equal(re.findall(r"warning: (\w+: trial \d+) cost .*, more than sweep\.max_cost \(1e-09 s\)", err), ["a: trial 2"] if told else [])
         for text in (out, run("show", name, "--store", store)[0]):
             equal("no trial so far cost less than sweep.max_cost" in text, told)
 
