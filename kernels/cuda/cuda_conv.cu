@@ -267,7 +267,7 @@ static void conv_forward(struct kern *k, T *y, const T *x, const T *w, const T *
                   "conv_forward");
     }
     if (act == KERN_ACT_TANH)
-        cuda_layer_tanh(k, y, M * y_numbers(conv), sizeof(T) == 2);
+        cuda_layer_act(k, y, M * y_numbers(conv), act, sizeof(T) == 2);
 }
 
 static __global__ void add_bf16_k(float *to, const bf16 *from, size_t n, bool add)

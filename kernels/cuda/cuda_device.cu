@@ -114,6 +114,8 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         code = cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep);
     if (code == cudaSuccess)
         code = cudaMalloc(&cuda->workspace, CUDA_WORKSPACE_BYTES);
+    if (code == cudaSuccess) /* NaN, should anything be read before it is written */
+        code = cudaMemsetAsync(cuda->workspace, 0xff, CUDA_WORKSPACE_BYTES, cuda->stream);
     if (code == cudaSuccess)
         code = cudaMalloc(&cuda->partials, CUDA_PARTIALS_BYTES);
     if (code == cudaSuccess)

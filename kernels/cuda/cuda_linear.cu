@@ -1,5 +1,6 @@
-/* cuda_linear.cu - linear layers. The products are cuBLASLt's (cuda_matmul.h); bias and relu go with them, the gradient
- * before the activation and the column sums of db are one pass over dy.
+/* cuda_linear.cu - linear layers. The products are cuBLASLt's (cuda_matmul.h) and the bias goes with them; the activation
+ * is a pass of ours (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column sums
+ * of db, over dy.
  * Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one after another. */
 #include "kernels/cuda/cuda_linear.h"
 #include "kernels/cuda/cuda_matmul.h"
@@ -10,7 +11,7 @@
 
 /* ---- forward ---- */
 
-template <typename T, int V> static __global__ void tanh_k(T *y, size_t n)
+template <typename T, int V> static __global__ void act_k(T *y, size_t n, enum kern_act act)
 {
     size_t i = ((size_t)blockIdx.x * BLOCK + threadIdx.x) * V;
     float x[V];
@@ -20,19 +21,21 @@ template <typename T, int V> static __global__ void tanh_k(T *y, size_t n)
     num_load<V>(x, y + i);
 #pragma unroll
     for (int j = 0; j < V; j++)
-        x[j] = tanhf(x[j]);
+        x[j] = act == KERN_ACT_TANH ? tanhf(x[j]) : x[j] < 0.0f ? 0.0f : x[j]; /* NaN stays NaN */
     num_store<V>(y + i, x);
 }
 
-template <typename T> static void tanh_in_place(struct kern *k, T *y, size_t n)
+template <typename T> static void act_in_place(struct kern *k, T *y, size_t n, enum kern_act act)
 {
     cudaStream_t stream = cuda_of(k)->stream;
 
+    if (act == KERN_ACT_NONE)
+        return;
     if (n % 8 == 0 && ((uintptr_t)y & 15) == 0)
-        tanh_k<T, 8><<<cuda_ceil_div(n, 8 * BLOCK), BLOCK, 0, stream>>>(y, n);
+        act_k<T, 8><<<cuda_ceil_div(n, 8 * BLOCK), BLOCK, 0, stream>>>(y, n, act);
     else
-        tanh_k<T, 1><<<cuda_ceil_div(n, BLOCK), BLOCK, 0, stream>>>(y, n);
-    cuda_launched(k, "tanh");
+        act_k<T, 1><<<cuda_ceil_div(n, BLOCK), BLOCK, 0, stream>>>(y, n, act);
+    cuda_launched(k, "activation");
 }
 
 template <typename T>
@@ -47,18 +50,16 @@ static void linear_forward(struct kern *k, void *y, const void *x, const void *w
     p.m = M, p.n = N, p.k = K;
     p.b_t = true;
     p.in_bf16 = p.out_bf16 = sizeof(T) == 2;
-    p.relu = act == KERN_ACT_RELU;
     cuda_matmul_run(k, &p);
-    if (act == KERN_ACT_TANH)
-        tanh_in_place<T>(k, (T *)y, M * N);
+    act_in_place<T>(k, (T *)y, M * N, act);
 }
 
-void cuda_layer_tanh(struct kern *k, void *y, size_t n, bool is_bf16)
+void cuda_layer_act(struct kern *k, void *y, size_t n, enum kern_act act, bool is_bf16)
 {
     if (is_bf16)
-        tanh_in_place<bf16>(k, (bf16 *)y, n);
+        act_in_place<bf16>(k, (bf16 *)y, n, act);
     else
-        tanh_in_place<float>(k, (float *)y, n);
+        act_in_place<float>(k, (float *)y, n, act);
 }
 
 /* ---- backward ---- */

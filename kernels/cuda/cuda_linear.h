@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/cuda_priv.h"
 
-/* y (n) = tanh(y) */
-void cuda_layer_tanh(struct kern *k, void *y, size_t n, bool is_bf16);
+/* y (n) = act(y) */
+void cuda_layer_act(struct kern *k, void *y, size_t n, enum kern_act act, bool is_bf16);
 /* dy (M, N) *= act'(y), db (N) f32 = its column sums (add: adds to db). Uses the workspace. */
 void cuda_layer_gradient(struct kern *k, void *dy, const void *y, float *db, size_t M, size_t N, enum kern_act act,
                          bool add, bool is_bf16);

@@ -16,7 +16,7 @@
 struct matmul_key {
     size_t m, n, k;
     uint32_t align; /* smallest alignment of any pointer, 1-256 bytes */
-    uint8_t a_t, b_t, relu, bias, in_bf16, out_bf16, adds, pad;
+    uint8_t a_t, b_t, bias, in_bf16, out_bf16, adds, pad[2];
 };
 
 struct matmul_entry {
@@ -47,7 +47,7 @@ void cuda_matmuls_destroy(struct cuda_matmuls *m)
 
 template <typename In, typename Out>
 static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In *b, const Out *bias, int m, int n,
-                                      int k, int a_row, int a_col, int b_row, int b_col, float beta, bool relu)
+                                      int k, int a_row, int a_col, int b_row, int b_col, float beta)
 {
     __shared__ float as[TILE][TILE + 1], bs[TILE][TILE + 1];
     int row0 = (int)blockIdx.x * TILE, col0 = (int)blockIdx.y * TILE, x = (int)threadIdx.x, y0 = (int)threadIdx.y;
@@ -76,7 +76,7 @@ static __global__ void plain_matmul_k(Out *c /* (m, n) */, const In *a, const In
         float v = sum[i] + (bias != NULL ? num_f32(bias[col]) : 0.0f);
         if (beta != 0.0f)
             v += beta * num_f32(*to);
-        num_set(to, relu && v < 0.0f ? 0.0f : v);
+        num_set(to, v);
     }
 }
 
@@ -88,7 +88,7 @@ template <typename In, typename Out> static void plain_matmul(struct kern *k, co
 
     plain_matmul_k<In, Out><<<grid, dim3(TILE, TILE_Y), 0, cuda_of(k)->stream>>>(
         (Out *)p->c, (const In *)p->a, (const In *)p->b, (const Out *)p->bias, (int)p->m, (int)p->n, (int)p->k, a_row,
-        a_col, b_row, b_col, p->beta, p->relu);
+        a_col, b_row, b_col, p->beta);
     cuda_launched(k, "plain_matmul");
 }
 
@@ -110,7 +110,7 @@ static struct matmul_key matmul_key_of(const struct cuda_matmul *p)
     memset(&key, 0, sizeof key); /* compared as bytes */
     key.m = p->m, key.n = p->n, key.k = p->k;
     key.align = align & (~align + 1);
-    key.a_t = p->a_t, key.b_t = p->b_t, key.relu = p->relu, key.bias = p->bias != NULL;
+    key.a_t = p->a_t, key.b_t = p->b_t, key.bias = p->bias != NULL;
     key.in_bf16 = p->in_bf16, key.out_bf16 = p->out_bf16, key.adds = p->beta != 0.0f;
     return key;
 }
@@ -123,10 +123,7 @@ static cublasStatus_t layout_set(cublasLtMatrixLayoutOpaque_t *layout, bool is_b
 static cublasStatus_t desc_set(cublasLtMatmulDescOpaque_t *desc, const struct cuda_matmul *p)
 {
     cublasOperation_t a_op = p->a_t ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = p->b_t ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = p->bias != NULL && p->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                                  : p->bias != NULL          ? CUBLASLT_EPILOGUE_BIAS
-                                  : p->relu                  ? CUBLASLT_EPILOGUE_RELU
-                                                             : CUBLASLT_EPILOGUE_DEFAULT;
+    cublasLtEpilogue_t epilogue = p->bias != NULL ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     cublasComputeType_t compute = p->in_bf16 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_PEDANTIC;
     cublasStatus_t code = cublasLtMatmulDescInit(desc, compute, CUDA_R_32F);
 

@@ -435,7 +435,7 @@ static void states_move_between_devices(void **state)
             side_open(&from, way == 0 ? KERN_CPU : KERN_CUDA, KERN_F32, def, settings, 100, 0);
             side_open(&to, way == 0 ? KERN_CUDA : KERN_CPU, KERN_F32, def, settings, 100, 0);
             actions = NEW(int32_t, from.n_agents * (size_t)from.shape.n_heads);
-            for (int t = 0; t < 400; t++) {
+            for (int t = 0; t < (test_is_short() ? 40 : 400); t++) {
                 random_actions(actions, &from, &rng);
                 side_act(&from, actions);
                 from.ops->env_step(from.kern, from.env, &from.io);
@@ -443,7 +443,7 @@ static void states_move_between_devices(void **state)
             bytes = save(&from);
             must(kern_env_load(to.kern, to.env, bytes, &err), &err);
             to.ops->env_observe(to.kern, to.env, to.io.obs, to.io.mask);
-            for (int t = 0; t < 100; t++) {
+            for (int t = 0; t < (test_is_short() ? 10 : 100); t++) {
                 random_actions(actions, &from, &rng);
                 side_act(&from, actions), side_act(&to, actions);
                 from.ops->env_step(from.kern, from.env, &from.io);

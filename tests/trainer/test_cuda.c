@@ -23,7 +23,6 @@ static const struct variant variants[] = {
     {"pong", POLICY_CORE_NONE, TRAIN_MUON, TRAIN_BF16, 0.0, 2.0, 0.0, true},
     {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true},
 };
-#define N_VARIANTS (sizeof variants / sizeof variants[0])
 
 static void setup_variant(struct setup *s, const struct variant *v)
 {
@@ -40,9 +39,9 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->train.replay_ratio = v->replay_ratio;
     s->train.target_kl = v->target_kl;
     s->train.vtrace = v->vtrace;
-    s->train.total_agents = 256;
-    s->train.horizon = 16;
-    s->train.minibatch_size = 1024;
+    s->train.total_agents = test_is_short() ? 64 : 256;
+    s->train.horizon = test_is_short() ? 8 : 16;
+    s->train.minibatch_size = s->train.total_agents * s->train.horizon / 4;
     s->train.total_timesteps = 256 * 16 * 100;
 }
 
@@ -68,52 +67,46 @@ static void assert_same_run(struct trainer *a, struct trainer *b)
     assert_memory_equal(&a->window, &b->window, sizeof a->window);
 }
 
-static void test_recorded_or_not(void **unused)
+static void test_recorded_or_not(void **state)
 {
-    (void)unused;
-    for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s;
-        setup_variant(&s, &variants[v]);
-        s.train.graphs = false;
-        struct trainer *plain = setup_trainer(&s);
-        s.train.graphs = true;
-        struct trainer *recorded = setup_trainer(&s);
-        iterate(plain, 12);
-        iterate(recorded, 12);
-        assert_same_run(plain, recorded);
-        assert_non_null(recorded->recordings[0].graph); /* else the test shows nothing */
-        assert_null(plain->recordings[0].graph);
-        trainer_destroy(plain);
-        trainer_destroy(recorded);
-        setup_close(&s);
-    }
+    struct setup s;
+    setup_variant(&s, (const struct variant *)*state);
+    s.train.graphs = false;
+    struct trainer *plain = setup_trainer(&s);
+    s.train.graphs = true;
+    struct trainer *recorded = setup_trainer(&s);
+    iterate(plain, 12);
+    iterate(recorded, 12);
+    assert_same_run(plain, recorded);
+    assert_non_null(recorded->recordings[0].graph); /* else the test shows nothing */
+    assert_null(plain->recordings[0].graph);
+    trainer_destroy(plain);
+    trainer_destroy(recorded);
+    setup_close(&s);
 }
 
-static void test_cached_or_new(void **unused)
+static void test_cached_or_new(void **state)
 {
-    (void)unused;
-    for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct trainer_cache *cache = NULL;
-        struct setup s;
-        setup_variant(&s, &variants[v]);
-        OK(trainer_cache_create(&cache, err));
-        struct trainer *t = cached(&s, cache), *first = t, *fresh;
-        iterate(t, 7);
-        trainer_destroy(t);
-        s.train.seed = 42;
-        s.train.learning_rate *= 0.5;
-        s.train.gamma = 0.97;
-        t = cached(&s, cache);
-        assert_ptr_equal(t, first);
-        fresh = setup_trainer(&s);
-        iterate(t, 7);
-        iterate(fresh, 7);
-        assert_same_run(t, fresh);
-        trainer_destroy(t);
-        trainer_destroy(fresh);
-        trainer_cache_destroy(cache);
-        setup_close(&s);
-    }
+    struct trainer_cache *cache = NULL;
+    struct setup s;
+    setup_variant(&s, (const struct variant *)*state);
+    OK(trainer_cache_create(&cache, err));
+    struct trainer *t = cached(&s, cache), *first = t, *fresh;
+    iterate(t, 7);
+    trainer_destroy(t);
+    s.train.seed = 42;
+    s.train.learning_rate *= 0.5;
+    s.train.gamma = 0.97;
+    t = cached(&s, cache);
+    assert_ptr_equal(t, first);
+    fresh = setup_trainer(&s);
+    iterate(t, 7);
+    iterate(fresh, 7);
+    assert_same_run(t, fresh);
+    trainer_destroy(t);
+    trainer_destroy(fresh);
+    trainer_cache_destroy(cache);
+    setup_close(&s);
 }
 
 /* A lane of a worker: a device, a stream and a trainer of its own, in a thread of its own. */
@@ -167,71 +160,66 @@ static void test_side_by_side(void **unused)
     }
 }
 
-static void test_resume(void **unused)
+static void test_resume(void **state)
 {
-    (void)unused;
-    for (size_t v = 0; v < N_VARIANTS; v++) {
-        struct setup s;
-        setup_variant(&s, &variants[v]);
-        struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s), *second;
-        iterate(straight, 12);
-        iterate(first, 5);
-        OK(trainer_save(first, ckpt_path, "", err));
-        second = setup_trainer(&s);
-        iterate(second, 3);
-        OK(trainer_load(second, ckpt_path, err));
-        iterate(second, 7);
-        assert_same_run(straight, second);
-        trainer_destroy(straight);
-        trainer_destroy(first);
-        trainer_destroy(second);
-        setup_close(&s);
-    }
+    struct setup s;
+    setup_variant(&s, (const struct variant *)*state);
+    struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s), *second;
+    iterate(straight, 12);
+    iterate(first, 5);
+    OK(trainer_save(first, ckpt_path, "", err));
+    second = setup_trainer(&s);
+    iterate(second, 3);
+    OK(trainer_load(second, ckpt_path, err));
+    iterate(second, 7);
+    assert_same_run(straight, second);
+    trainer_destroy(straight);
+    trainer_destroy(first);
+    trainer_destroy(second);
+    setup_close(&s);
 }
 
 /* A checkpoint of the GPU on the CPU: the same games go on, and the policy is worth the same. */
-static void test_checkpoint_crosses(void **unused)
+static void test_checkpoint_crosses(void **state)
 {
+    const struct variant *v = (const struct variant *)*state;
     struct eval_settings e = {.episodes = 256, .agents = 256, .seed = 5, .max_steps = 100000};
     struct eval_result there, here;
+    struct setup s, cpu;
+    size_t n_bytes;
 
-    (void)unused;
-    for (size_t v = 0; v < 3; v++) {
-        struct setup s, cpu;
-        size_t n_bytes;
-        setup_variant(&s, &variants[v]);
-        setup_variant(&cpu, &variants[v]);
-        kern_close(cpu.kern);
-        OK(kern_open(&cpu.kern, &(struct kern_settings){.kind = KERN_CPU, .n_threads = 2}, err));
-        cpu.train.precision = TRAIN_F32;
-        struct trainer *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
-        iterate(gpu, 40);
-        OK(trainer_save(gpu, ckpt_path, "", err));
-        OK(trainer_load(host, ckpt_path, err));
-        assert_same_weights(gpu, host);
-        n_bytes = kern_env_state_bytes(gpu->env);
-        char *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
-        OK(kern_env_save(gpu->kern, gpu->env, a, err));
-        OK(kern_env_save(host->kern, host->env, b, err));
-        assert_memory_equal(a, b, n_bytes);
-        free(a);
-        free(b);
-        OK(trainer_eval(gpu, &e, &there, err));
-        OK(trainer_eval(host, &e, &here, err));
-        assert_true(there.episodes == here.episodes);
-        if (fabs(there.perf - here.perf) > 0.05)
-            fail_msg("%s: perf %g on the GPU, %g on the CPU", variants[v].game, there.perf, here.perf);
-        iterate(host, 2); /* and back */
-        OK(trainer_save(host, ckpt_path, "", err));
-        OK(trainer_load(gpu, ckpt_path, err));
-        assert_same_weights(gpu, host);
-        iterate(gpu, 2);
-        OK(trainer_sync(gpu, err));
-        trainer_destroy(gpu);
-        trainer_destroy(host);
-        setup_close(&s);
-        setup_close(&cpu);
-    }
+    setup_variant(&s, v);
+    setup_variant(&cpu, v);
+    kern_close(cpu.kern);
+    OK(kern_open(&cpu.kern, &(struct kern_settings){.kind = KERN_CPU, .n_threads = 2}, err));
+    cpu.train.precision = TRAIN_F32;
+    struct trainer *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
+    iterate(gpu, test_is_short() ? 8 : 40);
+    OK(trainer_save(gpu, ckpt_path, "", err));
+    OK(trainer_load(host, ckpt_path, err));
+    assert_same_weights(gpu, host);
+    n_bytes = kern_env_state_bytes(gpu->env);
+    char *a = calloc(n_bytes, 1), *b = calloc(n_bytes, 1);
+    OK(kern_env_save(gpu->kern, gpu->env, a, err));
+    OK(kern_env_save(host->kern, host->env, b, err));
+    assert_memory_equal(a, b, n_bytes);
+    free(a);
+    free(b);
+    OK(trainer_eval(gpu, &e, &there, err));
+    OK(trainer_eval(host, &e, &here, err));
+    assert_true(there.episodes == here.episodes);
+    if (fabs(there.perf - here.perf) > 0.05)
+        fail_msg("%s: perf %g on the GPU, %g on the CPU", v->game, there.perf, here.perf);
+    iterate(host, 2); /* and back */
+    OK(trainer_save(host, ckpt_path, "", err));
+    OK(trainer_load(gpu, ckpt_path, err));
+    assert_same_weights(gpu, host);
+    iterate(gpu, 2);
+    OK(trainer_sync(gpu, err));
+    trainer_destroy(gpu);
+    trainer_destroy(host);
+    setup_close(&s);
+    setup_close(&cpu);
 }
 
 static void test_failure_is_found(void **unused)
@@ -280,12 +268,17 @@ static void test_too_large(void **unused)
 /* usage: trainer_test_cuda [PATTERN|--list] */
 int main(int argc, char **argv)
 {
+#define OF_VARIANT(f, v) ((struct CMUnitTest){#f "_" #v, f, NULL, NULL, (void *)(uintptr_t)&variants[v]})
+#define OF_EACH_VARIANT(f)                                                                                             \
+    OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded_or_not),    cmocka_unit_test(test_cached_or_new),
-        cmocka_unit_test(test_side_by_side),       cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_checkpoint_crosses), cmocka_unit_test(test_failure_is_found),
+        OF_EACH_VARIANT(test_recorded_or_not),  OF_EACH_VARIANT(test_cached_or_new),
+        OF_EACH_VARIANT(test_resume),           OF_VARIANT(test_checkpoint_crosses, 0),
+        OF_VARIANT(test_checkpoint_crosses, 1), OF_VARIANT(test_checkpoint_crosses, 2),
+        cmocka_unit_test(test_side_by_side),    cmocka_unit_test(test_failure_is_found),
         cmocka_unit_test(test_too_large),
     };
+    _Static_assert(sizeof variants / sizeof variants[0] == 6, "each has a test of each kind");
     char reason[256];
 
     if (test_listed(argc > 1 ? argv[1] : NULL, tests, sizeof tests / sizeof tests[0]))
