@@ -134,9 +134,11 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
     int primary = rc & 0xff;
 
     if (primary == SQLITE_FULL ||
-        ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && (os == ENOSPC || os == EDQUOT)))
+        ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && (os == ENOSPC || os == EDQUOT))) {
+        store->full = true;
         return FAIL(err, ST_IO, "%s: %s: the disk is full, nothing was half-written; free some space and try again",
                     store->path, what);
+    }
     switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -221,6 +223,7 @@ enum status store_begin(struct store *store, const char *what, struct error *err
 
     if (!store->writer)
         return FAIL(err, ST_INTERNAL, "%s: %s: the store is open for reading only", store->path, what);
+    store->full = false;
     TRY(store_sql(store, SQL_BEGIN, &stmt, err));
     return store_sql_run(store, stmt, what, err);
 }
@@ -248,6 +251,27 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
     if (store->synced && sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL) == SQLITE_OK)
         store->synced = false; /* else the next ones wait too, which only takes time */
     return rc;
+}
+
+void store_on_full(struct store *store, store_wait_fn *wait, void *ctx)
+{
+    store->wait = wait;
+    store->wait_ctx = ctx;
+}
+
+bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
+{
+    bool full = rc != ST_OK && store->full;
+
+    store->full = false;
+    if (!full || store->wait == NULL)
+        return false;
+    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                    NULL); /* a log that is folded back is used anew */
+    if (!store->wait(store->wait_ctx, store->path))
+        return false;
+    error_clear(err);
+    return true;
 }
 
 void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)

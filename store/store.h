@@ -31,6 +31,17 @@ const char *store_path(const struct store *store);
 /* Does some process hold the writer's lock of the store at path? *ret_pid: which, as it says itself; 0: unknown. */
 bool store_is_held(const char *path, int64_t *ret_pid);
 
+/* -- a full disk -- */
+/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. */
+typedef bool store_wait_fn(void *ctx, const char *store_path);
+void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
+/* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err is
+ * empty then. For what must not be lost:
+ *     do
+ *         rc = store_trial_finish(store, ..., err);
+ *     while (store_wait_for_room(store, rc, err)); */
+bool store_wait_for_room(struct store *store, enum status rc, struct error *err);
+
 /* -- studies -- */
 enum study_state {
     STUDY_RUNNING, /* its trials run whenever a controller has the store */

@@ -73,6 +73,9 @@ struct store {
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
+    bool full; /* the last failure: no room on the disk */
+    store_wait_fn *wait; /* NULL: nobody waits for room */
+    void *wait_ctx;
     bool synced; /* the open transaction is on the disk when it has been committed */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */

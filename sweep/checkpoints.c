@@ -132,8 +132,12 @@ static bool is_wanted(const struct study_run *run, size_t i)
 static enum status drop(const struct study_run *run, size_t i, struct error *err)
 {
     char path[PATH_MAX];
+    enum status rc;
 
-    TRY(store_checkpoint_forget(run->store, run->view.trials[i].id, err));
+    do
+        rc = store_checkpoint_forget(run->store, run->view.trials[i].id, err);
+    while (store_wait_for_room(run->store, rc, err));
+    TRY(rc);
     checkpoint_path(run, &run->view.trials[i], path);
     if (unlink(path) != 0 && errno != ENOENT)
         log_warn("%s: cannot be removed (%s), continuing", path, strerror(errno));

@@ -149,9 +149,9 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
 
 struct proto {
     int fd;
-    char *buf; /* (PROTO_MAX_BYTES) */
-    size_t n; /* bytes in buf */
-    size_t n_line; /* of them at the front: the last message, there until the next is received */
+    char *buf; /* (cap) */
+    size_t cap, n; /* bytes in buf */
+    size_t at, n_line; /* of them: the last message, there until the next is received or something is taken in */
     bool closed; /* the peer has closed; nothing whole is left in buf */
 };
 enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;
@@ -162,6 +162,8 @@ cJSON *proto_message(const char *type);
 enum status proto_send(struct proto *proto, cJSON *message, struct error *err) MUST_USE;
 /* *ret_message is NULL when nothing came within timeout_ms, a signal came, or the peer closed (proto->closed). */
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err) MUST_USE;
+/* Takes what has come, for a later proto_receive: the peer need not wait while nobody listens. */
+void proto_take_in(struct proto *proto);
 
 /* ---- worker_limits.c: in the worker, before its device opens ---- */
 

@@ -66,8 +66,10 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
         return FAIL(err, ST_NOMEM, "out of memory for a trial");
     rc = checkpoint_to_resume(run, t, &resume, err);
     if (rc == ST_OK)
-        rc = resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
-                    : store_trial_start(run->store, t->id, w->device, slot->name, err);
+        do
+            rc = resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
+                        : store_trial_start(run->store, t->id, w->device, slot->name, err);
+        while (store_wait_for_room(run->store, rc, err));
     if (rc == ST_OK)
         rc = copy_text(&t->device, w->device, err);
     if (rc == ST_OK)
@@ -112,7 +114,7 @@ static const char *tracker_row(struct flight *f, int64_t env_steps, double wall_
 {
     const struct proto *proto = &f->slot->worker->proto;
     size_t n = 0;
-    const char *values = json_member_text(proto->buf, proto->n_line, "values", &n);
+    const char *values = json_member_text(proto->buf + proto->at, proto->n_line, "values", &n);
 
     return values != NULL && values[0] == '{' ? track_hooks_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
 }
@@ -196,6 +198,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
                            struct error *err)
 {
     const char *type = json_get_str(message, "type");
+    enum status rc = ST_OK;
 
     if (type != NULL && strcmp(type, "metrics") == 0)
         return store_metrics(f, message, reports, now_s, err);
@@ -206,8 +209,11 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         const char *path = json_get_str(message, "path");
         int64_t env_steps = 0;
-        if (path != NULL && json_get_i64(message, "env_steps", &env_steps))
-            return store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err);
+        if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
+            return ST_OK;
+        do
+            rc = store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err);
+        while (store_wait_for_room(f->run->store, rc, err));
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
@@ -215,7 +221,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
             snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
         }
     }
-    return ST_OK;
+    return rc;
 }
 
 double flight_cost_s(const struct flight *f, double now_s)
@@ -273,8 +279,12 @@ static void land(struct flight *f, double now_s)
 static enum status requeue(struct flight *f, bool died, struct error *err)
 {
     struct trial *t = trial_of(f);
+    enum status rc;
 
-    TRY(store_trial_requeue(f->run->store, t->id, died, err));
+    do
+        rc = store_trial_requeue(f->run->store, t->id, died, err);
+    while (store_wait_for_room(f->run->store, rc, err));
+    TRY(rc);
     t->state = TRIAL_QUEUED;
     t->deaths += died;
     f->run->n_queued++;
@@ -286,11 +296,17 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
 {
     struct trial *t = trial_of(f);
     struct trial_result *r = &f->result;
+    const char *news;
+    enum status rc;
 
     r->reason = f->reason[0] != '\0' ? f->reason : NULL;
     r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
     r->log_tail = log_tail;
-    TRY(store_trial_finish(f->run->store, t->id, r, track_hooks_result(f->run->track, r), err));
+    news = track_hooks_result(f->run->track, r);
+    do
+        rc = store_trial_finish(f->run->store, t->id, r, news, err);
+    while (store_wait_for_room(f->run->store, rc, err));
+    TRY(rc);
     t->state = r->state;
     t->finished_ms = clock_utc_ms();
     t->score = r->score;

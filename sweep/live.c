@@ -210,6 +210,7 @@ void live_open(struct live *live, struct store *store, struct scheduler *sched, 
     struct error why = {0};
 
     *live = (struct live){.store = store, .sched = sched, .daemon = daemon};
+    store_on_full(store, scheduler_wait_for_room, sched);
     if (control_server_create(&live->server, store_path(store), handle, live, &why) != ST_OK ||
         scheduler_watch(sched, control_server_fd(live->server), POLLIN, on_ready, live, &why) != ST_OK) {
         log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);
@@ -220,6 +221,8 @@ void live_open(struct live *live, struct store *store, struct scheduler *sched, 
 
 void live_close(struct live *live)
 {
+    if (live->store != NULL)
+        store_on_full(live->store, NULL, NULL);
     if (live->server != NULL && live->sched != NULL)
         scheduler_unwatch(live->sched, control_server_fd(live->server));
     control_server_destroy(live->server);

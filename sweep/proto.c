@@ -11,11 +11,14 @@
 
 #include "base/mem.h"
 
+#define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
+
 enum status proto_create(struct proto *proto, int fd, struct error *err)
 {
     memset(proto, 0, sizeof *proto);
     proto->fd = fd;
-    proto->buf = mem_alloc(PROTO_MAX_BYTES);
+    proto->cap = PROTO_MAX_BYTES;
+    proto->buf = mem_alloc(proto->cap);
     return proto->buf != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the worker's messages");
 }
 
@@ -73,24 +76,28 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
     return rc;
 }
 
-/* Takes the first whole line out of the buffer, if there is one. */
+static enum status too_long(struct error *err)
+{
+    return FAIL(err, ST_CORRUPT, "a message is longer than %u bytes", PROTO_MAX_BYTES);
+}
+
+/* Takes the next whole line out of the buffer, if there is one; else what is in it begins at the front. */
 static enum status take_line(struct proto *proto, cJSON **ret_message, struct error *err)
 {
-    char *end;
-    size_t n;
+    const char *line, *end;
 
-    proto->n -= proto->n_line;
-    memmove(proto->buf, proto->buf + proto->n_line, proto->n);
+    proto->at += proto->n_line;
     proto->n_line = 0;
-    end = memchr(proto->buf, '\n', proto->n);
+    line = proto->buf + proto->at;
+    end = memchr(line, '\n', proto->n - proto->at);
     if (end == NULL) {
-        if (proto->n == PROTO_MAX_BYTES)
-            return FAIL(err, ST_CORRUPT, "a message is longer than %u bytes", PROTO_MAX_BYTES);
-        return ST_OK;
+        proto->n -= proto->at;
+        memmove(proto->buf, line, proto->n);
+        proto->at = 0;
+        return proto->n >= PROTO_MAX_BYTES ? too_long(err) : ST_OK;
     }
-    n = (size_t)(end - proto->buf);
-    proto->n_line = n + 1;
-    return json_parse(proto->buf, n, ret_message, err);
+    proto->n_line = (size_t)(end - line) + 1;
+    return proto->n_line > PROTO_MAX_BYTES ? too_long(err) : json_parse(line, proto->n_line - 1, ret_message, err);
 }
 
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)
@@ -102,7 +109,7 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
     TRY(take_line(proto, ret_message, err));
     if (*ret_message != NULL || proto->closed || poll(&pfd, 1, timeout_ms) <= 0)
         return ST_OK;
-    got = recv(proto->fd, proto->buf + proto->n, PROTO_MAX_BYTES - proto->n, MSG_DONTWAIT);
+    got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return ST_OK;
     if (got <= 0) {
@@ -111,4 +118,21 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
     }
     proto->n += (size_t)got;
     return take_line(proto, ret_message, err);
+}
+
+void proto_take_in(struct proto *proto)
+{
+    for (;;) {
+        if (proto->n == proto->cap) {
+            char *grown = proto->cap < TAKEN_IN_MAX ? mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1) : NULL;
+            if (grown == NULL)
+                return;
+            proto->buf = grown;
+            proto->cap *= 2;
+        }
+        ssize_t got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
+        if (got <= 0) /* nothing more, or an end, which proto_receive sees again */
+            return;
+        proto->n += (size_t)got;
+    }
 }

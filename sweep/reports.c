@@ -16,8 +16,12 @@ static void drop(struct reports *r)
 
 enum status reports_flush(struct reports *r, struct error *err)
 {
-    enum status rc = r->n > 0 ? store_reports_add(r->store, r->v, r->n, err) : ST_OK;
+    enum status rc = ST_OK;
 
+    if (r->n > 0)
+        do
+            rc = store_reports_add(r->store, r->v, r->n, err);
+        while (store_wait_for_room(r->store, rc, err));
     drop(r);
     return rc;
 }

@@ -490,7 +490,8 @@ static enum status read_messages(struct scheduler *s, struct worker *w, struct e
 
 static enum status read_worker(struct scheduler *s, struct worker *w, struct error *err)
 {
-    enum status rc = read_messages(s, w, err), flushed = reports_flush(&s->reports, err); /* the first failure counts */
+    struct error second = {0}; /* the first failure counts */
+    enum status rc = read_messages(s, w, err), flushed = reports_flush(&s->reports, rc == ST_OK ? err : &second);
 
     if (rc == ST_OK)
         rc = flushed;
@@ -645,6 +646,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
         supervise_round(s);
+        scheduler_had_room(s);
         if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {
             s->ticked_s = s->now_s;
             s->listener.on_tick(s->listener.ctx);

@@ -5,8 +5,8 @@
  * its weight. All of this is used by the scheduler's thread alone; readers (a view) read plain fields between events.
  *
  * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
- * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll: a worker that
- * starts, dies or hangs does not keep the others from their work. */
+ * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to a
+ * full disk (room.c): a worker that starts, dies or hangs does not keep the others from their work. */
 #ifndef SWEEP_SCHEDULER_H
 #define SWEEP_SCHEDULER_H
 
@@ -247,6 +247,7 @@ struct scheduler {
     struct sched_listener listener;
     double hang_timeout_s; /* no progress for so long is a hang; 0: never */
     double silence_timeout_s; /* of a worker that says each second that it lives */
+    int64_t n_waits; /* of this round, for room on the disk */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
@@ -282,6 +283,12 @@ enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
 /* An event for the view. */
 void scheduler_tell(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
+
+/* ---- room.c: what a controller does while the disk is full ---- */
+
+/* A store_wait_fn (store/store.h) of a scheduler. */
+bool scheduler_wait_for_room(void *ctx, const char *store_path);
+void scheduler_had_room(struct scheduler *s); /* after what could be written was: says so if it had waited */
 
 /* ---- flight.c ---- */
 

@@ -147,7 +147,11 @@ enum status study_run_set_state(struct study_run *run, enum study_state state, c
     study->end_rule = rule_copy;
     study->end_text = text_copy;
     study->state = state;
-    return store_study_set_state(run->store, study->id, state, rule, text, err);
+    enum status rc;
+    do
+        rc = store_study_set_state(run->store, study->id, state, rule, text, err);
+    while (store_wait_for_room(run->store, rc, err));
+    return rc;
 }
 
 int64_t study_run_wants(const struct study_run *run)
@@ -237,7 +241,9 @@ static enum status queue_trial(struct study_run *run, const struct suggestion *s
     if (rc == ST_OK && (trial.origin = mem_strdup(s->origin)) == NULL)
         rc = FAIL(err, ST_NOMEM, "out of memory for a trial");
     if (rc == ST_OK)
-        rc = store_trial_create(run->store, &trial, err);
+        do
+            rc = store_trial_create(run->store, &trial, err);
+        while (store_wait_for_room(run->store, rc, err));
     if (rc == ST_OK)
         rc = study_view_append(&run->view, &trial, s->x, err);
     if (rc == ST_OK)

@@ -107,8 +107,13 @@ static const char *row_text(struct track_hooks *h, cJSON *json)
 static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json, struct error *err)
 {
     const char *text = row_text(h, json);
+    enum status rc = ST_OK;
 
-    return text != NULL ? store_outbox_add(h->store, h->study_id, trial_id, text, err) : ST_OK;
+    if (text != NULL)
+        do
+            rc = store_outbox_add(h->store, h->study_id, trial_id, text, err);
+        while (store_wait_for_room(h->store, rc, err));
+    return rc;
 }
 
 /* {"type": type}; gives NULL when ok is false at the end. */

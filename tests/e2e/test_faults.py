@@ -302,33 +302,50 @@ def test_the_power_fails(folder):
 
 
 def test_a_full_disk(folder):
+    """The sweep waits for room and loses nothing; told to end meanwhile, it ends with what is on the disk."""
     if os.geteuid() != 0:
         raise tap.Skip("a small file system needs root")
-    small = folder / "small"
+    small, words = folder / "small", folder / "words"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True).returncode:
         raise tap.Skip("no file system can be mounted here")
+    config, store, elsewhere = write(folder, "s.ini", TINY_SWEEP), small / "s.db", folder / "s.db"
+    (small / "ballast").write_bytes(b"x" * (600 << 10))
+    with open(words, "w") as out:
+        process = subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "100000",
+                                    "-q"], stdout=subprocess.DEVNULL, stderr=out)
     try:
-        config, store = write(folder, "s.ini", TINY_SWEEP), small / "s.db"
-        (small / "ballast").write_bytes(b"x" * (600 << 10))
-        done = subprocess.run([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2000",
-                               "-q"], capture_output=True, text=True, timeout=300)
-        equal(done.returncode, 1)
-        assert "disk is full" in done.stderr and "trawl sweep --resume a --store" in done.stderr, done.stderr
-        row = json.loads(run("ls", "--store", store, "--json")[0])[0]
-        assert row["now"] in ("interrupted", "paused", "idle"), row  # not running: nobody is there
+        wait_for(lambda: "the disk is full" in words.read_text(), process)
         before = finished(store)
         assert len(before) > 5, before
+        equal(json.loads(run("ls", "--store", store, "--json")[0])[0]["now"], "running")
         (small / "ballast").unlink()
-        total = max(len(before), len(trials_now(store, "a"))) + 3
-        run("sweep", "--resume", "a", "--store", store, "--trials", total, "-q")
-        after = finished(store)
-        for key, row in before.items():
-            equal(after[key], row)
-        equal(len(show(store, "a")["trials"]), total)
-        print("# the disk was full after %d trials" % len(before))
+        wait_for(lambda: "room on the disk again" in words.read_text(), process)
+        wait_for(lambda: words.read_text().count("the disk is full") == 2, process)
+        later = finished(store)
+        assert len(later) > len(before) + 5, (len(before), len(later))
+        process.send_signal(signal.SIGINT)
+        process.wait(tap.PATIENCE_S)
+        equal(process.returncode, 1)
+        said = tap.errors(words.read_text())
+        assert len(said) == 1 and "disk is full" in said[0] and "trawl sweep --resume a --store" in said[0], said
+        for path in small.glob("s.db*"):
+            if path.is_file():
+                shutil.copy(path, folder)
     finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
         subprocess.run(["umount", "-l", str(small)])
+    trials = show(elsewhere, "a")["trials"]
+    equal({t["attempt"] for t in trials if t["state"] == "done"}, {1})  # also those that waited: none ran again
+    total = len(trials) + 3
+    run("sweep", "--resume", "a", "--store", elsewhere, "--trials", total, "-q")
+    after = finished(elsewhere)
+    for key, row in [*before.items(), *later.items()]:
+        equal(after[key], row)
+    equal(len(after), total)
+    print("# the disk was full after %d trials and after %d" % (len(before), len(later)))
 
 
 def test_the_machine_sleeps(folder):

@@ -354,6 +354,57 @@ static void full_disk(void **state)
     assert_true(again == ST_OK && later.n[TRIAL_QUEUED] == n);
 }
 
+static bool make_room(void *ctx, const char *store_path)
+{
+    char path[160];
+    int *n_calls = ctx;
+
+    snprintf(path, sizeof path, "%.*s/fill", (int)(strrchr(store_path, '/') - store_path), store_path);
+    return ++*n_calls < 3 || unlink(path) == 0;
+}
+
+/* A write that found no room is tried again when its owner has waited for some, and is then there once. */
+static void full_disk_is_waited_for(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct study study;
+    struct study_counts counts = {0};
+    struct error said = {ST_OK, ""};
+    struct trial t = {.params = "{}", .config = "", .origin = "sobol"};
+    enum status rc, nobody, other;
+    int64_t n = 0;
+    int n_calls = 0;
+
+    if (!with_mount(place->dir, "size=1m"))
+        skip();
+    OK(store_open_writer(&store, place->path, err));
+    study = study_make(store, "s");
+    t.study_id = study.id;
+    fill_disk(place->dir);
+    (void)add_until_refused(store, study.id, &n, NULL);
+    nobody = store_trial_create(store, &t, &said);
+    bool waited = store_wait_for_room(store, nobody, &said); /* nobody does */
+    error_clear(&said);
+    store_on_full(store, make_room, &n_calls);
+    do
+        rc = store_trial_create(store, &t, &said);
+    while (store_wait_for_room(store, rc, &said));
+    int n_needed = n_calls;
+    other = store_trial_requeue(store, t.id, false, NULL); /* a failure that no room mends */
+    waited = store_wait_for_room(store, other, NULL) || waited;
+    enum status counted = store_study_counts(store, &study, &counts, NULL);
+    store_close(store);
+    umount(place->dir);
+    assert_int_equal(nobody, ST_IO);
+    assert_false(waited);
+    assert_int_equal(rc, ST_OK);
+    assert_int_equal(said.status, ST_OK);
+    assert_int_equal(n_needed, 3);
+    assert_int_equal(other, ST_EXISTS);
+    assert_true(counted == ST_OK && counts.n[TRIAL_QUEUED] == n + 1);
+}
+
 /* The same without a mount: files may not grow beyond a limit. */
 static void full_store_keeps_what_it_has(void **state)
 {
@@ -576,6 +627,7 @@ int main(void)
         CASE(refused_paths),
         CASE(read_only_directory),
         CASE(full_disk),
+        CASE(full_disk_is_waited_for),
         CASE(full_disk_can_be_read),
         CASE(log_stays_small),
         CASE(full_store_keeps_what_it_has),

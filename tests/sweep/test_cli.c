@@ -160,6 +160,42 @@ static void messages_arrive_whole_and_in_order(void **state)
     proto_destroy(&b);
 }
 
+/* What came while nobody listened, many times what a socket or one message may hold. */
+static void what_was_taken_in_comes_first(void **state)
+{
+    static char padding[4096];
+    struct proto a, b;
+    cJSON *message;
+    int64_t n = 0;
+
+    (void)state;
+    memset(padding, 'x', sizeof padding - 1);
+    make_pair(&a, &b);
+    for (int i = 0; i < 1000; i++) {
+        message = proto_message("metrics");
+        assert_true(json_add_i64(message, "n", i) && json_add_str(message, "x", padding));
+        OK(proto_send(&a, message, err));
+        if (i == 10) { /* it does not disturb the message that is being looked at */
+            OK(proto_receive(&b, 1000, &message, err));
+            cJSON_Delete(message);
+        }
+        if (i % 10 == 9)
+            proto_take_in(&b);
+    }
+    assert_int_equal(b.buf[b.at + b.n_line - 1], '\n');
+    for (int i = 1; i < 1000; i++) {
+        OK(proto_receive(&b, 0, &message, err));
+        assert_true(message != NULL && json_get_i64(message, "n", &n) && n == i);
+        assert_string_equal(json_get_str(message, "x"), padding);
+        cJSON_Delete(message);
+    }
+    proto_destroy(&a);
+    proto_take_in(&b);
+    OK(proto_receive(&b, 1000, &message, err));
+    assert_true(message == NULL && b.closed);
+    proto_destroy(&b);
+}
+
 static void strangers_are_refused(void **state)
 {
     static char flood[4096];
@@ -203,6 +239,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(times_are_read_and_shown),
         cmocka_unit_test(command_lines),
         cmocka_unit_test(messages_arrive_whole_and_in_order),
+        cmocka_unit_test(what_was_taken_in_comes_first),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(no_fork_no_worker),
     };

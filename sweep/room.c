@@ -1,0 +1,38 @@
+/* room.c - a write to the store waits while its disk is full, so that a result that took hours is not lost to it.
+ * The scheduler's thread waits, and with it whatever it would do next: nothing is taken in that could not be kept, and no
+ * worker is judged (supervise_slept). Only what workers say is read into memory: a worker that had to wait with it would
+ * count that time as the cost of its trial. */
+#include "sweep/scheduler.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define TRY_AGAIN_US 500000
+
+bool scheduler_wait_for_room(void *ctx, const char *store_path)
+{
+    struct scheduler *s = ctx;
+
+    if (s->n_waits++ == 0) /* at once: the store has made what room it can */
+        return true;
+    if (signals_stop())
+        return false;
+    if (s->n_waits == 2)
+        log_warn(
+            "%s: the disk is full; what could not be written is kept and tried again until there is room: free some "
+            "space (ending the sweep before that loses it)",
+            store_path);
+    for (size_t i = 0; i < s->n_workers; i++)
+        if (s->workers[i].proto.buf != NULL)
+            proto_take_in(&s->workers[i].proto);
+    usleep(TRY_AGAIN_US); /* a signal ends it early */
+    return !signals_stop();
+}
+
+void scheduler_had_room(struct scheduler *s)
+{
+    if (s->n_waits > 1)
+        log_info("there is room on the disk again, the sweep goes on");
+    s->n_waits = 0;
+}
