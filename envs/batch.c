@@ -102,16 +102,6 @@ void env_batch_set_root(struct env_batch *batch, struct rng root)
     batch->root = root;
 }
 
-const struct env_shape *env_batch_shape(const struct env_batch *batch)
-{
-    return &batch->shape;
-}
-
-size_t env_batch_agents(const struct env_batch *batch)
-{
-    return batch->n_envs * (size_t)batch->shape.n_agents;
-}
-
 /* -- jobs -- */
 struct batch_job {
     const struct env_batch *batch;
@@ -216,9 +206,4 @@ void env_batch_load(struct env_batch *batch, const void *bytes)
     size_t n = batch->n_envs * batch->def->state_size;
     memcpy(batch->states, bytes, n);
     memcpy(batch->logs, (const char *)bytes + n, batch->n_envs * sizeof *batch->logs);
-}
-
-const void *env_batch_state(const struct env_batch *batch, size_t i)
-{
-    return (const char *)batch->states + i * batch->def->state_size;
 }

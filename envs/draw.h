@@ -36,7 +36,7 @@ struct env_picture {
 };
 
 struct env_def;
-/* The picture of one instance (env_batch_state, or the first state_size bytes of a saved game). */
+/* The picture of one instance (its state_size bytes, as a save has them first). */
 void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);
 
 #endif

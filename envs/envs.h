@@ -50,9 +50,6 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
 void env_batch_destroy(struct env_batch *batch);
 void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the next reset */
 
-const struct env_shape *env_batch_shape(const struct env_batch *batch);
-size_t env_batch_agents(const struct env_batch *batch); /* n_envs * n_agents */
-
 /* First episodes. obs, mask as in env_io. */
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io);
@@ -67,12 +64,10 @@ int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, doubl
 /* That of each instance (n_envs), then cleared. */
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 
-/* Whole state as bytes (states and logs), for bit-exact resume; observe again after a load. */
+/* Whole state as bytes (states, then logs, each in the order of the instances), for bit-exact resume; observe again after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);
 void env_batch_save(const struct env_batch *batch, void *bytes);
 void env_batch_load(struct env_batch *batch, const void *bytes);
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
-/* One instance's state, read-only: for drawing and tests. */
-const void *env_batch_state(const struct env_batch *batch, size_t i);
 
 #endif

@@ -48,6 +48,8 @@ struct test_batch {
     float *obs, *final_obs, *rewards;
     uint8_t *terms, *truncs, *mask;
     struct env_io io;
+    char *saved; /* of test_batch_state */
+    size_t state_size;
 };
 
 static inline void test_batch_open(struct test_batch *t, const struct env_def *def, const void *settings, size_t n_envs,
@@ -56,8 +58,10 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
     memset(t, 0, sizeof *t);
     struct error err = {0};
     assert_int_equal(env_batch_create(&t->batch, def, settings, n_envs, rng_seed(seed), &err), ST_OK);
-    t->shape = *env_batch_shape(t->batch);
-    t->n_agents = env_batch_agents(t->batch);
+    assert_int_equal(env_def_check(def, settings, n_envs, &t->shape, &err), ST_OK);
+    t->n_agents = n_envs * (size_t)t->shape.n_agents;
+    t->saved = mem_alloc(env_batch_state_bytes(t->batch));
+    t->state_size = def->state_size;
     t->obs_len = t->n_agents * (size_t)t->shape.obs_size;
     for (int h = 0; h < t->shape.n_heads; h++)
         t->mask_width += (size_t)t->shape.head_sizes[h];
@@ -68,7 +72,7 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
     t->terms = calloc(t->n_agents, 1);
     t->truncs = calloc(t->n_agents, 1);
     t->mask = t->shape.has_mask ? calloc(t->n_agents, t->mask_width) : NULL;
-    assert_true(t->actions && t->obs && t->final_obs && t->rewards && t->terms && t->truncs);
+    assert_true(t->saved && t->actions && t->obs && t->final_obs && t->rewards && t->terms && t->truncs);
     t->io = (struct env_io){.actions = t->actions,
                             .rewards = t->rewards,
                             .terms = t->terms,
@@ -81,6 +85,7 @@ static inline void test_batch_open(struct test_batch *t, const struct env_def *d
 static inline void test_batch_close(struct test_batch *t)
 {
     env_batch_destroy(t->batch);
+    mem_free(t->saved);
     free(t->actions);
     free(t->obs);
     free(t->final_obs);
@@ -88,6 +93,13 @@ static inline void test_batch_close(struct test_batch *t)
     free(t->terms);
     free(t->truncs);
     free(t->mask);
+}
+
+/* An instance's state as it is now, until the next call. */
+static inline const void *test_batch_state(struct test_batch *t, size_t i)
+{
+    env_batch_save(t->batch, t->saved);
+    return t->saved + i * t->state_size;
 }
 
 static inline void test_batch_random_actions(struct test_batch *t, struct rng *rng)

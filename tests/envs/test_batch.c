@@ -116,8 +116,9 @@ static void check_instances(const struct env_def *def, const void *settings)
         assert_memory_equal(large.obs, small.obs, small.obs_len * sizeof *small.obs);
         assert_memory_equal(large.rewards, small.rewards, small.n_agents * sizeof *small.rewards);
     }
-    assert_true(memcmp(env_batch_state(large.batch, 0), env_batch_state(other.batch, 0), def->state_size) != 0);
-    assert_true(memcmp(env_batch_state(large.batch, 0), env_batch_state(large.batch, 1), def->state_size) != 0);
+    const char *first = test_batch_state(&large, 0), *others_first = test_batch_state(&other, 0);
+    assert_true(memcmp(first, others_first, def->state_size) != 0);
+    assert_true(memcmp(first, first + def->state_size, def->state_size) != 0);
     test_batch_close(&large);
     test_batch_close(&small);
     test_batch_close(&other);

@@ -28,28 +28,23 @@ static void test_all_games(void **state)
     for (size_t g = 0; g < env_count(); g++) {
         const struct env_def *def = env_at(g);
         void *settings = test_settings(def);
-        struct env_batch *batch = NULL;
+        struct test_batch t;
         struct rng rng = rng_seed(4);
-        float obs[4096], reward[1];
-        uint8_t term[1], trunc[1];
-        int32_t action[1];
         bool moved = false;
-        assert_int_equal(env_batch_create(&batch, def, settings, 1, rng_seed(7), NULL), ST_OK);
-        assert_true(env_batch_agents(batch) == 1 && env_batch_shape(batch)->obs_size <= 4096);
-        env_batch_reset(batch, NULL, obs, NULL);
-        env_draw(def, settings, env_batch_state(batch, 0), &first);
+        test_batch_open(&t, def, settings, 1, 7);
+        env_batch_reset(t.batch, NULL, t.obs, t.mask);
+        env_draw(def, settings, test_batch_state(&t, 0), &first);
         check_picture(def->name, &first);
         for (int s = 0; s < 3000; s++) {
-            struct env_io io = {.actions = action, .rewards = reward, .terms = term, .truncs = trunc, .obs = obs};
-            action[0] = (int32_t)rng_below(&rng, (uint32_t)env_batch_shape(batch)->head_sizes[0]);
-            env_batch_step(batch, NULL, &io);
-            env_draw(def, settings, env_batch_state(batch, 0), &picture);
+            test_batch_random_actions(&t, &rng);
+            env_batch_step(t.batch, NULL, &t.io);
+            env_draw(def, settings, test_batch_state(&t, 0), &picture);
             check_picture(def->name, &picture);
             moved = moved || memcmp(&picture, &first, sizeof picture) != 0;
         }
         if (!moved)
             fail_msg("%s: 3000 steps and the picture never changed", def->name);
-        env_batch_destroy(batch);
+        test_batch_close(&t);
         mem_free(settings);
     }
 }

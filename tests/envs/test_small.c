@@ -131,7 +131,7 @@ static void test_squared_success_rate(void **unused)
     env_batch_reset(t.batch, NULL, t.obs, NULL);
     for (int step = 0; step < 500; step++) {
         for (int i = 0; i < 21; i++) {
-            const struct squared_state *s = env_batch_state(t.batch, (size_t)i);
+            const struct squared_state *s = test_batch_state(&t, (size_t)i);
             t.actions[i] = s->row > s->target_row ? 1 : s->row < s->target_row ? 2 : s->col > s->target_col ? 3 : 4;
         }
         env_batch_step(t.batch, NULL, &t.io);
