@@ -17,10 +17,21 @@
 #define PRINT_MAX_BYTES (1u << 30)
 #define EXACT_I64_MAX (INT64_C(1) << 53)
 
+/* cJSON does not tell a bad text from a lack of memory; its allocator does. */
+static _Thread_local bool lacked_memory;
+
+static void *take_memory(size_t size)
+{
+    void *block = mem_alloc(size);
+
+    lacked_memory = lacked_memory || block == NULL;
+    return block;
+}
+
 /* Before main, so that no cJSON block ever comes from another allocator than it goes back to. */
 __attribute__((constructor)) static void use_our_allocator(void)
 {
-    cJSON_Hooks hooks = {.malloc_fn = mem_alloc, .free_fn = mem_free};
+    cJSON_Hooks hooks = {.malloc_fn = take_memory, .free_fn = mem_free};
     cJSON_InitHooks(&hooks);
 }
 
@@ -67,17 +78,12 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     if (n > JSON_MAX_BYTES)
         return FAIL(err, ST_CORRUPT, "JSON: %zu bytes, the limit is %u", n, JSON_MAX_BYTES);
     TRY(scan(text, n, err));
+    lacked_memory = false;
     json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    if (json == NULL) { /* cJSON does not tell a bad text from a lack of memory: what passes now was good */
-        json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-        if (json != NULL) {
-            cJSON_Delete(json);
-            return FAIL(err, ST_NOMEM, "JSON: out of memory for a text of %zu bytes", n);
-        }
-    }
+    if (json == NULL && lacked_memory)
+        return FAIL(err, ST_NOMEM, "JSON: out of memory for a text of %zu bytes", n);
     if (json == NULL)
-        return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there (or memory ran out)",
-                    (size_t)(end - text), n);
+        return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there", (size_t)(end - text), n);
     while (end < text + n && (*end == ' ' || *end == '\t' || *end == '\r' || *end == '\n'))
         end++;
     if (end != text + n) {
