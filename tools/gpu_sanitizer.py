@@ -58,8 +58,8 @@ class Sanitizer:
         self.file = os.path.join(check.out, "sanitizer.json")
         self.lock = threading.Lock()
         self.hashes = {name: program_hash(path) for name, path, _ in programs}
-        self.steps = [(tool, name, path, arguments, test) for tool in TOOLS for name, path, arguments in programs
-                      for test in check.tests_of(path, arguments)]
+        self.steps = [(tool, name, path, arguments, test) for name, path, arguments in programs for tool in TOOLS
+                      for test in check.tests_of(path, arguments)]  # programs of single operations first
         self.known = self.load()
 
     def load(self):

@@ -24,6 +24,12 @@ static const struct variant variants[] = {
     {"breakout", POLICY_CORE_LSTM, TRAIN_MUON, TRAIN_F32, 0.0, 1.0, 0.0, true},
 };
 
+/* Under a sanitizer the second. Of iterations the first is plain, the second recorded, later ones are replayed. */
+static int long_or_short(int n, int n_short)
+{
+    return test_is_short() ? n_short : n;
+}
+
 static void setup_variant(struct setup *s, const struct variant *v)
 {
     struct kern_settings cuda = {.kind = KERN_CUDA};
@@ -39,8 +45,8 @@ static void setup_variant(struct setup *s, const struct variant *v)
     s->train.replay_ratio = v->replay_ratio;
     s->train.target_kl = v->target_kl;
     s->train.vtrace = v->vtrace;
-    s->train.total_agents = test_is_short() ? 64 : 256;
-    s->train.horizon = test_is_short() ? 8 : 16;
+    s->train.total_agents = long_or_short(256, 64);
+    s->train.horizon = long_or_short(16, 8);
     s->train.minibatch_size = s->train.total_agents * s->train.horizon / 4;
     s->train.total_timesteps = 256 * 16 * 100;
 }
@@ -75,8 +81,8 @@ static void test_recorded_or_not(void **state)
     struct trainer *plain = setup_trainer(&s);
     s.train.graphs = true;
     struct trainer *recorded = setup_trainer(&s);
-    iterate(plain, 12);
-    iterate(recorded, 12);
+    iterate(plain, long_or_short(12, 5));
+    iterate(recorded, long_or_short(12, 5));
     assert_same_run(plain, recorded);
     assert_non_null(recorded->recordings[0].graph); /* else the test shows nothing */
     assert_null(plain->recordings[0].graph);
@@ -92,7 +98,7 @@ static void test_cached_or_new(void **state)
     setup_variant(&s, (const struct variant *)*state);
     OK(trainer_cache_create(&cache, err));
     struct trainer *t = cached(&s, cache), *first = t, *fresh;
-    iterate(t, 7);
+    iterate(t, long_or_short(7, 4));
     trainer_destroy(t);
     s.train.seed = 42;
     s.train.learning_rate *= 0.5;
@@ -100,8 +106,8 @@ static void test_cached_or_new(void **state)
     t = cached(&s, cache);
     assert_ptr_equal(t, first);
     fresh = setup_trainer(&s);
-    iterate(t, 7);
-    iterate(fresh, 7);
+    iterate(t, long_or_short(7, 4));
+    iterate(fresh, long_or_short(7, 4));
     assert_same_run(t, fresh);
     trainer_destroy(t);
     trainer_destroy(fresh);
@@ -122,7 +128,7 @@ static void *lane_run(void *ctx)
 {
     struct lane *lane = (struct lane *)ctx;
 
-    for (int i = 0; i < 12 && lane->rc == ST_OK; i++)
+    for (int i = 0; i < long_or_short(12, 4) && lane->rc == ST_OK; i++)
         lane->rc = trainer_iterate(lane->trainer, &lane->err);
     if (lane->rc == ST_OK)
         lane->rc = trainer_sync(lane->trainer, &lane->err);
@@ -150,7 +156,7 @@ static void test_side_by_side(void **unused)
         if (lane->rc != ST_OK)
             fail_msg("lane %zu: %s", i, lane->err.text);
         struct trainer *alone = setup_trainer(&lane->setup);
-        iterate(alone, 12);
+        iterate(alone, long_or_short(12, 4));
         assert_same_run(alone, lane->trainer);
         trainer_destroy(alone);
     }
@@ -165,13 +171,13 @@ static void test_resume(void **state)
     struct setup s;
     setup_variant(&s, (const struct variant *)*state);
     struct trainer *straight = setup_trainer(&s), *first = setup_trainer(&s), *second;
-    iterate(straight, 12);
-    iterate(first, 5);
+    iterate(straight, long_or_short(12, 6));
+    iterate(first, long_or_short(5, 3));
     OK(trainer_save(first, ckpt_path, "", err));
     second = setup_trainer(&s);
     iterate(second, 3);
     OK(trainer_load(second, ckpt_path, err));
-    iterate(second, 7);
+    iterate(second, long_or_short(7, 3));
     assert_same_run(straight, second);
     trainer_destroy(straight);
     trainer_destroy(first);
@@ -194,7 +200,7 @@ static void test_checkpoint_crosses(void **state)
     OK(kern_open(&cpu.kern, &(struct kern_settings){.kind = KERN_CPU, .n_threads = 2}, err));
     cpu.train.precision = TRAIN_F32;
     struct trainer *gpu = setup_trainer(&s), *host = setup_trainer(&cpu);
-    iterate(gpu, test_is_short() ? 8 : 40);
+    iterate(gpu, long_or_short(40, 8));
     OK(trainer_save(gpu, ckpt_path, "", err));
     OK(trainer_load(host, ckpt_path, err));
     assert_same_weights(gpu, host);
