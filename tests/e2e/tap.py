@@ -3,6 +3,7 @@
 A test is a function whose name starts with test_; it gets a fresh directory and fails by raising. Usage of a test
 program: test_x.py TRAWL [NAME ...].
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -102,6 +104,20 @@ def wait_for(condition, process=None, timeout=PATIENCE_S):
         assert process is None or process.poll() is None, "ended early: %r" % (process.communicate(),)
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
+
+
+def communicate_watched(process, look):
+    """What the process says until it ends; look() is called again and again meanwhile, and may find that something is gone."""
+    def watch():
+        while process.poll() is None:
+            with contextlib.suppress(OSError):
+                look()
+            time.sleep(0.02)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    said = process.communicate(timeout=PATIENCE_S)
+    watcher.join()
+    return said
 
 
 def children(pid):

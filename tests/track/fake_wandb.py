@@ -55,6 +55,11 @@ class FakeWandb(Fake):
         with self.lock:
             return self.runs[name]
 
+    def has_points(self):
+        """Has any run been told a point of its curve?"""
+        with self.lock:
+            return any(run.history for run in self.runs.values())
+
     def delete(self, name):
         with self.lock:
             self.runs.pop(name)

@@ -20,7 +20,7 @@ QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "GIT_PYTHON_RE
          "WANDB_ERROR_REPORTING": "false", "BROWSER": "true",
          "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # eight processes more, with nothing to do
 FOREIGN = ("MLFLOW_", "TRACKIO_", "WANDB_", "HF_", "HUGGING", "GRADIO_", "TRAWL_WEBHOOK", "CURL_CA_BUNDLE", "SSL_CERT_",
-           "REQUESTS_CA_BUNDLE")
+           "REQUESTS_CA_BUNDLE", "NETRC")
 
 
 def missing():

@@ -7,8 +7,6 @@ import pathlib
 import signal
 import sqlite3
 import sys
-import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
 import tap  # noqa: E402
@@ -101,17 +99,9 @@ def test_one_training_is_one_run(folder):
         seen = []
 
         def look():
-            while process.poll() is None:
-                try:
-                    seen.append(pathlib.Path("/proc/%d/cmdline" % process.pid).read_bytes())
-                    seen.extend(p.read_bytes() for p in folder.glob("*.track.db*"))
-                except OSError:
-                    pass  # it goes, and so does the file
-                time.sleep(0.02)
-        watcher = threading.Thread(target=look)
-        watcher.start()
-        out, err = process.communicate(timeout=tap.PATIENCE_S)
-        watcher.join()
+            seen.append(pathlib.Path("/proc/%d/cmdline" % process.pid).read_bytes())
+            seen.extend(p.read_bytes() for p in folder.glob("*.track.db*"))
+        out, err = tap.communicate_watched(process, look)
         equal(process.returncode, 0)
         trackers.check("squared", STEPS, json.loads(out)["score"])
         equal(sorted(p.name for p in folder.iterdir() if p.suffix != ".ini" and not p.name.startswith(".")), [])
@@ -185,7 +175,7 @@ def test_killed_and_synced(folder):
         env = wandb_env(folder, fake)
         process = tap.start("train", config, "--track", "wandb", *FAST, "--quiet", "--track.thin_s", "0", cwd=folder,
                             env=env)
-        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        tap.wait_for(fake.has_points, process)
         process.kill()
         process.communicate()
         (store,) = folder.glob("trawl-train-*.track.db")
@@ -204,7 +194,7 @@ def test_stop_on_the_page(folder):
     with FakeWandb() as fake:
         process = tap.start("train", config, "--track", "wandb", *FAST, "-o", folder / "my.ckpt", "--json", cwd=folder,
                             env=wandb_env(folder, fake))
-        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        tap.wait_for(fake.has_points, process)
         fake.stop_run(next(iter(fake.runs)))
         out, err = process.communicate(timeout=tap.PATIENCE_S)
         equal(process.returncode, 0)
@@ -219,7 +209,7 @@ def test_interrupted_and_resumed(folder):
     with FakeWandb() as fake:
         env = wandb_env(folder, fake)
         process = tap.start("train", config, "--track", "wandb", *FAST, "-o", folder / "my.ckpt", "--quiet", env=env)
-        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        tap.wait_for(fake.has_points, process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=tap.PATIENCE_S)
         equal(process.returncode, 130)

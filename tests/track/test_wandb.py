@@ -4,7 +4,6 @@
 What must arrive is read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
 import json
 import math
-import os
 import pathlib
 import random
 import re
@@ -14,17 +13,18 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
 import tap  # noqa: E402
 from tap import equal, fails, run, write  # noqa: E402
 
+import servers  # noqa: E402
+import waiting as waiting_  # noqa: E402
 from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
+from waiting import SWEEP, number  # noqa: E402
 
-SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
 # A trial that does not end by itself, and says no more than a slow machine can tell meanwhile.
 ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
 TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "200"]
@@ -32,63 +32,31 @@ TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_
 
 def environment(home, url=None, key=KEY, **more):
     """Ours alone: no variable of the machine's own trackers, no proxy."""
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("WANDB_", "MLFLOW_", "TRACKIO_")) and not k.lower().endswith("_proxy")
-           and k not in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NETRC")}
-    env["HOME"] = str(home)
-    if url:
-        env["WANDB_BASE_URL"] = url
-    if key:
-        env["WANDB_API_KEY"] = key
-    env.update({k: str(v) for k, v in more.items()})
-    return env
-
-
-def number(value):
-    """Of a payload: base/json.h keeps what is not finite as text."""
-    return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+    ours = {"WANDB_BASE_URL": url, "WANDB_API_KEY": key}
+    return servers.clean_env(home, **{name: value for name, value in ours.items() if value}, **more)
 
 
 def same(a, b):
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
-class Waiting:
-    """A store whose rows wait: what the outbox holds is what the tracker must have in the end."""
+class Wandb:
+    name = "wandb"
+
+
+class Waiting(waiting_.Waiting):
+    """`expected`: the points of each trial's curve."""
 
     def __init__(self, folder, trials=3):
-        self.store = folder / "s.db"
-        config = write(folder, "sweep.ini", SWEEP)
-        run("sweep", config, "--store", self.store, "--name", "first", "--trials", trials, *TRACK, "--track.offline", "true",
-            env=environment(folder, key=None))
-        db = sqlite3.connect(self.store)
-        self.spoil(db)
-        self.key = db.execute("SELECT key FROM tracker").fetchone()[0]
+        super().__init__(folder, Wandb, trials=trials, spoil=trials > 1)
         self.expected = {}
-        for number_, payload in db.execute("SELECT t.number, o.payload FROM outbox o JOIN trial t ON t.id = o.trial_id "
-                                           "ORDER BY o.id"):
-            row = json.loads(payload)
-            rows = self.expected.setdefault("%s-%d" % (self.key, number_), [])
-            if row["type"] == "metrics":
-                rows.append((row["env_steps"], {k: number(v) for k, v in row["values"].items()}))
-        db.close()
+        for row in self.rows:
+            if row.run != self.key + "-study":
+                points = self.expected.setdefault(row.run, [])
+                if row.type == "metrics":
+                    points.append((row.json["env_steps"], {k: number(v) for k, v in row.json["values"].items()}))
         equal(len(self.expected), trials)
-        assert all(len(rows) > 20 for rows in self.expected.values()), "too few rows to tell anything"
-
-    def spoil(self, db):
-        """Some values become what is not finite."""
-        ids = [row[0] for row in db.execute("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics'")]
-        for at, value in ((3, "nan"), (5, "inf"), (7, "-inf")):
-            db.execute("UPDATE outbox SET payload = json_set(payload, '$.values.\"train/lr\"', ?) WHERE id = ?",
-                       (value, ids[at]))
-        db.commit()
-
-    def left(self):
-        db = sqlite3.connect(self.store)
-        try:
-            return db.execute("SELECT count(*) FROM outbox").fetchone()[0]
-        finally:
-            db.close()
+        assert all(len(points) > 20 for points in self.expected.values()), "too few rows to tell anything"
 
     def sync(self, folder, url, *args, code=0, key=KEY, timeout="20s", **more):
         return run("sync", "--store", self.store, "--timeout", timeout, *args, code=code,
@@ -391,7 +359,7 @@ def test_stop_on_the_page(folder):
     with FakeWandb() as fake:
         process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 1, *TRACK,
                             "--track.thin_s", "0.2", env=environment(folder, fake.url))
-        tap.wait_for(lambda: any(r.history for r in list(fake.runs.values())), process)
+        tap.wait_for(fake.has_points, process)
         fake.stop_run(next(name for name, r in fake.runs.items() if r.history))
         process.communicate(timeout=tap.PATIENCE_S)
         trial = tap.show(store, "first")["trials"][0]
@@ -507,10 +475,7 @@ def test_requests_share_a_budget(folder):
     """Many short runs: never more than the budget and one burst of it, whatever the span."""
     waiting = Waiting(folder, trials=32)
     began = time.monotonic()
-    db = sqlite3.connect(waiting.store)
-    db.execute("UPDATE study SET config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
-    db.commit()
-    db.close()
+    waiting.sql("UPDATE study SET config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
     with FakeWandb() as fake:
         waiting.sync(folder, fake.url, timeout="60s")
         waiting.check(fake)
@@ -608,11 +573,8 @@ def test_run_that_is_never_taken(folder):
 def test_tracker_that_came_later(folder):
     """Rows that another tracker still lacks, of a run whose beginning is gone: there is nothing to hang them on."""
     waiting = Waiting(folder, trials=2)
-    db = sqlite3.connect(waiting.store)
-    db.execute("DELETE FROM outbox WHERE id = (SELECT min(o.id) FROM outbox o JOIN trial t ON t.id = o.trial_id "
-               "WHERE t.number = 1)")
-    db.commit()
-    db.close()
+    waiting.sql("DELETE FROM outbox WHERE id = (SELECT min(o.id) FROM outbox o JOIN trial t ON t.id = o.trial_id "
+                "WHERE t.number = 1)")
     with FakeWandb() as fake:
         said = waiting.sync(folder, fake.url)
         assert "will not take" not in said, said
@@ -623,10 +585,7 @@ def test_tracker_that_came_later(folder):
 def test_thinning_keeps_the_last(folder):
     waiting = Waiting(folder, trials=1)
     name, rows = next(iter(waiting.expected.items()))
-    db = sqlite3.connect(waiting.store)
-    db.execute("UPDATE study SET config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
-    db.commit()
-    db.close()
+    waiting.sql("UPDATE study SET config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
     with FakeWandb() as fake:
         waiting.sync(folder, fake.url)
         got = fake.run(name)
@@ -646,17 +605,9 @@ def test_no_secret_anywhere(folder):
         process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 2, *TRACK, env=env)
 
         def look():
-            while process.poll() is None:
-                for pid in [process.pid, *tap.children(process.pid)]:
-                    try:
-                        seen.append(pathlib.Path("/proc/%d/cmdline" % pid).read_bytes())
-                    except OSError:
-                        pass
-                time.sleep(0.02)
-        watcher = threading.Thread(target=look)
-        watcher.start()
-        out, err = process.communicate(timeout=tap.PATIENCE_S)
-        watcher.join()
+            for pid in [process.pid, *tap.children(process.pid)]:
+                seen.append(pathlib.Path("/proc/%d/cmdline" % pid).read_bytes())
+        out, err = tap.communicate_watched(process, look)
         equal(process.returncode, 0)
         texts = [out.encode(), err.encode(), *seen, *(p.read_bytes() for p in folder.iterdir() if p.is_file())]
         texts += [r.target.encode() + r.body for r in fake.requests]
