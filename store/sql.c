@@ -264,14 +264,17 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
     bool full = rc != ST_OK && store->full;
 
     store->full = false;
+    if (store->waited && !full)
+        (void)store->wait(store->wait_ctx, store->path, true);
+    store->waited = false;
     if (!full || store->wait == NULL)
         return false;
     (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
                                     NULL); /* a log that is folded back is used anew */
-    if (!store->wait(store->wait_ctx, store->path))
-        return false;
-    error_clear(err);
-    return true;
+    store->waited = store->wait(store->wait_ctx, store->path, false);
+    if (store->waited)
+        error_clear(err);
+    return store->waited;
 }
 
 void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)

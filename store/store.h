@@ -32,8 +32,9 @@ const char *store_path(const struct store *store);
 bool store_is_held(const char *path, int64_t *ret_pid);
 
 /* -- a full disk -- */
-/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. */
-typedef bool store_wait_fn(void *ctx, const char *store_path);
+/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. Called once
+ * more, with has_room, when it has been written or fails for another reason. */
+typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_room);
 void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
 /* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err is
  * empty then. For what must not be lost:

@@ -76,6 +76,7 @@ struct store {
     bool full; /* the last failure: no room on the disk */
     store_wait_fn *wait; /* NULL: nobody waits for room */
     void *wait_ctx;
+    bool waited; /* for a write that is to be tried again */
     bool synced; /* the open transaction is on the disk when it has been committed */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */

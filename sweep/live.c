@@ -187,9 +187,15 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
 {
     struct live *live = ctx;
     const char *word = json_get_str(request, "command");
+    bool waits = live->sched->n_waits > 1;
 
     if (word != NULL && strcmp(word, "status") == 0)
         return on_status(live, request, answer, err);
+    if (waits) /* it would come in the middle of something */
+        return FAIL(err, ST_IO,
+                    "%s: the disk is full, and the controller waits for room; nothing was changed: free some space, "
+                    "then say it again",
+                    store_path(live->store));
     if (word != NULL && live->daemon && strcmp(word, "submit") == 0)
         return on_submit(live, request, answer, err);
     if (word != NULL && live->daemon && strcmp(word, "resume") == 0)
@@ -202,7 +208,24 @@ static void on_ready(void *ctx, short revents)
     struct live *live = ctx;
 
     (void)revents;
+    live->answers = true;
     control_server_serve(live->server);
+    live->answers = false;
+}
+
+/* A store_wait_fn. Meanwhile who asks is answered: how things stand, or that nothing can be done now. */
+static bool wait_for_room(void *ctx, const char *path, bool has_room)
+{
+    struct live *live = ctx;
+
+    if (has_room) {
+        scheduler_had_room(live->sched);
+        return true;
+    }
+    bool again = scheduler_wait_for_room(live->sched, path);
+    if (live->sched->n_waits > 1 && live->server != NULL && !live->answers)
+        on_ready(live, 0);
+    return again;
 }
 
 void live_open(struct live *live, struct store *store, struct scheduler *sched, bool daemon)
@@ -210,7 +233,7 @@ void live_open(struct live *live, struct store *store, struct scheduler *sched, 
     struct error why = {0};
 
     *live = (struct live){.store = store, .sched = sched, .daemon = daemon};
-    store_on_full(store, scheduler_wait_for_room, sched);
+    store_on_full(store, wait_for_room, live);
     if (control_server_create(&live->server, store_path(store), handle, live, &why) != ST_OK ||
         scheduler_watch(sched, control_server_fd(live->server), POLLIN, on_ready, live, &why) != ST_OK) {
         log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);

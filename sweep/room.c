@@ -10,19 +10,21 @@
 
 #define TRY_AGAIN_US 500000
 
-bool scheduler_wait_for_room(void *ctx, const char *store_path)
+bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
 {
-    struct scheduler *s = ctx;
-
     if (s->n_waits++ == 0) /* at once: the store has made what room it can */
         return true;
     if (signals_stop())
         return false;
-    if (s->n_waits == 2)
+    if (s->n_waits == 2) {
         log_warn(
             "%s: the disk is full; what could not be written is kept and tried again until there is room: free some "
             "space (ending the sweep before that loses it)",
             store_path);
+        scheduler_tell(s, "the disk is full, waiting for room");
+        if (s->listener.on_tick != NULL) /* shows it */
+            s->listener.on_tick(s->listener.ctx);
+    }
     for (size_t i = 0; i < s->n_workers; i++)
         if (s->workers[i].proto.buf != NULL)
             proto_take_in(&s->workers[i].proto);
@@ -32,7 +34,9 @@ bool scheduler_wait_for_room(void *ctx, const char *store_path)
 
 void scheduler_had_room(struct scheduler *s)
 {
-    if (s->n_waits > 1)
+    if (s->n_waits > 1) {
         log_info("there is room on the disk again, the sweep goes on");
+        scheduler_tell(s, "there is room on the disk again");
+    }
     s->n_waits = 0;
 }

@@ -646,7 +646,6 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
         supervise_round(s);
-        scheduler_had_room(s);
         if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {
             s->ticked_s = s->now_s;
             s->listener.on_tick(s->listener.ctx);

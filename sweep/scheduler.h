@@ -247,7 +247,7 @@ struct scheduler {
     struct sched_listener listener;
     double hang_timeout_s; /* no progress for so long is a hang; 0: never */
     double silence_timeout_s; /* of a worker that says each second that it lives */
-    int64_t n_waits; /* of this round, for room on the disk */
+    int64_t n_waits; /* of one write, for room on the disk; > 1: of some time */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
@@ -286,9 +286,9 @@ double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* 
 
 /* ---- room.c: what a controller does while the disk is full ---- */
 
-/* A store_wait_fn (store/store.h) of a scheduler. */
-bool scheduler_wait_for_room(void *ctx, const char *store_path);
-void scheduler_had_room(struct scheduler *s); /* after what could be written was: says so if it had waited */
+/* Before a write is tried again; false: the program is to end. */
+bool scheduler_wait_for_room(struct scheduler *s, const char *store_path);
+void scheduler_had_room(struct scheduler *s); /* when it has been written: says so if it was told to wait */
 
 /* ---- flight.c ---- */
 

@@ -319,6 +319,7 @@ def test_a_full_disk(folder):
         before = finished(store)
         assert len(before) > 5, before
         equal(json.loads(run("ls", "--store", store, "--json")[0])[0]["now"], "running")
+        tap.fails("pause", "a", "--store", store, code=1, says="disk is full, and the controller waits for room; nothing was changed")
         (small / "ballast").unlink()
         wait_for(lambda: "room on the disk again" in words.read_text(), process)
         wait_for(lambda: words.read_text().count("the disk is full") == 2, process)
