@@ -86,7 +86,7 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
             continue;
         if (live_add(&d->live, studies[i].name, &why) == ST_OK)
             n_taken++;
-        else
+        else if (!signals_stop()) /* else the next daemon takes it */
             leave_alone(d, &studies[i], &why);
     }
     if (rc == ST_OK && n_taken > 0)
@@ -125,7 +125,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     live_open(&d->live, d->store, d->sched, true);
     if (d->live.server == NULL)
         return FAIL(err, ST_IO, "%s: the daemon has no socket, so nobody could command it", d->store_path);
-    return take_studies(d, err);
+    return ST_OK;
 }
 
 static void tell_caller(struct daemon_cmd *d, const struct error *err)
@@ -148,8 +148,10 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     tell_caller(d, rc != ST_OK ? err : NULL);
     if (rc == ST_OK) {
         log_info("serving %s, commands at %s", d->store_path, control_server_address(d->live.server));
-        rc = scheduler_run(d->sched, err);
+        rc = take_studies(d, err); /* may wait for room on the disk, and the caller need not */
     }
+    if (rc == ST_OK)
+        rc = scheduler_run(d->sched, err);
     live_close(&d->live);
     if (d->sched != NULL) {
         size_t n = d->sched->n_studies;

@@ -72,8 +72,12 @@ void study_run_destroy(struct study_run *run)
 static enum status recover(struct study_run *run, struct error *err)
 {
     struct study_view *v = &run->view;
+    enum status rc;
 
-    TRY(store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err));
+    do
+        rc = store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err);
+    while (store_wait_for_room(run->store, rc, err));
+    TRY(rc);
     run->n_queued = 0;
     for (size_t i = 0; i < v->n; i++) {
         if (v->trials[i].state == TRIAL_RUNNING)

@@ -301,14 +301,20 @@ def test_the_power_fails(folder):
     assert len(told) > n_cuts
 
 
-def test_a_full_disk(folder):
-    """The sweep waits for room and loses nothing; told to end meanwhile, it ends with what is on the disk."""
+def small_disk(folder):
+    """A file system of 1 MB; `umount -l` ends it."""
     if os.geteuid() != 0:
         raise tap.Skip("a small file system needs root")
-    small, words = folder / "small", folder / "words"
+    small = folder / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True).returncode:
         raise tap.Skip("no file system can be mounted here")
+    return small
+
+
+def test_a_full_disk(folder):
+    """The sweep waits for room and loses nothing; told to end meanwhile, it ends with what is on the disk."""
+    small, words = small_disk(folder), folder / "words"
     config, store, elsewhere = write(folder, "s.ini", TINY_SWEEP), small / "s.db", folder / "s.db"
     (small / "ballast").write_bytes(b"x" * (600 << 10))
     with open(words, "w") as out:
@@ -347,6 +353,42 @@ def test_a_full_disk(folder):
         equal(after[key], row)
     equal(len(after), total)
     print("# the disk was full after %d trials and after %d" % (len(before), len(later)))
+
+
+def test_a_daemon_begins_on_a_full_disk(folder):
+    """What ran when the last one was killed is not let go of for want of room."""
+    small, words = small_disk(folder), folder / "words"
+    config, store = write(folder, "s.ini", TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")), small / "s.db"
+    daemon = None
+
+    def attempts():
+        return [(t["state"], t["attempt"]) for t in show(store, "a")["trials"]]
+
+    try:
+        daemon = start("daemon", "--store", store)
+        wait_for((small / "s.db.sock").exists, daemon)
+        watcher = start("sweep", config, "--store", store, "--name", "a", "-q")
+        wait_for(lambda: "a" in run("ls", "--store", store)[0].split() and attempts() == [("running", 1)], daemon)
+        daemon.kill()
+        daemon.wait()
+        watcher.communicate(timeout=tap.PATIENCE_S)
+        with open(small / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while True:
+                ballast.write(b"x" * 4096)
+        with open(words, "w") as out:
+            daemon = subprocess.Popen([tap.TRAWL, "daemon", "--store", str(store)], stderr=out)
+        wait_for(lambda: "the disk is full" in words.read_text(), daemon)
+        tap.fails("pause", "a", "--store", store, code=1, says="the controller waits for room")
+        (small / "ballast").unlink()
+        wait_for(lambda: attempts() == [("running", 2)], daemon)
+        daemon.send_signal(signal.SIGTERM)
+        equal(daemon.wait(tap.PATIENCE_S), 0)
+        assert "left alone" not in words.read_text(), words.read_text()
+    finally:
+        if daemon is not None and daemon.poll() is None:
+            daemon.kill()
+            daemon.wait()
+        subprocess.run(["umount", "-l", str(small)])
 
 
 def test_the_machine_sleeps(folder):
