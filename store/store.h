@@ -37,11 +37,13 @@ bool store_is_held(const char *path, int64_t *ret_pid);
 typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_room);
 void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
 /* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err is
- * empty then. For what must not be lost:
- *     do
- *         rc = store_trial_finish(store, ..., err);
- *     while (store_wait_for_room(store, rc, err)); */
+ * empty then. */
 bool store_wait_for_room(struct store *store, enum status rc, struct error *err);
+/* For what must not be lost: rc = write, as often as it takes. */
+#define STORE_INSIST(rc, store, err, write)                                                                            \
+    do                                                                                                                 \
+        (rc) = (write);                                                                                                \
+    while (store_wait_for_room(store, rc, err))
 
 /* -- studies -- */
 enum study_state {

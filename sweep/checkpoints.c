@@ -134,9 +134,7 @@ static enum status drop(const struct study_run *run, size_t i, struct error *err
     char path[PATH_MAX];
     enum status rc;
 
-    do
-        rc = store_checkpoint_forget(run->store, run->view.trials[i].id, err);
-    while (store_wait_for_room(run->store, rc, err));
+    STORE_INSIST(rc, run->store, err, store_checkpoint_forget(run->store, run->view.trials[i].id, err));
     TRY(rc);
     checkpoint_path(run, &run->view.trials[i], path);
     if (unlink(path) != 0 && errno != ENOENT)

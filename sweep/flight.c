@@ -66,10 +66,9 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
         return FAIL(err, ST_NOMEM, "out of memory for a trial");
     rc = checkpoint_to_resume(run, t, &resume, err);
     if (rc == ST_OK)
-        do
-            rc = resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
-                        : store_trial_start(run->store, t->id, w->device, slot->name, err);
-        while (store_wait_for_room(run->store, rc, err));
+        STORE_INSIST(rc, run->store, err,
+                     resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
+                            : store_trial_start(run->store, t->id, w->device, slot->name, err));
     if (rc == ST_OK)
         rc = copy_text(&t->device, w->device, err);
     if (rc == ST_OK)
@@ -211,9 +210,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         int64_t env_steps = 0;
         if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
             return ST_OK;
-        do
-            rc = store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err);
-        while (store_wait_for_room(f->run->store, rc, err));
+        STORE_INSIST(rc, f->run->store, err, store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err));
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
@@ -281,9 +278,7 @@ static enum status requeue(struct flight *f, bool died, struct error *err)
     struct trial *t = trial_of(f);
     enum status rc;
 
-    do
-        rc = store_trial_requeue(f->run->store, t->id, died, err);
-    while (store_wait_for_room(f->run->store, rc, err));
+    STORE_INSIST(rc, f->run->store, err, store_trial_requeue(f->run->store, t->id, died, err));
     TRY(rc);
     t->state = TRIAL_QUEUED;
     t->deaths += died;
@@ -303,9 +298,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
     r->log_tail = log_tail;
     news = track_hooks_result(f->run->track, r);
-    do
-        rc = store_trial_finish(f->run->store, t->id, r, news, err);
-    while (store_wait_for_room(f->run->store, rc, err));
+    STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, news, err));
     TRY(rc);
     t->state = r->state;
     t->finished_ms = clock_utc_ms();

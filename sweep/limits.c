@@ -88,9 +88,7 @@ enum status study_limits_tick(struct study_run *run, double now_s, bool at_once,
     if (!counts || at_once || passed_s >= WALL_SAVE_S) {
         if (passed_s > 0) {
             enum status rc;
-            do
-                rc = store_study_add_wall(run->store, run->view.study.id, passed_s, err);
-            while (store_wait_for_room(run->store, rc, err));
+            STORE_INSIST(rc, run->store, err, store_study_add_wall(run->store, run->view.study.id, passed_s, err));
             TRY(rc);
             run->view.study.wall_used_s += passed_s;
         }

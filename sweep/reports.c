@@ -19,9 +19,7 @@ enum status reports_flush(struct reports *r, struct error *err)
     enum status rc = ST_OK;
 
     if (r->n > 0)
-        do
-            rc = store_reports_add(r->store, r->v, r->n, err);
-        while (store_wait_for_room(r->store, rc, err));
+        STORE_INSIST(rc, r->store, err, store_reports_add(r->store, r->v, r->n, err));
     drop(r);
     return rc;
 }

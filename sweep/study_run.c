@@ -74,9 +74,7 @@ static enum status recover(struct study_run *run, struct error *err)
     struct study_view *v = &run->view;
     enum status rc;
 
-    do
-        rc = store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err);
-    while (store_wait_for_room(run->store, rc, err));
+    STORE_INSIST(rc, run->store, err, store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err));
     TRY(rc);
     run->n_queued = 0;
     for (size_t i = 0; i < v->n; i++) {
@@ -152,9 +150,7 @@ enum status study_run_set_state(struct study_run *run, enum study_state state, c
     study->end_text = text_copy;
     study->state = state;
     enum status rc;
-    do
-        rc = store_study_set_state(run->store, study->id, state, rule, text, err);
-    while (store_wait_for_room(run->store, rc, err));
+    STORE_INSIST(rc, run->store, err, store_study_set_state(run->store, study->id, state, rule, text, err));
     return rc;
 }
 
@@ -245,9 +241,7 @@ static enum status queue_trial(struct study_run *run, const struct suggestion *s
     if (rc == ST_OK && (trial.origin = mem_strdup(s->origin)) == NULL)
         rc = FAIL(err, ST_NOMEM, "out of memory for a trial");
     if (rc == ST_OK)
-        do
-            rc = store_trial_create(run->store, &trial, err);
-        while (store_wait_for_room(run->store, rc, err));
+        STORE_INSIST(rc, run->store, err, store_trial_create(run->store, &trial, err));
     if (rc == ST_OK)
         rc = study_view_append(&run->view, &trial, s->x, err);
     if (rc == ST_OK)

@@ -110,9 +110,7 @@ static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json,
     enum status rc = ST_OK;
 
     if (text != NULL)
-        do
-            rc = store_outbox_add(h->store, h->study_id, trial_id, text, err);
-        while (store_wait_for_room(h->store, rc, err));
+        STORE_INSIST(rc, h->store, err, store_outbox_add(h->store, h->study_id, trial_id, text, err));
     return rc;
 }
 

@@ -392,9 +392,7 @@ static void full_disk_is_waited_for(void **state)
     bool waited = store_wait_for_room(store, nobody, &said); /* nobody does */
     error_clear(&said);
     store_on_full(store, make_room, &n_calls);
-    do
-        rc = store_trial_create(store, &t, &said);
-    while (store_wait_for_room(store, rc, &said));
+    STORE_INSIST(rc, store, &said, store_trial_create(store, &t, &said));
     int n_needed = n_calls;
     other = store_trial_requeue(store, t.id, false, NULL); /* a failure that no room mends */
     waited = store_wait_for_room(store, other, NULL) || waited;
