@@ -24,8 +24,7 @@
 #define REF_MARGIN 0.1 /* ... and so many standard deviations of ln cost beyond it */
 #define REF_LENGTHS 16 /* lengths of runs that stand for all */
 #define REF_RIDGE 0.3 /* rows that say that cost is in proportion to length */
-#define SCORE_RISE                                                                                                     \
-    1.0 /* standard deviations by which longer runs are expected to score better, over the range of lengths */
+#define SCORE_RISE 1.0 /* of the longest runs over the shortest, expected beforehand; in standard deviations */
 
 /* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other studies'. */
 static void find_front(struct pareto_search *s)
