@@ -165,9 +165,12 @@ static enum status apply_add(struct store *store, const struct control_command *
     int64_t n = 0, base;
 
     if (c->trials > 0 && study->trials_max == 0)
-        return FAIL(err, ST_USAGE, "add: the study %s has no limit of trials to add to", study->name);
+        return FAIL(err, ST_USAGE, "add: the study %s has no limit of trials to add to; %s", study->name,
+                    study->budget_s > 0 ? "it has a budget: --budget TIME" : "`trawl sweep --resume` gives it one");
     if (c->budget_s > 0 && study->budget_s == 0)
-        return FAIL(err, ST_USAGE, "add: the study %s has no budget to add to", study->name);
+        return FAIL(err, ST_USAGE, "add: the study %s has no budget to add to; %s", study->name,
+                    study->trials_max > 0 ? "it has a limit of trials: --trials N"
+                                          : "`trawl sweep --resume` gives it one");
     if (c->trials > 0)
         TRY(study_limits_count_trials(store, study, &n, err));
     base = n > study->trials_max ? n : study->trials_max; /* "more" is more than there are */

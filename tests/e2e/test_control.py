@@ -179,7 +179,7 @@ def test_bad_input(folder):
     fails("pause", "b", "--store", store, code=1, says=("no study 'b'", "It has: a"))
     fails("stop", "--store", store, code=2, says="study's name")
     fails("add", "a", "--store", store, code=2, says="--trials N or --budget TIME")
-    fails("add", "a", "--budget", "1h", "--store", store, code=2, says="no budget to add to")
+    fails("add", "a", "--budget", "1h", "--store", store, code=2, says="no budget to add to; it has a limit of trials: --trials N")
     fails("add", "a", "--budget", "x", "--store", store, code=2, says="a time is needed")
     fails("add", "a", "--trials", 10**6, "--store", store, code=2, says="more than")
     for bad in ("0", "101", "x", "1.5"):
