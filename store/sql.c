@@ -129,16 +129,23 @@ static const char *const store_sql_text[SQL_COUNT] = {
 
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err)
 {
-    const char *text = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
-    int os = store->db != NULL ? sqlite3_system_errno(store->db) : 0;
     int primary = rc & 0xff;
+    int os = primary == SQLITE_IOERR ? errno : 0; /* which SQLite keeps of a statement, but not of a COMMIT */
+    const char *text = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
 
+    if (os == 0 && store->db != NULL)
+        os = sqlite3_system_errno(store->db);
     if (primary == SQLITE_FULL ||
         ((primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) && (os == ENOSPC || os == EDQUOT))) {
         store->full = true;
         return FAIL(err, ST_IO, "%s: %s: the disk is full, nothing was half-written; free some space and try again",
                     store->path, what);
     }
+    if (primary == SQLITE_IOERR && os == EFBIG)
+        return FAIL(err, ST_IO,
+                    "%s: %s: a file of the store may not grow beyond this process's limit, nothing was half-written; "
+                    "raise the limit (ulimit -f) and try again",
+                    store->path, what);
     switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -191,6 +198,7 @@ enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret
 
 enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what, struct error *err)
 {
+    errno = 0;
     int rc = sqlite3_step(stmt);
 
     *ret_step = rc;
@@ -212,6 +220,7 @@ enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *w
 
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err)
 {
+    errno = 0;
     int rc = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 
     return rc == SQLITE_OK ? ST_OK : store_sql_fail(store, rc, what, err);

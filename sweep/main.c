@@ -164,6 +164,7 @@ int main(int argc, char **argv)
     if (getenv("TRAWL_DEBUG") != NULL)
         log_set_level(LOG_LEVEL_DEBUG);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
     rc = flush_output(dispatch(argc, argv, &err), &err);
     if (rc != ST_OK && err.text[0] != '\0')
         fprintf(stderr, "trawl: %s\n", err.text);

@@ -2,6 +2,7 @@
  * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
  * FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h), of none when N is 0; then the file gets
  * the list of places.
+ * "quota" is a write too, for which it is the user's share of the disk that is full.
  * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the power fails.
  * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER };
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER, QUOTA };
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -29,6 +30,7 @@ extern void *__libc_memalign(size_t align, size_t size);
 static enum kind kind;
 static long nth;
 static uint64_t site;
+static int no_room; /* what a write that fails says */
 static atomic_long calls;
 static char count_path[512];
 
@@ -36,7 +38,8 @@ static char count_path[512];
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"", "write", "fsync", "malloc", "fork", "slow", "clock", "site", "power"};
+    static const char *const names[] = {"",     "write", "fsync", "malloc", "fork",
+                                        "slow", "clock", "site",  "power",  "quota"};
     const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
     char line[256] = "";
     int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -45,12 +48,13 @@ __attribute__((constructor)) static void begin(void)
     close(fd);
     if (text == NULL || (n > 0 && memmem(line, (size_t)n, "\0worker", 8) != NULL)) /* argv[1] of a worker */
         return;
-    for (int k = 1; k <= POWER; k++)
+    for (int k = 1; k <= QUOTA; k++)
         if (strncmp(text, names[k], strlen(names[k])) == 0 && text[strlen(names[k])] == ':') {
             if (k == SITE)
                 site = strtoull(text + strlen("site:"), NULL, 16);
             nth = atol(strrchr(text, ':') + 1);
-            kind = (enum kind)k;
+            kind = k == QUOTA ? WRITE : (enum kind)k;
+            no_room = k == QUOTA ? EDQUOT : ENOSPC;
         }
     if (path != NULL)
         snprintf(count_path, sizeof count_path, "%s", path);
@@ -115,7 +119,7 @@ static void slow(void)
 ssize_t write(int fd, const void *bytes, size_t n)
 {
     if (fd > STDERR_FILENO && hit(WRITE)) {
-        errno = ENOSPC;
+        errno = no_room;
         return -1;
     }
     return REAL(write)(fd, bytes, n);
@@ -126,7 +130,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
     {                                                                                                                  \
         slow();                                                                                                        \
         if (hit(WRITE)) {                                                                                              \
-            errno = ENOSPC;                                                                                            \
+            errno = no_room;                                                                                           \
             return -1;                                                                                                 \
         }                                                                                                              \
         return REAL(name)(fd, bytes, n, at);                                                                           \

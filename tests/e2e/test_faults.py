@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sqlite3
@@ -353,6 +354,34 @@ def test_a_full_disk(folder):
         equal(after[key], row)
     equal(len(after), total)
     print("# the disk was full after %d trials and after %d" % (len(before), len(later)))
+
+
+def test_a_quota_is_a_full_disk(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    _, _, n = sweep(folder, config, folder / "count.db", "quota:0")
+    for at in (0.6, 0.7, 0.8, 0.9):  # the first third is the beginning, which does not wait
+        remove(store)
+        code, said, _ = sweep(folder, config, store, "quota:%d" % (at * int(n)))
+        assert (code, len(finished(store))) == (0, N_TRIALS), said
+
+
+def test_a_limit_of_file_sizes(folder):
+    """No room that could be waited for: the sweep says what to raise, and goes on when that was done."""
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400 << 10, resource.RLIM_INFINITY))
+
+    done = subprocess.run([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "100000", "-q"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+    equal(done.returncode, 1)
+    assert "raise the limit (ulimit -f)" in done.stderr and "trawl sweep --resume a --store" in done.stderr, done.stderr
+    before = finished(store)
+    run("sweep", "--resume", "a", "--store", store, "--trials", len(before) + 5, "-q")
+    after = finished(store)
+    for key, row in before.items():
+        equal(after[key], row)
+    equal(len(after), len(before) + 5)
 
 
 def test_a_daemon_begins_on_a_full_disk(folder):

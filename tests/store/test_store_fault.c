@@ -430,6 +430,7 @@ static void full_store_keeps_what_it_has(void **state)
     setrlimit(RLIMIT_FSIZE, &open_limit);
     sigaction(SIGXFSZ, &old, NULL);
     assert_int_equal(rc, ST_IO);
+    assert_non_null(strstr(err_full.text, "raise the limit (ulimit -f)"));
     OK(store_study_counts(store, &study, &counts, err));
     assert_int_equal(counts.n[TRIAL_QUEUED], n);
     OK(store_check(store, err));
