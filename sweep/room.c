@@ -1,6 +1,6 @@
 /* room.c - a write to the store waits while its disk is full, so that a result that took hours is not lost to it.
  * The scheduler's thread waits, and with it whatever it would do next: nothing is taken in that could not be kept, and no
- * worker is judged (supervise_slept). Only what workers say is read into memory: a worker that had to wait with it would
+ * worker is judged (supervise_slept). Only what workers say and log is read: a worker that had to wait with it would
  * count that time as the cost of its trial. */
 #include "sweep/scheduler.h"
 
@@ -25,9 +25,11 @@ bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
-    for (size_t i = 0; i < s->n_workers; i++)
+    for (size_t i = 0; i < s->n_workers; i++) {
+        worker_read_log(&s->workers[i]); /* a checkpoint that finds no room is told again and again */
         if (s->workers[i].proto.buf != NULL)
             proto_take_in(&s->workers[i].proto);
+    }
     usleep(TRY_AGAIN_US); /* a signal ends it early */
     return !signals_stop();
 }
