@@ -219,3 +219,21 @@ enum status check_writable(const char *path, struct error *err)
         return FAIL(err, ST_IO, "%s: cannot write into %s: %s; choose another place", path, dir, strerror(errno));
     return ST_OK;
 }
+
+enum status check_output(const char *path, struct error *err)
+{
+    static const char begin[] = "SQLite format 3"; /* with its NUL */
+    char bytes[sizeof begin] = "";
+    struct stat st;
+    FILE *file;
+    size_t n;
+
+    TRY(check_writable(path, err));
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || (file = fopen(path, "rbe")) == NULL)
+        return ST_OK;
+    n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    if (n == sizeof bytes && memcmp(bytes, begin, n) == 0)
+        return FAIL(err, ST_USAGE, "%s is a store and would be written over; name another file", path);
+    return ST_OK;
+}

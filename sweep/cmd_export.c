@@ -76,7 +76,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         path = NULL;
     TRY(export_find_format(format_name, path, &format, err));
     if (path != NULL)
-        TRY(check_writable(path, err));
+        TRY(check_output(path, err));
     rc = store_open_reader(&store, store_path, err);
     if (rc == ST_OK)
         rc = export_trial(store, words.v[0], rule, format, path, err);

@@ -98,7 +98,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
         path = NULL;
     TRY(find_format(format_name, path, &format, err));
     if (path != NULL)
-        TRY(check_writable(path, err));
+        TRY(check_output(path, err));
     rc = store_open_reader(&store, store_path, err);
     if (rc == ST_OK)
         rc = study_view_load(store, words.v[0], &view, err);

@@ -98,7 +98,7 @@ static enum status check_usage(const struct rerun *r, struct error *err)
         return FAIL(err, ST_USAGE, "rerun: --seeds is %lld, 1 to %d are possible", (long long)r->n_seeds, SEEDS_MAX);
     if (r->n_seeds > 0 && r->output != NULL)
         return FAIL(err, ST_USAGE, "rerun: -o saves the run with the stored seed; leave --seeds out");
-    return r->output != NULL ? check_writable(r->output, err) : ST_OK;
+    return r->output != NULL ? check_output(r->output, err) : ST_OK;
 }
 
 enum status cmd_rerun(int argc, char **argv, struct error *err)

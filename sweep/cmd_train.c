@@ -240,7 +240,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = load_config(&t, &words, err);
     if (rc == ST_OK && t.checkpoint != NULL)
-        rc = check_writable(t.checkpoint, err);
+        rc = check_output(t.checkpoint, err);
     if (rc == ST_OK) {
         struct train_track_options tracking = track_options(&t);
         rc = train_track_check(t.setup, &tracking, err);

@@ -76,6 +76,8 @@ bool parse_seconds(const char *text, double *ret_s);
 const char *format_seconds(double s, char buf[32]);
 /* Is PATH's directory there and writable? Before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
+/* Besides: is there no store that would be written over? */
+enum status check_output(const char *path, struct error *err) MUST_USE;
 
 /* ---- signals.c ---- */
 

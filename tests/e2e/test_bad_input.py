@@ -204,6 +204,17 @@ def every_reader(store, code, says):
         fails(*command, "--store", store, code=code, says=says)
 
 
+def test_nothing_is_written_over_a_store(folder):
+    store, new = tiny_store(folder), folder / "new.db"
+    before = store.read_bytes()
+    for command in (["report", "a", "--store", store, "--format", "csv", "-o"], ["export", "a", "--store", store, "--pick", "best", "-o"],
+                    ["rerun", "a", "--store", store, "--trial", 0, "-o"], ["train", write(folder, "t.ini", TINY), "-o"],
+                    ["daemon", "--store", new, "--log"]):
+        fails(*command, store, code=2, says=store.name + " is a store and would be written over")
+    equal(store.read_bytes(), before)
+    fails("daemon", "--store", new, "--log", new, code=2, says="new.db is a store")
+
+
 def test_store_of_a_newer_schema(folder):
     store = tiny_store(folder)
     with sqlite3.connect(store) as db:
