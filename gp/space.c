@@ -229,12 +229,12 @@ enum status space_check(const struct space *space, struct error *err)
 
 size_t space_steps_param(const struct space *space)
 {
-    static const char *const ends[] = {"total_timesteps", "total_steps", "steps", "epoch"};
-    for (size_t i = 0; i < space->dim; i++)
-        for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {
-            size_t n = strnlen(space->params[i].key, SPACE_KEY_MAX), m = strlen(ends[e]);
-            if (n >= m && strncmp(space->params[i].key + n - m, ends[e], m) == 0)
+    static const char *const names[] = {"total_timesteps", "total_steps", "steps", "epoch"};
+    for (size_t i = 0; i < space->dim; i++) {
+        const char *dot = strrchr(space->params[i].key, '.'), *name = dot != NULL ? dot + 1 : space->params[i].key;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcmp(name, names[k]) == 0) /* env.max_steps is another thing */
                 return i;
-        }
+    }
     return space->dim;
 }

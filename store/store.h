@@ -38,7 +38,7 @@ typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_room);
 void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
 /* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err is
  * empty then. */
-bool store_wait_for_room(struct store *store, enum status rc, struct error *err);
+bool store_wait_for_room(struct store *store, enum status rc, struct error *err) MUST_USE;
 /* For what must not be lost: rc = write, as often as it takes. */
 #define STORE_INSIST(rc, store, err, write)                                                                            \
     do                                                                                                                 \

@@ -151,7 +151,7 @@ struct proto {
     int fd;
     char *buf; /* (cap) */
     size_t cap, n; /* bytes in buf */
-    size_t at, n_line; /* of them: the last message, there until the next is received or something is taken in */
+    size_t at, n_line; /* of them: the last message, until the next is received (taking in may move buf) */
     bool closed; /* the peer has closed; nothing whole is left in buf */
 };
 enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;

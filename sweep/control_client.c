@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-#define ANSWER_S 30 /* a controller answers between two events; a full disk may hold it up */
+#define ANSWER_S 30 /* a controller answers between two events */
 #define ANSWER_MAX (8u << 20)
 
 /* ST_NOTFOUND when nobody listens at any of the store's addresses. */

@@ -147,8 +147,9 @@ static enum status store_metrics(struct flight *f, const cJSON *message, struct 
     const struct metric_report report = {
         .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
     TRY(reports_add(reports, f->run->store, &report, err));
-    if (f->stop == FLIGHT_GOES && early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score,
-                                                   flight_cost_s(f, now_s), reason, sizeof reason)) {
+    /* wall_s and not the time now: the message may have waited here for room on the disk */
+    if (f->stop == FLIGHT_GOES &&
+        early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score, wall_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     }

@@ -1,6 +1,6 @@
 /* reports.c - reports that wait for their transaction.
  * Invariant: nothing waits when the scheduler looks at something else than the messages of one worker, so a kill loses what lay
- * in the socket and no more. */
+ * in the socket, and what was read from it while the disk was full, and no more. */
 #include "sweep/reports.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* room.c - a write to the store waits while its disk is full, so that a result that took hours is not lost to it.
- * The scheduler's thread waits, and with it whatever it would do next: nothing is taken in that could not be kept, and no
- * worker is judged (supervise_slept). Only what workers say and log is read: a worker that had to wait with it would
- * count that time as the cost of its trial. */
+ * The scheduler's thread waits, and with it whatever it would do next; no worker is judged (supervise_slept). What workers
+ * say and log is read and kept for later: a worker that had to wait too would count that time as the cost of its trial.
+ * Who asks the controller is answered (live.c), but nothing is changed: the write may be in the middle of something. */
 #include "sweep/scheduler.h"
 
 #include <unistd.h>

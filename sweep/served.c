@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define PATIENCE_S 3 /* with a controller that is stopped or waits for its disk */
+#define PATIENCE_S 3 /* with a controller that is stopped */
 
 void served_ask(const char *store_path, struct served *ret_served)
 {

@@ -373,7 +373,7 @@ def test_a_limit_of_file_sizes(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, (400 << 10, resource.RLIM_INFINITY))
 
     done = subprocess.run([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "100000", "-q"],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit, timeout=tap.PATIENCE_S)
     equal(done.returncode, 1)
     assert "raise the limit (ulimit -f)" in done.stderr and "trawl sweep --resume a --store" in done.stderr, done.stderr
     before = finished(store)

@@ -1,4 +1,5 @@
 /* test_space.c - the search space: maps, snapping, size, and the messages for bad ones. */
+#include "gp/gp_priv.h"
 #include "tests/gp/gp_test.h"
 
 static void test_round_trip(void **state)
@@ -129,6 +130,20 @@ static void test_bad_spaces(void **state)
     assert_int_equal(space_check(&space, NULL), ST_LIMIT);
 }
 
+static void test_which_parameter_is_the_length(void **state)
+{
+    (void)state;
+    static const char *const lengths[] = {"train.total_timesteps", "train.total_steps", "train.steps", "epoch"};
+    struct space space = unit_space(2);
+    space.params[0] = param_of("env.max_steps", SPACE_LINEAR, true, 10, 100);
+    space.params[1] = param_of("train.lr", SPACE_LOG, false, 1e-4, 1e-1);
+    assert_int_equal(space_steps_param(&space), 2);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        space.params[1] = param_of(lengths[i], SPACE_LINEAR, true, 10, 100);
+        assert_int_equal(space_steps_param(&space), 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +153,7 @@ int main(void)
         cmocka_unit_test(test_snap_brings_strangers_in),
         cmocka_unit_test(test_size),
         cmocka_unit_test(test_bad_spaces),
+        cmocka_unit_test(test_which_parameter_is_the_length),
     };
     return cmocka_run_group_tests_name("gp.space", tests, NULL, NULL);
 }

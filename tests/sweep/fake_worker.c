@@ -88,6 +88,18 @@ static void on_open(struct fake *w, const cJSON *message)
     say(w, hello);
 }
 
+/* A report that says that the trial has run for wall_s. */
+static void report(struct fake *w, const struct job *job, int64_t env_steps, double wall_s, double perf)
+{
+    cJSON *json = about("metrics", job), *values = cJSON_CreateObject();
+
+    json_add_i64(json, "env_steps", env_steps);
+    json_add_f64(json, "wall_s", wall_s);
+    json_add_f64(values, "perf", perf);
+    json_add(json, "values", values);
+    say(w, json);
+}
+
 static void on_run(struct fake *w, const cJSON *message)
 {
     struct job *job = w->jobs;
@@ -102,6 +114,16 @@ static void on_run(struct fake *w, const cJSON *message)
     /* Beside others: those are still there when it comes, however slowly it is proposed. */
     if (w->lanes > 1 && strcmp(w->kind, "crash") == 0 && job->number < w->at && job->attempt == 1)
         job->done_s += 1e6;
+    if (strcmp(w->kind, "late") == 0) { /* the controller hears of trial N's first steps long after they were made */
+        double perf = 1.0 / (1.0 + (double)job->number);
+        if (job->number == w->at)
+            usleep(1000000);
+        report(w, job, 30, 0.15 * TRIAL_S, 0.5 * perf);
+        if (job->number == w->at)
+            job->done_s = clock_mono_s() + 0.3;
+        else
+            report(w, job, 100, TRIAL_S, perf);
+    }
     if (job->number != w->at)
         return;
     if (strcmp(w->kind, "crash") == 0) {

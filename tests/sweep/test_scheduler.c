@@ -283,6 +283,21 @@ static void a_worker_that_falls_silent_is_replaced(void **state)
     failed_because(all_done_but(p, run, 1, 4), "no sign of life");
 }
 
+/* Its report says what it had cost by then; what passed until it was read is not the trial's. */
+static void a_late_report_is_judged_by_what_it_says(void **state)
+{
+    struct place *p = *state;
+
+    add_device(p, "late@12", 1);
+    create_study(p, "a", "sobol", 13, 1);
+    struct study_run *run = serve(p, "a");
+    run->early.on = true;
+    run->setup->train.total_timesteps = 100;
+    OK(scheduler_run(p->sched, err));
+    assert_int_equal(run->early.n, 13);
+    all_done_but(p, run, -1, 13);
+}
+
 static void a_lost_device_costs_who_lost_it(void **state)
 {
     struct place *p = *state;
@@ -590,6 +605,7 @@ int main(int argc, char **argv)
         CASE(among_lanes_the_guilty_is_found),
         CASE(a_hang_is_seen_by_its_progress),
         CASE(a_worker_that_falls_silent_is_replaced),
+        CASE(a_late_report_is_judged_by_what_it_says),
         CASE(a_lost_device_costs_who_lost_it),
         CASE(what_is_no_message_costs_the_worker),
         CASE(a_device_that_keeps_failing_is_left_alone),

@@ -360,7 +360,7 @@ def test_stop_on_the_page(folder):
         process = tap.start("sweep", config, "--store", store, "--name", "first", "--trials", 1, *TRACK,
                             "--track.thin_s", "0.2", env=environment(folder, fake.url))
         tap.wait_for(fake.has_points, process)
-        fake.stop_run(next(name for name, r in fake.runs.items() if r.history))
+        fake.stop_run(next(name for name, r in list(fake.runs.items()) if r.history))
         process.communicate(timeout=tap.PATIENCE_S)
         trial = tap.show(store, "first")["trials"][0]
         equal((trial["state"], trial["reason"]), ("stopped", "stopped on the page of wandb"))
