@@ -1,7 +1,6 @@
 /* model.c - a Gaussian process on the unit cube with a length per dimension, and noise; outputs standardised, repeats
  * merged into rows, hyper-parameters by the maximum of the posterior. Of two kinds: Matern-5/2 about a line in the continuous
- * coordinates, which is found by ridge regression and taken out before; or smooth, with slopes in the covariance. Either may
- * expect beforehand that the output rises along one coordinate.
+ * coordinates, which is found by ridge regression and taken out before; or smooth, with slopes in the covariance.
  * Penalties of the hyper-parameters, with t = 1/length^2: a/t + a t for each length, s - ln s for the variance s, and
  * b noise - c ln noise, as in Optuna's GPSampler; they hold lengths from running to 0 (a fit to noise) much harder than
  * a log-normal prior does, and measured better (docs/controller.md).
@@ -106,53 +105,30 @@ double model_trend(const struct model *m, const double *u, size_t stride)
     return sum;
 }
 
-/* y becomes what is left of it above a line, which joins the trend. */
-static void take_out(struct model *m, const double *line)
-{
-    for (size_t i = 0; i <= m->dim; i++) {
-        for (size_t j = 0; j < m->n; j++)
-            m->y[j] -= line[i] * (i < m->dim ? m->x[i * m->ld + j] - 0.5 : 1.0);
-        m->trend[i] += line[i];
-    }
-}
-
-/* The line through y by ridge regression on centred coordinates. */
-static void fit_line(const struct model *m, double *ret_line)
+/* The line through the outputs by ridge regression on centred coordinates; y becomes what is left. */
+static void detrend(struct model *m)
 {
     size_t n = m->dim + 1;
     double a[(SPACE_MAX_DIM + 1) * (SPACE_MAX_DIM + 1)] = {0}, z[SPACE_MAX_DIM + 1];
-    memset(ret_line, 0, n * sizeof *ret_line);
+    memset(m->trend, 0, sizeof m->trend);
+    if (m->constant || m->cov.smooth)
+        return;
     for (size_t j = 0; j < m->n; j++) {
         for (size_t i = 0; i < m->dim; i++)
             z[i] = m->cov.categorical[i] ? 0.0 : m->x[i * m->ld + j] - 0.5;
         z[m->dim] = 1.0;
         for (size_t p = 0; p < n; p++) {
-            ret_line[p] += z[p] * m->y[j];
+            m->trend[p] += z[p] * m->y[j];
             for (size_t q = 0; q <= p; q++)
                 a[p * n + q] += z[p] * z[q];
         }
     }
     for (size_t i = 0; i < m->dim; i++)
         a[i * n + i] += TREND_RIDGE;
-    if (LAPACKE_dposv_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, 1, a, (lapack_int)n, ret_line, (lapack_int)n) != 0)
-        memset(ret_line, 0, n * sizeof *ret_line); /* it is positive definite; NaN alone could get here */
-}
-
-/* What is known beforehand is taken out of y, then the line through the rest unless the covariance has one. */
-static void detrend(struct model *m, const struct model_data *data)
-{
-    double line[SPACE_MAX_DIM + 1] = {0};
-    memset(m->trend, 0, sizeof m->trend);
-    if (m->constant)
-        return;
-    if (data->rise != 0.0) {
-        line[data->rising] = data->rise;
-        take_out(m, line);
-    }
-    if (!data->smooth) {
-        fit_line(m, line);
-        take_out(m, line);
-    }
+    if (LAPACKE_dposv_work(LAPACK_COL_MAJOR, 'U', (lapack_int)n, 1, a, (lapack_int)n, m->trend, (lapack_int)n) != 0)
+        memset(m->trend, 0, sizeof m->trend); /* it is positive definite; NaN alone could get here */
+    for (size_t j = 0; j < m->n; j++)
+        m->y[j] -= model_trend(m, m->x + j, m->ld);
 }
 
 void model_set_data(struct model *m, const struct model_data *data)
@@ -163,7 +139,7 @@ void model_set_data(struct model *m, const struct model_data *data)
             m->x[i * m->ld + j] = data->u[j * m->dim + i];
     m->cov.smooth = data->smooth;
     standardise(m, data);
-    detrend(m, data);
+    detrend(m);
     for (size_t i = 0; i <= m->dim; i++)
         m->theta[i] = 0.0; /* lengths and variance 1, where the penalties are least */
     m->theta[m->dim + 1] = log(NOISE_START);

@@ -105,9 +105,7 @@ struct model_data {
     size_t n;
     const double *u, *mean, *ss;
     const double *repeats;
-    bool smooth; /* see struct cov; no line is fitted then, it is in the covariance */
-    size_t rising; /* coordinate along which the output is expected to rise, over its range ... */
-    double rise; /* ... by so many standard deviations of the outputs; 0: none */
+    bool smooth; /* see struct cov; no line is taken out then, it is in the covariance */
 };
 
 enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;

@@ -20,11 +20,7 @@
 #define FIT_PIECE 20 /* evaluations that one proposal does of either */
 #define FIT_PIECE_MORE 5
 #define REF_POINTS 10 /* the first finished points, which set the reference */
-#define REF_SHARE 0.9 /* of random designs that cost less than the reference ... */
-#define REF_MARGIN 0.1 /* ... and so many standard deviations of ln cost beyond it */
-#define REF_LENGTHS 16 /* lengths of runs that stand for all */
-#define REF_RIDGE 0.3 /* rows that say that cost is in proportion to length */
-#define SCORE_RISE 1.0 /* of the longest runs over the shortest, expected beforehand; in standard deviations */
+#define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 
 /* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other studies'. */
 static void find_front(struct pareto_search *s)
@@ -78,13 +74,6 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
         }
 }
 
-/* The parameter that is the length of a run and is seen on its logarithm; dim: none. */
-static size_t length_param(const struct pareto_search *s)
-{
-    size_t i = space_steps_param(s->space);
-    return i < s->space->dim && s->space->params[i].scale == SPACE_LOG ? i : s->space->dim;
-}
-
 /* The rows of one model out of all groups that have values; the front's, the newest and a spread of the older when there
  * are too many. */
 static enum status load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values,
@@ -122,16 +111,8 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
     rc = model_make_room(model, s->space, (n + n_pending + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, err);
     if (rc != ST_OK)
         goto done;
-    size_t length = length_param(s);
-    bool rises = model == &s->score && length < dim;
-    model_set_data(model, &(struct model_data){.n = n,
-                                               .u = u,
-                                               .mean = mean,
-                                               .ss = ss,
-                                               .repeats = repeats,
-                                               .smooth = s->smooth,
-                                               .rising = length,
-                                               .rise = rises ? SCORE_RISE : 0.0});
+    model_set_data(
+        model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats, .smooth = s->smooth});
 done:
     mem_free(keep);
     mem_free(order);
@@ -181,63 +162,25 @@ static int by_value(const void *va, const void *vb)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* The exponent of a run's length in its cost by groups (n), between 0 and 1, which is what it is when these do not tell. */
-static double cost_exponent(const struct pareto_search *s, const size_t *groups, size_t n, size_t length, double span)
-{
-    const struct observations *o = &s->obs;
-    double u_mean = 0.0, cost_mean = 0.0, uc = REF_RIDGE, uu = REF_RIDGE;
-    for (size_t i = 0; i < n; i++) {
-        u_mean += o->u[groups[i] * o->dim + length] / (double)n;
-        cost_mean += o->cost[groups[i]].mean / (double)n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        double du = o->u[groups[i] * o->dim + length] - u_mean;
-        uc += du * (o->cost[groups[i]].mean - cost_mean) / span;
-        uu += du * du;
-    }
-    return fmin(fmax(uc / uu, 0.0), 1.0);
-}
-
-/* The ln cost that REF_SHARE of runs like those of groups (n <= REF_POINTS) would not exceed, were they of all lengths. */
-static double usual_cost(const struct pareto_search *s, const size_t *groups, size_t n)
-{
-    const struct observations *o = &s->obs;
-    double costs[REF_POINTS * REF_LENGTHS], shortest = 1.0, exponent = 0.0, span = 0.0;
-    size_t length = length_param(s), n_costs = 0;
-    if (length < o->dim) {
-        shortest = s->space->params[length].min / s->space->params[length].max;
-        span = -log(shortest);
-        exponent = cost_exponent(s, groups, n, length, span);
-    }
-    for (size_t i = 0; i < n; i++) {
-        double whole = o->cost[groups[i]].mean;
-        if (length < o->dim)
-            whole += exponent * span * (1.0 - o->u[groups[i] * o->dim + length]);
-        for (int k = 0; k < REF_LENGTHS; k++)
-            costs[n_costs++] = whole + exponent * log(shortest + (1.0 - shortest) * (k + 0.5) / REF_LENGTHS);
-    }
-    qsort(costs, n_costs, sizeof *costs, by_value);
-    double place = REF_SHARE * (double)(n_costs - 1);
-    size_t below = (size_t)place;
-    return costs[below] + (place - (double)below) * (costs[below + 1] - costs[below]);
-}
-
-/* What counts as a gain: better than the middle score of the first finished points, and not dearer than nearly all runs
- * like these. Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
+/* What counts as a gain: better than the middle score of the first finished points, and not dearer than all of them (a
+ * margin is added). Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
 static void reference(const struct pareto_search *s, double *ret_ref1, double *ret_ref2)
 {
     const struct observations *o = &s->obs;
-    double score[REF_POINTS];
-    size_t groups[REF_POINTS], n = 0;
-    for (size_t g = 0; g < o->n && n < REF_POINTS; g++) /* those of other studies come last: for want of own ones */
-        if (o->score[g].n > 0.0 && o->cost[g].n > 0.0) {
-            score[n] = (o->score[g].mean - s->score.y_mean) / s->score.y_sd;
-            groups[n++] = g;
+    double score[REF_POINTS], cost = -INFINITY, lo = INFINITY;
+    size_t n = 0;
+    for (size_t g = 0; g < o->n; g++) { /* those of other studies come last, and count when there are no own ones */
+        if (o->score[g].n == 0.0 || o->cost[g].n == 0.0)
+            continue;
+        double c = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
+        lo = fmin(lo, c);
+        if (n < REF_POINTS) {
+            score[n++] = (o->score[g].mean - s->score.y_mean) / s->score.y_sd;
+            cost = fmax(cost, c);
         }
+    }
     qsort(score, n, sizeof *score, by_value);
-    *ret_ref1 = s->cap;
-    if (!isfinite(s->cap))
-        *ret_ref1 = (usual_cost(s, groups, n) - s->cost.y_mean) / s->cost.y_sd + REF_MARGIN;
+    *ret_ref1 = isfinite(s->cap) ? s->cap : cost + REF_MARGIN * fmax(cost - lo, 1.0);
     *ret_ref2 = -0.5 * (score[(n - 1) / 2] + score[n / 2]);
 }
 

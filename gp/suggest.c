@@ -125,7 +125,7 @@ static enum status check_history(const struct suggester *s, const struct gp_hist
 }
 
 /* ln cost is nearly a line in the logarithm of a run's length, and most is learned early. The design stays on the user's
- * scale, which measured no worse than others (docs/controller.md). */
+ * scale, so that its dearest point, which sets the reference, is as dear as the user's ranges say. */
 static void see_length_by_logarithm(struct space *space)
 {
     size_t steps = space_steps_param(space);

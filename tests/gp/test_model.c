@@ -34,8 +34,7 @@ static void fill_rows(struct rows *rows, const struct space *space, size_t n, ui
         rows->repeats[j] = j % 5 == 0 ? 3.0 : 1.0;
         rows->ss[j] = j % 5 == 0 ? 0.02 : 0.0;
     }
-    rows->data =
-        (struct model_data){.n = n, .u = rows->u, .mean = rows->mean, .ss = rows->ss, .repeats = rows->repeats};
+    rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats, false};
 }
 
 static void test_covariance(void **state)
@@ -136,8 +135,8 @@ static void test_merged_repeats_are_exact(void **state)
     double u2[] = {0.1, 0.1, 0.4, 0.9}, y2[] = {1.3, 0.7, -1.0, 0.0}, ss2[4] = {0}, r2[] = {1, 1, 1, 1};
     assert_ok(model_init(&merged, &space, 3, &err), &err);
     assert_ok(model_init(&apart, &space, 4, &err), &err);
-    model_set_data(&merged, &(struct model_data){.n = 3, .u = u1, .mean = y1, .ss = ss1, .repeats = r1});
-    model_set_data(&apart, &(struct model_data){.n = 4, .u = u2, .mean = y2, .ss = ss2, .repeats = r2});
+    model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1, false});
+    model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2, false});
     for (int j = 0; j < 3; j++)
         merged.y[j] = y1[j]; /* unscaled, so that both see the same numbers */
     merged.repeat_ss = 0.18;
@@ -159,8 +158,6 @@ static void test_prediction_against_dense_algebra(void **state)
     struct model m;
     fill_rows(&rows, &space, N, 5);
     rows.data.smooth = *state != NULL;
-    rows.data.rising = 1;
-    rows.data.rise = 0.7;
     assert_ok(model_init(&m, &space, N, &err), &err);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, N);
@@ -254,37 +251,6 @@ static void test_believing_extends_the_factors(void **state)
         assert_near(sd_3[i], sd_2[i], 1e-8);
         assert_near(rough_mean[i], mean_2[i], 1e-10);
         assert_true(rough_sd[i] >= sd_2[i] - 1e-9 && rough_sd[i] < sqrt(cov_variance(&m.cov, u + 4 * i, 1)));
-    }
-    model_free(&m);
-}
-
-/* Where the data say nothing about the coordinate, the output rises as was said; where they do, they are believed. */
-static void test_expected_rise(void **state)
-{
-    struct space space = unit_space(2);
-    struct error err = {0};
-    struct rows rows;
-    struct model m;
-    double ends[4] = {0.4, 0.0, 0.4, 1.0}, cross[2 * N], mean[2], sd[2];
-    assert_ok(model_init(&m, &space, N, &err), &err);
-    for (int told = 0; told < 2; told++) {
-        fill_rows(&rows, &space, N, 8);
-        for (int j = 0; j < N; j++) {
-            double *u = rows.u + 2 * j;
-            u[1] = told ? u[1] : 0.5;
-            rows.mean[j] = sin(3.0 * u[0]) - 2.0 * (u[1] - 0.5);
-        }
-        rows.data.smooth = *state != NULL;
-        rows.data.rising = 1;
-        rows.data.rise = 1.0;
-        model_set_data(&m, &rows.data);
-        model_fit(&m, 40, N);
-        assert_ok(model_factor(&m, &err), &err);
-        model_predict(&m, ends, 2, cross, mean, sd);
-        if (told)
-            assert_near(m.y_sd * (mean[1] - mean[0]), -2.0, 0.2);
-        else
-            assert_near(mean[1] - mean[0], 1.0, 1e-9);
     }
     model_free(&m);
 }
@@ -419,8 +385,6 @@ int main(void)
         {"smooth_prediction_against_dense_algebra", test_prediction_against_dense_algebra, NULL, NULL, &smooth},
         cmocka_unit_test(test_believing_extends_the_factors),
         {"smooth_believing_extends_the_factors", test_believing_extends_the_factors, NULL, NULL, &smooth},
-        cmocka_unit_test(test_expected_rise),
-        {"smooth_expected_rise", test_expected_rise, NULL, NULL, &smooth},
         cmocka_unit_test(test_it_learns),
         {"smooth_it_learns", test_it_learns, NULL, NULL, &smooth},
         cmocka_unit_test(test_hard_data),

@@ -1,7 +1,6 @@
 /* test_pareto.c - the model-based method as a sweep uses it: whole studies on made-up problems, and hard histories. */
 #include <cblas.h>
 
-#include "gp/pareto_priv.h"
 #include "tests/gp/gp_test.h"
 
 #define N_MAX 160
@@ -359,32 +358,6 @@ static void test_length_of_a_run_is_seen_by_its_logarithm(void **state)
     assert_true(memcmp(later[2].x, later[1].x, spaces[1].dim * sizeof *later[0].x) != 0);
 }
 
-/* Nine in ten runs of all lengths cost less than the reference, whether short or long ones were seen. */
-static void test_reference_does_not_depend_on_the_lengths_that_ran(void **state)
-{
-    (void)state;
-    static struct pareto_search search;
-    struct space space = unit_space(2);
-    struct error err = {0};
-    space.params[1] = param_of("train.epoch", SPACE_LINEAR, false, 1.0, 50.0);
-    for (int shorts = 0; shorts < 2; shorts++) {
-        begin(&space, (struct suggest_settings){.seed = 3});
-        for (int i = 0; i < 24; i++) { /* the first ten set it; later ones cost what they like */
-            double x[2] = {(7 * i % 24) / 23.0, shorts ? 1.0 + 0.3 * i : 50.0 - 2.0 * i};
-            add(x, GP_TRIAL_DONE, x[0] + 0.01 * x[1], (i < 10 ? 3.0 : 5.0) * x[1]);
-        }
-        struct gp_history history = {.n = study.n, .trials = study.trials};
-        assert_ok(pareto_search_init(&search, study.suggester, &history, 24, &err), &err);
-        double ref = search.ehvi.a[search.ehvi.n + 1] - 0.1, lengths[16], largest = 3.0 * 50.0;
-        for (int k = 0; k < 16; k++)
-            lengths[k] = 1.0 / 50.0 + 49.0 / 50.0 * (k + 0.5) / 16.0;
-        assert_near(search.cost.y_mean + search.cost.y_sd * ref, log(largest * lengths[14]), 1e-9);
-        pareto_search_free(&search);
-        memset(&search, 0, sizeof search);
-        end();
-    }
-}
-
 int main(void)
 {
     openblas_set_num_threads(1);
@@ -400,7 +373,6 @@ int main(void)
         cmocka_unit_test(test_one_and_many_dimensions),
         cmocka_unit_test(test_repeated_points_are_averaged),
         cmocka_unit_test(test_length_of_a_run_is_seen_by_its_logarithm),
-        cmocka_unit_test(test_reference_does_not_depend_on_the_lengths_that_ran),
     };
     return cmocka_run_group_tests_name("gp.pareto", tests, NULL, NULL);
 }
