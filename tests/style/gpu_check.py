@@ -93,6 +93,20 @@ def test_parity():
             assert part in out, f"'{part}' is not in: {out}"
 
 
+def test_races_of_libraries():
+    sys.path.insert(0, os.path.join(root, "tools"))
+    import gpu_sanitizer
+
+    race = "========= Error: Race reported between Read access at %s+0xb00\n=========     and Write access at %s+0x29b0\n"
+    race += "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n"
+    for tool, one, other, said, want in (("racecheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "clean"),
+                                         ("racecheck", "nvjet_a", "add_k", "ok 1 - a\n", "found"),
+                                         ("racecheck", "nvjet_a", "nvjet_b", "not ok 1 - a\n", "found"),
+                                         ("memcheck", "nvjet_a", "nvjet_b", "ok 1 - a\n", "found")):
+        got = gpu_sanitizer.outcome_of(tool, gpu_sanitizer.EXIT_FOUND, said, race % (one, other))
+        assert got[0] == want, f"{tool}, {one} and {other}: {got}"
+
+
 def test_curves():
     loader = importlib.machinery.SourceFileLoader("gpu_check", os.path.join(root, "tools", "gpu-check"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
@@ -107,6 +121,7 @@ def test_curves():
 
 def tests():
     yield "each test under the sanitizer, and on from there", test_sanitizer
+    yield "a race within a library's kernel is the library's, and nothing else is", test_races_of_libraries
     yield "parity: failed, skipped and missing programs", test_parity
     yield "curves of seeds become a band", test_curves
 
