@@ -153,7 +153,18 @@ static const char migration_4[] = "ALTER TABLE trial ADD COLUMN slot TEXT;"
                                   "ALTER TABLE trial ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;"
                                   "ALTER TABLE trial ADD COLUMN propose_s REAL;";
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4};
+/* 5: a score is an evaluation of the trial's policy; what a run needs to be repeated to the byte; what ended it from outside. */
+static const char migration_5[] =
+    "ALTER TABLE trial ADD COLUMN score_se REAL;" /* standard error of score over the evaluated episodes */
+    "ALTER TABLE trial ADD COLUMN eval_episodes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE trial ADD COLUMN eval_s REAL;" /* seconds of the evaluation, not part of cost_s */
+    "ALTER TABLE trial ADD COLUMN start_s REAL;" /* that a fresh process needs before its first iteration, not in cost_s */
+    "ALTER TABLE trial ADD COLUMN program TEXT;" /* build that ran it; NULL: that of the study */
+    "ALTER TABLE trial ADD COLUMN kernels TEXT;" /* "avx512/4 threads": what the bytes depend on beside config and seed */
+    "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;" /* workers killed or frozen from outside under it */
+    "ALTER TABLE trial ADD COLUMN checksum INTEGER;"; /* of the result; NULL: written before there were any */
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

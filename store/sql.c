@@ -15,11 +15,13 @@
     "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
-    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s"
+    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses"
 /* Without config and log_tail, which are most of a row. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
-    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s"
+    "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
+    "score_se, eval_episodes, eval_s, start_s, program, kernels, losses"
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -45,13 +47,17 @@ static const char *const store_sql_text[SQL_COUNT] = {
                          "created_ms, propose_s) "
                          "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
                          "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
-    [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
-                        "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
-                        "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL WHERE id = ?1 AND state IN "
-                        "('queued', 'lost')",
+    [SQL_TRIAL_START] =
+        "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
+        "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
+        "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
+        "score_se = NULL, eval_episodes = 0, eval_s = NULL, start_s = NULL, program = NULL, kernels = NULL "
+        "WHERE id = ?1 AND state IN "
+        "('queued', 'lost')",
     [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
                          "?6, env_steps = ?7, "
-                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11 WHERE id = "
+                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
+                         "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17 WHERE id = "
                          "?1 AND state IN ('queued', "
                          "'running')",
     [SQL_TRIAL_REQUEUE_ONE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "

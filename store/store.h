@@ -112,7 +112,14 @@ struct trial {
     char *cost_method; /* how its cost was measured: "wall", "calibrated"; NULL when unknown */
     char *log_tail; /* last lines of a worker that died of it; NULL */
     int64_t deaths; /* workers that died while they ran it */
+    int64_t losses; /* workers that were killed or frozen from outside while they ran it */
     double propose_s; /* that it took to find its values; NaN when unknown */
+    double score_se; /* standard error of score over eval_episodes; NaN: not an evaluation */
+    int64_t eval_episodes; /* score and perf are means over them; 0: over the end of training */
+    double eval_s; /* seconds of the evaluation, not part of cost_s; NaN when unknown */
+    double start_s; /* that a fresh process needs before its first iteration, not part of cost_s; NaN when unknown */
+    char *program; /* build that ran it; NULL: that of the study */
+    char *kernels; /* what its bytes depend on beside config and seed; NULL when unknown */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 };
 void trial_free(struct trial *trial);
@@ -153,6 +160,10 @@ struct trial_result {
     const char *reason; /* NULL when done */
     const char *checkpoint_path; /* NULL: none */
     const char *cost_method, *log_tail; /* NULL: none */
+    int64_t eval_episodes; /* 0: score is of the end of training, and score_se and eval_s are unknown */
+    double score_se, eval_s;
+    double start_s; /* 0: unknown */
+    const char *program, *kernels; /* NULL: unknown */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };

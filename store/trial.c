@@ -34,6 +34,8 @@ void trial_free(struct trial *trial)
     mem_free(trial->slot);
     mem_free(trial->cost_method);
     mem_free(trial->log_tail);
+    mem_free(trial->program);
+    mem_free(trial->kernels);
     *trial = (struct trial){0};
 }
 
@@ -50,8 +52,9 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     const struct {
         int column;
         char **text;
-    } texts[] = {{4, &trial->params},  {5, &trial->config}, {6, &trial->origin},       {9, &trial->device},
-                 {15, &trial->reason}, {19, &trial->slot},  {20, &trial->cost_method}, {21, &trial->log_tail}};
+    } texts[] = {{4, &trial->params},   {5, &trial->config},  {6, &trial->origin},       {9, &trial->device},
+                 {15, &trial->reason},  {19, &trial->slot},   {20, &trial->cost_method}, {21, &trial->log_tail},
+                 {28, &trial->program}, {29, &trial->kernels}};
     enum status rc = ST_OK;
     int state = 0;
 
@@ -84,6 +87,11 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     trial->finished_ms = sqlite3_column_int64(stmt, 18);
     trial->deaths = sqlite3_column_int64(stmt, 22);
     trial->propose_s = store_column_f64(stmt, 23);
+    trial->score_se = store_column_f64(stmt, 24);
+    trial->eval_episodes = sqlite3_column_int64(stmt, 25);
+    trial->eval_s = store_column_f64(stmt, 26);
+    trial->start_s = store_column_f64(stmt, 27);
+    trial->losses = sqlite3_column_int64(stmt, 30);
     return ST_OK;
 }
 
@@ -271,6 +279,12 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     sqlite3_bind_int64(stmt, 9, clock_utc_ms());
     store_bind_text(stmt, 10, result->cost_method);
     store_bind_text(stmt, 11, result->log_tail);
+    sqlite3_bind_double(stmt, 12, result->eval_episodes > 0 ? result->score_se : NAN);
+    sqlite3_bind_int64(stmt, 13, result->eval_episodes);
+    sqlite3_bind_double(stmt, 14, result->eval_episodes > 0 ? result->eval_s : NAN);
+    sqlite3_bind_double(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
+    store_bind_text(stmt, 16, result->program);
+    store_bind_text(stmt, 17, result->kernels);
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         return store_end(store, finish_again(store, trial_id, result, err), what, err);
