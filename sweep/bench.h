@@ -25,6 +25,5 @@ bool bench_add_machine(cJSON *json, const char *device);
 
 enum status bench_env(const struct bench *bench, struct error *err) MUST_USE;
 enum status bench_train(struct bench *bench, struct error *err) MUST_USE;
-enum status bench_kernels(int argc, char **argv, struct error *err) MUST_USE; /* argv[0]: "kernels" */
 
 #endif

@@ -1,7 +1,6 @@
 /* cmd_bench.c - `trawl bench`: steps per second of a game alone, and of whole training, on this machine.
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
 #include "sweep/bench.h"
-#include "sweep/bench_sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,15 +71,6 @@ static enum status run(struct bench *b, const struct cli_words *words, struct er
 
 enum status cmd_bench(int argc, char **argv, struct error *err)
 {
-    if (argc > 1 && strcmp(argv[1], "kernels") == 0)
-        return bench_kernels(argc - 1, argv + 1, err);
-    if (argc > 1 && strcmp(argv[1], "sweep") == 0)
-        return bench_sweep(argc - 1, argv + 1, err);
-    if (argc > 1 && strcmp(argv[1], "evaluate") == 0)
-        return bench_evaluate(argc - 1, argv + 1, err);
-    if (argc > 1 && strcmp(argv[1], "front") == 0)
-        return bench_front(argc - 1, argv + 1, err);
-
     struct bench b = {.repeats = 5, .threads = -1, .envs = 1024, .seconds = 1, .device = "cpu", .precision = "f32"};
     struct cli_words words;
     const struct cli_opt opts[] = {
@@ -95,12 +85,11 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "bench",
         .synopsis =
-            "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]\n"
-            "       trawl bench kernels|sweep|evaluate|front [options]",
+            "trawl bench env NAME [options]\n       trawl bench train CONFIG|ENV [--section.key value ...] [options]",
         .about = "Measures a game alone under random actions, or whole training with its phases and the share of the "
                  "machine's\n"
-                 "matrix rate that it reaches. Run it on a quiet machine. `trawl bench kernels --help`: each operation "
-                 "alone;\n`trawl bench sweep --help`: the methods of sweeps measured.",
+                 "matrix rate that it reaches. Run it on a quiet machine. Single operations and methods of "
+                 "search\nare measured by trawl-bench, a program of its own in the build folder's bench/.",
         .examples = "  trawl bench env breakout --json\n"
                     "  trawl bench env breakout --device cuda --precision bf16 --envs 32768\n"
                     "  trawl bench train breakout --train.total_agents 1024 --train.horizon 64 --threads 1",

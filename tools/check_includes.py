@@ -47,7 +47,7 @@ LIBRARIES = [
     (r"openssl/", ["web"]),
     (r"microhttpd\.h$", ["web"]),
     (r"gsl/", ["gp", "sweep"]),
-    (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer", "sweep/bench_sweep_lcbench.c"]),
+    (r"(cblas|lapacke?|openblas.*)\.h$", ["gp", "kernels", "trainer"]),
     (r"(cuda.*|cublas.*|cudnn.*|nccl)\.h$", ["kernels/cuda"]),
     (r"ini\.h$", ["base"]),
     (r"locale\.h$", ["base"]),  # num.c sets the thread's locale to "C" around a conversion

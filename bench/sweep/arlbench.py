@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """arlbench.py - turns landscapes of ARLBench (256 Sobol configs x 10 seeds x 10 checkpoints) into tables for
-`trawl bench sweep`.
+`trawl-bench sweep`.
 
 usage: arlbench.py FOLDER_WITH_CSV_XZ OUTPUT_DIR     (needs numpy)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""lcbench.py - turns the LCBench surrogate of YAHPO (model.onnx) into lcbench.bin, which `trawl bench sweep` reads.
+"""lcbench.py - turns the LCBench surrogate of YAHPO (model.onnx) into lcbench.bin, which `trawl-bench sweep` reads.
 
 usage: lcbench.py MODEL.ONNX OUTPUT_DIR     (needs the packages onnx and numpy; --check also onnxruntime)
 
 Batch normalisations are folded into what follows them; of the six outputs time and validation accuracy are kept. The
-layout is that of struct weights in sweep/bench_sweep_lcbench.c. `--check N` compares N random points with ONNX Runtime
-through `trawl bench evaluate` (give the program with --trawl). The evaluator in the package onnx itself is of no use here:
+layout is that of struct weights in bench/sweep/lcbench.c. `--check N` compares N random points with ONNX Runtime
+through `trawl-bench evaluate` (give the program with --bench). The evaluator in the package onnx itself is of no use here:
 its batch normalisation takes the statistics of the batch.
 """
 import argparse
@@ -89,7 +89,7 @@ def convert(model, path):
             file.write(np.ascontiguousarray(part, "<f4").tobytes())
 
 
-def check(path, trawl, folder, n):
+def check(path, bench, folder, n):
     import onnxruntime
     rng, session = np.random.default_rng(1), onnxruntime.InferenceSession(path)
     for name, row in TASK_ROW.items():
@@ -97,7 +97,7 @@ def check(path, trawl, folder, n):
         x[:, [0, 1, 5, 6]] = np.rint(x[:, [0, 1, 5, 6]])
         want = session.run(None, {"x_cat": np.full((n, 1), row, np.int32), "x_cont": x.astype(np.float32)})[0]
         text = "".join("truth " + " ".join(repr(float(v)) for v in p) + "\n" for p in x)
-        answer = subprocess.run([trawl, "bench", "evaluate", "--problem", name, "--data", folder], input=text,
+        answer = subprocess.run([bench, "evaluate", "--problem", name, "--data", folder], input=text,
                                 capture_output=True, text=True, check=True).stdout
         got = np.array([[float(v) for v in line.split()[1:]] for line in answer.splitlines()])
         print(name, "largest relative error of time and accuracy:",
@@ -109,14 +109,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("output_dir")
-    parser.add_argument("--trawl", default="build/sweep/trawl")
+    parser.add_argument("--bench", default="build/bench/trawl-bench")
     parser.add_argument("--check", type=int, default=0)
     args = parser.parse_args()
     model = onnx.load(args.model)
     os.makedirs(args.output_dir, exist_ok=True)
     convert(model, os.path.join(args.output_dir, "lcbench.bin"))
     if args.check:
-        check(args.model, args.trawl, args.output_dir, args.check)
+        check(args.model, args.bench, args.output_dir, args.check)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""peers.py - the real Optuna and BoTorch on the problems of `trawl bench sweep`, through `trawl bench evaluate`.
+"""peers.py - the real Optuna and BoTorch on the problems of `trawl-bench sweep`, through `trawl-bench evaluate`.
 
 usage: peers.py --out studies.jsonl [--data DIR] [--problems A,B] [--methods optuna-gp,...] [--seeds 6-19,0-5] [--trials 150]
-                [--processes N] [--seconds S] [--trawl PROGRAM] [--fronts FILE]
+                [--processes N] [--seconds S] [--bench PROGRAM] [--fronts FILE]
 
 methods:
   optuna-gp     GPSampler on two objectives, score (maximise) and ln cost (minimise); its defaults
@@ -12,7 +12,7 @@ methods:
                 points, 10 restarts from 512 raw points, discrete values relaxed and rounded; reference: the worst of the
                 first ten results less a tenth of their range; failed trials are left out
 
-Seeds are paired with those of `trawl bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
+Seeds are paired with those of `trawl-bench sweep`: the noise of trial k of seed s is the same draw. A finished study is
 one line appended to --out; a rerun skips what the file holds. After --seconds the program stops what is under way; its
 trials are in --out.part, one a line, and a rerun tells them to the method (with a fresh random stream) and goes on.
 --unfinished FILE writes the measures of the studies in --out.part that are not done, as far as they got, and ends.
@@ -39,7 +39,7 @@ class Evaluator:
     """A problem behind a pipe."""
 
     def __init__(self, args, problem):
-        command = [args.trawl, "bench", "evaluate", "--problem", problem, "--fronts", args.fronts]
+        command = [args.bench, "evaluate", "--problem", problem, "--fronts", args.fronts]
         if args.data:
             command += ["--data", args.data]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -320,7 +320,7 @@ def main():
     parser.add_argument("--trials", type=int, default=150)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf)
-    parser.add_argument("--trawl", default="build/sweep/trawl")
+    parser.add_argument("--bench", default="build/bench/trawl-bench")
     parser.add_argument("--fronts", default="bench/sweep/fronts.json")
     parser.add_argument("--unfinished")
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""record.py - real trainings of Trawl over one search space, recorded as a problem for `trawl bench sweep`.
+"""record.py - real trainings of Trawl over one search space, recorded as a problem for `trawl-bench sweep`.
 
 usage: record.py run  --out trials.jsonl [--trawl PROGRAM] [--processes N] [--seconds S] [--configs 520]
        record.py pack --out DIR --trials trials.jsonl     (needs numpy; writes DIR/trawl-pong.tbl and DIR/trawl-cartpole.tbl)
@@ -8,7 +8,7 @@ usage: record.py run  --out trials.jsonl [--trawl PROGRAM] [--processes N] [--se
 parameters, perf at ten shares of the run (between the reports of every 50 ms, by interpolation) and at its end, the
 seconds of training. A rerun skips what the file holds.
 
-`pack` writes the tables that sweep/bench_sweep_table.c reads: forests with 3 rows a leaf or more. The cost is a
+`pack` writes the tables that bench/sweep/table.c reads: forests with 3 rows a leaf or more. The cost is a
 quadratic in the mapped parameters, fitted to the log of the seconds by least squares; its residual is the noise. The
 seconds of every trial follow as a third array, for people. A run's length is one of the parameters and its learning rate
 is annealed over it, so a run's own course is not a shorter run: the table's checkpoints are shares of the run, and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""table.py - tables out of studies: the lines that `trawl bench sweep --json` and peers.py print.
+"""table.py - tables out of studies: the lines that `trawl-bench sweep --json` and peers.py print.
 
 usage: table.py [--against METHOD] [--methods A,B] [--seeds 6-19] [--unpaired] [--problems] [--best FRONTS.json] STUDIES.jsonl ...
 

@@ -1,4 +1,4 @@
-"""tables.py - writes the tables of sweep/bench_sweep_table.c: a JSON header and arrays of f32."""
+"""tables.py - writes the tables of bench/sweep/table.c: a JSON header and arrays of f32."""
 import json
 import struct
 

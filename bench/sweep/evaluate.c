@@ -1,17 +1,19 @@
-/* bench_sweep_evaluate.c - `trawl bench evaluate`: a problem behind a pipe, so that a method of any language can be
+/* evaluate.c - `trawl-bench evaluate`: a problem behind a pipe, so that a method of any language can be
  * measured by the same draws and the same measures. One request a line, one answer a line:
  *   space                       the search space as JSON
  *   truth X1 ... XD             ok SCORE COST      the true means, for whoever checks a problem
  *   study METHOD SEED TRIALS    ok                 begins a study
  *   point X1 ... XD [SECONDS]   ok SCORE COST | failed COST     one trial; SECONDS: how long the proposal took
- *   end                         the study's measures as JSON, as of `trawl bench sweep --json`
+ *   end                         the study's measures as JSON, as of `trawl-bench sweep --json`
  * A request that cannot be met is answered "error TEXT" and ends the program. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/play.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
+#include "bench/commands.h"
+#include "sweep/sweep.h"
 
 #define MAX_WORDS (SPACE_MAX_DIM + 2)
 #define MAX_TRIALS 20000
@@ -183,20 +185,20 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
     const char *problem = NULL, *data = NULL;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"problem", 0, CLI_TEXT, &problem, "P", "a problem of `trawl bench sweep`"},
+        {"problem", 0, CLI_TEXT, &problem, "P", "a problem of `trawl-bench sweep`"},
         {"data", 0, CLI_TEXT, &data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &e.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
     };
     const struct cli cli = {
         .name = "bench evaluate",
-        .synopsis = "trawl bench evaluate --problem P [options]",
+        .synopsis = "trawl-bench evaluate --problem P [options]",
         .about = "Reads requests from stdin and answers each with one line on stdout:\n"
                  "  space                      the search space as JSON\n"
                  "  truth X1 ... XD            ok SCORE COST\n"
                  "  study METHOD SEED TRIALS   ok\n"
                  "  point X1 ... XD [SECONDS]  ok SCORE COST, or: failed COST (SECONDS: what the proposal took)\n"
-                 "  end                        the study's measures, as of `trawl bench sweep --json`",
-        .examples = "  echo space | trawl bench evaluate --problem rl-toy",
+                 "  end                        the study's measures, as of `trawl-bench sweep --json`",
+        .examples = "  echo space | trawl-bench evaluate --problem rl-toy",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
     };
@@ -205,6 +207,6 @@ enum status bench_evaluate(int argc, char **argv, struct error *err)
     if (words.help)
         return ST_OK;
     if (problem == NULL)
-        return FAIL(err, ST_USAGE, "bench evaluate: --problem is missing; `trawl bench sweep --help` lists them");
+        return FAIL(err, ST_USAGE, "bench evaluate: --problem is missing; `trawl-bench sweep --help` lists them");
     return evaluate_run(&e, problem, data, err);
 }

@@ -13,7 +13,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/forest.h"
+#include "bench/sweep/play.h"
 
 static void random_point(const struct problem *problem, struct rng *rng, double *ret_x)
 {

@@ -1,14 +1,15 @@
-/* bench_kernels.c - `trawl bench kernels`: time of every operation at the shapes of a training, beside what its bytes and
+/* bench_kernels.c - `trawl-bench kernels`: time of every operation at the shapes of a training, beside what its bytes and
  * flops would take at the rates of one large copy and one large matrix product, measured in the same run.
  * A device that records runs an operation many times in one graph, between two marks of its own clock: what is timed is
  * what the operation costs inside a recorded loop. Elsewhere it is called as often, directly. */
-#include "sweep/bench_kernels.h"
+#include "bench/kernels/kernel_bench_ops.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "bench/commands.h"
 
 #define MAX_REPEATS BENCH_MAX_REPEATS
 #define MAX_CALLS 512 /* of an operation between two marks */
@@ -337,11 +338,11 @@ enum status bench_kernels(int argc, char **argv, struct error *err)
     };
     const struct cli cli = {
         .name = "bench kernels",
-        .synopsis = "trawl bench kernels [options]",
+        .synopsis = "trawl-bench kernels [options]",
         .about = "Times every operation of a device at the shapes of a training with one MinGRU layer, and compares it "
                  "with what\nits bytes and flops take at the rates of a large copy and a large matrix product.",
-        .examples = "  trawl bench kernels --device cpu --threads 1 --json\n"
-                    "  trawl bench kernels --device cuda --precision bf16 --agents 8192",
+        .examples = "  trawl-bench kernels --device cpu --threads 1 --json\n"
+                    "  trawl-bench kernels --device cuda --precision bf16 --agents 8192",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .words_text = "no words",

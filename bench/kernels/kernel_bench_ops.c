@@ -1,6 +1,6 @@
-/* bench_kernels_ops.c - the tensors of a training setting and every operation that works on them, with the bytes and
+/* kernel_bench_ops.c - the tensors of a training setting and every operation that works on them, with the bytes and
  * flops that it needs at least. Bytes count each tensor once, as read or written; a cache may make them cheaper. */
-#include "sweep/bench_kernels.h"
+#include "bench/kernels/kernel_bench_ops.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* bench_sweep_analytic.c - problems that are formulas, so that they need no data, and the list of all problems.
+/* analytic.c - problems that are formulas, so that they need no data, and the list of all problems.
  *   branin-currin  2 parameters; score = -Branin, cost = exp(Currin / 3): the two trade off over the square
  *   hartmann-steps 7 parameters; score = Hartmann-6 damped by too few steps; cost = steps times a size factor
  *   rl-toy         6 parameters like a training run's: score rises with steps times an efficiency that is a bump in
  *                  each parameter, cost = steps * size^0.7 / batch^0.3, noise falls towards the best score, and high
  *                  learning rates diverge
  * Invariant: truth is the mean of draw over the trials that do not fail. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/problem.h"
 
 #include <math.h>
 #include <stdio.h>

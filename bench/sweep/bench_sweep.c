@@ -1,7 +1,7 @@
-/* bench_sweep.c - `trawl bench sweep`: how fast a method's front comes near the best known one, on problems of which the
- * truth is known; `trawl bench front`: the dense search behind the word "known".
+/* bench_sweep.c - `trawl-bench sweep`: how fast a method's front comes near the best known one, on problems of which the
+ * truth is known; `trawl-bench front`: the dense search behind the word "known".
  * Invariant: a problem whose data are not there is skipped with a warning, never silently. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/play.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/words.h"
+#include "bench/commands.h"
+#include "sweep/sweep.h"
 
 #define MAX_TRIALS 20000
 #define MAX_NAMES 64
@@ -47,7 +49,7 @@ enum status problem_open(struct problem *problem, const char *name, const char *
         return e->ops->open(problem, dirs, data_dir != NULL ? 2 : 1, err);
     }
     near = word_nearest(name, names, n);
-    return FAIL(err, ST_USAGE, "bench: no problem '%s'%s%s; `trawl bench sweep --help` lists all", name,
+    return FAIL(err, ST_USAGE, "bench: no problem '%s'%s%s; `trawl-bench sweep --help` lists all", name,
                 near != NULL ? "; nearest: " : "", near != NULL ? near : "");
 }
 
@@ -270,10 +272,10 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
     (void)list_problems(about + n, sizeof about - (size_t)n);
     const struct cli cli = {
         .name = "bench sweep",
-        .synopsis = "trawl bench sweep [options]",
+        .synopsis = "trawl-bench sweep [options]",
         .about = about,
-        .examples = "  trawl bench sweep --problem rl-toy --method pareto,sobol --trials 60 --seeds 5\n"
-                    "  trawl bench sweep --problem all --data DIR --json > studies.jsonl",
+        .examples = "  trawl-bench sweep --problem rl-toy --method pareto,sobol --trials 60 --seeds 5\n"
+                    "  trawl-bench sweep --problem all --data DIR --json > studies.jsonl",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
     };
@@ -315,16 +317,16 @@ enum status bench_front(int argc, char **argv, struct error *err)
     int64_t points = 200000;
     struct cli_words words;
     const struct cli_opt opts[] = {
-        {"problem", 0, CLI_TEXT, &problems, "P,...", "problems of `trawl bench sweep`, or all (all)"},
+        {"problem", 0, CLI_TEXT, &problems, "P,...", "problems of `trawl-bench sweep`, or all (all)"},
         {"data", 0, CLI_TEXT, &data, "DIR", "where data from outside the repository lie"},
         {"points", 0, CLI_INT, &points, "N", "random points, and as many improved ones (200000)"},
     };
     const struct cli cli = {
         .name = "bench front",
-        .synopsis = "trawl bench front [options]",
+        .synopsis = "trawl-bench front [options]",
         .about = "Searches problems densely on their true values and prints the reference, the best score and the best "
-                 "front\nfound, as the JSON that `trawl bench sweep --fronts` reads.",
-        .examples = "  trawl bench front --data DIR > fronts.json",
+                 "front\nfound, as the JSON that `trawl-bench sweep --fronts` reads.",
+        .examples = "  trawl-bench front --data DIR > fronts.json",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
     };

@@ -1,4 +1,4 @@
-/* bench_sweep_table.c - problems that are tables of recorded training runs: rows of parameters, several seeds each, the
+/* table.c - problems that are tables of recorded training runs: rows of parameters, several seeds each, the
  * score at several checkpoints. Between the rows a forest of random cuts smooths (bench_sweep_forest.c).
  *
  * NAME.tbl: the 8 bytes "TRAWLTB1", u32 bytes of the header, the header (JSON), then f32, little-endian:
@@ -14,7 +14,7 @@
  *   the truth is the exact mean of that over the runs that do not fail
  *   the cost  is start + exp(const + linear u + u' quadratic u), noise of sd in the log
  * Invariant: read-only after open. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/problem.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +22,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "bench/sweep/forest.h"
 
 #define TABLE_MAGIC "TRAWLTB1"
 #define TABLE_MAX_BYTES (64u << 20)

@@ -1,9 +1,9 @@
-/* bench_sweep_study.c - one study on a problem, in virtual time, and its measures.
+/* play.c - one study on a problem, in virtual time, and its measures.
  * A trial lasts as long as its cost; with K in parallel, the next proposal is asked for when the first of the K ends,
  * and sees the others as pending. Measures are taken on true values, in the order in which trials ended.
  * Invariants: (1) a method sees drawn outcomes of ended trials only; (2) the outcome of trial k is drawn from the
  * stream (seed, k), so that methods of one seed are paired; (3) no wall clock enters anything but the latencies. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/play.h"
 
 #include <math.h>
 #include <stdlib.h>

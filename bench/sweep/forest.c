@@ -1,14 +1,16 @@
-/* bench_sweep_forest.c - extremely randomised trees (Geurts et al. 2006) as a smoother: what is predicted at a point is a
+/* forest.c - extremely randomised trees (Geurts et al. 2006) as a smoother: what is predicted at a point is a
  * weighted mean of the rows of a table, each tree giving equal weight to the rows in the point's leaf. At every node one
  * cut is drawn in each parameter, and the one that leaves the least variance of the outputs is kept. No model class that
  * a method of sweeps uses is favoured by it: the surface is made of steps, many and small.
  * Invariant: built from the table and fixed streams alone; read-only afterwards. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/forest.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 struct node {
     uint32_t feature; /* LEAF: rows[first, first + n) of the tree's order */

@@ -1,6 +1,6 @@
-/* bench_kernels.h - what the two files behind `trawl bench kernels` share: the tensors of a setting, and its operations. */
-#ifndef SWEEP_BENCH_KERNELS_H
-#define SWEEP_BENCH_KERNELS_H
+/* kernel_bench_ops.h - what the two files behind `trawl-bench kernels` share: the tensors of a setting, and its operations. */
+#ifndef BENCH_KERNELS_KERNEL_BENCH_OPS_H
+#define BENCH_KERNELS_KERNEL_BENCH_OPS_H
 
 #include "kernels/kernels.h"
 #include "sweep/bench.h"

@@ -1,11 +1,11 @@
-/* bench_sweep_lcbench.c - the LCBench surrogate of YAHPO: time and validation accuracy of a small network's training,
+/* lcbench.c - the LCBench surrogate of YAHPO: time and validation accuracy of a small network's training,
  * predicted by a residual network over (task, 8 parameters). bench/sweep/lcbench.py makes lcbench.bin out of the
  * published ONNX file; here is the forward pass.
  * lcbench.bin: the 8 bytes "TRAWLLC1", then f32, little-endian, rows first, in the order of struct weights; batch
  * normalisations are folded into what follows them.
  * Score: accuracy in points, noise of sd 1. Cost: seconds, noise of 5 %. Integers: epoch, batch, layers, units.
  * Invariant: weights are read-only after open; work memory lives for one call. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/problem.h"
 
 #include <cblas.h>
 #include <math.h>

@@ -1,8 +1,8 @@
-/* bench_sweep_front.c - what a dense search knows of a problem: the reference corner, the best score and the best known
- * front. `trawl bench front` makes it once; bench/sweep/fronts.json keeps it, so that regrets of different days compare.
+/* known.c - what a dense search knows of a problem: the reference corner, the best score and the best known
+ * front. `trawl-bench front` makes it once; bench/sweep/fronts.json keeps it, so that regrets of different days compare.
  * The search: random points, then rounds of points round members of the front found so far, in steps of several sizes.
  * Invariant: deterministic; true values only. */
-#include "sweep/bench_sweep.h"
+#include "bench/sweep/known.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -216,12 +216,12 @@ enum status known_load(struct known *ret, const char *path, const char *problem,
         return error_prefix(err, "%s", path);
     const cJSON *entry = cJSON_GetObjectItemCaseSensitive(json, problem);
     if (entry == NULL)
-        rc = FAIL(err, ST_NOTFOUND, "%s: nothing about '%s'; `trawl bench front` makes the file", path, problem);
+        rc = FAIL(err, ST_NOTFOUND, "%s: nothing about '%s'; `trawl-bench front` makes the file", path, problem);
     else if (!json_get_f64(entry, "ref_cost", &ret->ref_cost) || !json_get_f64(entry, "ref_score", &ret->ref_score) ||
              !json_get_f64(entry, "best_score", &ret->best_score) ||
              !json_get_f64(entry, "hypervolume", &ret->hypervolume) || !(ret->ref_cost > 0.0) ||
              !(ret->hypervolume > 0.0))
-        rc = FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it anew with `trawl bench front`", path,
+        rc = FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it anew with `trawl-bench front`", path,
                   problem);
     cJSON_Delete(json);
     return rc;
