@@ -112,6 +112,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
     (void)config_canonical(config, entry->key, entry->canonical);
     entry->layer = layer;
+    entry->text = layer == CONFIG_FILE ? config->n_texts : 0;
     entry->value = value != NULL ? mem_strdup(value) : NULL;
     entry->origin = mem_strdup(origin);
     if ((value != NULL && entry->value == NULL) || entry->origin == NULL) {

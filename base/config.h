@@ -21,6 +21,7 @@ struct config;
 struct strbuf;
 
 #define CONFIG_FILE_MAX_BYTES (1 << 20)
+#define CONFIG_LINE_MAX_BYTES (1 << 16) /* of a value in a file */
 #define CONFIG_KEY_MAX 96
 
 enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
@@ -47,7 +48,8 @@ enum status config_respell(struct config *config, const char *key, const char *f
 /* Collects. origin is shown in messages: "breakout's default", "command line". */
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
                        const char *origin, struct error *err) MUST_USE;
-/* Missing, binary (NUL bytes), larger than CONFIG_FILE_MAX_BYTES, a line too long, a repeated section or key, a line
+/* Of several files the later one wins, key by key. Missing, binary (NUL bytes), larger than CONFIG_FILE_MAX_BYTES, a
+ * value beyond CONFIG_LINE_MAX_BYTES, a repeated section or key, a line
  * that is no ini: each an ST_IO or ST_CONFIG with "path:line: ...". name is shown in place of a path for text. */
 enum status config_load_file(struct config *config, const char *path, struct error *err) MUST_USE;
 enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err) MUST_USE;
@@ -97,10 +99,12 @@ const struct config_sweep_param *config_sweep_param(const struct config *config,
 
 /* Writers; buffers grow by strbuf's rules. Only values that differ from the tables' defaults are written when
  * changed_only. Sections come in table order. Comments give unit and help when commented.
- * ini and args leave out [sweep] and [sweep.*]: they describe one training. An ini line holds at most 197 bytes, a
- * longer text is ST_LIMIT. */
+ * ini and args leave out [sweep] and [sweep.*]: they describe one training (config_write_section has any one
+ * section whole). */
 enum status config_write_ini(const struct config *config, bool changed_only, bool commented, struct strbuf *out,
                              struct error *err) MUST_USE;
+enum status config_write_section(const struct config *config, const char *section, struct strbuf *out,
+                                 struct error *err) MUST_USE;
 enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out,
                               struct error *err) MUST_USE;
 struct cJSON;

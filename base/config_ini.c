@@ -1,10 +1,7 @@
-/* config_ini.c - loads ini text into entries.
- * inih splits lines into names and values, but it does not tell line numbers, repeated sections, cut lines or NUL
- * bytes. So it is fed by our line reader, which hands out exactly one line for each line of the text: it finds section
- * headers, strips comments (';' and '#', not inside quotes) and outer blanks, and refuses what inih would silently
- * mangle. The handler is called by inih before the next line is read, so `line` is the line of its entry.
- * A quoted value may hold ';' and '#', and its quote character doubled; inih sees quoted ';' as PROTECTED. */
-#include <ini.h>
+/* config_ini.c - loads ini text into entries, line by line: section headers, key = value (or key: value), comments
+ * (';' and '#', not inside quotes), outer blanks. Whatever is none of these is refused with its line.
+ * An own reader and not inih: Debian's inih cuts lines at 200 bytes and reports neither line numbers, repeated sections
+ * nor NUL bytes. A quoted value may hold ';' and '#', and its quote character doubled. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,39 +10,29 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-#define PROTECTED '\x1f' /* no text holds it: control characters are refused */
 #define ORIGIN_MAX 256 /* "path:line"; of a longer path the end is kept */
-#define VALUE_MAX 1024 /* more than inih's line */
 #define TEXT_NAME_MAX 220
 
 struct loader {
     struct config *config;
     const char *name; /* of the file, for messages */
-    const char *at; /* next byte */
-    const char *end; /* behind the last byte */
-    int line; /* of the line handed out last, from 1 */
+    int line; /* at work, from 1 */
     char section[CONFIG_KEY_MAX];
     size_t first_entry; /* of this text: repeats are looked for from here on */
-    enum status rc; /* first failure of reader or handler */
-    int error_line;
-    struct error error;
+    char *value; /* (CONFIG_LINE_MAX_BYTES + 1) of the line at work, owned */
 };
 
-static void origin_of(const struct loader *loader, int line, char *buf)
+static const char *origin_of(const struct loader *loader, char buf[ORIGIN_MAX])
 {
     size_t n = strlen(loader->name);
     const char *name = n > TEXT_NAME_MAX ? loader->name + n - TEXT_NAME_MAX : loader->name;
 
-    snprintf(buf, ORIGIN_MAX, "%s:%d", name, line);
+    snprintf(buf, ORIGIN_MAX, "%s:%d", name, loader->line);
+    return buf;
 }
 
-#define LINE_FAIL(loader, status, fmt, ...)                                                                            \
-    do {                                                                                                               \
-        char where_[ORIGIN_MAX];                                                                                       \
-        origin_of((loader), (loader)->line, where_);                                                                   \
-        (loader)->error_line = (loader)->line;                                                                         \
-        (loader)->rc = FAIL(&(loader)->error, (status), "%s: " fmt, where_, __VA_ARGS__);                              \
-    } while (0)
+#define LINE_FAIL(loader, fmt, ...)                                                                                    \
+    FAIL(err, ST_CONFIG, "%s: " fmt, origin_of((loader), (char[ORIGIN_MAX]){0}), __VA_ARGS__)
 
 static bool is_blank(char c)
 {
@@ -109,149 +96,122 @@ static const struct config_entry *find_in_text(const struct loader *loader, cons
     return NULL;
 }
 
-static void add(struct loader *loader, const char *key, const char *value)
+static enum status add(struct loader *loader, const char *key, const char *value, struct error *err)
 {
     char origin[ORIGIN_MAX];
 
-    origin_of(loader, loader->line, origin);
-    loader->error_line = loader->line;
-    loader->rc = config_add_entry(loader->config, CONFIG_FILE, key, value, origin, &loader->error);
+    return config_add_entry(loader->config, CONFIG_FILE, key, value, origin_of(loader, origin), err);
+}
+
+/* Blanks at both ends off. */
+static const char *trim(const char *text, size_t *n)
+{
+    for (; *n > 0 && is_blank(*text); --*n)
+        text++;
+    while (*n > 0 && is_blank(text[*n - 1]))
+        --*n;
+    return text;
 }
 
 /* "[name]" without comment. */
-static void take_section(struct loader *loader, const char *line, size_t n)
+static enum status take_section(struct loader *loader, const char *line, size_t n, struct error *err)
 {
     char raw[CONFIG_KEY_MAX];
     const struct config_entry *earlier;
 
-    if (n < 3 || line[n - 1] != ']') {
-        LINE_FAIL(loader, ST_CONFIG, "%s is not of the form [section]", "a section line");
-        return;
-    }
-    line++;
+    if (n < 3 || line[n - 1] != ']')
+        return LINE_FAIL(loader, "%s is not of the form [section]", "a section line");
     n -= 2;
-    while (n > 0 && is_blank(line[0])) {
-        line++;
-        n--;
-    }
-    while (n > 0 && is_blank(line[n - 1]))
-        n--;
-    if (n == 0 || n >= sizeof raw) {
-        LINE_FAIL(loader, ST_CONFIG, "a section name has %zu bytes, 1 to %d are possible", n, CONFIG_KEY_MAX - 1);
-        return;
-    }
+    line = trim(line + 1, &n);
+    if (n == 0 || n >= sizeof raw)
+        return LINE_FAIL(loader, "a section name has %zu bytes, 1 to %d are possible", n, CONFIG_KEY_MAX - 1);
     memcpy(raw, line, n);
     raw[n] = '\0';
     (void)config_spell_key(raw, loader->section);
     earlier = find_in_text(loader, loader->section, true);
     if (earlier != NULL)
-        LINE_FAIL(loader, ST_CONFIG, "section [%s] was opened before at %s; merge the two", loader->section,
-                  earlier->origin);
-    else
-        add(loader, loader->section, NULL);
+        return LINE_FAIL(loader, "section [%s] was opened before at %s; merge the two", loader->section,
+                         earlier->origin);
+    return add(loader, loader->section, NULL, err);
 }
 
-static bool check_bytes(struct loader *loader, const char *line, size_t n)
+static enum status check_bytes(struct loader *loader, const char *line, size_t n, struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)line[i];
         if (c == '\0')
-            LINE_FAIL(loader, ST_CONFIG, "holds a %s byte; this is no text file", "NUL");
-        else if (c < 0x20 && !is_blank(line[i]))
-            LINE_FAIL(loader, ST_CONFIG, "holds the control character 0x%02x; this is no text file", c);
-        else
-            continue;
-        return false;
+            return LINE_FAIL(loader, "holds a %s byte; this is no text file", "NUL");
+        if (c < 0x20 && !is_blank(line[i]))
+            return LINE_FAIL(loader, "holds the control character 0x%02x; this is no text file", c);
     }
-    return true;
+    return ST_OK;
 }
 
-/* inih's fgets. */
-static char *read_line(char *buf, int size, void *stream)
+/* "key = value" without comment; the first '=' or ':' parts the two. */
+static enum status take_value(struct loader *loader, const char *line, size_t n, struct error *err)
 {
-    struct loader *loader = stream;
-    const char *line = loader->at, *newline;
-    size_t n, room = size > 2 ? (size_t)size - 2 : 0;
-
-    if (loader->rc != ST_OK || line >= loader->end)
-        return NULL;
-    newline = memchr(line, '\n', (size_t)(loader->end - line));
-    n = (size_t)((newline != NULL ? newline : loader->end) - line);
-    loader->at = line + n + (newline != NULL);
-    loader->line++;
-    if (!check_bytes(loader, line, n))
-        return NULL;
-    for (; n > 0 && is_blank(*line); n--) /* inih takes an indented line for more of the value above */
-        line++;
-    n = content_length(line, n);
-    if (n > room) {
-        LINE_FAIL(loader, ST_CONFIG, "the line has %zu bytes, at most %zu are possible", n, room);
-        return NULL;
-    }
-    if (n > 0 && line[0] == '[') {
-        take_section(loader, line, n);
-        n = 0; /* nothing left for inih, which would cut the name at 49 bytes */
-    }
-    if (loader->rc != ST_OK)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        buf[i] = line[i] == ';' ? PROTECTED : line[i]; /* a comment would have been stripped */
-    }
-    buf[n] = '\n';
-    buf[n + 1] = '\0';
-    return buf;
-}
-
-/* inih's callback; 0 means failure. Its own section argument is always "". */
-static int take_value(void *user, const char *section, const char *name, const char *value)
-{
-    struct loader *loader = user;
-    char key[2 * CONFIG_KEY_MAX], spelt[CONFIG_KEY_MAX], text[VALUE_MAX];
+    char key[2 * CONFIG_KEY_MAX], spelt[CONFIG_KEY_MAX];
     const struct config_entry *earlier;
+    const char *value;
+    size_t n_key = 0, n_value;
 
-    (void)section;
-    if (loader->rc != ST_OK)
-        return 0;
-    snprintf(text, sizeof text, "%s", value);
-    for (char *at = text; *at != '\0'; at++)
-        if (*at == PROTECTED)
-            *at = ';';
-    snprintf(key, sizeof key, "%s.%s", loader->section, name);
-    if (name[0] == '\0') {
-        LINE_FAIL(loader, ST_CONFIG, "%s stands in front of the '='; write key = value", "nothing");
-    } else if (loader->section[0] == '\0') {
-        LINE_FAIL(loader, ST_CONFIG, "key %.80s stands in front of the first [section]; put it into one", name);
-    } else if (!config_spell_key(key, spelt)) {
-        LINE_FAIL(loader, ST_CONFIG, "the name %.40s... is longer than %d bytes", name, CONFIG_KEY_MAX - 1);
-    } else if (!unquote(text)) {
-        LINE_FAIL(loader, ST_CONFIG, "the quotes of %.80s do not match; inside quotes write a quote twice", spelt);
-    } else if ((earlier = find_in_text(loader, spelt, false)) != NULL) {
-        LINE_FAIL(loader, ST_CONFIG, "%.80s was set before at %s; keep one of them", spelt, earlier->origin);
-    } else {
-        add(loader, spelt, text);
+    while (n_key < n && line[n_key] != '=' && line[n_key] != ':')
+        n_key++;
+    if (n_key == n)
+        return LINE_FAIL(loader, "no [section] and no key = value; a comment begins with %s", "; or #");
+    n_value = n - n_key - 1;
+    value = trim(line + n_key + 1, &n_value);
+    line = trim(line, &n_key);
+    if (n_value > CONFIG_LINE_MAX_BYTES)
+        return LINE_FAIL(loader, "the value has %zu bytes, at most %d are possible", n_value, CONFIG_LINE_MAX_BYTES);
+    if (n_key == 0)
+        return LINE_FAIL(loader, "%s stands in front of the '='; write key = value", "nothing");
+    if (loader->section[0] == '\0')
+        return LINE_FAIL(loader, "key %.*s stands in front of the first [section]; put it into one",
+                         (int)(n_key < 80 ? n_key : 80), line);
+    if (n_key >= CONFIG_KEY_MAX ||
+        snprintf(key, sizeof key, "%s.%.*s", loader->section, (int)n_key, line) >= (int)sizeof key ||
+        !config_spell_key(key, spelt))
+        return LINE_FAIL(loader, "the name %.40s... is longer than %d bytes", line, CONFIG_KEY_MAX - 1);
+    memcpy(loader->value, value, n_value);
+    loader->value[n_value] = '\0';
+    if (!unquote(loader->value))
+        return LINE_FAIL(loader, "the quotes of %.80s do not match; inside quotes write a quote twice", spelt);
+    earlier = find_in_text(loader, spelt, false);
+    if (earlier != NULL)
+        return LINE_FAIL(loader, "%.80s was set before at %s; keep one of them", spelt, earlier->origin);
+    return add(loader, spelt, loader->value, err);
+}
+
+static enum status load_lines(struct loader *loader, const char *at, const char *end, struct error *err)
+{
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *line = at;
+        size_t n = (size_t)((newline != NULL ? newline : end) - at);
+        at += n + (newline != NULL);
+        loader->line++;
+        TRY(check_bytes(loader, line, n, err));
+        line = trim(line, &n);
+        n = content_length(line, n);
+        if (n > 0)
+            TRY(line[0] == '[' ? take_section(loader, line, n, err) : take_value(loader, line, n, err));
     }
-    return loader->rc == ST_OK;
+    return ST_OK;
 }
 
 static enum status load(struct config *config, const char *name, const char *text, size_t n, struct error *err)
 {
-    struct loader loader = {.config = config, .name = name, .at = text, .end = text + n};
-    int line;
+    struct loader loader = {.config = config, .name = name, .first_entry = config->n_entries};
+    size_t skip = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
+    enum status rc;
 
-    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        loader.at += 3; /* byte order mark */
-    loader.first_entry = config->n_entries;
-    line = ini_parse_stream(read_line, &loader, take_value, &loader);
-    if (line > 0 && (loader.rc == ST_OK || line < loader.error_line)) {
-        char where[ORIGIN_MAX];
-        origin_of(&loader, line, where);
-        return FAIL(err, ST_CONFIG, "%s: no [section] and no key = value; a comment begins with ; or #", where);
-    }
-    if (line < 0)
+    loader.value = mem_alloc(CONFIG_LINE_MAX_BYTES + 1);
+    if (loader.value == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory", name);
-    if (loader.rc != ST_OK)
-        return FAIL(err, loader.rc, "%s", loader.error.text);
-    return ST_OK;
+    config->n_texts++;
+    rc = load_lines(&loader, text + skip, text + n, err);
+    mem_free(loader.value);
+    return rc;
 }
 
 enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err)

@@ -15,6 +15,7 @@ struct config_entry {
     char *value; /* owned; NULL for a [section] line */
     char *origin; /* owned */
     enum config_layer layer;
+    size_t text; /* which file it stands in, from 1; 0: none */
 };
 
 struct config_warning {
@@ -33,6 +34,7 @@ struct config {
     size_t n_params, cap_params;
     struct config_warning *warnings; /* (n_warnings) owned */
     size_t n_warnings, cap_warnings;
+    size_t n_texts; /* loaded so far */
     bool resolved; /* every entry was checked since the last change */
 };
 

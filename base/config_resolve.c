@@ -130,7 +130,7 @@ static enum status resolve_section(struct config *config, const struct config_en
     return FAIL(err, ST_CONFIG, "%s: unknown section [%s]; --help lists the known ones", entry->origin, entry->key);
 }
 
-/* A file that sets one option by two names to two values contradicts itself. */
+/* A file that sets one option by two names to two values contradicts itself; of two files the later one wins. */
 static enum status check_twice(const struct config *config, size_t at, const char *canonical, struct error *err)
 {
     const struct config_entry *entry = &config->entries[at];
@@ -139,8 +139,8 @@ static enum status check_twice(const struct config *config, size_t at, const cha
         return ST_OK;
     for (size_t i = 0; i < at; i++) {
         const struct config_entry *other = &config->entries[i];
-        if (other->layer != CONFIG_FILE || other->value == NULL || strcmp(other->key, entry->key) == 0 ||
-            strcmp(other->value, entry->value) == 0)
+        if (other->layer != CONFIG_FILE || other->text != entry->text || other->value == NULL ||
+            strcmp(other->key, entry->key) == 0 || strcmp(other->value, entry->value) == 0)
             continue;
         if (strcmp(other->canonical, canonical) == 0)
             return FAIL(err, ST_CONFIG, "%s: %s sets what %s at %s has set; keep one of them", entry->origin,

@@ -46,7 +46,7 @@ const struct config_sweep_param *config_sweep_param(const struct config *config,
     return &config->params[i];
 }
 
-/* Two sections of a file may not mean one parameter; a file and the command line may. */
+/* Two sections of a file may not mean one parameter; two files, or a file and the command line, may. */
 static enum status check_same_section(const struct config *config, const char *canonical,
                                       const struct config_entry *entry, struct error *err)
 {
@@ -55,8 +55,8 @@ static enum status check_same_section(const struct config *config, const char *c
 
     for (const struct config_entry *other = config->entries; other < entry; other++) {
         char param[CONFIG_KEY_MAX];
-        if (other->value != NULL || other->layer != CONFIG_FILE || strcmp(other->key, entry->key) == 0 ||
-            !config_split_sweep(other->key, false, param, NULL))
+        if (other->value != NULL || other->layer != CONFIG_FILE || other->text != entry->text ||
+            strcmp(other->key, entry->key) == 0 || !config_split_sweep(other->key, false, param, NULL))
             continue;
         snprintf(key, sizeof key, "sweep.%s.x", param); /* any field: aliases inside are followed the same */
         if (!config_canonical(config, key, other_key) || !config_split_sweep(other_key, true, param, &field))

@@ -10,8 +10,6 @@
 #include "base/num.h"
 #include "base/strbuf.h"
 
-#define INI_LINE_MAX 197 /* what inih reads back */
-
 /* First table of its section? */
 static bool opens_section(const struct config *config, size_t t)
 {
@@ -86,14 +84,13 @@ static void add_comment(struct strbuf *out, const struct opt_def *opt)
     strbuf_add(out, "\n");
 }
 
-static enum status write_ini_table(const struct config *config, const struct opt_table *table, bool changed_only,
-                                   bool commented, bool *has_header, struct strbuf *out, struct error *err)
+static void write_ini_table(const struct config *config, const struct opt_table *table, bool changed_only,
+                            bool commented, bool *has_header, struct strbuf *out)
 {
     char value[OPT_STR_MAX];
 
     for (size_t i = 0; i < table->n_defs; i++) {
         const struct opt_def *opt = &table->defs[i];
-        size_t start;
         if (!take_value(config, table, opt, changed_only, value))
             continue;
         if (!*has_header)
@@ -101,15 +98,21 @@ static enum status write_ini_table(const struct config *config, const struct opt
         *has_header = true;
         if (commented)
             add_comment(out, opt);
-        start = out->len;
         strbuf_addf(out, "%s = ", opt->key);
         add_ini_value(out, opt, value);
-        if (out->len - start > INI_LINE_MAX)
-            return FAIL(err, ST_LIMIT, "%s.%s is too long for a line of an ini file; shorten it", table->section,
-                        opt->key);
         strbuf_add(out, "\n");
     }
-    return ST_OK;
+}
+
+enum status config_write_section(const struct config *config, const char *section, struct strbuf *out,
+                                 struct error *err)
+{
+    bool has_header = false;
+
+    for (size_t t = 0; t < config->n_tables; t++)
+        if (strcmp(config->tables[t]->section, section) == 0)
+            write_ini_table(config, config->tables[t], false, false, &has_header, out);
+    return strbuf_status(out, "the ini file", err);
 }
 
 enum status config_write_ini(const struct config *config, bool changed_only, bool commented, struct strbuf *out,
@@ -121,7 +124,7 @@ enum status config_write_ini(const struct config *config, bool changed_only, boo
             continue;
         for (size_t i = t; i < config->n_tables; i++)
             if (same_section(config, t, i))
-                TRY(write_ini_table(config, config->tables[i], changed_only, commented, &has_header, out, err));
+                write_ini_table(config, config->tables[i], changed_only, commented, &has_header, out);
     }
     return strbuf_status(out, "the ini file", err);
 }

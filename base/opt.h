@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPT_STR_MAX 256 /* bytes of an OPT_STR field, NUL included */
+#define OPT_STR_MAX 1024 /* bytes of an OPT_STR field, NUL included */
 
 enum opt_type {
     OPT_BOOL, /* field: bool;    text true|false|1|0|yes|no|on|off */

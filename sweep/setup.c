@@ -349,14 +349,8 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
 
     strbuf_init(&sb, INI_MAX_BYTES);
     rc = config_write_ini(setup->config, false, false, &sb, err);
-    if (setup->has_sweep) { /* which config_write_ini leaves out: it writes what trains */
-        strbuf_addf(&sb, "\n[%s]\n", sweep_opt_table.section);
-        for (size_t i = 0; i < sweep_opt_table.n_defs; i++) {
-            char key[CONFIG_KEY_MAX];
-            snprintf(key, sizeof key, "%s.%s", sweep_opt_table.section, sweep_opt_table.defs[i].key);
-            strbuf_addf(&sb, "%s = %s\n", sweep_opt_table.defs[i].key, config_peek(setup->config, key));
-        }
-    }
+    if (rc == ST_OK && setup->has_sweep) /* which config_write_ini leaves out: it writes what trains */
+        rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the config's text", err);
     if (rc == ST_OK) {

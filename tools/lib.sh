@@ -21,7 +21,6 @@ pc:libcjson|libcjson-dev|JSON
 pc:libcurl|libcurl4-openssl-dev|HTTP client
 pc:libcrypto|libssl-dev|signatures of webhooks
 pc:libmicrohttpd|libmicrohttpd-dev|HTTP server
-pc:inih|libinih-dev|ini files
 pc:librsvg-2.0|librsvg2-dev|reports as PDF and PNG
 pc:zlib|zlib1g-dev|checksums and compression
 path:/usr/share/javascript/vega/vega-view.min.js|libjs-vega|charts of the pages

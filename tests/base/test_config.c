@@ -265,6 +265,60 @@ static void arguments_are_taken_out_in_order(void **state)
     config_destroy(config);
 }
 
+/* As `default.ini env.ini`: key by key, also within a sweep's section, and whichever name of an option each file uses. */
+static void the_later_file_wins_key_by_key(void **state)
+{
+    struct config *config = NULL;
+    const struct config_sweep_param *p;
+
+    (void)state;
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_text(config, "a.ini",
+                                      "[train]\ngamma = 0.1\ntotal_agents = 8\n"
+                                      "[sweep.train.gamma]\nmin = 0.2\nmax = 0.3\n",
+                                      NULL),
+                     ST_OK);
+    assert_int_equal(config_load_text(config, "b.ini",
+                                      "[train]\nhorizon = 2\n[vec]\ntotal_agents = 16\n"
+                                      "[sweep.train.gamma]\nmax = 0.4\n",
+                                      NULL),
+                     ST_OK);
+    assert_int_equal(config_resolve(config, NULL), ST_OK);
+    assert_string_equal(config_peek(config, "train.total_agents"), "16");
+    assert_string_equal(config_origin(config, "train.total_agents"), "b.ini:4");
+    assert_string_equal(config_peek(config, "train.gamma"), "0.1");
+    assert_string_equal(config_peek(config, "train.horizon"), "2");
+    p = config_sweep_param(config, 0);
+    assert_int_equal(config_n_sweep_params(config), 1);
+    assert_true(p->min == 0.2 && p->max == 0.4);
+    config_destroy(config);
+}
+
+/* Lists of devices and tags, and whatever else an option takes: what is written is read back. */
+static void a_text_of_any_length_comes_back(void **state)
+{
+    static const size_t lengths[] = {195, 197, 198, 200, 255, 256, OPT_STR_MAX - 1};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char arg[OPT_STR_MAX + 32] = "--policy.note=", *note = arg + strlen(arg);
+        struct config *config, *again;
+        struct strbuf out;
+        for (size_t k = 0; k < lengths[i]; k++)
+            note[k] = "cuda:12,"[k % 8];
+        note[lengths[i] / 2] = '"'; /* doubled where it is written */
+        note[lengths[i]] = '\0';
+        config = good_config(NULL, (const char *const[]){arg, NULL});
+        strbuf_init(&out, 1 << 20);
+        assert_int_equal(config_write_section(config, "policy", &out, NULL), ST_OK);
+        again = good_config(out.text, NULL);
+        assert_string_equal(config_peek(again, "policy.note"), note);
+        strbuf_free(&out);
+        config_destroy(config);
+        config_destroy(again);
+    }
+}
+
 static void two_names_may_say_the_same(void **state)
 {
     struct config *config = good_config("[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 8\n", NULL);
@@ -529,6 +583,8 @@ int main(void)
         cmocka_unit_test(layers_override_and_keep_their_origin),
         cmocka_unit_test(peek_knows_tables_and_nothing_else),
         cmocka_unit_test(arguments_are_taken_out_in_order),
+        cmocka_unit_test(the_later_file_wins_key_by_key),
+        cmocka_unit_test(a_text_of_any_length_comes_back),
         cmocka_unit_test(two_names_may_say_the_same),
         cmocka_unit_test(foreign_words_are_respelt),
         cmocka_unit_test(the_last_of_equal_arguments_wins),

@@ -88,8 +88,8 @@ static void lines_that_are_no_ini(void **state)
     assert_bad("[train]\n= 1\n", "x.ini:2: nothing stands in front of the '='; write key = value");
     assert_bad("[policy]\nnote = \"open\n", "x.ini:2: the quotes of policy.note do not match...");
     assert_bad("[policy]\nnote = \"a\" b \"c\"\n", "x.ini:2: the quotes of policy.note do not match...");
-    snprintf(longer, sizeof longer, "[policy]\nnote = %0300d\n", 1);
-    assert_bad(longer, "x.ini:2: the line has 307 bytes, at most ...");
+    snprintf(longer, sizeof longer, "[policy]\nnote = %01200d\n", 1);
+    assert_bad(longer, "x.ini:2: policy.note has 1200 bytes, at most 1023 are possible");
     snprintf(longer, sizeof longer, "[%0200d]\n", 1);
     assert_bad(longer, "x.ini:1: ...");
     snprintf(longer, sizeof longer, "[policy]\n%0120d = 1\n", 1);
@@ -158,7 +158,7 @@ static void assert_bad_args(const char *const *args, enum status want_status, co
 
 static void bad_arguments(void **state)
 {
-    char longer[300];
+    char longer[OPT_STR_MAX + 32];
 
     (void)state;
     assert_bad_args((const char *const[]){"--train.learning-rat", "1", NULL}, ST_CONFIG,
@@ -171,9 +171,9 @@ static void bad_arguments(void **state)
                     "command line: --train.gamma needs a value; write --train.gamma VALUE");
     assert_bad_args((const char *const[]){"--.gamma", "1", NULL}, ST_CONFIG, "command line: \".gamma\" is no key...");
     assert_bad_args((const char *const[]){"--train.", "1", NULL}, ST_CONFIG, "command line: \"train.\" is no key...");
-    snprintf(longer, sizeof longer, "--policy.note=%0256d", 1);
+    snprintf(longer, sizeof longer, "--policy.note=%0*d", OPT_STR_MAX, 1);
     assert_bad_args((const char *const[]){longer, NULL}, ST_CONFIG,
-                    "command line: policy.note has 256 bytes, at most 255 are possible");
+                    "command line: policy.note has 1024 bytes, at most 1023 are possible");
     assert_bad_args((const char *const[]){"--policy.note=a\nb", NULL}, ST_CONFIG,
                     "command line: policy.note holds a control character...");
     snprintf(longer, sizeof longer, "--train.%0200d", 1);
@@ -245,22 +245,23 @@ static void too_many_entries(void **state)
     config_destroy(config);
 }
 
-static void a_value_too_long_for_a_line_is_not_written(void **state)
+/* A value of a file has a stated limit, far above what any option takes. */
+static void a_line_without_an_end_is_refused(void **state)
 {
-    char note[OPT_STR_MAX + 16];
-    struct config *config;
+    static char text[2 * CONFIG_LINE_MAX_BYTES];
     struct strbuf out;
+    struct config *config;
     struct error err = {0};
 
     (void)state;
-    snprintf(note, sizeof note, "--policy.note=%0200d", 1);
-    config = good_config(NULL, (const char *const[]){note, NULL});
-    strbuf_init(&out, 1 << 20);
-    assert_int_equal(config_write_ini(config, false, false, &out, &err), ST_LIMIT);
-    assert_message(err.text, "policy.note is too long for a line of an ini file; shorten it");
-    strbuf_free(&out);
+    snprintf(text, sizeof text, "[base]\npackage = %0*d\n", CONFIG_LINE_MAX_BYTES, 1);
+    config = good_config(text, NULL);
+    assert_int_equal(strlen(config_peek(config, "base.package")), CONFIG_LINE_MAX_BYTES);
+    config_destroy(config);
+    snprintf(text, sizeof text, "[base]\npackage = %0*d\n", CONFIG_LINE_MAX_BYTES + 1, 1);
+    assert_bad(text, "x.ini:2: the value has 65537 bytes, at most 65536 are possible");
+    config = good_config(NULL, (const char *const[]){"--policy.note=a note", NULL});
     strbuf_init(&out, 10);
-    error_clear(&err);
     assert_int_equal(config_write_args(config, false, &out, &err), ST_LIMIT);
     strbuf_free(&out);
     config_destroy(config);
@@ -297,7 +298,7 @@ int main(void)
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(files_that_are_no_config),
         cmocka_unit_test(too_many_entries),
-        cmocka_unit_test(a_value_too_long_for_a_line_is_not_written),
+        cmocka_unit_test(a_line_without_an_end_is_refused),
         cmocka_unit_test(tables_that_contradict_are_bugs),
     };
     return cmocka_run_group_tests_name("config_bad", tests, NULL, NULL);
