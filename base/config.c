@@ -66,6 +66,14 @@ bool config_spell_key(const char *key, char *ret_key)
     return true;
 }
 
+/* What a name means depends on the tables and aliases that there are. */
+static void follow_again(struct config *config)
+{
+    for (size_t i = 0; i < config->n_entries; i++)
+        (void)config_canonical(config, config->entries[i].key, config->entries[i].canonical);
+    config->resolved = false;
+}
+
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err)
 {
     char key[2 * CONFIG_KEY_MAX];
@@ -81,7 +89,7 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
     if (!config_grow(&config->tables, config->n_tables, &config->cap_tables, sizeof *config->tables))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     config->tables[config->n_tables++] = table;
-    config->resolved = false;
+    follow_again(config);
     return ST_OK;
 }
 
@@ -92,9 +100,7 @@ enum status config_add_aliases(struct config *config, const struct config_alias 
             return FAIL(err, ST_NOMEM, "out of memory for the config");
         config->aliases[config->n_aliases++] = aliases[i];
     }
-    for (size_t i = 0; i < config->n_entries; i++)
-        (void)config_canonical(config, config->entries[i].key, config->entries[i].canonical);
-    config->resolved = false;
+    follow_again(config);
     return ST_OK;
 }
 
@@ -240,7 +246,7 @@ bool config_split_sweep(const char *key, bool has_field, char *ret_param, const 
 
 bool config_follow_alias(const struct config *config, const char *key, char *ret_key)
 {
-    for (size_t i = 0; i < config->n_aliases; i++) {
+    for (size_t i = 0; i < config->n_aliases && config_find_opt(config, key) == NULL; i++) { /* an option is itself */
         if (strcmp(config->aliases[i].from, key) == 0) {
             snprintf(ret_key, CONFIG_KEY_MAX, "%s", config->aliases[i].to != NULL ? config->aliases[i].to : key);
             return config->aliases[i].to != NULL;

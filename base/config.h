@@ -26,7 +26,8 @@ struct strbuf;
 
 enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 
-/* A foreign name of a key. to == NULL: accepted and ignored, with a warning. */
+/* A foreign name of a key. to == NULL: accepted and ignored, with a warning. A key that a table knows is that option and no
+ * foreign name, also where the table is added later. */
 struct config_alias {
     const char *from; /* "vec.total_agents" */
     const char *to; /* "train.total_agents" */

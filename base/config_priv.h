@@ -48,7 +48,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
 /* Lower case, '-' to '_'; false when it does not fit. */
 bool config_spell_key(const char *key, char *ret_key);
 
-/* One step along the aliases; a key without an alias is its own. False: ignored. */
+/* One step along the aliases; an option of a table and a key without an alias are their own. False: ignored. */
 bool config_follow_alias(const struct config *config, const char *key, char *ret_key);
 void config_clear_warnings(struct config *config);
 

@@ -356,6 +356,49 @@ static void the_last_of_equal_arguments_wins(void **state)
     config_destroy(config);
 }
 
+/* Another program's name, ignored or read as another key, gives way to an option of that very name: also one of a table
+ * that is added after the file was read, as a game's is. */
+static void an_option_beats_a_foreign_name(void **state)
+{
+    struct wide {
+        int64_t width, num_envs;
+    };
+    static const struct opt_def wide_defs[] = {
+        OPT_ROW_INT(struct wide, width, "5", 2, 100, OPT_LINEAR, 3, 9, "cells", "Columns."),
+        OPT_ROW_INT(struct wide, num_envs, "1", 1, 8, OPT_FIXED, 0, 0, "", "A word of its own."),
+    };
+    static const struct config_alias aliases[] = {{"env.width", NULL}, {"env.num_envs", "train.total_agents"}};
+    TABLE(wide_table, "env", "Wide", wide_defs, struct wide);
+    static const char text[] = "[env]\nwidth = 7\nnum_envs = 2\n[sweep.env.width]\nmin = 3\nmax = 9\n";
+    struct config *config = NULL;
+    struct error err = {0};
+    struct wide wide;
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        assert_int_equal(new_config(&config, NULL), ST_OK);
+        assert_int_equal(config_add_aliases(config, aliases, 2, NULL), ST_OK);
+        if (!late)
+            assert_int_equal(config_add_table(config, &wide_table, NULL), ST_OK);
+        assert_int_equal(config_load_text(config, "x.ini", text, NULL), ST_OK);
+        if (late)
+            assert_int_equal(config_add_table(config, &wide_table, NULL), ST_OK);
+        assert_int_equal(config_resolve(config, NULL), ST_OK);
+        assert_int_equal(config_fill(config, &wide_table, &wide, NULL), ST_OK);
+        assert_int_equal(wide.width, 7);
+        assert_int_equal(wide.num_envs, 2);
+        assert_string_equal(config_peek(config, "train.total_agents"), "1024");
+        assert_int_equal(config_n_sweep_params(config), 1);
+        assert_string_equal(config_sweep_param(config, 0)->key, "env.width");
+        assert_int_equal(config_n_warnings(config), 0);
+        assert_int_equal(config_set(config, CONFIG_COMMAND, "env.width", "-3", "command line", NULL), ST_OK);
+        assert_int_equal(config_resolve(config, &err), ST_CONFIG);
+        assert_non_null(strstr(err.text, "command line: env.width"));
+        error_clear(&err);
+        config_destroy(config);
+    }
+}
+
 static void assert_same_settings(const struct config *a, const struct config *b)
 {
     cJSON *ja = config_to_json(a), *jb = config_to_json(b);
@@ -578,6 +621,7 @@ int main(void)
         cmocka_unit_test(the_family_dialect_loads),
         cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
         cmocka_unit_test(aliases_and_ignored_keys_are_told),
+        cmocka_unit_test(an_option_beats_a_foreign_name),
         cmocka_unit_test(sweep_sections_become_parameters),
         cmocka_unit_test(the_command_line_changes_a_sweep_section),
         cmocka_unit_test(layers_override_and_keep_their_origin),
