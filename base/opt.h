@@ -29,9 +29,13 @@ struct opt_def {
     double min, max; /* allowed, inclusive; numbers only */
     enum opt_scale scale; /* how a sweep walks it */
     double sweep_min, sweep_max; /* what a sweep searches when its section gives no min/max */
+    double sweep_factor; /* above 1: it searches instead from 1/factor to factor times the config's own value; sizes */
     const char *choices; /* OPT_ENUM: "adam|muon" */
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
+    /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer = adam|muon" (any
+     * of these) or "train.prio_alpha > 0", joined by " and ". */
+    const char *depends;
 };
 
 struct opt_table {
@@ -42,31 +46,32 @@ struct opt_table {
     size_t settings_size;
 };
 
-/* Rows. S: settings struct, f: field (its name is the key). */
-#define OPT_ROW_BOOL(S, f, def_, help_)                                                                                \
+/* Rows. S: settings struct, f: field (its name is the key); last the help, and behind it initialisers of what else the
+ * option has: .depends = "...", .sweep_factor = 8. */
+#define OPT_ROW_BOOL(S, f, def_, ...)                                                                                  \
     {                                                                                                                  \
         .key = #f, .type = OPT_BOOL, .offset = offsetof(S, f), .def = def_, .scale = OPT_CATEGORICAL, .unit = "",      \
-        .help = help_                                                                                                  \
+        .help = __VA_ARGS__                                                                                            \
     }
-#define OPT_ROW_INT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                                \
+#define OPT_ROW_INT(S, f, def_, lo, hi, scale_, slo, shi, unit_, ...)                                                  \
     {                                                                                                                  \
         .key = #f, .type = OPT_INT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_,      \
-        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_                                               \
+        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = __VA_ARGS__                                         \
     }
-#define OPT_ROW_FLOAT(S, f, def_, lo, hi, scale_, slo, shi, unit_, help_)                                              \
+#define OPT_ROW_FLOAT(S, f, def_, lo, hi, scale_, slo, shi, unit_, ...)                                                \
     {                                                                                                                  \
         .key = #f, .type = OPT_FLOAT, .offset = offsetof(S, f), .def = def_, .min = lo, .max = hi, .scale = scale_,    \
-        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = help_                                               \
+        .sweep_min = slo, .sweep_max = shi, .unit = unit_, .help = __VA_ARGS__                                         \
     }
-#define OPT_ROW_STR(S, f, def_, help_)                                                                                 \
+#define OPT_ROW_STR(S, f, def_, ...)                                                                                   \
     {                                                                                                                  \
         .key = #f, .type = OPT_STR, .offset = offsetof(S, f), .def = def_, .scale = OPT_FIXED, .unit = "",             \
-        .help = help_                                                                                                  \
+        .help = __VA_ARGS__                                                                                            \
     }
-#define OPT_ROW_ENUM(S, f, def_, choices_, scale_, help_)                                                              \
+#define OPT_ROW_ENUM(S, f, def_, choices_, scale_, ...)                                                                \
     {                                                                                                                  \
         .key = #f, .type = OPT_ENUM, .offset = offsetof(S, f), .def = def_, .scale = scale_, .choices = choices_,      \
-        .unit = "", .help = help_                                                                                      \
+        .unit = "", .help = __VA_ARGS__                                                                                \
     }
 
 #endif

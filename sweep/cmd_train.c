@@ -93,7 +93,8 @@ static void tell_finished(const struct train_cmd *t)
     char steps[NUM_TEXT_MAX];
 
     trainer_get_metrics(t->run.trainer, &metrics);
-    if (metrics.env_steps >= t->setup->train.total_timesteps)
+    if (t->setup->train.total_timesteps - metrics.env_steps <
+        t->setup->train.total_agents) /* no step of each is left */
         log_info("%s is at its end of %s steps; a larger --train.total_timesteps goes on", t->resume,
                  num_format_short((double)t->setup->train.total_timesteps, steps));
 }

@@ -3,6 +3,7 @@
  * i + 1 is handed over before the host looks at what i left (statistics, episode logs, number of updates: struct report),
  * so that the device never waits for the host. Both pieces of an iteration are recorded once for each shape and replayed;
  * whatever changes from one iteration to the next lies in device memory (struct kern_hyper, random streams).
+ * The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not recorded.
  * Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are looked at in
  * order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed over; (3) the
  * first run of a piece is not recorded, so that libraries load what they need. */
@@ -121,7 +122,7 @@ static enum status piece_run(struct trainer *t, enum piece piece, int64_t n_mini
     enum status rc;
 
     *ret_marks = NULL;
-    if (!t->set.graphs || !kern_can_record(t->kern) || !t->played[piece]) {
+    if (!t->set.graphs || !kern_can_record(t->kern) || !t->played[piece] || t->horizon != t->horizon_full) {
         if (profiled) {
             t->plain_marks[piece].first = piece * MARKS_MAX;
             t->plain_marks[piece].n = 0;
@@ -161,7 +162,7 @@ void recordings_free(struct trainer *t)
 static enum status iteration_issue(struct trainer *t, struct error *err)
 {
     struct flight *f = &t->flights[t->n_issued % IN_FLIGHT_MAX];
-    int64_t n_minibatches = schedule_minibatches(&t->set, &t->count.minibatch_carry);
+    int64_t n_minibatches = schedule_minibatches(&t->set, t->horizon, &t->count.minibatch_carry);
     bool profiled = !t->direct && t->n_issued % PROFILE_EVERY == PROFILE_FIRST;
 
     schedule_hyper(&t->set, trainer_issued_steps(t), &t->host_hyper);
@@ -173,6 +174,7 @@ static enum status iteration_issue(struct trainer *t, struct error *err)
         TRY(kern_slot_take(t->kern, t->times_slot, t->mark_times, err));
     f->lr = t->host_hyper.lr;
     f->carry = t->count.minibatch_carry;
+    f->env_steps = (int64_t)(t->n_agents * t->horizon);
     t->n_issued++;
     return ST_OK;
 }
@@ -203,7 +205,7 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     memcpy(&report, bytes, sizeof report);
     TRY(profile_collect(t, f, err));
     t->n_collected++;
-    t->count.env_steps += (int64_t)(t->n_agents * t->horizon);
+    t->count.env_steps += f->env_steps;
     t->count.updates = report.opt_step;
     t->lr = f->lr;
     stats_add(&t->count.stats, &report.stats);
@@ -212,7 +214,7 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     t->unsettled_n++;
     trainer_tick(t);
     if (t->cost.state == COST_SHARED)
-        t->count.wall_s += t->cost.iteration_s;
+        t->count.wall_s += t->cost.iteration_s * (double)f->env_steps / (double)(t->n_agents * t->horizon_full);
     t->cost.seen_wall_s = t->count.wall_s;
     t->cost.seen_carry = f->carry;
     if (report.stats.nonfinite > 0) {
@@ -237,19 +239,29 @@ void trainer_tick_skip(struct trainer *t)
     t->clock_ns = clock_mono_ns();
 }
 
-enum status trainer_iterate(struct trainer *t, struct error *err)
+/* A rollout of `horizon` steps and its updates. */
+enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
 {
     uint64_t may_fly = t->direct ? 0 : IN_FLIGHT_MAX - 1;
+    enum status rc;
 
     if (t->failed)
         return FAIL(err, ST_NUMERIC, "training had failed at env step %" PRId64 "; start again from a checkpoint",
                     t->count.env_steps);
     if (!t->running)
         t->clock_ns = clock_mono_ns();
-    TRY(iteration_issue(t, err));
+    t->horizon = horizon;
+    rc = iteration_issue(t, err);
+    t->horizon = t->horizon_full;
+    TRY(rc);
     while (t->n_issued - t->n_collected > may_fly)
         TRY(iteration_collect(t, err));
     return ST_OK;
+}
+
+enum status trainer_iterate(struct trainer *t, struct error *err)
+{
+    return iterate_for(t, t->horizon_full, err);
 }
 
 enum status trainer_sync(struct trainer *t, struct error *err)
@@ -262,7 +274,11 @@ enum status trainer_sync(struct trainer *t, struct error *err)
 
 int64_t trainer_issued_steps(const struct trainer *t)
 {
-    return t->count.env_steps + (int64_t)((t->n_issued - t->n_collected) * t->n_agents * t->horizon);
+    int64_t steps = t->count.env_steps;
+
+    for (uint64_t i = t->n_collected; i < t->n_issued; i++)
+        steps += t->flights[i % IN_FLIGHT_MAX].env_steps;
+    return steps;
 }
 
 void trainer_get_progress(const struct trainer *t, int64_t *ret_env_steps, int64_t *ret_iterations)

@@ -83,16 +83,23 @@ static void rollout_bootstrap_all(struct trainer *t, size_t step)
     rollout_value(t, r->boot + step * t->n_agents, r->final_obs, r->no_reset, t->n_agents);
 }
 
-static void rollout_begin(struct trainer *t)
+/* What comes before a decision, from one slot of time to another. */
+static void rollout_move_slot(struct trainer *t, size_t to, size_t from)
 {
     struct rollout *r = &t->roll;
-    size_t N = t->n_agents, T = t->horizon, D = t->policy.obs_size, A = t->policy.n_logits;
+    size_t N = t->n_agents, D = t->policy.obs_size, A = t->policy.n_logits;
 
-    t->ops->copy(t->kern, r->obs, act_at(t->ops, r->obs, T * N * D), N * D * t->ops->act_size);
-    t->ops->copy(t->kern, r->reset, r->reset + T * N, N);
+    t->ops->copy(t->kern, act_at(t->ops, r->obs, to * N * D), act_at(t->ops, r->obs, from * N * D),
+                 N * D * t->ops->act_size);
+    t->ops->copy(t->kern, r->reset + to * N, r->reset + from * N, N);
     if (r->mask != NULL)
-        t->ops->copy(t->kern, r->mask, r->mask + T * N * A, N * A);
-    rollout_keep_state(t, r->h0);
+        t->ops->copy(t->kern, r->mask + to * N * A, r->mask + from * N * A, N * A);
+}
+
+static void rollout_begin(struct trainer *t)
+{
+    rollout_move_slot(t, 0, t->horizon_full);
+    rollout_keep_state(t, t->roll.h0);
 }
 
 /* One step by single operations. */
@@ -174,6 +181,8 @@ enum status rollout_run(struct trainer *t, struct error *err)
         rollout_keep_state(t, r->h_tmp);
         rollout_value(t, r->values + T * N, act_at(t->ops, r->obs, T * N * D), r->reset + T * N, N);
     }
+    if (T != t->horizon_full) /* a short one: the next one, of a resumed run, begins where it ended */
+        rollout_move_slot(t, t->horizon_full, T);
     trainer_phase(t, PHASE_FORWARD);
     return ST_OK;
 }

@@ -35,12 +35,20 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
     };
 }
 
-/* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. */
-int64_t schedule_minibatches(const struct train_settings *set, double *carry)
+/* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. A minibatch
+ * of a shorter rollout has fewer samples, and there are fewer minibatches: as many env steps to each as before. */
+int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry)
 {
-    double want = set->replay_ratio * (double)set->total_agents * (double)set->horizon / (double)set->minibatch_size;
+    double want = set->replay_ratio * (double)set->total_agents * (double)horizon / (double)set->minibatch_size;
     double whole = floor(want + *carry + 0.5);
 
     *carry += want - whole;
     return (int64_t)whole;
+}
+
+size_t schedule_horizon(const struct train_settings *set, int64_t env_steps)
+{
+    int64_t left = env_steps < set->total_timesteps ? (set->total_timesteps - env_steps) / set->total_agents : 0;
+
+    return (size_t)(left < set->horizon ? left : set->horizon);
 }

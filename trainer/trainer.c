@@ -61,6 +61,12 @@ static enum status check_train(const struct train_settings *s, const struct env_
                     "train.total_agents %" PRId64 " is not a multiple of the %d agents of one %s game; try %" PRId64,
                     s->total_agents, shape->n_agents, def->name,
                     (s->total_agents / shape->n_agents + 1) * shape->n_agents);
+    if (s->total_timesteps / s->horizon < s->total_agents)
+        return FAIL(err, ST_CONFIG,
+                    "train.total_timesteps %" PRId64 " is less than one rollout of train.total_agents %" PRId64
+                    " x train.horizon %" PRId64 " steps; lower total_agents or horizon, or raise total_timesteps to "
+                    "at least their product",
+                    s->total_timesteps, s->total_agents, s->horizon);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
     return ST_OK;
@@ -145,7 +151,7 @@ static enum status trainer_describe(struct trainer *t, struct kern *kern, const 
     t->shape = *shape;
     t->set = *train;
     t->n_agents = (size_t)train->total_agents;
-    t->horizon = (size_t)train->horizon;
+    t->horizon = t->horizon_full = (size_t)train->horizon;
     t->direct = kern_kind(kern) == KERN_CPU;
     t->n_segments = (size_t)(train->minibatch_size / train->horizon);
     t->n_lanes = kern_n_lanes(kern);
@@ -205,20 +211,37 @@ static enum status trainer_build_new(struct trainer *t, struct trainer_cache *ca
     return trainer_build(t, err);
 }
 
+/* Without a device or memory. */
+static enum status trainer_check_shape(const struct env_def *def, const void *env_settings,
+                                       const struct policy_settings *policy, const struct train_settings *train,
+                                       struct env_shape *ret_shape, struct error *err)
+{
+    *ret_shape = (struct env_shape){0};
+    TRY(check_policy(policy, err));
+    TRY(def->shape(env_settings, ret_shape, err));
+    TRY(policy_check_encoder(policy, def->name, ret_shape, err));
+    return check_train(train, def, ret_shape, err);
+}
+
+enum status trainer_check(const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
+                          const struct train_settings *train, struct error *err)
+{
+    struct env_shape shape;
+
+    return trainer_check_shape(def, env_settings, policy, train, &shape, err);
+}
+
 enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_cache *cache, struct kern *kern,
                                   const struct env_def *def, const void *env_settings,
                                   const struct policy_settings *policy, const struct train_settings *train,
                                   struct error *err)
 {
     struct trainer *t, *kept = NULL;
-    struct env_shape shape = {0};
+    struct env_shape shape;
     enum status rc;
 
     *ret_trainer = NULL;
-    TRY(check_policy(policy, err));
-    TRY(def->shape(env_settings, &shape, err));
-    TRY(policy_check_encoder(policy, def->name, &shape, err));
-    TRY(check_train(train, def, &shape, err));
+    TRY(trainer_check_shape(def, env_settings, policy, train, &shape, err));
     TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);
     if (t == NULL)
@@ -316,10 +339,11 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
 {
     enum status rc = ST_OK;
     bool stopped = false;
+    size_t horizon;
 
     t->running = true;
     cost_begin(t, callbacks != NULL ? callbacks->gate : NULL);
-    while (rc == ST_OK && !stopped && trainer_issued_steps(t) < t->set.total_timesteps) {
+    while (rc == ST_OK && !stopped && (horizon = schedule_horizon(&t->set, trainer_issued_steps(t))) > 0) {
         trainer_tick(t);
         if (t->set.max_seconds > 0.0 && t->count.wall_s >= t->set.max_seconds)
             break;
@@ -329,7 +353,7 @@ enum status trainer_run(struct trainer *t, const struct train_callbacks *callbac
         }
         rc = cost_turn(t, err);
         if (rc == ST_OK)
-            rc = trainer_iterate(t, err);
+            rc = iterate_for(t, horizon, err);
         if (rc == ST_OK && t->count.wall_s - t->count.report_wall_s >= t->set.log_interval_s)
             stopped = !trainer_report(t, callbacks);
     }

@@ -127,6 +127,11 @@ struct train_callbacks {
 
 struct trainer;
 
+/* What trainer_create would refuse by the settings alone, before it asks a device: ST_CONFIG with the settings that do not go
+ * together and what to set. Cheap, allocates nothing, any thread. */
+enum status trainer_check(const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
+                          const struct train_settings *train, struct error *err) MUST_USE;
+
 /* Everything is checked and the memory need is computed before anything large is allocated: ST_CONFIG or ST_NOMEM with
  * numbers and the settings to lower. env_settings: filled from def->options. kern is borrowed. */
 enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, const struct env_def *def,
@@ -150,7 +155,8 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
                                   const struct policy_settings *policy, const struct train_settings *train,
                                   struct error *err) MUST_USE;
 
-/* Trains to the end of total_timesteps, max_seconds or a stop. ST_NUMERIC names the tensor and the step. */
+/* Trains to the end of total_timesteps, max_seconds or a stop: never more steps than asked, and fewer only by less than one
+ * of each agent, for which the last rollout is shortened. ST_NUMERIC names the tensor and the step. */
 enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
                         struct train_result *ret_result, struct error *err) MUST_USE;
 /* One rollout and its updates; for tests and benchmarks. On a GPU it may return before they have ended: metrics are then

@@ -236,6 +236,7 @@ struct flight {
     const struct marks *marks[PIECE_COUNT]; /* NULL: it has no profile */
     float lr;
     double carry; /* minibatch_carry after it was handed over */
+    int64_t env_steps; /* that it plays */
 };
 
 struct recording {
@@ -271,7 +272,9 @@ struct trainer {
     struct env_shape shape;
     struct train_settings set;
     struct policy policy;
-    size_t n_agents, horizon, n_segments, n_envs; /* N, T, B */
+    size_t n_agents, horizon, n_segments,
+        n_envs; /* N, T, B; the last rollout of a run may be shorter: T is that of now */
+    size_t horizon_full; /* that memory is planned for, and T between iterations */
     size_t n_lanes; /* P */
     bool direct; /* operations are done when they return (CPU): counts and clocks may be read within an iteration */
     size_t n_block; /* segments of a block, at most those of a lane */
@@ -346,6 +349,9 @@ void cost_begin(struct trainer *t, const struct train_gate *gate); /* starts the
 enum status cost_turn(struct trainer *t, struct error *err) MUST_USE; /* before each iteration */
 void cost_end(struct trainer *t); /* after the last one has ended, or a failure */
 
+/* As trainer_iterate, with a rollout of `horizon` steps, at most horizon_full. */
+enum status iterate_for(struct trainer *t, size_t horizon, struct error *err) MUST_USE;
+
 /* ---- trainer.c, cache.c ---- */
 /* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as trainer_describe. */
 struct trainer *trainer_cache_take(struct trainer_cache *cache, const struct trainer *want);
@@ -372,6 +378,9 @@ void update_advantage(struct trainer *t);
 /* Names the first tensor that is not finite; always returns ST_NUMERIC. */
 enum status numeric_diagnose(struct trainer *t, struct error *err) MUST_USE;
 void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct kern_hyper *ret_hyper);
-int64_t schedule_minibatches(const struct train_settings *set, double *carry);
+/* Of a rollout of `horizon` steps. */
+int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry);
+/* Steps of the next rollout after env_steps: set->horizon, fewer where total_timesteps is nearer, 0 where the run ends. */
+size_t schedule_horizon(const struct train_settings *set, int64_t env_steps);
 
 #endif

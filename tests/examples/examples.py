@@ -16,7 +16,6 @@ import sys
 import tempfile
 
 examples, trawl = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-STEPS = "1000"  # rounded up to one rollout
 
 
 def run(*arguments, codes=(0,)):
@@ -32,9 +31,18 @@ def sweep_sections(path):
     return {name[len("sweep."):]: ini[name] for name in ini.sections() if name.startswith("sweep.")}
 
 
+def rollout(path, **sizes):
+    """Steps of one rollout, the shortest training that there is."""
+    ini = configparser.ConfigParser(inline_comment_prefixes=(";", "#"), interpolation=None)
+    ini.read(path)
+    size = {"total_agents": 128, "horizon": 32, **ini["train"], **sizes}
+    return int(size["total_agents"]) * int(size["horizon"])
+
+
 def check_train(path):
-    result = json.loads(run("train", path, "--json", "--quiet", "--train.total_timesteps", STEPS))
-    assert result["env_steps"] >= int(STEPS), result
+    steps = rollout(path)
+    result = json.loads(run("train", path, "--json", "--quiet", "--train.total_timesteps", str(steps)))
+    assert result["env_steps"] == steps, result
     assert result["steps_per_s"] > 0 and result["cost_s"] > 0, result
 
 
@@ -44,15 +52,19 @@ def check_corners(path):
              if key.split(".")[1] in ("horizon", "minibatch_size", "total_agents", "hidden_size", "num_layers")}
     for corner in itertools.product(*sizes.values()):
         options = [word for key, value in zip(sizes, corner) for word in (f"--{key}", value)]
-        run("train", path, "--json", "--quiet", "--train.total_timesteps", STEPS, *options)
+        steps = rollout(path, **{key.split(".")[1]: value for key, value in zip(sizes, corner)})
+        run("train", path, "--json", "--quiet", "--train.total_timesteps", str(steps), *options)
 
 
 def check_sweep(path):
     """The file's own space, but for the length of a training."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    small, n = re.subn(r"(\[sweep\.train\.total_timesteps\][^\[]*?)min *= *\S+(\s+)max *= *\S+", r"\g<1>min = 1000\2max = 2000",
-                       text)
+    sections = sweep_sections(path)
+    largest = {key.split(".")[1]: sections[key]["max"] for key in sections if key.endswith(("horizon", "total_agents"))}
+    most = rollout(path, **largest)  # so that all shapes of the space can be run
+    small, n = re.subn(r"(\[sweep\.train\.total_timesteps\][^\[]*?)min *= *\S+(\s+)max *= *\S+",
+                       rf"\g<1>min = {most}\2max = {2 * most}", text)
     assert n == 1, "no range of total_timesteps to make small"
     with tempfile.TemporaryDirectory() as folder:
         config, store = os.path.join(folder, "small.ini"), os.path.join(folder, "small.db")

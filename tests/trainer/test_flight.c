@@ -52,6 +52,28 @@ static void test_queue_changes_nothing(void **unused)
     }
 }
 
+/* The same with a short last rollout. */
+static void test_short_last_rollout(void **unused)
+{
+    struct setup s;
+    struct train_result a, b;
+
+    (void)unused;
+    setup_game(&s, "memory", 1);
+    s.policy.core = POLICY_CORE_MINGRU;
+    s.train.total_timesteps = 96 * 4 + 12 * 5 + 7;
+    struct trainer *direct = setup_trainer(&s), *queued = setup_queued(&s);
+    OK(trainer_run(direct, NULL, &a, err));
+    OK(trainer_run(queued, NULL, &b, err));
+    assert_int_equal(a.env_steps, 96 * 4 + 12 * 5);
+    assert_int_equal(b.env_steps, a.env_steps);
+    assert_int_equal(b.updates, a.updates);
+    assert_same_weights(direct, queued);
+    trainer_destroy(direct);
+    trainer_destroy(queued);
+    setup_close(&s);
+}
+
 /* Everybody's last observation goes through the network in place of those that were truncated. */
 static void test_truncations(void **unused)
 {
@@ -217,13 +239,10 @@ static void test_cache_after_failure(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_changes_nothing),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_target_kl),
-        cmocka_unit_test(test_failure_comes_later),
-        cmocka_unit_test(test_profile),
-        cmocka_unit_test(test_cache_is_as_new),
-        cmocka_unit_test(test_cache_after_failure),
+        cmocka_unit_test(test_queue_changes_nothing), cmocka_unit_test(test_short_last_rollout),
+        cmocka_unit_test(test_truncations),           cmocka_unit_test(test_target_kl),
+        cmocka_unit_test(test_failure_comes_later),   cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_cache_is_as_new),       cmocka_unit_test(test_cache_after_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

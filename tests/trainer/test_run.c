@@ -2,12 +2,18 @@
 #include "trainer_test.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static void expect_create_fails(struct setup *s, enum status status, const char *text)
 {
     struct error err = {0};
     struct trainer *t = NULL;
 
+    if (status == ST_CONFIG && s->train.precision == TRAIN_PRECISION_AUTO) /* which needs no device */
+        assert_int_equal(trainer_check(s->def, s->env, &s->policy, &s->train, NULL), ST_CONFIG);
+    else
+        assert_int_equal(trainer_check(s->def, s->env, &s->policy, &s->train, NULL), ST_OK);
     assert_int_equal(trainer_create(&t, s->kern, s->def, s->env, &s->policy, &s->train, &err), status);
     assert_null(t);
     if (strstr(err.text, text) == NULL)
@@ -26,6 +32,10 @@ static void test_settings_are_checked(void **unused)
     s = good;
     s.train.minibatch_size = 13 * 8;
     expect_create_fails(&s, ST_CONFIG, "more than train.total_agents 12");
+    s = good;
+    s.train.total_timesteps = 95;
+    expect_create_fails(&s, ST_CONFIG,
+                        "train.total_timesteps 95 is less than one rollout of train.total_agents 12 x train.horizon 8");
     s = good;
     s.train.horizon = 0;
     expect_create_fails(&s, ST_CONFIG, "train.horizon 0");
@@ -58,6 +68,7 @@ static void test_absurd_sizes(void **unused)
     setup_game(&good, "cartpole", 1);
     s = good;
     s.train.total_agents = 2000000000;
+    s.train.total_timesteps = (int64_t)1 << 60;
     s.train.horizon = 60000;
     s.train.minibatch_size = 60000;
     expect_create_fails(&s, ST_NOMEM, "lower train.total_agents");
@@ -146,6 +157,71 @@ static void test_ends_of_a_run(void **unused)
     setup_close(&s);
 }
 
+/* What is asked is what runs: never more, less only by what does not make a step of each agent. */
+static void test_asked_steps_are_run(void **unused)
+{
+    static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
+
+    (void)unused;
+    for (int64_t asked = 96; asked < 96 * 4; asked += 7)
+        for (int prio = 0; prio < 2; prio++) {
+            struct setup s;
+            struct watch w = {0};
+            setup_game(&s, prio ? "memory" : "cartpole", 2);
+            s.policy.core = cores[asked % 3];
+            s.train.vtrace = asked % 2 == 0;
+            s.train.prio_alpha = prio ? 0.5 : 0.0;
+            s.train.total_timesteps = asked;
+            struct train_result r = run(&s, &w);
+            assert_int_equal(r.env_steps, asked / 12 * 12);
+            assert_int_equal(w.last.env_steps, r.env_steps);
+            assert_float_equal((double)r.updates, (double)r.env_steps * 1.5 / 32, 0.5 + 1e-9);
+            setup_close(&s);
+        }
+}
+
+/* A run whose last rollout was short goes on from where it ended: without updates, games and actions are those of a run that
+ * never stopped there. */
+static void test_goes_on_after_a_short_rollout(void **unused)
+{
+    char ckpt_path[] = "/tmp/trawl-short-XXXXXX";
+    int fd = mkstemp(ckpt_path);
+
+    (void)unused;
+    assert_true(fd >= 0);
+    close(fd);
+    for (int core = POLICY_CORE_MLP; core <= POLICY_CORE_LSTM; core++) {
+        struct setup s;
+        struct train_result r;
+        setup_game(&s, core == POLICY_CORE_MLP ? "cartpole" : "memory", 2);
+        s.policy.core = core;
+        s.train.replay_ratio = 0.0;
+        s.train.total_timesteps = 96 * 5;
+        struct trainer *straight = setup_trainer(&s);
+        OK(trainer_run(straight, NULL, &r, err));
+        s.train.total_timesteps = 96 * 3 + 12 * 3;
+        struct trainer *first = setup_trainer(&s);
+        OK(trainer_run(first, NULL, &r, err));
+        assert_int_equal(r.env_steps, s.train.total_timesteps);
+        OK(trainer_save(first, ckpt_path, "", err));
+        s.train.total_timesteps = 96 * 5;
+        struct trainer *second = setup_trainer(&s);
+        OK(trainer_load(second, ckpt_path, err));
+        OK(trainer_run(second, NULL, &r, err));
+        assert_int_equal(r.env_steps, 96 * 5);
+        size_t row = straight->n_agents * straight->policy.obs_size;
+        assert_memory_equal((float *)straight->roll.obs + straight->horizon * row,
+                            (float *)second->roll.obs + second->horizon * row, row * sizeof(float));
+        assert_memory_equal(straight->roll.reset + 8 * 12, second->roll.reset + 8 * 12, 12);
+        assert_memory_equal(straight->roll.actions + 7 * 12, second->roll.actions + 4 * 12, 12 * sizeof(int32_t));
+        trainer_destroy(straight);
+        trainer_destroy(first);
+        trainer_destroy(second);
+        setup_close(&s);
+    }
+    remove(ckpt_path);
+}
+
 static void test_no_episode(void **unused)
 {
     struct setup s;
@@ -153,7 +229,7 @@ static void test_no_episode(void **unused)
 
     (void)unused;
     setup_game(&s, "squared", 1);
-    s.train.total_timesteps = 1;
+    s.train.total_timesteps = 12;
     s.train.horizon = 1;
     s.train.minibatch_size = 4;
     struct train_result r = run(&s, &w);
@@ -293,6 +369,8 @@ int main(void)
         cmocka_unit_test(test_settings_are_checked),
         cmocka_unit_test(test_absurd_sizes),
         cmocka_unit_test(test_ends_of_a_run),
+        cmocka_unit_test(test_asked_steps_are_run),
+        cmocka_unit_test(test_goes_on_after_a_short_rollout),
         cmocka_unit_test(test_no_episode),
         cmocka_unit_test(test_target_kl),
         cmocka_unit_test(test_numeric_failure),

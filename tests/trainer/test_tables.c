@@ -77,7 +77,7 @@ static void test_schedule(void **unused)
 
     s = (struct train_settings){.replay_ratio = 1.3, .total_agents = 10, .horizon = 8, .minibatch_size = 40};
     for (int i = 1; i <= 100; i++) { /* 2.6 minibatches a rollout */
-        int64_t n = schedule_minibatches(&s, &carry);
+        int64_t n = schedule_minibatches(&s, 8, &carry);
         assert_true(n == 2 || n == 3);
         total += n;
         assert_true(fabs((double)total - 2.6 * i) <= 0.5 + 1e-9);
@@ -86,8 +86,30 @@ static void test_schedule(void **unused)
     carry = 0.0;
     total = 0;
     for (int i = 0; i < 50; i++)
-        total += schedule_minibatches(&s, &carry);
+        total += schedule_minibatches(&s, 8, &carry);
     assert_int_equal(total, 10);
+    s.replay_ratio = 3.0; /* 6 minibatches a rollout of 8 steps, one to 4/3 steps also where it is shorter */
+    carry = 0.0;
+    assert_int_equal(schedule_minibatches(&s, 4, &carry), 3);
+    assert_int_equal(schedule_minibatches(&s, 1, &carry), 1);
+    assert_float_equal(carry, -0.25, 1e-12);
+}
+
+static void test_last_rollout(void **unused)
+{
+    struct train_settings s = {.total_timesteps = 1000, .total_agents = 12, .horizon = 8};
+
+    (void)unused;
+    assert_int_equal(schedule_horizon(&s, 0), 8);
+    assert_int_equal(schedule_horizon(&s, 904), 8); /* 96 are left */
+    assert_int_equal(schedule_horizon(&s, 905), 7);
+    assert_int_equal(schedule_horizon(&s, 960), 3); /* 40 are left, 36 can be played */
+    assert_int_equal(schedule_horizon(&s, 988), 1);
+    assert_int_equal(schedule_horizon(&s, 989), 0);
+    assert_int_equal(schedule_horizon(&s, 1000), 0);
+    assert_int_equal(schedule_horizon(&s, 5000), 0); /* a checkpoint of a longer run */
+    s.total_timesteps = INT64_MAX;
+    assert_int_equal(schedule_horizon(&s, 0), 8);
 }
 
 static void test_window(void **unused)
@@ -141,9 +163,8 @@ static void test_plan(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_option_tables), cmocka_unit_test(test_metric_document),
-        cmocka_unit_test(test_schedule),      cmocka_unit_test(test_window),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_option_tables), cmocka_unit_test(test_metric_document), cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_last_rollout),  cmocka_unit_test(test_window),          cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
