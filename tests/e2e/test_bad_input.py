@@ -168,7 +168,7 @@ def test_sizes_that_do_not_divide(folder):
 
 def test_absurd_sizes_are_refused_before_allocating(folder):
     message = fails("train", "breakout", "--train.total_agents", 1048576, "--train.horizon", 1024, "--policy.hidden_size", 4096,
-                    "--train.minibatch_size", 1048576, code=1, says="lower")
+                    "--train.minibatch_size", 1048576, "--train.total_timesteps", "10G", code=1, says="lower")
     assert "G" in message or "T" in message, message
     fails("train", "breakout", "--train.total_agents", "1e30", code=2, says="train.total_agents")
     fails("bench", "env", "breakout", "--envs", "1e15", code=2, says="--envs")

@@ -71,7 +71,7 @@ def test_train_is_the_same_twice(folder):
 
 def test_command_line_beats_file_beats_game(folder):
     config = write(folder, "t.ini", TINY)
-    equal(json.loads(run("train", config, "--json", "--train.total-timesteps", "2k", "-q")[0])["env_steps"], 2048)
+    equal(json.loads(run("train", config, "--json", "--train.total-timesteps", "2k", "-q")[0])["env_steps"], 2000)
     equal(json.loads(run("train", config, "--json", "--train.total_timesteps=1024", "-q")[0])["env_steps"], 1024)
 
 
