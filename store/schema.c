@@ -162,6 +162,7 @@ static const char migration_5[] =
     "ALTER TABLE trial ADD COLUMN program TEXT;" /* build that ran it; NULL: that of the study */
     "ALTER TABLE trial ADD COLUMN kernels TEXT;" /* "avx512/4 threads": what the bytes depend on beside config and seed */
     "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;" /* workers killed or frozen from outside under it */
+    "ALTER TABLE study ADD COLUMN lost_s REAL NOT NULL DEFAULT 0;" /* training that no trial's cost holds */
     "ALTER TABLE trial ADD COLUMN checksum INTEGER;"; /* of the result; NULL: written before there were any */
 
 static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5};

@@ -4,6 +4,7 @@
  * open and keeps the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
 #include "store/store_priv.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #define STUDY_COLUMNS                                                                                                  \
     "id, name, config, space, method, metric, direction, seed, trials_max, budget_s, program, created_ms, state, "     \
-    "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s"
+    "end_rule, end_text, priority, wall_max_s, device_max_s, target_score, gain_min, wall_used_s, lost_s"
 #define TRIAL_COLUMNS                                                                                                  \
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
@@ -39,7 +40,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
                          "target_score = ?6, gain_min = ?7 WHERE id = ?1",
     [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
     [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
-    [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2 WHERE id = ?1",
+    [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
     [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
                          "GROUP BY state",
 
@@ -60,8 +61,9 @@ static const char *const store_sql_text[SQL_COUNT] = {
                          "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17 WHERE id = "
                          "?1 AND state IN ('queued', "
                          "'running')",
-    [SQL_TRIAL_REQUEUE_ONE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
-                              "deaths = deaths + ?2 WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_REQUEUE_ONE] =
+        "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
+        "deaths = deaths + (?2 = 1), losses = losses + (?2 = 2) WHERE id = ?1 AND state = 'running'",
     [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL "
                           "WHERE study_id = ?1 AND state = 'running'",
     [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
@@ -155,8 +157,9 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
     switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return FAIL(err, ST_BUSY, "%s: %s: another program kept the file locked for %d s (%s); close it and try again",
-                    store->path, what, STORE_BUSY_MS / 1000, text);
+        return FAIL(err, ST_BUSY,
+                    "%s: %s: another program kept the file locked for %.0f s (%s); close it and try again", store->path,
+                    what, store->locked != NULL ? clock_mono_s() - store->locked_s : STORE_BUSY_MS / 1000.0, text);
     case SQLITE_CORRUPT:
         return FAIL(err, ST_CORRUPT,
                     "%s: %s: the store is damaged (%s); restore a copy, or save what is readable with "
@@ -272,6 +275,26 @@ void store_on_full(struct store *store, store_wait_fn *wait, void *ctx)
 {
     store->wait = wait;
     store->wait_ctx = ctx;
+}
+
+static int on_busy(void *ctx, int n_before)
+{
+    struct store *store = ctx;
+    double now_s = clock_mono_s();
+
+    if (n_before == 0)
+        store->locked_s = now_s;
+    return store->locked(store->locked_ctx, store->path, now_s - store->locked_s);
+}
+
+void store_on_locked(struct store *store, store_locked_fn *locked, void *ctx)
+{
+    store->locked = locked;
+    store->locked_ctx = ctx;
+    if (locked != NULL)
+        sqlite3_busy_handler(store->db, on_busy, store);
+    else
+        sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 }
 
 bool store_wait_for_room(struct store *store, enum status rc, struct error *err)

@@ -45,6 +45,14 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
         (rc) = (write);                                                                                                \
     while (store_wait_for_room(store, rc, err))
 
+/* -- another program's lock -- */
+/* What the owner of a connection does while another program or thread keeps the store locked: called again and again,
+ * waits shortly each time, and must not use the connection, which is in the middle of something. waited_s: so far. False:
+ * the call that waits is given up (ST_BUSY). */
+typedef bool store_locked_fn(void *ctx, const char *store_path, double waited_s);
+void store_on_locked(struct store *store, store_locked_fn *locked,
+                     void *ctx); /* NULL: as at first, a call gives up after ten seconds */
+
 /* -- studies -- */
 enum study_state {
     STUDY_RUNNING, /* its trials run whenever a controller has the store */
@@ -72,6 +80,7 @@ struct study {
     double target_score;
     double gain_min; /* ends when the hypervolume grows by less in an hour; 0: off */
     double wall_used_s; /* of wall_max_s, over all controllers */
+    double lost_s; /* of budget_s and device_max_s: training that was lost with its worker or controller */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX: its share of the devices against others'; 0 on creating: 1 */
     enum study_state state;
     char *end_rule, *end_text; /* "trials", "target", "user", ...: why paused or ended, and in words; NULL */
@@ -90,8 +99,10 @@ enum status store_study_set_state(struct store *store, int64_t study_id, enum st
                                   const char *text, struct error *err) MUST_USE;
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority,
                                      struct error *err) MUST_USE;
-/* Adds to wall_used_s; a controller calls it as it goes, so that a crash loses seconds. */
-enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, struct error *err) MUST_USE;
+/* Adds to wall_used_s and sets lost_s, which holds what would be lost if the controller ended now; it calls this as it goes,
+ * so that a crash forgets seconds. */
+enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, double lost_s,
+                                 struct error *err) MUST_USE;
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
                              struct error *err) MUST_USE;
 void study_list_free(struct study *studies, size_t n);
@@ -133,8 +144,12 @@ enum status store_trial_start(struct store *store, int64_t trial_id, const char 
 /* As store_trial_start, but curve and checkpoint are kept: the trial goes on where they end. */
 enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                struct error *err) MUST_USE;
-/* running -> queued again; died: its worker died, which is counted. ST_EXISTS from any other state. */
-enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err) MUST_USE;
+/* Why a trial goes back into the queue: it was stopped, its worker died under it (deaths), or its worker was killed or
+ * frozen from outside (losses). */
+enum trial_requeue { REQUEUE_STOPPED, REQUEUE_DIED, REQUEUE_LOST };
+/* running -> queued again. ST_EXISTS from any other state. */
+enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why,
+                                struct error *err) MUST_USE;
 
 struct metric_point {
     int64_t env_steps;

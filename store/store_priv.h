@@ -77,6 +77,9 @@ struct store {
     store_wait_fn *wait; /* NULL: nobody waits for room */
     void *wait_ctx;
     bool waited; /* for a write that is to be tried again */
+    store_locked_fn *locked; /* NULL: STORE_BUSY_MS is waited for a lock */
+    void *locked_ctx;
+    double locked_s; /* when the lock was met that is waited for, by the monotonic clock */
     bool synced; /* the open transaction is on the disk when it has been committed */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */

@@ -110,6 +110,7 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     study->target_score = sqlite3_column_double(stmt, 18);
     study->gain_min = sqlite3_column_double(stmt, 19);
     study->wall_used_s = sqlite3_column_double(stmt, 20);
+    study->lost_s = sqlite3_column_double(stmt, 21);
     return ST_OK;
 }
 

@@ -92,12 +92,14 @@ enum status store_study_set_priority(struct store *store, int64_t study_id, int6
     return update(store, stmt, study_id, "setting the study's priority", err);
 }
 
-enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, struct error *err)
+enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, double lost_s,
+                                 struct error *err)
 {
     sqlite3_stmt *stmt;
 
     TRY(store_sql(store, SQL_STUDY_WALL, &stmt, err));
     sqlite3_bind_double(stmt, 2, isfinite(seconds) && seconds > 0 ? seconds : 0);
+    sqlite3_bind_double(stmt, 3, isfinite(lost_s) && lost_s > 0 ? lost_s : 0);
     return update(store, stmt, study_id, "counting the study's time", err);
 }
 

@@ -2,7 +2,7 @@
  *
  *   queued -> running -> done | stopped | failed      final, never changed again
  *      |         |-----> lost ------> running         (started again)
- *      |         '-----> queued                       (recovery at start-up, a stop, a worker that died)
+ *      |         '-----> queued                       (recovery at start-up, a stop, a worker that died or was killed)
  *      '---------------> done | stopped | failed | lost
  *
  * Invariants: (1) a change of state is one UPDATE whose WHERE names the states it may come from; (2) result, last
@@ -189,7 +189,7 @@ enum status store_trial_resume(struct store *store, int64_t trial_id, const char
     return start(store, trial_id, device, slot, false, err);
 }
 
-enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died, struct error *err)
+enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
 {
     static const char what[] = "putting a trial back into the queue";
     sqlite3_stmt *stmt;
@@ -198,7 +198,7 @@ enum status store_trial_requeue(struct store *store, int64_t trial_id, bool died
     TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
     TRY(store_begin(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
-    sqlite3_bind_int64(stmt, 2, died);
+    sqlite3_bind_int64(stmt, 2, why);
     rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         rc = not_allowed(store, trial_id, "put back into the queue", err);

@@ -185,6 +185,8 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     signal(SIGINT, SIG_IGN); /* these reach the whole group or job; the controller decides what becomes of the trials */
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     shop = mem_alloc(sizeof *shop);
     if (shop == NULL)

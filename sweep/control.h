@@ -153,12 +153,13 @@ struct proto {
     size_t cap, n; /* bytes in buf */
     size_t at, n_line; /* of them: the last message, until the next is received (taking in may move buf) */
     bool closed; /* the peer has closed; nothing whole is left in buf */
+    int send_ms; /* how long a peer may take nothing before proto_send gives it up; 0: for ever */
 };
 enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;
 void proto_destroy(struct proto *proto); /* closes fd */
 /* {"type": type}; NULL: out of memory. */
 cJSON *proto_message(const char *type);
-/* Takes message. A closed peer is ST_IO. */
+/* Takes message. A closed peer is ST_IO, one that takes nothing for send_ms ST_BUSY, a message that is too long ST_LIMIT. */
 enum status proto_send(struct proto *proto, cJSON *message, struct error *err) MUST_USE;
 /* *ret_message is NULL when nothing came within timeout_ms, a signal came, or the peer closed (proto->closed). */
 enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err) MUST_USE;

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 #define MAX_POINTS 64
+#define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, of which it cannot be said that another trial was guilty */
 
 static struct trial *trial_of(const struct flight *f)
@@ -53,6 +54,15 @@ static cJSON *run_message(const struct flight *f, bool resume)
     return json;
 }
 
+/* A trial that cannot be told to a worker fails at once, and no worker is to blame. */
+static void refuse(struct flight *f, const char *why)
+{
+    f->result = (struct trial_result){
+        .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 0, .device_s = NAN, .env_steps = 0};
+    snprintf(f->reason, sizeof f->reason, "it could not be handed to a worker: %.400s", why);
+    f->ended = true;
+}
+
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err)
 {
     struct worker *w = slot->worker;
@@ -87,13 +97,19 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     f->attempt = t->attempt;
     f->handed_s = f->start_s = f->progress_s = now_s;
     f->score = NAN;
+    f->resumed = resume;
     run->n_queued--;
     run->n_flights++;
     run->n_started++;
     slot->flight = f;
     TRY(track_hooks_start(run->track, t, err));
-    if (proto_send(&w->proto, run_message(f, resume), &gone) == ST_NOMEM) /* a closed socket shows in the next round */
+    rc = proto_send(&w->proto, run_message(f, resume), &gone);
+    if (rc == ST_NOMEM)
         return FAIL(err, ST_NOMEM, "%s", gone.text);
+    if (rc == ST_LIMIT)
+        refuse(f, gone.text);
+    else if (rc != ST_OK)
+        worker_deaf(w, rc, gone.text);
     return ST_OK;
 }
 
@@ -142,6 +158,9 @@ static enum status store_metrics(struct flight *f, const cJSON *message, struct 
             f->score = score = value;
     }
     f->reported_s = wall_s;
+    if (f->resumed)
+        f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
+    f->resumed = false;
     flight_progress(f, env_steps, f->iterations, now_s);
     TRY(flight_alive(f, now_s, err));
     const struct metric_report report = {
@@ -212,6 +231,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
             return ST_OK;
         STORE_INSIST(rc, f->run->store, err, store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err));
+        f->saved_s = flight_cost_s(f, now_s);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
         if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
@@ -227,6 +247,11 @@ double flight_cost_s(const struct flight *f, double now_s)
     double alone_s = fmax(now_s - f->start_s, f->reported_s); /* reported: with what it had before it was stopped */
 
     return f->slot->worker->spec.lanes > 1 ? f->reported_s : alone_s;
+}
+
+double flight_at_risk_s(const struct flight *f, double now_s)
+{
+    return f->trains ? fmax(flight_cost_s(f, now_s) - f->saved_s, 0) : 0;
 }
 
 void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
@@ -248,8 +273,9 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
         cJSON_Delete(json);
         json = NULL;
     }
-    if (proto_send(&f->slot->worker->proto, json, &gone) != ST_OK)
-        log_debug("%s", gone.text); /* seen as a death in the next round */
+    enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
+    if (rc == ST_BUSY || rc == ST_IO)
+        worker_deaf(f->slot->worker, rc, gone.text);
 }
 
 enum status flight_alive(struct flight *f, double now_s, struct error *err)
@@ -268,21 +294,24 @@ static void land(struct flight *f, double now_s)
     f->slot->busy_s += now_s - f->handed_s;
     f->run->spent += (now_s - f->handed_s) / (double)f->run->view.study.priority;
     f->run->n_flights--;
+    f->run->risk_moved = f->run->risk_moved || f->run->at_risk_s > 0;
     f->slot->flight = NULL;
     if (f->slot->worker->culprit == f)
         f->slot->worker->culprit = NULL;
     mem_free(f);
 }
 
-static enum status requeue(struct flight *f, bool died, struct error *err)
+static enum status requeue(struct flight *f, enum trial_requeue why, double now_s, struct error *err)
 {
     struct trial *t = trial_of(f);
     enum status rc;
 
-    STORE_INSIST(rc, f->run->store, err, store_trial_requeue(f->run->store, t->id, died, err));
+    STORE_INSIST(rc, f->run->store, err, store_trial_requeue(f->run->store, t->id, why, err));
     TRY(rc);
     t->state = TRIAL_QUEUED;
-    t->deaths += died;
+    t->deaths += why == REQUEUE_DIED;
+    t->losses += why == REQUEUE_LOST;
+    f->run->view.study.lost_s += flight_at_risk_s(f, now_s);
     f->run->n_queued++;
     TRY(track_hooks_pause(f->run->track, t->id, f->env_steps, err));
     return study_view_update(&f->run->view, f->i, err);
@@ -360,7 +389,7 @@ static void land_and_tell(struct flight *f, struct scheduler *s)
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
 {
     if (f->result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
-        TRY(requeue(f, false, err));
+        TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
     else
         TRY(record(f, NULL, err));
     if (!f->slot->worker->lost)
@@ -391,9 +420,12 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
     char tail[WORKER_LOG_BYTES + 1];
     enum status rc;
 
-    if (f->stop == FLIGHT_REQUEUE || guilt == FLIGHT_INNOCENT ||
-        (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS)) {
-        rc = requeue(f, guilt == FLIGHT_SUSPECT && f->stop != FLIGHT_REQUEUE, err);
+    if (f->stop == FLIGHT_REQUEUE || guilt == FLIGHT_INNOCENT) {
+        rc = requeue(f, REQUEUE_STOPPED, s->now_s, err);
+    } else if (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {
+        rc = requeue(f, REQUEUE_DIED, s->now_s, err);
+    } else if (guilt == FLIGHT_BEREFT && trial_of(f)->losses < MAX_LOSSES) {
+        rc = requeue(f, REQUEUE_LOST, s->now_s, err);
     } else {
         f->result = (struct trial_result){.state = TRIAL_FAILED,
                                           .score = NAN,
@@ -403,6 +435,11 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
                                           .env_steps = f->env_steps};
         if (guilt == FLIGHT_GUILTY)
             snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);
+        else if (guilt == FLIGHT_BEREFT)
+            snprintf(f->reason, sizeof f->reason,
+                     "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
+                     "%lld` runs it again",
+                     MAX_LOSSES + 1, how, f->run->view.study.name, (long long)trial_of(f)->number);
         else
             snprintf(f->reason, sizeof f->reason, "%d worker processes died while they ran it, the last: %s",
                      MAX_DEATHS, how);

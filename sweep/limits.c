@@ -1,7 +1,7 @@
 /* limits.c - when a study has had enough: its budgets and stop rules, in one place.
  *
  *   trials       so many trials in all; what runs may end
- *   budget       seconds of training over all trials
+ *   budget       seconds of training over all trials, with what was lost with a worker or controller
  *   wall_time    time with a controller at work
  *   device_time  seconds of devices over all trials
  *   target       a score of this or better
@@ -20,7 +20,7 @@
 
 #include "base/num.h"
 
-#define WALL_SAVE_S 20 /* so much of the time spent may a crash forget */
+#define WALL_SAVE_S 2 /* so much of the time spent may a crash forget */
 
 void study_limits_fill(const struct sweep_settings *s, struct study *ret_study)
 {
@@ -80,18 +80,22 @@ double study_limits_wall_s(const struct study_run *run, double now_s)
 }
 
 /* The seconds since the last call go to the store now and then, or at once. */
-enum status study_limits_tick(struct study_run *run, double now_s, bool at_once, struct error *err)
+enum status study_limits_tick(struct study_run *run, double at_risk_s, double now_s, bool at_once, struct error *err)
 {
     bool counts = run->state == STUDY_RUN_ACTIVE || run->n_flights > 0;
     double passed_s = run->wall_from_s > 0 ? now_s - run->wall_from_s : 0;
 
-    if (!counts || at_once || passed_s >= WALL_SAVE_S) {
-        if (passed_s > 0) {
+    if (!counts || at_once || run->risk_moved || passed_s >= WALL_SAVE_S) {
+        if (passed_s > 0 || run->risk_moved) {
+            const struct study *study = &run->view.study;
             enum status rc;
-            STORE_INSIST(rc, run->store, err, store_study_add_wall(run->store, run->view.study.id, passed_s, err));
+            STORE_INSIST(rc, run->store, err,
+                         store_study_add_wall(run->store, study->id, passed_s, study->lost_s + at_risk_s, err));
             TRY(rc);
             run->view.study.wall_used_s += passed_s;
+            run->at_risk_s = at_risk_s;
         }
+        run->risk_moved = false;
         run->wall_from_s = 0;
     }
     if (counts && run->wall_from_s == 0)
@@ -151,9 +155,10 @@ void study_limits_check(const struct study_run *run, double running_s, double no
     const struct study *study = &v->study;
 
     *ret_end = (struct study_end){0};
-    if (over(study->budget_s > 0 ? study_view_cost(v) + running_s : 0, study->budget_s, "budget", "budget", ret_end) ||
+    if (over(study->budget_s > 0 ? study_view_cost(v) + study->lost_s + running_s : 0, study->budget_s, "budget",
+             "budget", ret_end) ||
         over(study_limits_wall_s(run, now_s), study->wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
-        over(study->device_max_s > 0 ? device_seconds(v) + running_s : 0, study->device_max_s,
+        over(study->device_max_s > 0 ? device_seconds(v) + study->lost_s + running_s : 0, study->device_max_s,
              "device time (sweep.device_time)", "device_time", ret_end) ||
         target_reached(v, ret_end) || gains_little(run, now_s, ret_end))
         return;
@@ -178,10 +183,10 @@ double study_limits_fraction(const struct study_run *run, double running_s, doub
     if (s->trials_max > 0)
         f = (double)((int64_t)v->n - open) / (double)s->trials_max;
     if (s->budget_s > 0)
-        f = fmax(f, (study_view_cost(v) + running_s) / s->budget_s);
+        f = fmax(f, (study_view_cost(v) + s->lost_s + running_s) / s->budget_s);
     if (s->wall_max_s > 0)
         f = fmax(f, study_limits_wall_s(run, now_s) / s->wall_max_s);
     if (s->device_max_s > 0)
-        f = fmax(f, (device_seconds(v) + running_s) / s->device_max_s);
+        f = fmax(f, (device_seconds(v) + s->lost_s + running_s) / s->device_max_s);
     return fmin(f, 1);
 }

@@ -191,6 +191,11 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
 
     if (word != NULL && strcmp(word, "status") == 0)
         return on_status(live, request, answer, err);
+    if (live->locked)
+        return FAIL(err, ST_BUSY,
+                    "%s: another program keeps the store locked, and the controller waits for it; nothing was changed: "
+                    "close that program (a database browser, a backup), then say it again",
+                    store_path(live->store));
     if (waits) /* it would come in the middle of something */
         return FAIL(err, ST_IO,
                     "%s: the disk is full, and the controller waits for room; nothing was changed: free some space, "
@@ -228,12 +233,34 @@ static bool wait_for_room(void *ctx, const char *path, bool has_room)
     return again;
 }
 
+/* A store_locked_fn; the same for another program's lock. */
+static bool wait_for_lock(void *ctx, const char *path, double waited_s)
+{
+    struct live *live = ctx;
+    bool again = scheduler_wait_for_lock(live->sched, path, waited_s);
+
+    if (live->sched->lock_told && live->server != NULL && !live->answers) {
+        live->locked = true;
+        on_ready(live, 0);
+        live->locked = false;
+    }
+    return again;
+}
+
+/* Whoever is told to end has waited for the lock, if it was there. */
+static bool give_up(void *ctx, const char *path, double waited_s)
+{
+    (void)ctx, (void)path, (void)waited_s;
+    return false;
+}
+
 void live_open(struct live *live, struct store *store, struct scheduler *sched, bool daemon)
 {
     struct error why = {0};
 
     *live = (struct live){.store = store, .sched = sched, .daemon = daemon};
     store_on_full(store, wait_for_room, live);
+    store_on_locked(store, wait_for_lock, live);
     if (control_server_create(&live->server, store_path(store), handle, live, &why) != ST_OK ||
         scheduler_watch(sched, control_server_fd(live->server), POLLIN, on_ready, live, &why) != ST_OK) {
         log_warn("%s; `trawl pause`, `stop` and the like do not reach this sweep, continuing", why.text);
@@ -244,8 +271,10 @@ void live_open(struct live *live, struct store *store, struct scheduler *sched, 
 
 void live_close(struct live *live)
 {
-    if (live->store != NULL)
+    if (live->store != NULL) {
         store_on_full(live->store, NULL, NULL);
+        store_on_locked(live->store, signals_stop() ? give_up : NULL, NULL);
+    }
     if (live->server != NULL && live->sched != NULL)
         scheduler_unwatch(live->sched, control_server_fd(live->server));
     control_server_destroy(live->server);

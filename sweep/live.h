@@ -41,6 +41,7 @@ struct live {
     struct control_server *server; /* NULL: no socket could be made, which was said */
     bool daemon; /* takes new studies */
     bool answers; /* a request is being answered */
+    bool locked; /* answers come from within a call of the store, which waits for another program's lock */
 };
 /* A controller without socket is better than none: that is a warning. */
 void live_open(struct live *live, struct store *store, struct scheduler *sched, bool daemon);

@@ -42,12 +42,18 @@ cJSON *proto_message(const char *type)
     return json;
 }
 
-static enum status send_all(int fd, const char *bytes, size_t n, struct error *err)
+static enum status send_all(int fd, const char *bytes, size_t n, int patience_ms, struct error *err)
 {
     while (n > 0) {
-        ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
+        struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+        ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | (patience_ms > 0 ? MSG_DONTWAIT : 0));
         if (sent < 0 && errno == EINTR)
             continue;
+        if (sent < 0 && errno == EAGAIN && patience_ms > 0) {
+            if (poll(&pfd, 1, patience_ms) == 0)
+                return FAIL(err, ST_BUSY, "killed, it took no messages for %.3g s", patience_ms / 1000.0);
+            continue;
+        }
         if (sent < 0)
             return FAIL(err, ST_IO, "the other process does not take messages: %s", strerror(errno));
         bytes += sent;
@@ -68,9 +74,9 @@ enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
     if (n + 1 > PROTO_MAX_BYTES) {
         rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
     } else {
-        rc = send_all(proto->fd, text, n, err);
+        rc = send_all(proto->fd, text, n, proto->send_ms, err);
         if (rc == ST_OK)
-            rc = send_all(proto->fd, "\n", 1, err);
+            rc = send_all(proto->fd, "\n", 1, proto->send_ms, err);
     }
     mem_free(text);
     return rc;

@@ -51,6 +51,7 @@ static void init_worker(struct worker *w, const struct device_spec *spec)
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
     struct scheduler *s = mem_alloc(sizeof *s);
+    enum status rc;
 
     if (s == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for the scheduler");
@@ -59,7 +60,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     s->workers = mem_array(devices->n, sizeof *s->workers);
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
     if (s->workers == NULL || s->fds == NULL) {
-        (void)FAIL(err, ST_NOMEM, "out of memory for %zu workers", devices->n);
+        rc = FAIL(err, ST_NOMEM, "out of memory for %zu workers", devices->n);
         goto fail;
     }
     s->n_workers = devices->n;
@@ -70,7 +71,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     }
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake_fd < 0) {
-        (void)FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
+        rc = FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
         goto fail;
     }
     s->begun_s = s->now_s = clock_mono_s();
@@ -78,7 +79,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
     return ST_OK;
 fail:
     scheduler_destroy(s);
-    return ST_NOMEM;
+    return rc;
 }
 
 /* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else may
@@ -253,7 +254,7 @@ static void check_end(struct scheduler *s, struct study_run *run)
 
 static enum status end_study(struct scheduler *s, struct study_run *run, struct error *err)
 {
-    TRY(study_limits_tick(run, s->now_s, true, err));
+    TRY(study_limits_tick(run, 0, s->now_s, true, err));
     run->state = STUDY_RUN_ENDED;
     if (run->end.rule != NULL)
         TRY(study_run_set_state(run, STUDY_ENDED, run->end.rule, run->end.text, err));
@@ -275,7 +276,7 @@ static enum status end_studies(struct scheduler *s, struct error *err)
     for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
         if (s->studies[i]->state == STUDY_RUN_ENDED)
             continue;
-        TRY(study_limits_tick(s->studies[i], s->now_s, false, err));
+        TRY(study_limits_tick(s->studies[i], study_run_at_risk_s(s->studies[i], s), s->now_s, false, err));
         check_end(s, s->studies[i]);
     }
     for (size_t i = s->n_studies; i-- > 0;)
@@ -329,7 +330,7 @@ static enum status give(struct scheduler *s, struct slot *slot, struct error *er
             TRY(flight_start(slot, s->studies[best], i, s->now_s, err));
             if (s->listener.on_trial_start != NULL)
                 s->listener.on_trial_start(s->listener.ctx, slot->flight);
-            return ST_OK;
+            return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
         }
         TRY(study_run_ask(s->studies[best], err));
         if (proposer_is_busy(s->studies[best]->proposer))
@@ -515,6 +516,8 @@ static enum status bury(struct scheduler *s, struct worker *w, const char *how, 
             guilt = f == culprit ? FLIGHT_GUILTY : FLIGHT_INNOCENT;
         else if (w->lost)
             guilt = FLIGHT_INNOCENT;
+        else if (w->outside)
+            guilt = FLIGHT_BEREFT;
         if (f != NULL)
             TRY(flight_died(f, s, guilt, how, err));
     }
@@ -643,6 +646,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(fill(s, err));
         if (supervise_all_quarantined(s) && !s->stay && !s->stopping)
             return no_device_left(s, err);
+        scheduler_had_lock(s);
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
         supervise_round(s);

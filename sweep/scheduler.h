@@ -98,6 +98,8 @@ struct worker {
     bool lost; /* it said that its device is lost, and ends */
     char why[SCHED_WHY_MAX]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct flight *culprit; /* the flight that it was killed for; NULL: unknown */
+    bool killed; /* by us */
+    bool outside; /* killed or frozen from outside: no trial of its is to blame */
     int64_t memory_bytes, device_memory_bytes; /* of its last `alive` */
     /* health: supervise.c */
     int deaths; /* in a row, without a trial that ended well */
@@ -115,6 +117,8 @@ enum status worker_spawn(struct worker *worker, const char *config_text, struct 
 enum status worker_greeted(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
 void worker_kill(struct worker *worker, struct flight *culprit, const char *why); /* WORKER_DYING afterwards */
 void worker_closed(struct worker *worker); /* its socket is closed: WORKER_DYING */
+/* A message could not be sent to it: rc and why of proto_send. WORKER_DYING afterwards. */
+void worker_deaf(struct worker *worker, enum status rc, const char *why);
 /* True when it is reaped (WORKER_DOWN): how is "killed by signal 11 (Segmentation fault)". Never waits. */
 bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
 void worker_read_log(struct worker *worker); /* what has come, without waiting */
@@ -148,8 +152,10 @@ enum status study_limits_count_trials(struct store *store, const struct study *s
                                       struct error *err) MUST_USE;
 /* A new limit below the n trials that there are is refused. */
 enum status study_limits_check_trials(const char *study, int64_t trials_max, int64_t n, struct error *err) MUST_USE;
-/* Counts the time with a controller at work; called some times a second, and at_once before a study is let go. */
-enum status study_limits_tick(struct study_run *run, double now_s, bool at_once, struct error *err) MUST_USE;
+/* Counts the time with a controller at work, and keeps what would be lost with this one (study_run_at_risk_s); called some
+ * times a second, and at_once before a study is let go. */
+enum status study_limits_tick(struct study_run *run, double at_risk_s, double now_s, bool at_once,
+                              struct error *err) MUST_USE;
 double study_limits_wall_s(const struct study_run *run, double now_s); /* of wall_max_s */
 /* Of the whole study, by the limit that is nearest; 0 when its limits cannot be foreseen. */
 double study_limits_fraction(const struct study_run *run, double running_s, double now_s);
@@ -189,6 +195,8 @@ struct study_run {
     struct early_stop early;
     struct gain_watch gain;
     double wall_from_s; /* since when its time is not in the store yet; 0: it does not count now */
+    double at_risk_s; /* training of its flights that the store counts as lost in case this controller ends */
+    bool risk_moved; /* one of these flights has ended: the store is to know */
     struct proposer *proposer;
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
@@ -248,6 +256,8 @@ struct scheduler {
     double hang_timeout_s; /* no progress for so long is a hang; 0: never */
     double silence_timeout_s; /* of a worker that says each second that it lives */
     int64_t n_waits; /* of one write, for room on the disk; > 1: of some time */
+    bool lock_told; /* that another program keeps the store locked */
+    double lock_last_s; /* until when a lock is waited for, once the program is to end; 0: it is not */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
@@ -284,16 +294,20 @@ enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
 void scheduler_tell(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
 
-/* ---- room.c: what a controller does while the disk is full ---- */
+/* ---- room.c: what a controller does while the disk is full or the store is locked ---- */
 
 /* Before a write is tried again; false: the program is to end. */
 bool scheduler_wait_for_room(struct scheduler *s, const char *store_path);
 void scheduler_had_room(struct scheduler *s); /* when it has been written: says so if it was told to wait */
+/* While another program keeps the store locked; false: the program is to end, and has waited a little more. */
+bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double waited_s);
+void scheduler_had_lock(struct scheduler *s); /* when nothing waits: says so if it did */
 
 /* ---- flight.c ---- */
 
 enum flight_stop { FLIGHT_GOES, FLIGHT_REQUEUE, FLIGHT_LIMIT, FLIGHT_EARLY };
-enum flight_guilt { FLIGHT_INNOCENT, FLIGHT_SUSPECT, FLIGHT_GUILTY }; /* of the death of its worker */
+/* Of the death of its worker; FLIGHT_BEREFT: the worker was killed or frozen from outside. */
+enum flight_guilt { FLIGHT_INNOCENT, FLIGHT_SUSPECT, FLIGHT_GUILTY, FLIGHT_BEREFT };
 
 struct flight {
     struct study_run *run;
@@ -309,10 +323,13 @@ struct flight {
     double gap_s; /* longest time between two moves */
     double score; /* its metric at the last report; NaN */
     double reported_s; /* its cost at the last report */
+    double saved_s; /* of its cost, what a checkpoint holds */
+    bool resumed; /* from a checkpoint, whose cost its first report tells */
     bool ended; /* result is whole */
     struct trial_result result;
     char reason[ERROR_TEXT_MAX], cost_method[16];
 };
+/* A trial whose message no worker could take has ended afterwards. */
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;
 /* A message of its worker about it. Metrics wait in reports; any other message has these stored first. */
 enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
@@ -320,6 +337,7 @@ enum status flight_message(struct flight *flight, const cJSON *message, struct r
 void flight_ask_stop(struct flight *flight, enum flight_stop why, double now_s);
 /* What it has cost so far. Beside others time is no measure of that; its reports are. */
 double flight_cost_s(const struct flight *flight, double now_s);
+double flight_at_risk_s(const struct flight *flight, double now_s); /* the part of it that no checkpoint holds */
 /* Every now and then while it flies: its worker's memory for the trackers, and whether somebody pressed Stop on their pages. */
 enum status flight_alive(struct flight *flight, double now_s, struct error *err) MUST_USE;
 void flight_progress(struct flight *flight, int64_t env_steps, int64_t iterations, double now_s);
@@ -347,6 +365,8 @@ enum status study_run_collect(struct study_run *run,
                               struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
 size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
 double study_run_running_s(const struct study_run *run, const struct scheduler *s);
+/* The part of it that no checkpoint holds. */
+double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s);
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
 /* Lets go of the texts of trial i, if it has ended: the store has them, and nobody asks the controller any more. */
 void study_run_forget(struct study_run *run, size_t i);

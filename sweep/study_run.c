@@ -164,14 +164,19 @@ int64_t study_run_wants(const struct study_run *run)
     return room > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : room + (int64_t)run->n_queued;
 }
 
+static bool is_suspect(const struct trial *trial)
+{
+    return trial->deaths > 0 || trial->losses > 0;
+}
+
 /* A trial whose worker died is suspected; two of them never share a worker, so that the guilty one is found. */
 static bool suits(const struct trial *trial, const struct worker *worker)
 {
-    if (trial->deaths == 0)
+    if (!is_suspect(trial))
         return true;
     for (int lane = 0; lane < worker->spec.lanes; lane++) {
         const struct flight *f = worker->slots[lane].flight;
-        if (f != NULL && f->run->view.trials[f->i].deaths > 0)
+        if (f != NULL && is_suspect(&f->run->view.trials[f->i]))
             return false;
     }
     return true;
@@ -293,7 +298,8 @@ size_t study_run_ahead(const struct study_run *run, size_t n_slots)
     return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */
 }
 
-double study_run_running_s(const struct study_run *run, const struct scheduler *s)
+static double sum_flights(const struct study_run *run, const struct scheduler *s,
+                          double (*cost_s)(const struct flight *, double))
 {
     double sum = 0;
 
@@ -301,9 +307,19 @@ double study_run_running_s(const struct study_run *run, const struct scheduler *
         for (int lane = 0; lane < s->workers[w].spec.lanes; lane++) {
             const struct flight *f = s->workers[w].slots[lane].flight;
             if (f != NULL && f->run == run)
-                sum += flight_cost_s(f, s->now_s);
+                sum += cost_s(f, s->now_s);
         }
     return sum;
+}
+
+double study_run_running_s(const struct study_run *run, const struct scheduler *s)
+{
+    return sum_flights(run, s, flight_cost_s);
+}
+
+double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s)
+{
+    return sum_flights(run, s, flight_at_risk_s);
 }
 
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err)

@@ -17,6 +17,7 @@
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
 #define STOP_PATIENCE_S 20 /* how long a worker may take to obey */
 #define REQUEUE_PATIENCE_S 6 /* and when all are to end: nothing is lost, the trial runs again */
+#define FROZEN_S 5 /* without a heartbeat, of which there is one a second: it could not obey */
 #define MAX_DEATHS 5
 #define BACKOFF_S 0.5
 #define QUARANTINE_S 600
@@ -36,6 +37,7 @@ static void check_flight(const struct scheduler *s, struct worker *w, struct fli
 {
     double quiet_s = s->now_s - f->progress_s;
     double patience_s = f->stop == FLIGHT_REQUEUE ? REQUEUE_PATIENCE_S : STOP_PATIENCE_S;
+    bool frozen = w->beats && s->now_s - w->heard_s > FROZEN_S;
     char why[200], time[32];
 
     if (f->asked_s > 0 && s->now_s - f->asked_s > patience_s)
@@ -45,7 +47,8 @@ static void check_flight(const struct scheduler *s, struct worker *w, struct fli
                  format_seconds(quiet_s, time));
     else
         return;
-    worker_kill(w, f, why);
+    w->outside = w->outside || frozen;
+    worker_kill(w, frozen ? NULL : f, why);
 }
 
 void supervise_round(struct scheduler *s)
@@ -60,6 +63,7 @@ void supervise_round(struct scheduler *s)
                    s->now_s - w->heard_s > s->silence_timeout_s) {
             snprintf(why, sizeof why, "killed, it gave no sign of life for %s",
                      format_seconds(s->silence_timeout_s, time));
+            w->outside = true; /* its heartbeat waits for nothing: stopped, or swapped out */
             worker_kill(w, NULL, why);
         }
         for (int lane = 0; lane < w->spec.lanes && w->state == WORKER_READY; lane++)

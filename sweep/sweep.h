@@ -81,7 +81,8 @@ enum status check_output(const char *path, struct error *err) MUST_USE;
 
 /* ---- signals.c ---- */
 
-void signals_catch(void); /* SIGINT, SIGTERM, SIGHUP ask to stop; a second one ends the program at once */
+/* SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 ask to stop; another two seconds later or more ends the program at once. */
+void signals_catch(void);
 bool signals_stop(void); /* has one come? */
 
 /* ---- setup.c: the resolved config of a run ---- */

@@ -397,7 +397,7 @@ void train_track_close(struct train_track *t, bool interrupted)
     if (t == NULL)
         return;
     seconds = t->setup->track.flush_s;
-    if (!t->broken && store_trial_requeue(t->store, t->trial.id, false, &none) != ST_OK)
+    if (!t->broken && store_trial_requeue(t->store, t->trial.id, REQUEUE_STOPPED, &none) != ST_OK)
         log_debug("%s", none.text);
     all = track_hooks_close(t->hooks, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
     free_track(t, all && t->made && t->own && !t->keeps);

@@ -19,6 +19,8 @@
 
 #define STOP_TIMEOUT_S                                                                                                 \
     3 /* how long a worker may take to end; with REQUEUE_PATIENCE_S less than a batch system's notice */
+#define SAVE_TIMEOUT_S 6 /* the same with trials in flight, which save first */
+#define SEND_PATIENCE_MS 2000 /* how long one may take no messages; its socket holds those of many trials */
 #define DYING_PATIENCE_S 1 /* how long one that has closed its socket may take to end by itself */
 #define LOG_READ_MAX 65536 /* bytes of log in one round, so that one chatterer does not keep the others waiting */
 
@@ -73,15 +75,18 @@ static void close_log(struct worker *w)
 static enum status connect_ends(struct worker *w, int *ret_socket_fd, int *ret_log_fd, struct error *err)
 {
     int fds[2], log_fds[2];
+    enum status rc;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
         return FAIL(err, ST_IO, "cannot make a socket pair for the worker: %s", strerror(errno));
     if (pipe2(log_fds, O_CLOEXEC) != 0) {
-        (void)FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(errno));
+        rc = FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(errno));
         goto fail_sockets;
     }
-    if (proto_create(&w->proto, fds[0], err) != ST_OK)
+    rc = proto_create(&w->proto, fds[0], err);
+    if (rc != ST_OK)
         goto fail_pipe;
+    w->proto.send_ms = SEND_PATIENCE_MS;
     fcntl(log_fds[0], F_SETFL, O_NONBLOCK);
     w->log_fd = log_fds[0];
     *ret_socket_fd = fds[1];
@@ -93,7 +98,7 @@ fail_pipe:
 fail_sockets:
     close(fds[0]);
     close(fds[1]);
-    return ST_IO;
+    return rc;
 }
 
 enum status worker_spawn(struct worker *w, const char *config_text, struct error *err)
@@ -104,7 +109,7 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
 
     TRY(connect_ends(w, &socket_fd, &log_fd, err));
     w->log_n = w->log_shown = 0;
-    w->beats = w->lost = false;
+    w->beats = w->lost = w->killed = w->outside = false;
     w->why[0] = '\0';
     w->culprit = NULL;
     w->memory_bytes = w->device_memory_bytes = 0;
@@ -152,6 +157,7 @@ void worker_kill(struct worker *w, struct flight *culprit, const char *why)
         w->culprit = culprit;
         w->dying_s = clock_mono_s();
     }
+    w->killed = true;
     kill(w->pid, SIGKILL);
     w->state = WORKER_DYING;
 }
@@ -164,18 +170,32 @@ void worker_closed(struct worker *w)
     w->dying_s = clock_mono_s();
 }
 
+void worker_deaf(struct worker *w, enum status rc, const char *why)
+{
+    if (rc != ST_BUSY) { /* it has closed its socket, and its end says why */
+        worker_closed(w);
+        return;
+    }
+    w->outside = true;
+    worker_kill(w, NULL, why);
+}
+
 bool worker_try_reap(struct worker *w, char *ret_how, size_t size)
 {
     int state = 0;
     pid_t got = waitpid(w->pid, &state, WNOHANG);
 
     if (got == 0) {
-        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S)
-            kill(w->pid, SIGKILL); /* it has closed its socket and does not end */
+        if (clock_mono_s() - w->dying_s > DYING_PATIENCE_S) { /* it has closed its socket and does not end */
+            w->killed = true;
+            kill(w->pid, SIGKILL);
+        }
         return false;
     }
     worker_read_log(w);
     bool by_kernel = w->groups != NULL && memory_groups_remove(w->groups, w->spec.label);
+    if (got == w->pid && WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL && !w->killed && !by_kernel)
+        w->outside = true; /* no program kills itself this way */
     if (w->why[0] != '\0')
         snprintf(ret_how, size, "%s", w->why);
     else if (by_kernel)
@@ -255,10 +275,33 @@ void worker_read_log(struct worker *w)
         show_log(w, true);
 }
 
+/* Trials in flight are asked to write a checkpoint first: whatever ends the controller, they go on from there. */
+static bool ask_to_end(struct worker *w)
+{
+    struct error ignored = {0};
+    bool flies = false;
+
+    for (int lane = 0; lane < w->spec.lanes; lane++)
+        flies = flies || w->slots[lane].flight != NULL;
+    if (w->state == WORKER_DYING)
+        return false;
+    if (flies) {
+        cJSON *stop = proto_message("stop"); /* without a trial: all */
+        if (stop != NULL && !json_add_bool(stop, "checkpoint", true)) {
+            cJSON_Delete(stop);
+            stop = NULL;
+        }
+        if (proto_send(&w->proto, stop, &ignored) != ST_OK)
+            worker_closed(w);
+    }
+    if (w->state != WORKER_DYING && proto_send(&w->proto, proto_message("exit"), &ignored) != ST_OK)
+        worker_closed(w);
+    return flies;
+}
+
 void workers_stop(struct worker *workers, size_t n)
 {
     double deadline = clock_mono_s() + STOP_TIMEOUT_S;
-    struct error ignored = {0};
     char how[256];
     size_t left = 0;
 
@@ -266,16 +309,18 @@ void workers_stop(struct worker *workers, size_t n)
         if (workers[i].pid <= 0)
             continue;
         left++;
-        if (workers[i].state != WORKER_DYING && proto_send(&workers[i].proto, proto_message("exit"), &ignored) != ST_OK)
-            worker_closed(&workers[i]);
+        if (ask_to_end(&workers[i]))
+            deadline = clock_mono_s() + SAVE_TIMEOUT_S;
         shutdown(workers[i].proto.fd, SHUT_WR); /* the end of the socket says it too */
         workers[i].state = WORKER_DYING;
-        workers[i].dying_s = deadline; /* its patience begins there */
     }
+    for (size_t i = 0; i < n; i++)
+        workers[i].dying_s = deadline; /* its patience begins there */
     while (left > 0) {
         for (size_t i = 0; i < n; i++)
             if (workers[i].pid > 0) {
                 worker_read_log(&workers[i]);
+                proto_take_in(&workers[i].proto); /* nobody waits to be heard */
                 if (clock_mono_s() > deadline)
                     kill(workers[i].pid, SIGKILL);
                 left -= worker_try_reap(&workers[i], how, sizeof how);

@@ -157,12 +157,16 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const
     return rc;
 }
 
+/* The heartbeat first, which reads the lanes. */
 static void workshop_close_lanes(struct workshop *shop)
 {
     pthread_mutex_lock(&shop->lock);
     shop->exit = true;
     pthread_cond_broadcast(&shop->changed);
     pthread_mutex_unlock(&shop->lock);
+    if (shop->beats)
+        pthread_join(shop->heartbeat, NULL);
+    shop->beats = false;
     for (size_t i = 0; i < shop->n_lanes; i++) {
         pthread_join(shop->lanes[i].thread, NULL);
         cJSON_Delete(shop->lanes[i].next);
@@ -218,8 +222,6 @@ enum status workshop_open(struct workshop *shop, struct setup *setup, size_t n, 
 void workshop_destroy(struct workshop *shop)
 {
     workshop_close_lanes(shop);
-    if (shop->beats)
-        pthread_join(shop->heartbeat, NULL);
     setup_destroy(shop->setup);
     proto_destroy(&shop->proto);
     gate_destroy(&shop->gate);

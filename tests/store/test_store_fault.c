@@ -394,7 +394,7 @@ static void full_disk_is_waited_for(void **state)
     store_on_full(store, make_room, &n_calls);
     STORE_INSIST(rc, store, &said, store_trial_create(store, &t, &said));
     int n_needed = n_calls;
-    other = store_trial_requeue(store, t.id, false, NULL); /* a failure that no room mends */
+    other = store_trial_requeue(store, t.id, REQUEUE_STOPPED, NULL); /* a failure that no room mends */
     waited = store_wait_for_room(store, other, NULL) || waited;
     enum status counted = store_study_counts(store, &study, &counts, NULL);
     store_close(store);

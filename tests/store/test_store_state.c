@@ -110,14 +110,64 @@ static void priority_and_time(void **state)
     REFUSED(store_study_set_priority(store, made.id, 0, err), ST_USAGE, "1 to 100");
     REFUSED(store_study_set_priority(store, made.id, 101, err), ST_USAGE, "1 to 100");
     REFUSED(store_study_set_priority(store, 99, 2, err), ST_NOTFOUND, "99");
-    OK(store_study_add_wall(store, made.id, 1.5, err));
-    OK(store_study_add_wall(store, made.id, 2.25, err));
-    OK(store_study_add_wall(store, made.id, -5, err)); /* time does not go back, nor is it unknown */
-    OK(store_study_add_wall(store, made.id, (double)NAN, err));
+    OK(store_study_add_wall(store, made.id, 1.5, 7, err));
+    OK(store_study_add_wall(store, made.id, 2.25, 4.5, err));
+    OK(store_study_add_wall(store, made.id, -5, 4.5, err)); /* time does not go back, nor is it unknown */
     struct study s = find(store, "s");
+    assert_true(s.lost_s == 4.5); /* as it was said last, no sum */
+    study_free(&s);
+    OK(store_study_add_wall(store, made.id, (double)NAN, (double)NAN, err));
+    s = find(store, "s");
+    assert_true(s.lost_s == 0);
     assert_int_equal(s.priority, 100);
     assert_true(s.wall_used_s == 3.75);
     study_free(&s);
+    store_close(store);
+}
+
+struct other {
+    sqlite3 *db;
+    int n_calls, n_patience; /* calls after which it lets go, or the owner gives up */
+    bool lets_go;
+};
+
+static bool while_locked(void *ctx, const char *path, double waited_s)
+{
+    struct other *o = ctx;
+
+    assert_non_null(path);
+    assert_true(waited_s >= 0);
+    if (++o->n_calls < o->n_patience)
+        return true;
+    if (o->lets_go)
+        assert_int_equal(sqlite3_exec(o->db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    return o->lets_go;
+}
+
+/* Another program holds the write lock: its owner says how long is waited, and nothing is written twice or half. */
+static void another_programs_lock_is_waited_for(void **state)
+{
+    struct place *place = *state;
+    struct other o = {.n_patience = 7};
+    struct trial t = {.params = "{}", .config = "", .origin = "sobol"};
+    struct study_counts counts;
+    struct store *store;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study made = study_make(store, "s");
+    t.study_id = made.id;
+    assert_int_equal(sqlite3_open(place->path, &o.db), SQLITE_OK);
+    store_on_locked(store, while_locked, &o);
+    assert_int_equal(sqlite3_exec(o.db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    REFUSED(store_trial_create(store, &t, err), ST_BUSY, "another program kept the file locked");
+    assert_int_equal(o.n_calls, 7);
+    o.n_calls = 0;
+    o.lets_go = true;
+    OK(store_trial_create(store, &t, err));
+    assert_int_equal(o.n_calls, 7);
+    OK(store_study_counts(store, &made, &counts, err));
+    assert_int_equal(counts.n[TRIAL_QUEUED], 1);
+    sqlite3_close(o.db);
     store_close(store);
 }
 
@@ -242,6 +292,7 @@ int main(void)
         CASE(limits_round_trip),
         CASE(states_keep_their_rule),
         CASE(priority_and_time),
+        CASE(another_programs_lock_is_waited_for),
         CASE(the_holder_is_known),
         CASE(a_link_to_a_store_has_its_lock),
         CASE(a_file_of_the_first_release_goes_on),

@@ -129,7 +129,9 @@ static void on_run(struct fake *w, const cJSON *message)
     if (strcmp(w->kind, "crash") == 0) {
         fprintf(stderr, "last words of trial %lld\n", (long long)job->number);
         abort();
-    } else if (strcmp(w->kind, "mute") == 0) {
+    } else if (strcmp(w->kind, "killed") == 0) {
+        raise(SIGKILL); /* as the kernel does when the machine runs out of memory */
+    } else if (strcmp(w->kind, "mute") == 0 && job->attempt == 1) {
         for (;;)
             pause();
     } else if (strcmp(w->kind, "lost") == 0) {

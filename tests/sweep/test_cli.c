@@ -196,6 +196,25 @@ static void what_was_taken_in_comes_first(void **state)
     proto_destroy(&b);
 }
 
+/* A process that is stopped takes nothing: who sends to it is not held up. */
+static void who_takes_nothing_is_given_up(void **state)
+{
+    struct proto a, b;
+    struct error why = {0};
+    enum status rc = ST_OK;
+    int n = 0;
+
+    (void)state;
+    make_pair(&a, &b);
+    a.send_ms = 50;
+    while (rc == ST_OK && n++ < 1000000)
+        rc = proto_send(&a, proto_message("run"), &why);
+    assert_int_equal(rc, ST_BUSY);
+    assert_non_null(strstr(why.text, "took no messages"));
+    proto_destroy(&a);
+    proto_destroy(&b);
+}
+
 static void strangers_are_refused(void **state)
 {
     static char flood[4096];
@@ -240,6 +259,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(command_lines),
         cmocka_unit_test(messages_arrive_whole_and_in_order),
         cmocka_unit_test(what_was_taken_in_comes_first),
+        cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(no_fork_no_worker),
     };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -280,7 +281,78 @@ static void a_worker_that_falls_silent_is_replaced(void **state)
     const struct study_run *run = serve(p, "a");
     p->sched->silence_timeout_s = PATIENCE_S;
     OK(scheduler_run(p->sched, err));
-    failed_because(all_done_but(p, run, 1, 4), "no sign of life");
+    (void)all_done_but(p, run, -1, 4); /* it was frozen from outside, and its trial runs again */
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(p->stored[i].attempt, i == 1 ? 2 : 1);
+        assert_int_equal(p->stored[i].losses, i == 1 ? 1 : 0);
+        assert_int_equal(p->stored[i].deaths, 0);
+    }
+}
+
+static void killed_from_outside_it_runs_again_twice(void **state)
+{
+    struct place *p = *state;
+
+    for (int lanes = 1; lanes <= 3; lanes += 2) { /* alone and beside others, who are not to pay for it */
+        const char *name = lanes == 1 ? "a" : "b";
+        p->devices->n = 0;
+        add_device(p, "killed@2", lanes);
+        create_study(p, name, "sobol", 9, 1);
+        const struct study_run *run = serve(p, name);
+        OK(scheduler_run(p->sched, err));
+        const struct trial *t = all_done_but(p, run, 2, 9);
+        failed_because(t, "ended from outside 3 times, the last time: killed by signal 9");
+        assert_non_null(strstr(t->reason, "trawl retry"));
+        assert_int_equal(t->attempt, 3);
+        assert_int_equal(t->losses, 2);
+        let_go(p);
+    }
+}
+
+/* A trial that no message can hold: it fails at once, and its worker goes on. */
+static void a_trial_that_cannot_be_told_fails(void **state)
+{
+    struct place *p = *state;
+    struct study study = {0};
+    size_t n = PROTO_MAX_BYTES;
+    char *config = mem_alloc(n + 1);
+
+    assert_non_null(config);
+    memset(config, '#', n);
+    add_device(p, "ok", 1);
+    create_study(p, "a", "sobol", 4, 1);
+    OK(store_study_find(p->store, "a", &study, err));
+    struct trial first = {.study_id = study.id,
+                          .params = (char *)"{\"train.learning_rate\": 0.01, \"train.gamma\": 0.9}",
+                          .config = config,
+                          .origin = (char *)"default"};
+    OK(store_trial_create(p->store, &first, err));
+    study_free(&study);
+    mem_free(config);
+    const struct study_run *run = serve(p, "a");
+    OK(scheduler_run(p->sched, err));
+    failed_because(all_done_but(p, run, 0, 4), "too long");
+    assert_int_equal(p->stored[0].attempt, 1);
+}
+
+static void without_descriptors_there_is_no_scheduler(void **state)
+{
+    struct place *p = *state;
+    struct rlimit before, none;
+    int lowest = dup(0);
+
+    assert_true(lowest >= 0);
+    close(lowest);
+    add_device(p, "ok", 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct error why = {0};
+    enum status rc = scheduler_create(&p->sched, p->devices, &why);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, ST_IO);
+    assert_int_equal(why.status, ST_IO);
+    assert_null(p->sched);
 }
 
 /* Its report says what it had cost by then; what passed until it was read is not the trial's. */
@@ -605,6 +677,9 @@ int main(int argc, char **argv)
         CASE(among_lanes_the_guilty_is_found),
         CASE(a_hang_is_seen_by_its_progress),
         CASE(a_worker_that_falls_silent_is_replaced),
+        CASE(killed_from_outside_it_runs_again_twice),
+        CASE(a_trial_that_cannot_be_told_fails),
+        CASE(without_descriptors_there_is_no_scheduler),
         CASE(a_late_report_is_judged_by_what_it_says),
         CASE(a_lost_device_costs_who_lost_it),
         CASE(what_is_no_message_costs_the_worker),

@@ -1,0 +1,145 @@
+"""What comes from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
+import contextlib
+import os
+import signal
+import sqlite3
+import sys
+import time
+
+import tap
+from tap import TINY_SWEEP, children, equal, run, show, start, trials_now, wait_for, write
+
+LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
+SOME_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 300k")
+
+
+def finish(process):
+    return process.communicate(timeout=tap.PATIENCE_S)
+
+
+def running(store, name="a"):
+    return [t for t in trials_now(store, name) if t["state"] == "running"]
+
+
+def rows(store, columns):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT %s FROM trial ORDER BY number" % columns).fetchall()
+
+
+def study(store, column):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT %s FROM study" % column).fetchone()[0]
+
+
+class Locked:
+    """Another program that holds the store's write lock."""
+
+    def __init__(self, store):
+        self.db = sqlite3.connect(store, timeout=tap.PATIENCE_S, isolation_level=None)
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def let_go(self):
+        self.db.execute("ROLLBACK")
+        self.db.close()
+
+
+def test_a_sweep_waits_for_another_programs_lock(folder):
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", SOME_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "b", "--trials", "6"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: any(t["state"] == "done" for t in trials_now(store, "b")), process)
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    tap.fails("pause", "b", "--store", store, code=1, says="another program keeps the store locked")
+    time.sleep(10)  # an end of ten seconds was the end of the sweep
+    equal(process.poll(), None)
+    other.let_go()
+    equal(process.wait(tap.PATIENCE_S), 0)
+    assert "no longer locked" in words.read_text(), words.read_text()
+    equal([(t["state"], t["attempt"]) for t in show(store, "b")["trials"]], [("done", 1)] * 6)
+
+
+def test_what_ends_a_locked_sweep_saves_first(folder):
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: running(store), process)
+    worker = children(process.pid)[0]
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    process.send_signal(signal.SIGTERM)
+    equal(process.wait(tap.PATIENCE_S), 1)
+    assert "another program kept the file locked" in words.read_text(), words.read_text()
+    assert tap.is_gone(worker)
+    equal([path.name for path in (folder / "s.db.checkpoints").iterdir()], ["a-0.ckpt"])
+    other.let_go()
+
+
+def test_one_event_of_two_signals_is_one_request(folder):
+    for i, numbers in enumerate(((signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGTERM), (signal.SIGUSR1, signal.SIGTERM),
+                                 (signal.SIGUSR2,))):
+        store = folder / ("%d.db" % i)
+        process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, start_new_session=True)
+        wait_for(lambda: running(store) and children(process.pid), process)
+        for number in numbers:
+            os.killpg(process.pid, number)  # workers hear it too
+        _, err = finish(process)
+        equal(process.returncode, 130)
+        assert "interrupted" in err, err
+        equal(study(store, "state"), "paused")
+        equal(rows(store, "state, attempt, losses, deaths"), [("queued", 1, 0, 0)])
+        assert (folder / ("%d.db.checkpoints" % i) / "a-0.ckpt").exists()
+
+
+def test_killed_from_outside_a_trial_runs_again(folder):
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 3, "--runs-per-device", 1)
+    for attempt in (1, 2):
+        wait_for(lambda: running(store) and running(store)[0]["attempt"] == attempt and children(process.pid), process)
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+    wait_for(lambda: running(store) and running(store)[0]["attempt"] == 3 and children(process.pid), process)
+    equal(rows(store, "number, state, losses"), [(0, "running", 2)])
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    wait_for(lambda: running(store) and running(store)[0]["number"] == 1, process)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    first = show(store, "a")["trials"][0]
+    equal((first["state"], first["attempt"]), ("failed", 3))
+    assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
+
+
+def test_crash_loops_count(folder):
+    """A controller that is killed again and again comes to the end of its budget and of its time all the same."""
+    for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):
+        store = folder / (rule + ".db")
+        words = ["sweep", write(folder, "s.ini", LONG_SWEEP), "--name", "a", limit, "7s", "-q"]
+        counted = 0
+        for _ in range(8):
+            process = start(*words, "--store", store)
+            tap.wait_for(lambda: process.poll() is not None or (store.exists() and study_now(store, column) > counted))
+            if process.poll() is not None:
+                break
+            process.kill()
+            finish(process)
+            counted = study_now(store, column)
+            words = ["sweep", "--resume", "a", "-q"]
+        equal(process.poll(), 0)
+        equal(study(store, "end_rule"), rule)
+        assert counted > 0
+
+
+def study_now(store, column):
+    try:
+        return study(store, column)
+    except (sqlite3.OperationalError, TypeError):
+        return 0
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
