@@ -44,17 +44,108 @@ static struct front_point *front_points(const struct gp_history *history, size_t
     return points;
 }
 
-enum status pareto_front(const struct gp_history *history, bool *ret_on_front, struct error *err)
+/* ---- with noise ---- */
+
+struct noisy_point {
+    double log_cost, score, cost_var, score_var;
+    size_t index, n_seeds;
+    bool out; /* another one covers it, and is not covered by it */
+};
+
+static int by_cost(const void *va, const void *vb)
 {
-    size_t n;
-    struct front_point *points = front_points(history, &n);
-    if (!points)
+    const struct noisy_point *a = va, *b = vb;
+    if (a->log_cost != b->log_cost)
+        return a->log_cost < b->log_cost ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* The better supported first. */
+static int by_support(const void *va, const void *vb)
+{
+    const struct noisy_point *a = va, *b = vb;
+    if (a->n_seeds != b->n_seeds)
+        return a->n_seeds > b->n_seeds ? -1 : 1;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    return by_cost(va, vb);
+}
+
+/* b costs no more and scores no less, as far as can be told. */
+static bool covers(const struct noisy_point *b, const struct noisy_point *a)
+{
+    return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) &&
+           b->score >= a->score - sqrt(a->score_var + b->score_var);
+}
+
+static size_t load_noisy(const struct gp_history *history, const struct pareto_noise *noise, struct noisy_point *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < history->n; i++) {
+        const struct gp_trial *t = &history->trials[i];
+        double s = noise->score_sd ? noise->score_sd[i] : 0.0, c = noise->log_cost_sd ? noise->log_cost_sd[i] : 0.0;
+        if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost) && t->cost > 0.0)
+            ret[n++] = (struct noisy_point){.log_cost = log(t->cost),
+                                            .score = t->score,
+                                            .cost_var = c > 0.0 ? c * c : 0.0,
+                                            .score_var = s > 0.0 ? s * s : 0.0,
+                                            .index = i,
+                                            .n_seeds = noise->n_seeds ? noise->n_seeds[i] : 1};
+    }
+    return n;
+}
+
+/* Leaves those that no cheaper one outscores by more than any two can be wrong together. p by rising cost. */
+static size_t drop_beaten(struct noisy_point *p, size_t n)
+{
+    double widest = 0.0, top = -INFINITY;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        widest = fmax(widest, p[i].score_var);
+    for (size_t i = 0; i < n; i++) {
+        if (!(p[i].score < top - sqrt(2.0 * widest)))
+            p[kept++] = p[i];
+        top = fmax(top, p[i].score);
+    }
+    return kept;
+}
+
+static void noisy_front(struct noisy_point *p, size_t n, bool *ret_on_front)
+{
+    qsort(p, n, sizeof *p, by_cost);
+    n = drop_beaten(p, n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n && !p[i].out; j++)
+            p[i].out = covers(&p[j], &p[i]) && !covers(&p[i], &p[j]);
+    qsort(p, n, sizeof *p, by_support);
+    for (size_t i = 0; i < n; i++) { /* what is left is level or apart; of those that are level the first stays */
+        bool stays = !p[i].out;
+        for (size_t j = 0; j < i && stays; j++)
+            stays = !(ret_on_front[p[j].index] && covers(&p[j], &p[i]));
+        ret_on_front[p[i].index] = stays;
+    }
+}
+
+enum status pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front,
+                         struct error *err)
+{
+    size_t n = 0;
+    struct front_point *points = NULL;
+    struct noisy_point *noisy = NULL;
+    if (noise != NULL)
+        noisy = mem_array(history->n, sizeof *noisy);
+    else
+        points = front_points(history, &n);
+    if (!points && !noisy)
         return FAIL(err, ST_NOMEM, "no memory for the front of %zu trials", history->n);
     for (size_t i = 0; i < history->n; i++)
         ret_on_front[i] = false;
     for (size_t i = 0; i < n; i++)
         ret_on_front[points[i].index] = true;
+    if (noisy != NULL)
+        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
     mem_free(points);
+    mem_free(noisy);
     return ST_OK;
 }
 
@@ -116,7 +207,7 @@ enum status pareto_hypervolume_curve(const struct gp_history *history, const str
     for (size_t k = 0; rc == ST_OK && k < n_counts; k++) {
         for (; at < counts[k] && at < history->n; at++)
             kept[small.n++] = history->trials[at];
-        rc = pareto_front(&small, on_front, err);
+        rc = pareto_front(&small, NULL, on_front, err);
         if (rc != ST_OK)
             break;
         size_t n = 0;
@@ -136,24 +227,23 @@ enum status pareto_hypervolume_curve(const struct gp_history *history, const str
     return rc;
 }
 
-size_t pareto_knee(const struct gp_history *history)
+enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct error *err)
 {
-    size_t n, knee = history->n;
+    size_t n;
     struct front_point *points = front_points(history, &n);
-    if (!points || n == 0)
-        goto done;
-    knee = points[n - 1].index; /* one or two points: the best score */
-    double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;
-    double best = 0.0;
+    *ret_i = history->n;
+    if (!points)
+        return FAIL(err, ST_NOMEM, "no memory for the knee of %zu trials", history->n);
+    double best = PARETO_BEND_MIN;
     for (size_t i = 1; i + 1 < n; i++) {
-        /* ends are (0, 0) and (1, 1): distance above the diagonal, up to a factor */
+        double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;
+        /* ends are (0, 0) and (1, 1): distance above the diagonal, along the score */
         double above = (points[i].score - s0) / (s1 - s0) - (log(points[i].cost) - c0) / (c1 - c0);
         if (above > best) {
             best = above;
-            knee = points[i].index;
+            *ret_i = points[i].index;
         }
     }
-done:
     mem_free(points);
-    return knee;
+    return ST_OK;
 }

@@ -25,6 +25,12 @@ struct space_param {
     size_t n_choices; /* categorical only */
     bool has_init;
     double init; /* user's default for the first trial, natural units */
+    /* Of effect only while another parameter has certain values. Elsewhere it has one value, its start value or the middle
+     * of its range, so that no two points differ by what has no effect. */
+    bool is_conditional;
+    size_t parent; /* which parameter; it may itself be conditional */
+    uint64_t parent_choices; /* categorical parent: bit k stands for its choice k */
+    double parent_min, parent_max; /* any other parent: inclusive, natural units; INFINITY is fine */
 };
 
 struct space {
@@ -32,11 +38,14 @@ struct space {
     struct space_param params[SPACE_MAX_DIM];
 };
 
-/* Checks min < max, log needs min > 0, logit needs 0 < min and max < 1, pow2 bounds hold a power of two; message names
- * key, value found and what to do. */
+/* Checks min < max, log needs min > 0, logit needs 0 < min and max < 1, pow2 bounds hold a power of two, parents exist and
+ * depend on no child of theirs; message names key, value found and what to do. */
 enum status space_check(const struct space *space, struct error *err) MUST_USE;
+/* Has parameter i an effect at x? */
+bool space_is_active(const struct space *space, size_t i, const double *x);
 void space_to_unit(const struct space *space, const double *x, double *ret_u);
-/* Snaps to integers, powers of two and choices: the returned value is one that a trial can have. */
+/* Snaps to integers, powers of two and choices, and inactive parameters to their one value: the returned value is one
+ * that a trial can have. */
 void space_from_unit(const struct space *space, const double *u, double *ret_x);
 /* How far b lies from a on the scale of one parameter that is not categorical; 1 is the whole range, and outside counts. */
 double space_unit_distance(const struct space_param *param, double a, double b);
@@ -52,6 +61,7 @@ struct gp_trial {
     enum gp_trial_state state;
     double score; /* higher is better (the caller turns minimise round); finite when DONE or STOPPED */
     double cost; /* > 0 when DONE or STOPPED */
+    double score_se; /* standard error of the score as a measure of its own policy; 0 or NaN: unknown */
 };
 
 struct gp_history {
@@ -61,12 +71,25 @@ struct gp_history {
     const struct gp_trial
         *other; /* runs of other studies, in this space's values: only DONE ones teach, at half weight,
                                      and those outside the space not at all; never on a front, never "tried" */
+    bool has_score_bounds; /* a score lies between these, whatever the config (perf: 0 and 1; minimised: negated) */
+    double score_min, score_max;
 };
+
+/* Runs of one point (equal x) under several seeds are trials of their own here. */
 
 /* ---- front and hypervolume, on (cost, score); cost lower and score higher is better ---- */
 
-/* on_front (n): true for trials that no other dominates (DONE only; of equals the first). O(n log n). */
-enum status pareto_front(const struct gp_history *history, bool *ret_on_front, struct error *err) MUST_USE;
+/* How well scores and costs are known: standard deviations, (n) each of the history; NULL: exact. */
+struct pareto_noise {
+    const double *score_sd, *log_cost_sd;
+    const size_t *n_seeds; /* support of a trial: ties keep the best supported; NULL: all the same */
+};
+
+/* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals the first,
+ * O(n log n). Else b covers a when b costs no more and scores no less, both within the standard deviation of the
+ * difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the cheaper. */
+enum status pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front,
+                         struct error *err) MUST_USE;
 /* Area between front and reference in (log cost, score); points outside count nothing. */
 struct pareto_ref {
     double cost, score; /* the worst corner: highest cost, lowest score */
@@ -81,8 +104,10 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
 enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
                                      const size_t *counts, size_t n_counts, double *ret_volumes,
                                      struct error *err) MUST_USE;
-/* Index of the front's knee: farthest from the line between its ends in normalised (log cost, score); n if no front. */
-size_t pareto_knee(const struct gp_history *history);
+#define PARETO_BEND_MIN 0.1 /* of a knee: distance above the line in normalised units, along the score */
+/* The front's knee: farthest above the line between its ends in normalised (log cost, score), by more than PARETO_BEND_MIN;
+ * n when the front has none. Of raw scores: for advice take gp_pick. */
+enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct error *err) MUST_USE;
 
 /* ---- suggest ---- */
 
@@ -94,6 +119,10 @@ struct suggest_settings {
     uint64_t seed;
     size_t n_init; /* design points before the model speaks; 0: min(2 dim, 10) */
     double max_cost; /* propose nothing predicted dearer, unless all is; 0: no cap */
+    /* Can a trial have this point (dim natural values, snapped)? A pure function, asked some tens of times for a proposal, in
+     * the thread that proposes; NULL: always. What is not allowed is never proposed. */
+    bool (*allowed)(void *ctx, const double *x);
+    void *allowed_ctx; /* borrowed */
 };
 
 struct suggestion {
@@ -113,17 +142,23 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
                              const struct suggest_settings *settings, struct error *err) MUST_USE;
 void suggester_destroy(struct suggester *suggester);
 /* Proposal for trial number `number` (0-based; with the seed it names the random stream). ST_LIMIT when a finite space
- * is exhausted. */
+ * is exhausted, or when nothing that is allowed was found. */
 enum status suggester_next(struct suggester *suggester, const struct gp_history *history, int64_t number,
                            struct suggestion *ret_suggestion, struct error *err) MUST_USE;
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
 
-/* A trial's point as the models see it: an interval and not one lucky run. Without the noise of seeds. */
+#define GP_PROMISE_SEEDS 5 /* an interval is that of the mean of so many fresh runs */
+
+/* A trial's point as the models see it: an interval and not one lucky run. */
 struct gp_belief {
-    double score, score_sd;
+    double score, score_sd; /* expected score, and how well that is known */
     double log_cost, log_cost_sd;
-    bool on_front; /* not dominated by the belief of another finished trial */
+    double noise_sd; /* of one run at this point, between seeds */
+    size_t n_seeds; /* finished runs of this very point */
+    double mean; /* of their scores; NaN: none */
+    double lo, hi; /* 95 % interval of the mean of GP_PROMISE_SEEDS fresh runs, inside what a score can be */
+    bool on_front; /* of finished trials: not covered by the belief of another, see pareto_front */
 };
 
 /* First-order effect: share of the variance over the whole space that the parameter explains by itself, 0 .. 1, with the
@@ -142,8 +177,9 @@ struct gp_edge {
 struct gp_insight {
     size_t n;
     struct gp_belief *beliefs; /* (n) of each trial's point, owned; NULL: see note */
-    size_t recommended; /* finished trial of the highest score - score_sd; n: none */
-    double score_noise_sd; /* of one run, between seeds */
+    size_t *point; /* (n) first trial of the same point: runs of one point share its belief; owned; NULL: see note */
+    size_t recommended; /* what gp_pick gives for GP_BEST; n: none */
+    double score_noise_sd; /* of one run, between seeds: the middle one of the finished trials */
     struct gp_importance score[SPACE_MAX_DIM], cost[SPACE_MAX_DIM];
     struct gp_edge edges[SPACE_MAX_DIM];
     const char *note, *score_note, *cost_note; /* why there is nothing, or why it is 0; NULL: no reason needed */
@@ -153,9 +189,43 @@ struct gp_insight {
 enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
                             uint64_t seed, struct error *err) MUST_USE;
 void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
-/* insight.recommended alone, much faster; history->n: none. */
+/* The same without edges and importance, which take most of the time. */
+enum status gp_beliefs_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
+                            struct error *err) MUST_USE;
+
+/* insight.recommended alone; history->n: none. */
 enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i,
                          struct error *err) MUST_USE;
+
+/* Which trial to take. The one place where this is decided, for every reader. */
+enum gp_rule {
+    GP_BEST, /* the highest score - score_sd */
+    GP_KNEE, /* of the front of beliefs, see pareto_knee; bent by more than what the score is known to */
+    GP_COST_MAX, /* GP_BEST of those that cost no more, expected and seen */
+    GP_SCORE_MIN /* the cheapest whose interval lies at or above the score */
+};
+struct gp_picked {
+    size_t i; /* the point's first finished trial; history->n: none */
+    bool
+        supported; /* false: only raw scores were there to go by, or (GP_SCORE_MIN) no interval lies above; the nearest is given */
+    const char *note; /* why there is none, or why it is not supported; NULL: no reason needed */
+};
+/* insight of this history, with or without a note. value: of GP_COST_MAX and GP_SCORE_MIN (higher is better). */
+enum status gp_pick(const struct gp_insight *insight, const struct gp_history *history, enum gp_rule rule, double value,
+                    struct gp_picked *ret_picked, struct error *err) MUST_USE;
+
+/* What is shown as advice, best, knee and the front's members, should have been run under several seeds. */
+struct gp_confirm_settings {
+    size_t n_front, n_pick; /* seeds wanted of a front member, and of best and knee; 0: GP_CONFIRM_* */
+    double tight; /* an interval as narrow as this share of the scores' range needs 2 seeds only; 0: GP_CONFIRM_TIGHT */
+};
+#define GP_CONFIRM_FRONT 3
+#define GP_CONFIRM_PICK 5
+#define GP_CONFIRM_TIGHT 0.02
+/* The trial whose config to run again under a fresh seed: the one of which the advice can be most wrong for what a run adds.
+ * Runs under way count as made. ret_i: n when all advice is confirmed. Pure. */
+enum status gp_confirm_next(const struct gp_insight *insight, const struct gp_history *history,
+                            const struct gp_confirm_settings *settings, size_t *ret_i, struct error *err) MUST_USE;
 
 /* The models alone, kept to be asked anywhere in the space. One thread at a time; space and history are copied.
  * ST_NUMERIC: these data have no model. At least 4 finished trials are wanted, as for an insight. */
@@ -163,7 +233,7 @@ struct gp_surrogate;
 enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struct space *space,
                                 const struct gp_history *history, struct error *err) MUST_USE;
 void gp_surrogate_destroy(struct gp_surrogate *surrogate); /* NULL is fine */
-/* x: (n, dim) natural values. on_front is left false. */
+/* x: (n, dim) natural values. n_seeds is left 0, mean NaN, on_front false. */
 void gp_surrogate_predict(struct gp_surrogate *surrogate, const double *x, size_t n, struct gp_belief *ret_beliefs);
 
 /* ---- early stopping, from the curves of finished runs ---- */

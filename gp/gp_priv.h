@@ -14,8 +14,11 @@
 double space_param_size(const struct space_param *param);
 double space_param_to_unit(const struct space_param *param, double x);
 double space_param_from_unit(const struct space_param *param, double u);
-/* The nearest point that a trial can have: inside the bounds, whole, a power of two. In place. */
+/* The nearest point that a trial can have: inside the bounds, whole, a power of two, idle where inactive. In place. */
 void space_snap(const struct space *space, double *x);
+bool space_is_conditional(const struct space *space); /* is any of its parameters? */
+/* Inactive coordinates to where their one value lies; the others stay as they are, to the bit. In place. */
+void space_idle_unit(const struct space *space, double *u);
 /* The parameter that says how long a run is, by its name; dim: none. */
 size_t space_steps_param(const struct space *space);
 /* k-th value (0-based, rising) of a parameter with finitely many. */
@@ -89,8 +92,13 @@ enum suggest_stream {
     SUGGEST_STREAM_LOCAL
 };
 
-/* The design's point for this trial number, or the next free one; both never repeat a seen point. */
-void suggest_design_sobol(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x);
-void suggest_design_random(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x);
+/* The design's point for this trial number, or the next free one that is allowed; both never repeat a seen point. ST_LIMIT: none
+ * was found. */
+enum status suggest_design_sobol(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,
+                                 struct error *err) MUST_USE;
+enum status suggest_design_random(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,
+                                  struct error *err) MUST_USE;
+/* Can a trial have this point? */
+bool suggest_is_allowed(const struct suggester *suggester, const double *x);
 
 #endif

@@ -1,5 +1,5 @@
-/* insight.c - what a study has taught, read off the models of `pareto`: what to believe of each tried point, which one
- * to take, how much each parameter matters for score and cost, and where the front leans on a bound of the search.
+/* insight.c - what a study has taught, read off the models of `pareto`: how much each parameter matters for score and
+ * cost, and where the front leans on a bound of the search. What to believe of each tried point: beliefs.c.
  * Importance is the first-order effect V_i / V: the variance of f's mean over the other parameters as u_i moves, over the
  * variance of f, both under uniform u. Its uncertainty comes from draws of f from the posterior: a draw of the prior by
  * random features, corrected at the data (Matheron's rule).
@@ -17,7 +17,6 @@
 #define LEVELS 8 /* values of the parameter looked at */
 #define DRAWS 16
 #define FEATURES 256
-#define BATCH 256 /* points evaluated at a time */
 #define EDGE_SHARE 0.5 /* of the front's points on a bound: it leans */
 #define EDGE_MIN 2 /* points */
 #define EDGE_UNIT 0.02 /* a continuous value so near a bound lies on it */
@@ -169,17 +168,18 @@ static enum status effects(const struct space *space, struct model *m, struct rn
     struct draws d;
     struct moments share[SPACE_MAX_DIM] = {0}, total[DRAWS + 1] = {0};
     double first[SPACE_MAX_DIM][DRAWS + 1] = {0}, sum[DRAWS + 1], value[DRAWS + 1];
+    bool conditional = space_is_conditional(space);
     TRY(draws_init(&d, m, rng, err));
     double *base = mem_array2(BASES, space->dim, sizeof *base), *k = mem_array(m->ld, sizeof *k);
     enum status rc = base && k ? design_init(&design, space->dim, rng_split(rng, STREAM_BASES), err)
                                : FAIL(err, ST_NOMEM, "no memory for the importance of %zu parameters", space->dim);
     if (rc != ST_OK)
         goto done;
-    for (size_t b = 0; b < BASES; b++) {
-        double x[SPACE_MAX_DIM];
-        design_sobol(&design, b, base + b * space->dim);
-        space_from_unit(space, base + b * space->dim, x);
-        space_to_unit(space, x, base + b * space->dim);
+    for (size_t b = 0; b < BASES; b++) { /* each coordinate snapped; which are active is seen when one has moved */
+        double *u = base + b * space->dim;
+        design_sobol(&design, b, u);
+        for (size_t i = 0; i < space->dim; i++)
+            u[i] = space_param_to_unit(&space->params[i], space_param_from_unit(&space->params[i], u[i]));
     }
     for (size_t i = 0; i < space->dim; i++) {
         size_t n = n_levels(&space->params[i]);
@@ -190,6 +190,8 @@ static enum status effects(const struct space *space, struct model *m, struct rn
                 double u[SPACE_MAX_DIM];
                 memcpy(u, base + b * space->dim, space->dim * sizeof *u);
                 u[i] = level(&space->params[i], l, n);
+                if (conditional)
+                    space_idle_unit(space, u);
                 draws_at(&d, u, k, value);
                 for (size_t z = 0; z <= DRAWS; z++) {
                     sum[z] += value[z] / BASES;
@@ -248,57 +250,6 @@ static enum status importance(struct gp_insight *ret, struct pareto_search *s, u
     return ST_OK;
 }
 
-/* ---- beliefs ---- */
-
-static enum status beliefs(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history,
-                           struct error *err)
-{
-    size_t n = history->n, dim = s->space->dim;
-    size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
-    double *cross = mem_array2(BATCH, ld, sizeof *cross), *u = mem_array2(BATCH, dim, sizeof *u);
-    struct gp_trial *believed = mem_array(n, sizeof *believed);
-    bool *front = mem_array(n, sizeof *front);
-    enum status rc = ST_OK;
-    double m1[BATCH], s1[BATCH], m2[BATCH], s2[BATCH], best = -INFINITY;
-    if (!cross || !u || !believed || !front) {
-        rc = FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
-        goto done;
-    }
-    for (size_t at = 0; at < n; at += BATCH) {
-        size_t m = n - at < BATCH ? n - at : BATCH;
-        for (size_t p = 0; p < m; p++)
-            memcpy(u + p * dim, s->obs.u + s->obs.group[at + p] * dim, dim * sizeof *u);
-        model_predict(&s->cost, u, m, cross, m1, s1);
-        model_predict(&s->score, u, m, cross, m2, s2);
-        for (size_t p = 0; p < m; p++) {
-            bool done = history->trials[at + p].state == GP_TRIAL_DONE;
-            struct gp_belief *b = &ret->beliefs[at + p];
-            b->score = s->score.y_mean + s->score.y_sd * m2[p];
-            b->score_sd = s->score.y_sd * s2[p];
-            b->log_cost = s->cost.y_mean + s->cost.y_sd * m1[p];
-            b->log_cost_sd = s->cost.y_sd * s1[p];
-            believed[at + p] = (struct gp_trial){.x = history->trials[at + p].x,
-                                                 .state = done ? GP_TRIAL_DONE : GP_TRIAL_PENDING,
-                                                 .score = b->score,
-                                                 .cost = exp(b->log_cost)};
-            if (done && b->score - b->score_sd > best) {
-                best = b->score - b->score_sd;
-                ret->recommended = at + p;
-            }
-        }
-    }
-    rc = pareto_front(&(struct gp_history){.n = n, .trials = believed}, front, err);
-    for (size_t i = 0; rc == ST_OK && i < n; i++)
-        ret->beliefs[i].on_front = front[i];
-    ret->score_noise_sd = s->score.y_sd * sqrt(s->score.noise);
-done:
-    mem_free(cross);
-    mem_free(u);
-    mem_free(believed);
-    mem_free(front);
-    return rc;
-}
-
 /* ---- bounds ---- */
 
 /* -1: at the lower bound, 1: at the upper, 0: between. */
@@ -334,7 +285,7 @@ static void edges(struct gp_insight *ret, const struct space *space, const struc
         if (p->scale == SPACE_CATEGORICAL || space_param_size(p) <= 2.0)
             continue;
         for (size_t t = 0; t < history->n; t++)
-            if (ret->beliefs[t].on_front) {
+            if (ret->beliefs[t].on_front && space_is_active(space, i, history->trials[t].x)) {
                 int side = edge_of(p, history->trials[t].x[i]);
                 n++;
                 if (side != 0)
@@ -366,15 +317,11 @@ static enum status look(struct gp_insight *ret, const struct space *space, const
     }
     openblas_set_num_threads(1);
     struct pareto_search *s = mem_alloc(sizeof *s);
-    ret->beliefs = mem_array(n, sizeof *ret->beliefs);
-    if (!s || !ret->beliefs) {
-        mem_free(s);
-        gp_insight_free(ret);
+    if (!s)
         return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", n);
-    }
     rc = pareto_models_init(s, space, history, 0, NULL, &why);
     if (rc == ST_OK)
-        rc = beliefs(ret, s, history, &why);
+        rc = beliefs_init(ret, s, history, &why);
     if (rc == ST_OK && whole) {
         edges(ret, space, history);
         rc = importance(ret, s, seed, &why);
@@ -398,10 +345,16 @@ enum status gp_insight_init(struct gp_insight *ret, const struct space *space, c
     return look(ret, space, history, seed, true, err);
 }
 
+enum status gp_beliefs_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
+                            struct error *err)
+{
+    return look(ret, space, history, 0, false, err);
+}
+
 enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i, struct error *err)
 {
     struct gp_insight insight;
-    enum status rc = look(&insight, space, history, 0, false, err);
+    enum status rc = gp_beliefs_init(&insight, space, history, err);
     *ret_i = rc == ST_OK ? insight.recommended : history->n;
     gp_insight_free(&insight);
     return rc;
@@ -410,5 +363,6 @@ enum status gp_recommend(const struct space *space, const struct gp_history *his
 void gp_insight_free(struct gp_insight *insight)
 {
     mem_free(insight->beliefs);
+    mem_free(insight->point);
     memset(insight, 0, sizeof *insight);
 }

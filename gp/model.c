@@ -49,6 +49,12 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
     m->row_k = mem_array(m->ld, sizeof *m->row_k);
     m->row_h = mem_array(m->ld, sizeof *m->row_h);
     m->row_v = mem_array(m->ld, sizeof *m->row_v);
+    double **const columns[] = {&m->runs, &m->runs_ss, &m->noise_min, &m->noise_at, &m->noise_ss, &m->noise_n};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        *columns[i] = mem_array(m->ld, sizeof **columns[i]);
+        ok = ok && *columns[i];
+    }
     m->k = mem_array2(n_max, m->ld, sizeof *m->k);
     m->h = mem_array2(n_max, m->ld, sizeof *m->h);
     m->inverse = mem_array2(m->ld, m->ld, sizeof *m->inverse);
@@ -56,7 +62,7 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
     m->sub_k = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_k);
     m->sub_inverse = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_inverse);
     if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h ||
-        !m->inverse || !m->lanes || !m->sub_k || !m->sub_inverse) {
+        !m->inverse || !m->lanes || !m->sub_k || !m->sub_inverse || !ok) {
         model_free(m);
         return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
     }
@@ -65,8 +71,9 @@ enum status model_make_room(struct model *m, const struct space *space, size_t n
 
 void model_free(struct model *m)
 {
-    double *const blocks[] = {m->x, m->y, m->share,   m->alpha, m->row_k,       m->row_h, m->row_v,
-                              m->k, m->h, m->inverse, m->sub_k, m->sub_inverse, m->lanes};
+    double *const blocks[] = {m->x,       m->y,         m->share,    m->alpha,    m->row_k,       m->row_h, m->row_v,
+                              m->k,       m->h,         m->inverse,  m->sub_k,    m->sub_inverse, m->lanes, m->runs,
+                              m->runs_ss, m->noise_min, m->noise_at, m->noise_ss, m->noise_n};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         mem_free(blocks[i]);
     memset(m, 0, sizeof *m);
@@ -92,6 +99,9 @@ static void standardise(struct model *m, const struct model_data *data)
     for (size_t j = 0; j < data->n; j++) {
         m->y[j] = m->constant ? 0.0 : (data->mean[j] / largest - mean) / sd;
         m->share[j] = 1.0 / data->repeats[j];
+        m->runs[j] = data->repeats[j];
+        m->runs_ss[j] = data->ss[j] / m->y_sd / m->y_sd;
+        m->noise_min[j] = data->noise_min && !m->constant ? data->noise_min[j] / m->y_sd / m->y_sd : 0.0;
         m->repeat_df += fmax(data->repeats[j] - 1.0, 0.0);
         m->repeat_ss += data->ss[j] / m->y_sd / m->y_sd;
     }
@@ -134,6 +144,7 @@ static void detrend(struct model *m)
 void model_set_data(struct model *m, const struct model_data *data)
 {
     m->n = data->n;
+    m->n_noise = 0;
     for (size_t i = 0; i < m->dim; i++)
         for (size_t j = 0; j < data->n; j++)
             m->x[i * m->ld + j] = data->u[j * m->dim + i];

@@ -98,6 +98,13 @@ struct model {
     double trend[SPACE_MAX_DIM + 1]; /* of the standardised mean: slopes by (u - 1/2), and its value there */
     bool constant; /* all outputs equal: nothing to fit */
     double repeat_df, repeat_ss; /* repeats merged into rows: lost degrees of freedom, their squares (standardised) */
+    double *runs; /* (ld) number of repeats of row j */
+    double *runs_ss; /* (ld) their squared deviations, standardised */
+    double *noise_min; /* (ld) known variance of one run at least, standardised */
+    /* Noise by the expected output, see model_noise.c; n_noise 0: not learned, the same everywhere. */
+    size_t n_noise;
+    double *noise_at, *noise_ss,
+        *noise_n; /* (ld) expected output; sum of squares that noise is expected to have; runs */
 };
 
 /* Rows to learn from: distinct points (n, dim) row-major, mean output, number of repeats, sum of squared deviations. */
@@ -105,6 +112,7 @@ struct model_data {
     size_t n;
     const double *u, *mean, *ss;
     const double *repeats;
+    const double *noise_min; /* (n) variance that one run is known to have at least; NULL: 0 */
     bool smooth; /* see struct cov; no line is taken out then, it is in the covariance */
 };
 
@@ -124,6 +132,10 @@ void model_fit(struct model *model, int max_evals, size_t max_rows);
 void model_fit_more(struct model *model, struct optimise *o, int max_evals, int piece, size_t max_rows);
 /* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
+/* Learns how noise depends on the expected output, and factors again; after model_factor. theta stays. */
+enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
+/* Variance of one run where this output (standardised) is expected, and (NULL: not wanted) from how many runs that is known. */
+double model_noise(const struct model *model, double mean, double *ret_support);
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */
 void model_solve(struct model *model, double *x);
 /* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max); L^-1 grows by their rows. */

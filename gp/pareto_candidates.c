@@ -1,7 +1,7 @@
 /* pareto_candidates.c - the point of the largest expected hypervolume improvement: candidates (Sobol, and steps from
  * front points; finite spaces whole), the best few of them uphill by gradient, snapped, then the other values of small
  * discrete parameters.
- * Invariants: (1) only snapped points are judged; (2) a point that was tried is never the result. */
+ * Invariants: (1) only snapped points are judged; (2) a point that was tried or is not allowed is never the result. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@
 /* Work of one call. */
 struct hunt {
     struct pareto_search *s;
+    const struct suggester *suggester; /* whom to ask what is allowed */
     const struct seen *seen;
     double *cross; /* (BLOCK, ld) */
     double unit[BLOCK * SPACE_MAX_DIM];
@@ -32,6 +33,7 @@ struct hunt {
     double bound[BLOCK]; /* of a rough rating: no exact value is above it */
     double *pool_u; /* (n_pool, dim) snapped */
     struct rated *pool; /* (n_pool) best first, once rated */
+    signed char *open; /* (n_pool) of the rows of pool_u: 0 not asked yet, 1 open, -1 not */
     size_t n_pool;
 };
 
@@ -190,6 +192,16 @@ static void step_from(const struct hunt *h, size_t group, int turn, struct rng *
     }
 }
 
+/* Sets of values, those of inactive parameters counted. */
+static double n_values(const struct space *space)
+{
+    double size = 1.0;
+    for (size_t i = 0; i < space->dim; i++)
+        size *= space_param_size(&space->params[i]);
+    return size;
+}
+
+/* Conditional parameters: points come several times, as many as there are sets of values. */
 static void enumerate(struct hunt *h, size_t size)
 {
     size_t dim = h->s->space->dim;
@@ -201,6 +213,7 @@ static void enumerate(struct hunt *h, size_t size)
             h->pool_u[k * dim + i] = space_param_to_unit(p, space_param_value(p, (double)(rest % n)));
             rest /= n;
         }
+        space_idle_unit(h->s->space, h->pool_u + k * dim);
     }
 }
 
@@ -223,13 +236,15 @@ static void snap_pool(struct hunt *h)
                       : space_param_to_unit(p, space_param_from_unit(p, *u));
         }
     }
+    if (space_is_conditional(h->s->space))
+        for (size_t k = 0; k < h->n_pool; k++)
+            space_idle_unit(h->s->space, h->pool_u + k * dim);
 }
 
 static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
 {
     size_t dim = h->s->space->dim;
-    double size = space_size(h->s->space);
-    if (size <= N_FINITE) {
+    if (n_values(h->s->space) <= N_FINITE) {
         enumerate(h, h->n_pool);
         return;
     }
@@ -299,12 +314,20 @@ static bool near(const struct space *space, const double *a, const double *b)
     return true;
 }
 
-/* Sets u and x; false: tried before. */
+/* Not tried before, and allowed. */
+static bool is_open(const struct hunt *h, const double *x)
+{
+    return !seen_has(h->seen, x) && suggest_is_allowed(h->suggester, x);
+}
+
+/* Sets u and x; false: not open. */
 static bool take(const struct hunt *h, size_t at, struct candidate *ret)
 {
     memcpy(ret->u, h->pool_u + at * h->s->space->dim, h->s->space->dim * sizeof *ret->u);
     space_from_unit(h->s->space, ret->u, ret->x);
-    return !seen_has(h->seen, ret->x);
+    if (h->open[at] == 0)
+        h->open[at] = is_open(h, ret->x) ? 1 : -1;
+    return h->open[at] > 0;
 }
 
 /* The best few of the first n of the pool that are new and not close to one another. Returns how many. */
@@ -352,7 +375,7 @@ static void take_any(struct hunt *h, struct candidate *ret_best, bool *ret_found
 static void keep_best(const struct hunt *h, const struct candidate *c, size_t n, struct candidate *best, bool *found)
 {
     for (size_t k = 0; k < n; k++)
-        if (!seen_has(h->seen, c[k].x) && (!*found || better(&c[k], best))) {
+        if ((!*found || better(&c[k], best)) && is_open(h, c[k].x)) {
             *best = c[k];
             *found = true;
         }
@@ -370,7 +393,7 @@ static void climb(struct hunt *h, struct candidate *c, int max_evals)
     }
     optimise_box(polish_objective, h, h->s->space->dim, lo, hi, max_evals, up.u);
     judge(h, &up, 1);
-    if (!seen_has(h->seen, up.x) && better(&up, c))
+    if (better(&up, c) && is_open(h, up.x))
         *c = up;
 }
 
@@ -436,6 +459,7 @@ static void hunt_free(struct hunt *h)
     mem_free(h->cross);
     mem_free(h->pool_u);
     mem_free(h->pool);
+    mem_free(h->open);
     mem_free(h);
 }
 
@@ -449,12 +473,13 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
         goto fail;
     h->s = s;
     h->seen = seen;
-    double size = space_size(s->space);
+    double size = n_values(s->space);
     h->n_pool = size <= N_FINITE ? (size_t)size : PARETO_N_SOBOL + N_LOCAL;
     h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
     h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(h->n_pool, sizeof *h->pool);
-    if (!h->cross || !h->pool_u || !h->pool)
+    h->open = mem_array(h->n_pool, sizeof *h->open);
+    if (!h->cross || !h->pool_u || !h->pool || !h->open)
         goto fail;
     *ret_hunt = h;
     return ST_OK;
@@ -464,13 +489,15 @@ fail:
     return FAIL(err, ST_NOMEM, "no memory for the candidates of a proposal");
 }
 
-enum status pareto_best(struct pareto_search *s, const struct seen *seen, const double *spread, struct rng rng,
-                        struct candidate *ret_best, bool *ret_found, struct error *err)
+enum status pareto_best(struct pareto_search *s, const struct suggester *suggester, const struct seen *seen,
+                        const double *spread, struct rng rng, struct candidate *ret_best, bool *ret_found,
+                        struct error *err)
 {
     struct candidate starts[N_STARTS];
     struct hunt *h = NULL;
     *ret_found = false;
     TRY(hunt_create(&h, s, seen, err));
+    h->suggester = suggester;
     fill_pool(h, spread, rng);
     size_t n_starts = choose_starts(h, rate_pool(h), starts);
     polish(h, starts, n_starts, ret_best, ret_found);

@@ -28,6 +28,7 @@ struct pareto_hyper {
 struct pareto_search {
     const struct space *space;
     bool smooth; /* the kind of its models */
+    bool learns_noise; /* noise of scores by the expected score (model_noise.c); else one level, which is quicker */
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
@@ -79,14 +80,21 @@ enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search 
                                const struct gp_history *history, bool smooth, struct pareto_hyper *ret_hyper,
                                struct error *err) MUST_USE;
 
+/* ---- beliefs.c ---- */
+
+/* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. Also after a failure: gp_insight_free. */
+enum status beliefs_init(struct gp_insight *insight, const struct pareto_search *search,
+                         const struct gp_history *history, struct error *err) MUST_USE;
+
 /* The group of the front to run again under a new seed at this trial number; the number of groups: none. */
 enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *ret_group, struct error *err) MUST_USE;
 
 /* What the models expect at candidate->u, which is snapped; x and value are left. */
 enum status pareto_judge(struct pareto_search *search, struct candidate *candidate, struct error *err) MUST_USE;
 
-/* The best point that was not tried, judged snapped. *ret_found is false when every candidate was tried before. */
-enum status pareto_best(struct pareto_search *search, const struct seen *seen, const double *spread, struct rng rng,
-                        struct candidate *ret_best, bool *ret_found, struct error *err) MUST_USE;
+/* The best point that was not tried and is allowed, judged snapped. *ret_found is false when no candidate is. */
+enum status pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
+                        const double *spread, struct rng rng, struct candidate *ret_best, bool *ret_found,
+                        struct error *err) MUST_USE;
 
 #endif

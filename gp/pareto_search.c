@@ -133,7 +133,8 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
         if (model->n > FIT_SMALL)
             model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     }
-    return model_factor(model, err);
+    TRY(model_factor(model, err));
+    return model == &s->score && s->learns_noise ? model_learn_noise(model, err) : ST_OK;
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -303,6 +304,7 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
                                size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
 {
     s->smooth = hyper && hyper->smooth;
+    s->learns_noise = hyper == NULL;
     TRY(learn_history(s, space, history, err));
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];

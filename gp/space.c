@@ -2,7 +2,8 @@
  * Invariants: (1) from_unit gives only values that a trial can have: inside the bounds, whole, powers of two, choices;
  * (2) a parameter with n values cuts [0, 1] into n bins and to_unit gives the middle of a value's bin (on a log scale,
  * the middle of its neighbours' rounding limits), so that uniform u draws each value of a linear range equally often
- * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside. */
+ * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside; (4) whatever goes in, an inactive parameter
+ * comes out as its one value. */
 #include <math.h>
 #include <string.h>
 
@@ -109,24 +110,86 @@ double space_param_from_unit(const struct space_param *p, double u)
     return clamp(x, lo, hi);
 }
 
-void space_to_unit(const struct space *space, const double *x, double *ret_u)
+static double snap_param(const struct space_param *p, double x)
+{
+    return is_discrete(p) ? space_param_from_unit(p, space_param_to_unit(p, x)) : clamp(x, p->min, p->max);
+}
+
+/* The one value of an inactive parameter. */
+static double idle_value(const struct space_param *p)
+{
+    return p->has_init ? snap_param(p, p->init) : space_param_from_unit(p, 0.5);
+}
+
+static bool parent_allows(const struct space *space, const struct space_param *p, double parent_value)
+{
+    const struct space_param *parent = &space->params[p->parent];
+    double v = snap_param(parent, parent_value);
+    if (parent->scale == SPACE_CATEGORICAL)
+        return v < 64.0 && (p->parent_choices >> (unsigned)v & 1) != 0;
+    return v >= p->parent_min && v <= p->parent_max;
+}
+
+bool space_is_active(const struct space *space, size_t i, const double *x)
+{
+    for (; space->params[i].is_conditional; i = space->params[i].parent)
+        if (!parent_allows(space, &space->params[i], x[space->params[i].parent]))
+            return false;
+    return true;
+}
+
+bool space_is_conditional(const struct space *space)
 {
     for (size_t i = 0; i < space->dim; i++)
-        ret_u[i] = space_param_to_unit(&space->params[i], x[i]);
+        if (space->params[i].is_conditional)
+            return true;
+    return false;
+}
+
+/* What an inactive parent holds matters to nobody, so the order is free. */
+static void idle(const struct space *space, double *x)
+{
+    bool active[SPACE_MAX_DIM];
+    for (size_t i = 0; i < space->dim; i++)
+        active[i] = space_is_active(space, i, x);
+    for (size_t i = 0; i < space->dim; i++)
+        if (!active[i])
+            x[i] = idle_value(&space->params[i]);
+}
+
+void space_to_unit(const struct space *space, const double *x, double *ret_u)
+{
+    for (size_t i = 0; i < space->dim; i++) {
+        const struct space_param *p = &space->params[i];
+        bool on = !p->is_conditional || space_is_active(space, i, x);
+        ret_u[i] = space_param_to_unit(p, on ? x[i] : idle_value(p));
+    }
 }
 
 void space_from_unit(const struct space *space, const double *u, double *ret_x)
 {
     for (size_t i = 0; i < space->dim; i++)
         ret_x[i] = space_param_from_unit(&space->params[i], u[i]);
+    if (space_is_conditional(space))
+        idle(space, ret_x);
+}
+
+void space_idle_unit(const struct space *space, double *u)
+{
+    double x[SPACE_MAX_DIM];
+    for (size_t i = 0; i < space->dim; i++) /* parents alone matter; a copy, since to_unit of from_unit may round */
+        x[i] = space_param_from_unit(&space->params[i], u[i]);
+    for (size_t i = 0; i < space->dim; i++)
+        if (space->params[i].is_conditional && !space_is_active(space, i, x))
+            u[i] = space_param_to_unit(&space->params[i], idle_value(&space->params[i]));
 }
 
 void space_snap(const struct space *space, double *x)
 {
-    for (size_t i = 0; i < space->dim; i++) {
-        const struct space_param *p = &space->params[i];
-        x[i] = is_discrete(p) ? space_param_from_unit(p, space_param_to_unit(p, x[i])) : clamp(x[i], p->min, p->max);
-    }
+    for (size_t i = 0; i < space->dim; i++)
+        x[i] = snap_param(&space->params[i], x[i]);
+    if (space_is_conditional(space))
+        idle(space, x);
 }
 
 double space_unit_distance(const struct space_param *p, double a, double b)
@@ -142,11 +205,42 @@ double space_unit_distance(const struct space_param *p, double a, double b)
     }
 }
 
+#define PARENT_VALUES 4096 /* of a parent that are counted one by one; with more, a space is never used up */
+
+static double size_below(const struct space *space, size_t i);
+
+/* Distinct values of all parameters below i when it has this value. */
+static double size_at(const struct space *space, size_t i, double value)
+{
+    double size = 1.0;
+    for (size_t c = 0; c < space->dim; c++)
+        if (space->params[c].is_conditional && space->params[c].parent == i &&
+            parent_allows(space, &space->params[c], value))
+            size *= size_below(space, c);
+    return size;
+}
+
+static double size_below(const struct space *space, size_t i)
+{
+    double n = space_param_size(&space->params[i]), sum = 0.0;
+    bool has_child = false;
+    for (size_t c = 0; c < space->dim; c++)
+        has_child = has_child || (space->params[c].is_conditional && space->params[c].parent == i);
+    if (!isfinite(n) || !has_child)
+        return n;
+    if (n > PARENT_VALUES)
+        return INFINITY;
+    for (size_t k = 0; k < (size_t)n; k++)
+        sum += size_at(space, i, space_param_value(&space->params[i], (double)k));
+    return sum;
+}
+
 double space_size(const struct space *space)
 {
     double size = 1.0;
     for (size_t i = 0; i < space->dim; i++)
-        size *= space_param_size(&space->params[i]);
+        if (!space->params[i].is_conditional)
+            size *= size_below(space, i);
     return size;
 }
 
@@ -211,6 +305,20 @@ static enum status check_param(const struct space_param *p, struct error *err)
     return ST_OK;
 }
 
+static enum status check_parent(const struct space *space, size_t i, struct error *err)
+{
+    const struct space_param *p = &space->params[i];
+    size_t at = i;
+    if (p->parent >= space->dim)
+        return FAIL(err, ST_INTERNAL, "%s: depends on parameter %zu of %zu", p->key, p->parent, space->dim);
+    for (size_t steps = 0; space->params[at].is_conditional; steps++) {
+        at = space->params[at].parent;
+        if (at >= space->dim || steps > space->dim)
+            return FAIL(err, ST_INTERNAL, "%s: depends on itself by way of %s", p->key, space->params[p->parent].key);
+    }
+    return ST_OK;
+}
+
 enum status space_check(const struct space *space, struct error *err)
 {
     if (space->dim == 0)
@@ -224,6 +332,9 @@ enum status space_check(const struct space *space, struct error *err)
             if (strncmp(space->params[i].key, space->params[j].key, SPACE_KEY_MAX) == 0)
                 return FAIL(err, ST_CONFIG, "%s: searched twice; keep one of its sections", space->params[i].key);
     }
+    for (size_t i = 0; i < space->dim; i++)
+        if (space->params[i].is_conditional)
+            TRY(check_parent(space, i, err));
     return ST_OK;
 }
 

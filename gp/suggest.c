@@ -2,7 +2,7 @@
  * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further method is
  * one more row.
  * Invariants: (1) a suggestion is a function of (space, settings, history, number); what is kept changes nothing but time;
- * (2) it is a point that a trial can have and, but for carbs's labelled repeats, that no trial of the history has. */
+ * (2) it is a point that a trial can have and that is allowed, and, but for labelled repeats, that no trial of the history has. */
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -11,23 +11,27 @@
 #include "gp/gp_priv.h"
 
 #define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
+#define ALLOWED_TRIES 2048 /* points to ask about before it is given up */
+
+bool suggest_is_allowed(const struct suggester *s, const double *x)
+{
+    return s->settings.allowed == NULL || s->settings.allowed(s->settings.allowed_ctx, x);
+}
 
 static enum status random_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
                                int64_t number, struct suggestion *ret, struct error *err)
 {
-    (void)history, (void)err;
+    (void)history;
     strcpy(ret->origin, "random");
-    suggest_design_random(s, seen, number, ret->x);
-    return ST_OK;
+    return suggest_design_random(s, seen, number, ret->x, err);
 }
 
 static enum status sobol_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
                               int64_t number, struct suggestion *ret, struct error *err)
 {
-    (void)history, (void)err;
+    (void)history;
     strcpy(ret->origin, "sobol");
-    suggest_design_sobol(s, seen, number, ret->x);
-    return ST_OK;
+    return suggest_design_sobol(s, seen, number, ret->x, err);
 }
 
 static const struct suggest_method_ops random_ops = {"random", random_next};
@@ -43,51 +47,87 @@ const char *suggest_method_names(void)
     return "pareto|random|sobol|protein|carbs"; /* the order of enum suggest_method */
 }
 
-/* A free point near x: walks the values of the finite parameters like an odometer from x on. The history has seen->n
- * points, so at most that many steps lead past taken ones. */
-static void walk_to_free(const struct space *space, const struct seen *seen, double *x)
+/* Parameters by falling depth below their parents: children come first. */
+static void order_by_depth(const struct space *space, size_t *ret_order)
 {
-    for (size_t step = 0; step <= seen->n && seen_has(seen, x); step++) {
+    size_t n = 0;
+    for (size_t depth = space->dim; depth-- > 0;)
         for (size_t i = 0; i < space->dim; i++) {
+            size_t d = 0;
+            for (size_t at = i; space->params[at].is_conditional; at = space->params[at].parent)
+                d++;
+            if (d == depth)
+                ret_order[n++] = i;
+        }
+}
+
+/* A free and allowed point near x: walks the values of the finite parameters like an odometer from x on, children before
+ * their parents and inactive ones left out, so that it passes every point once. False: none in so many steps. */
+static bool walk_to_free(const struct suggester *s, const struct seen *seen, size_t n_steps, double *ret_x)
+{
+    const struct space *space = &s->space;
+    size_t order[SPACE_MAX_DIM];
+    double x[SPACE_MAX_DIM]; /* inactive ones wait at their first value */
+    memcpy(x, ret_x, space->dim * sizeof *x);
+    order_by_depth(space, order);
+    for (size_t step = 0; step <= n_steps; step++) {
+        memcpy(ret_x, x, space->dim * sizeof *x);
+        space_snap(space, ret_x);
+        if (!seen_has(seen, ret_x) && suggest_is_allowed(s, ret_x))
+            return true;
+        for (size_t k = 0; k < space->dim; k++) {
+            size_t i = order[k];
             const struct space_param *p = &space->params[i];
             double size = space_param_size(p);
             if (!isfinite(size))
                 continue;
             double last = space_param_value(p, size - 1.0);
-            if (x[i] < last) {
+            if (space_is_active(space, i, x) && x[i] < last) {
                 x[i] = p->scale == SPACE_POW2 ? 2.0 * x[i] : x[i] + 1.0;
                 break;
             }
             x[i] = space_param_value(p, 0.0); /* carry into the next parameter */
         }
     }
+    return false;
 }
 
-/* Ends on a free point: random draws of this number's stream, then the walk. */
-static void make_free(struct suggester *s, const struct seen *seen, int64_t number, double *x)
+/* Ends on a free and allowed point: random draws of this number's stream, then the walk. */
+static enum status make_free(struct suggester *s, const struct seen *seen, int64_t number, double *x, struct error *err)
 {
+    uint64_t tries = s->settings.allowed != NULL ? ALLOWED_TRIES : DESIGN_TRIES;
+    size_t n_steps = seen->n + (s->settings.allowed != NULL ? ALLOWED_TRIES : 0);
     double u[SPACE_MAX_DIM];
-    for (uint64_t attempt = 1; attempt <= DESIGN_TRIES && seen_has(seen, x); attempt++) {
+    for (uint64_t attempt = 1; attempt <= tries; attempt++) {
+        if (!seen_has(seen, x) && suggest_is_allowed(s, x))
+            return ST_OK;
         design_random(&s->design, (uint64_t)number, attempt, u);
         space_from_unit(&s->space, u, x);
     }
-    walk_to_free(&s->space, seen, x);
+    if (walk_to_free(s, seen, n_steps, x))
+        return ST_OK;
+    return FAIL(err, ST_LIMIT,
+                "no new point of the search space is one that a trial can have, after %llu tries; narrow the ranges to "
+                "values that go together, or drop one that cannot be met",
+                (unsigned long long)(tries + n_steps));
 }
 
-void suggest_design_random(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x)
+enum status suggest_design_random(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x,
+                                  struct error *err)
 {
     double u[SPACE_MAX_DIM];
     design_random(&s->design, (uint64_t)number, 0, u);
     space_from_unit(&s->space, u, ret_x);
-    make_free(s, seen, number, ret_x);
+    return make_free(s, seen, number, ret_x, err);
 }
 
-void suggest_design_sobol(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x)
+enum status suggest_design_sobol(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x,
+                                 struct error *err)
 {
     double u[SPACE_MAX_DIM];
     design_sobol(&s->design, (uint64_t)number, u);
     space_from_unit(&s->space, u, ret_x);
-    make_free(s, seen, number, ret_x);
+    return make_free(s, seen, number, ret_x, err);
 }
 
 /* The user's own start: init where given, the middle of the range elsewhere. False when no parameter has one. */
@@ -191,11 +231,16 @@ enum status suggester_next(struct suggester *s, const struct gp_history *history
         rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to go on", seen.n);
         goto done;
     }
-    if (number == 0 && default_point(&s->space, ret->x) && !seen_has(&seen, ret->x)) {
+    if (number == 0 && default_point(&s->space, ret->x) && !seen_has(&seen, ret->x) && suggest_is_allowed(s, ret->x)) {
         strcpy(ret->origin, "default");
         goto done;
     }
     rc = s->ops->next(s, history, &seen, number, ret, err);
+    if (rc == ST_OK && !suggest_is_allowed(s, ret->x)) { /* of a method that does not ask */
+        memset(ret, 0, sizeof *ret);
+        strcpy(ret->origin, "sobol");
+        rc = suggest_design_sobol(s, &seen, number, ret->x, err);
+    }
 done:
     seen_free(&seen);
     return rc;

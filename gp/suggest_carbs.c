@@ -446,7 +446,7 @@ static enum status carbs_next(struct suggester *s, const struct gp_history *hist
     }
     if (rc == ST_OK && !found) { /* no model, or every candidate was tried */
         strcpy(ret->origin, "sobol");
-        suggest_design_sobol(s, seen, number, ret->x);
+        rc = suggest_design_sobol(s, seen, number, ret->x, err);
     }
     mem_free(c.groups);
     mem_free(c.front);

@@ -49,7 +49,7 @@ static enum status propose(struct pareto_search *s, struct suggester *suggester,
     }
     TRY(pareto_cache_spread(suggester->cache, s->space->dim, suggester->root, &spread, err));
     struct rng rng = rng_split(suggester->root, (uint64_t)number);
-    TRY(pareto_best(s, seen, spread, rng, &c, ret_found, err));
+    TRY(pareto_best(s, suggester, seen, spread, rng, &c, ret_found, err));
     if (*ret_found)
         report(s, &c, "ehvi", ret);
     return ST_OK;
@@ -74,7 +74,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
     }
     if (rc == ST_OK && !found) { /* also when every candidate was tried before */
         strcpy(ret->origin, "sobol");
-        suggest_design_sobol(suggester, seen, number, ret->x);
+        rc = suggest_design_sobol(suggester, seen, number, ret->x, err);
     }
     return rc;
 }

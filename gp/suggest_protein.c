@@ -227,18 +227,20 @@ static bool best_candidate(struct protein *p, const struct models *m, const doub
     return found;
 }
 
-static void design(struct suggester *s, const struct protein *p, const struct seen *seen, int64_t number, double *ret_x)
+static enum status design(struct suggester *s, const struct protein *p, const struct seen *seen, int64_t number,
+                          double *ret_x, struct error *err)
 {
     double v[SPACE_MAX_DIM], x[SPACE_MAX_DIM];
     struct rng rng = rng_split(rng_split(s->root, (uint64_t)number), SUGGEST_STREAM_DESIGN);
-    suggest_design_sobol(s, seen, number, ret_x);
+    TRY(suggest_design_sobol(s, seen, number, ret_x, err));
     if (p->steps == s->space.dim || number >= N_DESIGN)
-        return;
+        return ST_OK;
     rival_to_box(&s->space, ret_x, v);
     v[p->steps] = -0.8 + 0.05 * (2.0 * rng_f64(&rng) - 1.0);
     rival_from_box(&s->space, v, x);
-    if (!seen_has(seen, x))
+    if (!seen_has(seen, x) && suggest_is_allowed(s, x))
         memcpy(ret_x, x, s->space.dim * sizeof *x);
+    return ST_OK;
 }
 
 static enum status search(struct suggester *s, struct protein *p, const struct seen *seen, int64_t number, bool *found,
@@ -287,7 +289,7 @@ static enum status protein_next(struct suggester *s, const struct gp_history *hi
     }
     if (rc == ST_OK && !found) {
         strcpy(ret->origin, "sobol");
-        design(s, &p, seen, number, ret->x);
+        rc = design(s, &p, seen, number, ret->x, err);
     }
     mem_free(p.rows);
     return rc;

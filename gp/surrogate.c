@@ -68,7 +68,8 @@ void gp_surrogate_predict(struct gp_surrogate *s, const double *x, size_t n, str
         model_predict(cost, s->u, m, s->cross, m1, s1);
         model_predict(score, s->u, m, s->cross, m2, s2);
         for (size_t p = 0; p < m; p++)
-            ret_beliefs[at + p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
+            ret_beliefs[at + p] = (struct gp_belief){.mean = NAN,
+                                                     .score = score->y_mean + score->y_sd * m2[p],
                                                      .score_sd = score->y_sd * s2[p],
                                                      .log_cost = cost->y_mean + cost->y_sd * m1[p],
                                                      .log_cost_sd = cost->y_sd * s1[p]};

@@ -136,8 +136,8 @@ static void add_counts(const struct board *b, const struct board_style *style, s
     add_painted(out, style, COLOR_BEST, text);
     strbuf_addf(out, "  trial %lld, cost %s", (long long)v->trials[best].number,
                 study_view_cost_text(v, study_view_trial_cost(v, &v->trials[best]), cost));
-    size_t knee = pareto_knee(&v->history);
-    if (knee < v->n && knee != best && style->width >= NARROW)
+    size_t knee;
+    if (pareto_knee(&v->history, &knee, NULL) == ST_OK && knee < v->n && knee != best && style->width >= NARROW)
         strbuf_addf(out, "   knee %.5g  trial %lld, cost %s", v->trials[knee].score, (long long)v->trials[knee].number,
                     study_view_cost_text(v, study_view_trial_cost(v, &v->trials[knee]), cost));
     strbuf_add(out, "\n");

@@ -82,7 +82,10 @@ enum status export_pick(const struct study *study, const struct trial *trials, c
     } else if (strcmp(rule, "best-run") == 0) {
         *ret_i = pick_among(rows, n, INFINITY, -INFINITY, false);
     } else if (strcmp(rule, "knee") == 0) {
-        *ret_i = pareto_knee(&(struct gp_history){.n = n, .trials = rows});
+        TRY(pareto_knee(&(struct gp_history){.n = n, .trials = rows}, ret_i, err));
+        if (*ret_i >= n)
+            return FAIL(err, ST_NOTFOUND, "export: the front of %s has no knee; take best, or 'cost<=SECONDS'",
+                        study->name);
     } else if (parse_after(rule, "cost<=", &value)) {
         *ret_i = pick_among(rows, n, value, -INFINITY, false);
     } else if (parse_after(rule, maximize ? "score>=" : "score<=", &value)) {

@@ -76,7 +76,7 @@ static enum status update_front(struct study_view *view, struct error *err)
 {
     view->history.n = view->n;
     view->history.trials = view->gp;
-    TRY(pareto_front(&view->history, view->on_front, err));
+    TRY(pareto_front(&view->history, NULL, view->on_front, err));
     pareto_reference(&view->history, &view->ref);
     return ST_OK;
 }

@@ -248,7 +248,10 @@ static size_t best_pick(const struct study_view *v)
 static void print_next(const struct study_view *v, const char *store)
 {
     const char *name = v->study.name;
-    size_t best = best_pick(v), best_run = study_view_best(v), knee = pareto_knee(&v->history);
+    size_t best = best_pick(v), best_run = study_view_best(v), knee;
+
+    if (pareto_knee(&v->history, &knee, NULL) != ST_OK)
+        knee = v->n;
 
     if (best < v->n) {
         printf("\nto take:\n");

@@ -24,7 +24,7 @@ static bool is_plotted(const struct report *report, size_t i)
     return report->trials[i].state == TRIAL_DONE && isfinite(report->trials[i].score) && isfinite(cost) && cost > 0.0;
 }
 
-/* Are all numbers such that a volume of NaN or a front without a knee can only mean that memory ran out? */
+/* Are all numbers such that a volume of NaN can only mean that memory ran out? */
 static bool has_volume(const struct report *report)
 {
     if (!isfinite(report->ref.cost) || !isfinite(report->ref.score))
@@ -54,11 +54,7 @@ enum status report_knee(const struct report *report, size_t *ret_knee, struct er
         has_front = has_front || report->on_front[i];
     if (!has_front)
         return ST_OK;
-    *ret_knee = pareto_knee(report->history);
-    if (*ret_knee < report->n_trials)
-        return ST_OK;
-    *ret_knee = report->n_trials;
-    return has_volume(report) ? FAIL(err, ST_NOMEM, "no memory for the knee of %zu trials", report->n_trials) : ST_OK;
+    return pareto_knee(report->history, ret_knee, err);
 }
 
 static int compare_f64(const void *va, const void *vb)

@@ -146,7 +146,7 @@ static enum status judge_all(struct view *v, int64_t version, struct error *err)
         return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", v->n);
     if (v->n > 0)
         memcpy(was, v->on_front, v->n * sizeof *was);
-    enum status rc = pareto_front(&history, v->on_front, err);
+    enum status rc = pareto_front(&history, NULL, v->on_front, err);
     for (size_t i = 0; i < v->n && rc == ST_OK; i++)
         if (was[i] != v->on_front[i])
             v->changed[i] = version;
@@ -155,7 +155,7 @@ static enum status judge_all(struct view *v, int64_t version, struct error *err)
         return rc;
     pareto_reference(&history, &v->ref);
     v->hypervolume = pareto_hypervolume(&history, &v->ref);
-    v->knee = pareto_knee(&history);
+    TRY(pareto_knee(&history, &v->knee, err));
     v->best = v->n;
     v->cost_s = 0;
     v->n_front = 0;

@@ -49,7 +49,7 @@ static enum status suggest_once(void *ctx, struct error *err)
 static enum status front_once(void *ctx, struct error *err)
 {
     struct call *c = ctx;
-    return pareto_front(&c->history, c->on_front, err);
+    return pareto_front(&c->history, NULL, c->on_front, err);
 }
 
 static enum status volume_once(void *ctx, struct error *err)
@@ -80,7 +80,7 @@ static void test_each_allocation(void **state)
         for (size_t i = 0; i < 3; i++)
             c.xs[k][i] = rng_f64(&r);
         enum gp_trial_state s = k == 5 ? GP_TRIAL_PENDING : k == 6 ? GP_TRIAL_FAILED : GP_TRIAL_DONE;
-        c.trials[k] = (struct gp_trial){c.xs[k], s, rng_f64(&r), 1.0 + rng_f64(&r)};
+        c.trials[k] = (struct gp_trial){c.xs[k], s, rng_f64(&r), 1.0 + rng_f64(&r), 0.0};
     }
     c.method = SUGGEST_PARETO;
     each_fault(suggest_once, &c, 30);

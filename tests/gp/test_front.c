@@ -46,7 +46,7 @@ static void test_front_is_the_undominated_set(void **state)
                   : round % 3 == 1 ? 0.0
                                    : 1e6,
                   round % 2 ? 1.0 : -1.0);
-        assert_ok(pareto_front(&d.history, on_front, &err), &err);
+        assert_ok(pareto_front(&d.history, NULL, on_front, &err), &err);
         for (size_t i = 0; i < d.history.n; i++) {
             bool want = d.trials[i].state == GP_TRIAL_DONE;
             for (size_t j = 0; j < d.history.n && want; j++)
@@ -145,7 +145,7 @@ static void test_hypervolume_ignores_a_shift(void **state)
     assert_near(pareto_hypervolume(&d.history, &ref), before, 1e-9);
     bool front[N_MAX], shifted[N_MAX];
     struct error err = {0};
-    assert_ok(pareto_front(&d.history, front, &err), &err);
+    assert_ok(pareto_front(&d.history, NULL, front, &err), &err);
     for (int signs = 0; signs < 4; signs++) { /* score and ln cost above and below 0 */
         struct data moved = d;
         moved.history.trials = moved.trials;
@@ -155,7 +155,7 @@ static void test_hypervolume_ignores_a_shift(void **state)
         }
         pareto_reference(&moved.history, &ref);
         assert_near(pareto_hypervolume(&moved.history, &ref), before, 1e-8);
-        assert_ok(pareto_front(&moved.history, shifted, &err), &err);
+        assert_ok(pareto_front(&moved.history, NULL, shifted, &err), &err);
         assert_memory_equal(front, shifted, sizeof front);
     }
 }
@@ -184,6 +184,14 @@ static void test_reference(void **state)
     assert_true(isfinite(ref.cost) && ref.cost > 0.0 && isfinite(ref.score));
 }
 
+static size_t knee_of(const struct gp_history *history)
+{
+    struct error err = {0};
+    size_t knee = 99;
+    assert_ok(pareto_knee(history, &knee, &err), &err);
+    return knee;
+}
+
 static void test_knee(void **state)
 {
     (void)state;
@@ -192,13 +200,16 @@ static void test_knee(void **state)
     struct gp_history history = {.n = 5, .trials = trials};
     for (int i = 0; i < 5; i++)
         trials[i] = (struct gp_trial){.state = GP_TRIAL_DONE, .cost = costs[i], .score = scores[i]};
-    assert_int_equal(pareto_knee(&history), 1);
-    history.n = 1;
-    assert_int_equal(pareto_knee(&history), 0);
-    trials[0].state = GP_TRIAL_FAILED;
-    assert_int_equal(pareto_knee(&history), 1);
+    assert_int_equal(knee_of(&history), 1);
+    scores[1] = 0.42; /* hardly above the line, on which 1/3 lies there */
+    scores[2] = 0.7;
+    for (int i = 0; i < 4; i++)
+        trials[i].score = scores[i];
+    assert_int_equal(knee_of(&history), 5);
+    history.n = 2; /* no knee between two ends */
+    assert_int_equal(knee_of(&history), 2);
     history.n = 0;
-    assert_int_equal(pareto_knee(&history), 0);
+    assert_int_equal(knee_of(&history), 0);
 }
 
 int main(void)

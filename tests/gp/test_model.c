@@ -34,7 +34,7 @@ static void fill_rows(struct rows *rows, const struct space *space, size_t n, ui
         rows->repeats[j] = j % 5 == 0 ? 3.0 : 1.0;
         rows->ss[j] = j % 5 == 0 ? 0.02 : 0.0;
     }
-    rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats, false};
+    rows->data = (struct model_data){n, rows->u, rows->mean, rows->ss, rows->repeats, NULL, false};
 }
 
 static void test_covariance(void **state)
@@ -135,8 +135,8 @@ static void test_merged_repeats_are_exact(void **state)
     double u2[] = {0.1, 0.1, 0.4, 0.9}, y2[] = {1.3, 0.7, -1.0, 0.0}, ss2[4] = {0}, r2[] = {1, 1, 1, 1};
     assert_ok(model_init(&merged, &space, 3, &err), &err);
     assert_ok(model_init(&apart, &space, 4, &err), &err);
-    model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1, false});
-    model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2, false});
+    model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1, NULL, false});
+    model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2, NULL, false});
     for (int j = 0; j < 3; j++)
         merged.y[j] = y1[j]; /* unscaled, so that both see the same numbers */
     merged.repeat_ss = 0.18;

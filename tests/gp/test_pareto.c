@@ -50,7 +50,7 @@ static struct suggestion ask(int64_t number)
 static void add(const double *x, enum gp_trial_state state, double score, double cost)
 {
     memcpy(study.xs[study.n], x, study.space.dim * sizeof *x);
-    study.trials[study.n] = (struct gp_trial){study.xs[study.n], state, score, cost};
+    study.trials[study.n] = (struct gp_trial){study.xs[study.n], state, score, cost, 0.0};
     study.n++;
 }
 

@@ -176,8 +176,8 @@ static void test_protein_overwrites_repeats(void **state)
     for (size_t i = 0; i < 12; i++)
         bad.trials[i].x = bad.x[i];
     for (int k = 0; k < 2; k++) { /* two runs at one point, in either order */
-        good.trials[12 + k] = (struct gp_trial){good.x[0], GP_TRIAL_DONE, k == 1 ? 5.0 : 0.0, 100.0};
-        bad.trials[12 + k] = (struct gp_trial){bad.x[0], GP_TRIAL_DONE, k == 0 ? 5.0 : 0.0, 100.0};
+        good.trials[12 + k] = (struct gp_trial){good.x[0], GP_TRIAL_DONE, k == 1 ? 5.0 : 0.0, 100.0, 0.0};
+        bad.trials[12 + k] = (struct gp_trial){bad.x[0], GP_TRIAL_DONE, k == 0 ? 5.0 : 0.0, 100.0, 0.0};
     }
     good.n = bad.n = 14;
     ask(s, &good, &a);
@@ -272,7 +272,7 @@ static void test_hard_histories(void **state)
                 ask(s, &p, &a);
                 check_point(&space, a.x);
                 memcpy(p.x[p.n], a.x, sizeof a.x);
-                p.trials[p.n] = (struct gp_trial){p.x[p.n], GP_TRIAL_PENDING, 0.0, 0.0};
+                p.trials[p.n] = (struct gp_trial){p.x[p.n], GP_TRIAL_PENDING, 0.0, 0.0, 0.0};
                 p.n++;
             }
             suggester_destroy(s);

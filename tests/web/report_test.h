@@ -98,10 +98,11 @@ static inline void sample_judge(struct sample *s, size_t n)
                                     : t->state == TRIAL_STOPPED                             ? GP_TRIAL_STOPPED
                                     : t->state == TRIAL_QUEUED || t->state == TRIAL_RUNNING ? GP_TRIAL_PENDING
                                                                                             : GP_TRIAL_FAILED;
-        s->history_trials[i] = (struct gp_trial){s->x[i], state, s->study.maximize ? t->score : -t->score, t->cost_s};
+        s->history_trials[i] =
+            (struct gp_trial){s->x[i], state, s->study.maximize ? t->score : -t->score, t->cost_s, 0.0};
     }
     s->history = (struct gp_history){.n = n, .trials = s->history_trials};
-    OK(pareto_front(&s->history, s->on_front, err));
+    OK(pareto_front(&s->history, NULL, s->on_front, err));
     pareto_reference(&s->history, &s->report.ref);
 }
 

@@ -1,0 +1,164 @@
+/* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the model of all
+ * others taken together.
+ * The model gives the expected score f ~ N(m, s^2), own runs among its rows. A run's noise is that of the model where m is
+ * expected, which counts as nu runs (at most MODEL_RUNS), and the spread of the n own runs:
+ *     v = (nu v(m) + sum of own squared deviations) / (nu + n - 1),
+ * so that the mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t of nu + n - 1 degrees times sqrt(s^2 + v / GP_PROMISE_SEEDS).
+ * Invariant: runs of one point have one belief, and its first finished trial stands for it on the front. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gsl/gsl_cdf.h>
+
+#include "base/mem.h"
+#include "gp/pareto_priv.h"
+
+#define BATCH 256 /* points predicted at a time */
+#define MODEL_RUNS 8.0
+#define COVERAGE 0.95
+
+static double within(const struct gp_history *history, double score)
+{
+    return history->has_score_bounds ? fmin(fmax(score, history->score_min), history->score_max) : score;
+}
+
+/* The model's prediction (natural units) and the point's own runs together. support: runs that the model's noise is known by. */
+static void believe(const struct gp_history *history, const struct mean_ss *own, double support, struct gp_belief *b)
+{
+    double nu = fmin(support, MODEL_RUNS), freedom = nu, var = b->noise_sd * b->noise_sd;
+    b->n_seeds = (size_t)(own->n + 0.5);
+    b->mean = own->n > 0.0 ? own->mean : NAN;
+    if (own->n > 1.0) {
+        freedom = nu + own->n - 1.0;
+        var = (nu * var + own->ss) / freedom;
+        b->noise_sd = sqrt(var);
+    }
+    double t = gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, fmax(freedom, 1.0));
+    double half = t * sqrt(b->score_sd * b->score_sd + var / GP_PROMISE_SEEDS);
+    b->lo = within(history, b->score - half);
+    b->hi = within(history, b->score + half);
+    b->score = within(history, b->score);
+}
+
+static void predict(const struct gp_history *history, const struct pareto_search *s, const double *u, size_t first,
+                    size_t m, double *cross, struct gp_belief *ret)
+{
+    double m1[BATCH], s1[BATCH], m2[BATCH], s2[BATCH];
+    const struct model *score = &s->score, *cost = &s->cost;
+    model_predict(cost, u, m, cross, m1, s1);
+    model_predict(score, u, m, cross, m2, s2);
+    for (size_t p = 0; p < m; p++) {
+        double support, noise = score->constant ? 0.0 : model_noise(score, m2[p], &support);
+        if (score->constant)
+            support = 1.0;
+        ret[p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
+                                    .score_sd = score->constant ? 0.0 : score->y_sd * s2[p],
+                                    .log_cost = cost->y_mean + cost->y_sd * m1[p],
+                                    .log_cost_sd = cost->constant ? 0.0 : cost->y_sd * s1[p],
+                                    .noise_sd = score->y_sd * sqrt(noise)};
+        believe(history, &s->obs.done_score[s->obs.group[first + p]], support, &ret[p]);
+    }
+}
+
+/* point[i]: the first finished trial of trial i's point, else its first. first (groups) is work. */
+static void find_points(const struct pareto_search *s, const struct gp_history *history, size_t *first, size_t *ret)
+{
+    for (size_t g = 0; g < s->obs.n; g++)
+        first[g] = history->n;
+    for (size_t i = 0; i < history->n; i++) {
+        size_t *at = &first[s->obs.group[i]];
+        bool done = history->trials[i].state == GP_TRIAL_DONE;
+        if (*at == history->n || (done && history->trials[*at].state != GP_TRIAL_DONE))
+            *at = i;
+    }
+    for (size_t i = 0; i < history->n; i++)
+        ret[i] = first[s->obs.group[i]];
+}
+
+/* One trial a point, at what is believed of it. */
+static enum status find_front(struct gp_insight *ret, const struct gp_history *history, struct error *err)
+{
+    size_t n = history->n;
+    struct gp_trial *believed = mem_array(n, sizeof *believed);
+    double *sd = mem_array2(n, 2, sizeof *sd);
+    size_t *seeds = mem_array(n, sizeof *seeds);
+    bool *front = mem_array(n, sizeof *front);
+    enum status rc = ST_OK;
+    if (!believed || !sd || !seeds || !front)
+        rc = FAIL(err, ST_NOMEM, "no memory for a front of %zu trials", n);
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        const struct gp_belief *b = &ret->beliefs[i];
+        bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE;
+        believed[i] = (struct gp_trial){
+            .state = stands ? GP_TRIAL_DONE : GP_TRIAL_PENDING, .score = b->score, .cost = exp(b->log_cost)};
+        sd[i] = b->score_sd;
+        sd[n + i] = b->log_cost_sd;
+        seeds[i] = b->n_seeds;
+    }
+    if (rc == ST_OK)
+        rc = pareto_front(&(struct gp_history){.n = n, .trials = believed},
+                          &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .n_seeds = seeds}, front, err);
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        ret->beliefs[i].on_front = front[i];
+    mem_free(believed);
+    mem_free(sd);
+    mem_free(seeds);
+    mem_free(front);
+    return rc;
+}
+
+static int by_value(const void *va, const void *vb)
+{
+    const double *a = va, *b = vb;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* The middle one of the finished trials' noises; work (n). */
+static double middle_noise(const struct gp_insight *in, const struct gp_history *history, double *work)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < history->n; i++)
+        if (history->trials[i].state == GP_TRIAL_DONE)
+            work[n++] = in->beliefs[i].noise_sd;
+    qsort(work, n, sizeof *work, by_value);
+    return work[n / 2];
+}
+
+enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history,
+                         struct error *err)
+{
+    size_t n = history->n, dim = s->space->dim, wide = s->obs.n > n ? s->obs.n : n;
+    size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
+    double *cross = mem_array2(BATCH, ld, sizeof *cross), *u = mem_array2(BATCH, dim, sizeof *u);
+    double *noises = mem_array(n, sizeof *noises);
+    size_t *first = mem_array(wide, sizeof *first);
+    struct gp_picked picked;
+    enum status rc = ST_OK;
+    ret->beliefs = mem_array(n, sizeof *ret->beliefs);
+    ret->point = mem_array(n, sizeof *ret->point);
+    if (!cross || !u || !noises || !first || !ret->beliefs || !ret->point) {
+        rc = FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
+        goto done;
+    }
+    for (size_t at = 0; at < n; at += BATCH) {
+        size_t m = n - at < BATCH ? n - at : BATCH;
+        for (size_t p = 0; p < m; p++)
+            memcpy(u + p * dim, s->obs.u + s->obs.group[at + p] * dim, dim * sizeof *u);
+        predict(history, s, u, at, m, cross, ret->beliefs + at);
+    }
+    find_points(s, history, first, ret->point);
+    rc = find_front(ret, history, err);
+    if (rc == ST_OK)
+        rc = gp_pick(ret, history, GP_BEST, 0.0, &picked, err);
+    if (rc == ST_OK) {
+        ret->recommended = picked.i;
+        ret->score_noise_sd = middle_noise(ret, history, noises);
+    }
+done:
+    mem_free(cross);
+    mem_free(u);
+    mem_free(noises);
+    mem_free(first);
+    return rc;
+}

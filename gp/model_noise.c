@@ -1,0 +1,67 @@
+/* model_noise.c - noise that depends on the expected output. Runs of one config scatter most where learning is half done and hardly
+ * where it is complete, so that one level of noise for all makes lucky runs look sure and sure ones doubtful.
+ * The variance of one run where the output m is expected is a kernel average over the rows,
+ *     v(m) = (sum_j w_j(m) S_j + PRIOR v0(m)) / (sum_j w_j(m) r_j + PRIOR),  w_j = exp(-(m - m_j)^2 / (2 h^2)),
+ * with r_j runs in row j and S_j the sum of squares that their noise is expected to have, given the data (the E-step of EM:
+ * squared deviations within the row, and r_j times the square of the row's expected noise and its variance). v0 is the same
+ * of a wider kernel, whose own v0 is the one level of noise that was fitted.
+ * Invariant: a function of rows and theta alone. */
+#include <math.h>
+#include <string.h>
+
+#include "gp/gp_priv.h"
+#include "gp/model_priv.h"
+
+#define ROUNDS 3 /* of EM */
+#define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */
+#define WIDTH_NARROW 0.15
+#define PRIOR 1.0 /* runs that say what the wider kernel says */
+
+static void average(const struct model *m, double at, double width, double *ret_ss, double *ret_n)
+{
+    *ret_ss = *ret_n = 0.0;
+    for (size_t j = 0; j < m->n_noise; j++) {
+        double z = (at - m->noise_at[j]) / width, w = exp(-0.5 * z * z);
+        *ret_ss += w * m->noise_ss[j];
+        *ret_n += w * m->noise_n[j];
+    }
+}
+
+double model_noise(const struct model *m, double mean, double *ret_support)
+{
+    double ss, n, wide;
+    average(m, mean, WIDTH_WIDE, &ss, &n);
+    wide = (ss + PRIOR * m->noise) / (n + PRIOR);
+    average(m, mean, WIDTH_NARROW, &ss, &n);
+    if (ret_support)
+        *ret_support = n + PRIOR;
+    return fmax((ss + PRIOR * wide) / (n + PRIOR), MODEL_NOISE_FLOOR);
+}
+
+/* What the rows say of their noise by the factored model. */
+static void expect(struct model *m)
+{
+    for (size_t j = 0; j < m->n; j++) {
+        double noise = m->noise * m->share[j], precision = 0.0;
+        for (size_t i = j; i < m->n; i++)
+            precision += m->inverse[i * m->ld + j] * m->inverse[i * m->ld + j];
+        double mean = noise * m->alpha[j], var = fmax(noise - noise * noise * precision, 0.0);
+        m->noise_at[j] = m->y[j] + model_trend(m, m->x + j, m->ld) - mean;
+        m->noise_ss[j] = m->runs_ss[j] + m->runs[j] * (mean * mean + var);
+        m->noise_n[j] = m->runs[j];
+    }
+    m->n_noise = m->n;
+}
+
+enum status model_learn_noise(struct model *m, struct error *err)
+{
+    if (m->constant)
+        return ST_OK;
+    for (int round = 0; round < ROUNDS; round++) {
+        expect(m);
+        for (size_t j = 0; j < m->n; j++)
+            m->share[j] = fmax(model_noise(m, m->noise_at[j], NULL), m->noise_min[j]) / m->noise / m->runs[j];
+        TRY(model_factor(m, err));
+    }
+    return ST_OK;
+}
