@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """lanes.py - several trials at a time on one device: what they cost against alone, and how many end in an hour.
 
-usage: bench/lanes.py TRAWL [--device cuda:0] [--lanes 1,2,4,8] [--trials 16] [--json FILE] [SETTING ...]
+usage: bench/lanes.py TRAWL [--device cuda:0] [--lanes 1,2,4,8] [--trials 16] [--out FILE] [SETTING ...]
        bench/lanes.py TRAWL --drift SETTING        how the time of an iteration changes over a run alone
 A SETTING is CONFIG[,section.key=value]...; without one those of SETTINGS. For each number of lanes one worker process
 trains `trials` of each setting back to back, each lane given the next as soon as it is free; the first of each lane are
@@ -11,12 +11,12 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "tests", "e2e"), HERE]
+import measure as place  # noqa: E402
 import worker  # noqa: E402
 
 SETTINGS = [
@@ -124,6 +124,13 @@ def table(rows):
             "%d/%d" % (same, len(both)), r["device_memory_mb"], r["setting"]), flush=True)
 
 
+def flat(row):
+    """The row with its lists as their spread."""
+    costs, perfs = row.pop("cost_s"), row.pop("perf")
+    return {**row, "methods": " ".join(row["methods"]), "cost_s_median": statistics.median(costs), "cost_s_min": min(costs),
+            "cost_s_max": max(costs), "perf_mean": statistics.fmean(perfs.values())}
+
+
 def drift(trawl, device, setting):
     """Seconds of a million steps in each tenth of a run alone."""
     w = worker.Worker(trawl, load(setting), lanes=1, device=device)
@@ -148,7 +155,7 @@ def main():
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--lanes", default="1,2,4,8")
     p.add_argument("--trials", type=int, default=16)
-    p.add_argument("--json")
+    p.add_argument("--out", help="CSV file")
     p.add_argument("--drift", action="store_true")
     a = p.parse_intermixed_args()
     settings = a.settings or SETTINGS
@@ -161,10 +168,8 @@ def main():
         device, more = measure(a.trawl, a.device, lanes, settings, a.trials)
         rows += more
     table(rows)
-    if a.json:
-        version = subprocess.run([a.trawl, "--version"], capture_output=True, text=True).stdout.strip()
-        with open(a.json, "w") as f:
-            json.dump({"bench": "lanes", "device": device, "program": version, "rows": rows}, f, indent=1)
+    if a.out:
+        place.result_table.write(a.out, f"{device}; {place.place(a.trawl)}", [flat(row) for row in rows])
 
 
 if __name__ == "__main__":

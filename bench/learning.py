@@ -4,7 +4,7 @@
 usage: bench/learning.py [--trawl FILE] [--seeds N] [--threads N] [--out FILE] [CASE ...]
        bench/learning.py --score [--trawl FILE] [--warm-bench FILE] [--seeds N] [--out FILE] [CASE ...]
 
-Prints one Markdown row a case and writes all runs as JSON to --out. The wall time that counts is the run's own cost_s, the
+Prints one Markdown row a case and writes a CSV row a run to --out. The wall time that counts is the run's own cost_s, the
 worst of the seeds. Exit code 1 when a case misses its target.
 
 --score measures time to score on a GPU: each seed is a process of its own that trains and writes a checkpoint, timed from
@@ -13,7 +13,6 @@ episodes, outside of the time, and has to reach a perf of 0.95.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -110,7 +109,7 @@ def main():
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=0, help="0: as the config says")
-    parser.add_argument("--out", help="JSON file for all runs")
+    parser.add_argument("--out", help="CSV file for all runs")
     parser.add_argument("--score", action="store_true", help="time to score on a GPU")
     parser.add_argument("--warm-bench", default="build/bench/warm_bench")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
@@ -120,8 +119,7 @@ def main():
     if unknown or arguments.seeds < 1:
         parser.error(f"unknown case {unknown[0]}; there are {', '.join(cases)}" if unknown else "--seeds must be 1 or more")
 
-    result = {"what": "time to score" if arguments.score else "learning",
-              "date": time.strftime("%Y-%m-%d", time.gmtime()), **measure.place(arguments.trawl), "cases": []}
+    place, done = measure.place(arguments.trawl), []
     if arguments.score:
         print("| case | seconds of a process, median (range) | target | perf, median (range) | in a warm process | target | "
               "perf, median (worst) | met |")
@@ -130,13 +128,14 @@ def main():
         print("| case | perf, median of seeds (range) | target | seconds, median (worst) | allowed | steps | steps/s | met |")
         print("|---|---|---|---|---|---|---|---|")
     for name in arguments.cases or cases:
-        result["cases"].append(score_case(arguments, name) if arguments.score else run_case(arguments, name))
-        print(score_row(result["cases"][-1]) if arguments.score else row(result["cases"][-1]), flush=True)
+        done.append(score_case(arguments, name) if arguments.score else run_case(arguments, name))
+        print(score_row(done[-1]) if arguments.score else row(done[-1]), flush=True)
         if arguments.out:
-            with open(arguments.out, "w", encoding="utf-8") as file:
-                json.dump(result, file, indent=1)
-                file.write("\n")
-    return 0 if all(case["met"] for case in result["cases"]) else 1
+            rows = [{"case": case["case"], "config": case["config"], "options": " ".join(case.get("options", [])), "how": how, **run}
+                    for case in done for how, runs in (("process", case["runs"]), ("warm", case.get("warm_runs", [])))
+                    for run in runs]
+            measure.result_table.write(arguments.out, place, rows)
+    return 0 if all(case["met"] for case in done) else 1
 
 
 if __name__ == "__main__":

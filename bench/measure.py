@@ -5,8 +5,13 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
+import time
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import result_table  # noqa: E402: tools/ is on the path now
 
 
 def cpu_model():
@@ -18,12 +23,12 @@ def cpu_model():
 
 
 def place(trawl):
-    """Machine, commit and program of a measurement."""
+    """Machine, commit and program of a measurement, in one line."""
     commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True,
                             check=False).stdout.strip()
     version = subprocess.run([trawl, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "commit": commit,
-            "program": version, "load_before": round(os.getloadavg()[0], 2)}
+    return (f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.2f} before; {version}, commit {commit}; "
+            f"{time.strftime('%Y-%m-%d', time.gmtime())}; {' '.join(map(os.path.basename, sys.argv[:1]))} {' '.join(sys.argv[1:])}")
 
 
 def run_json(command):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """slots.py - whole sweeps on 1 and on several slots: trials that end in an hour, and the time in which slots have none.
 
-usage: bench/slots.py TRAWL [--slots 1,4] [--trials 12] [--device cpu] [--json FILE]
+usage: bench/slots.py TRAWL [--slots 1,4] [--trials 12] [--device cpu] [--out FILE]
 
 Each sweep trains trials of equal work (cartpole, 2M steps, one thread), so many for each slot; the times are those of the
 store, from the first trial's start to the last one's end. Idle is the share of that time, up to each slot's last trial, in
@@ -13,6 +13,8 @@ import os
 import pathlib
 import subprocess
 import tempfile
+
+import measure
 
 CONFIG = """
 [env]
@@ -60,7 +62,7 @@ def main():
     p.add_argument("--slots", default="1,4")
     p.add_argument("--trials", type=int, default=12)
     p.add_argument("--device", default="cpu")
-    p.add_argument("--json")
+    p.add_argument("--out", help="CSV file")
     a = p.parse_args()
     trawl = os.path.abspath(a.trawl)
     with tempfile.TemporaryDirectory(prefix="trawl-slots-") as folder:
@@ -69,11 +71,8 @@ def main():
         print("%d slot(s): %d trials in %.1f s, %.0f an hour (x %.2f), idle %.2f %% (worst slot %.2f %%), cost %.2f s each, load %.1f" % (
             r["slots"], r["trials"], r["seconds"], r["trials_per_hour"], r["trials_per_hour"] / rows[0]["trials_per_hour"],
             100 * r["idle_share"], 100 * r["idle_share_worst"], r["cost_s_mean"], r["load_before"]))
-    if a.json:
-        version = subprocess.run([trawl, "--version"], capture_output=True, text=True).stdout.strip()
-        pathlib.Path(a.json).write_text(json.dumps({
-            "bench": "slots", "device": a.device, "cores": len(os.sched_getaffinity(0)), "program": version, "rows": rows},
-            indent=1) + "\n")
+    if a.out:
+        measure.result_table.write(a.out, measure.place(trawl), rows)
 
 
 if __name__ == "__main__":

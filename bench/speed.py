@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import measure
 
@@ -61,18 +60,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", help="JSON file for all runs")
+    parser.add_argument("--out", help="CSV file for all runs")
     arguments = parser.parse_args()
     subprocess.run(["ninja", "-C", arguments.build, "bench/sgemm"], check=True, stdout=subprocess.DEVNULL)
     cores = sorted(os.sched_getaffinity(0))
     sets = [cores[:1]] + ([cores[:2]] if len(cores) > 1 else [])
-    result = {"what": "speed", "date": time.strftime("%Y-%m-%d", time.gmtime()),
-              **measure.place(f"{arguments.build}/sweep/trawl"), "envs": {}, "train": {}}
+    place, rows = measure.place(f"{arguments.build}/sweep/trawl"), []
 
     print("| game, one core | steps/s, median (range) | aim |\n|---|---|---|")
     for name, aim in ENVS.items():
         rates = rates_of(bench(arguments, sets[0], ["env", name]), "steps_per_s_per_core")
-        result["envs"][name] = rates
+        rows.append({"what": f"env {name}", "cores": 1, **rates})
         print(f"| {name} | {rates['median'] / 1e6:.1f} M ({rates['min'] / 1e6:.1f} to {rates['max'] / 1e6:.1f}) | "
               f"{f'{aim / 1e6:.0f} M' if aim else ''} |", flush=True)
 
@@ -86,15 +84,12 @@ def main():
         share = rates["median"] * products_per_step() * 1e-9 / yardstick["gflops"]
         aim = TRAIN_AIM if first is None else SCALE_AIM * first
         first = first or rates["median"]
-        result["train"][f"{len(cpus)} cores"] = {
-            "steps_per_s": rates, "profile": run["profile"], "sgemm_large": yardstick, "sgemm_layer": shape,
-            "share_of_sgemm": share, "over_one_core": rates["median"] / first}
+        rows.append({"what": "train", "cores": len(cpus), **rates, "sgemm_gflops": yardstick["gflops"],
+                     "layer_gflops": shape["gflops"], "share_of_sgemm": share, "over_one_core": rates["median"] / first})
         print(f"| {len(cpus)} core{'s' * (len(cpus) > 1)} | {rates['median'] / 1e3:.0f} k ({rates['min'] / 1e3:.0f} to "
               f"{rates['max'] / 1e3:.0f}) | {aim / 1e3:.0f} k | {yardstick['gflops']:.0f} | {100 * share:.0f} % |", flush=True)
     if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+        measure.result_table.write(arguments.out, place, rows)
     return 0
 
 

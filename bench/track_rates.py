@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """track_rates.py - do sweeps of many short runs stay within what servers allow? usage: bench/track_rates.py TRAWL [RUNS]
-[--json FILE]
+[--out FILE]
 
 A sweep of RUNS (1000) runs of some 0.05 s each is told to the tests' servers of W&B, MLflow, Trackio and a webhook while it
 trains, with the budgets as they are by default. W&B's server here counts as the strictest of the real ones does: more than
@@ -8,7 +8,6 @@ trains, with the budgets as they are by default. W&B's server here counts as the
 most in any 60 s, how many were refused, and whether every run and its last word is there in the end.
 """
 import argparse
-import json
 import os
 import pathlib
 import subprocess
@@ -20,12 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("trawl")
 parser.add_argument("runs", nargs="?", type=int, default=1000)
-parser.add_argument("--json")
+parser.add_argument("--out", help="CSV file")
 parser.add_argument("--sync-limit", type=float, default=3600, help="seconds for the rest after the sweep")
 options = parser.parse_args()
 TRAWL = os.path.abspath(options.trawl)
 sys.argv = [sys.argv[0], TRAWL]  # the tests' helpers look at it
-sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "track")]
+sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "track"), str(ROOT / "bench")]
+import measure  # noqa: E402
 import servers  # noqa: E402
 import tap  # noqa: E402
 from fake_mlflow import FakeMlflow  # noqa: E402
@@ -89,16 +89,17 @@ def main():
                  "trackio": sum("result/state" in r["metrics"] or "study/state" in r["metrics"]
                                 for r in fakes["trackio"].rows.values()),
                  "webhook": len(fakes["webhook"].of_type("result")) + len(fakes["webhook"].of_type("study_end"))}
-    result = {"runs": options.runs, "sweep_s": round(swept, 1), "all_told_s": round(took, 1), "trackers": {}}
+    rows = []
     for name, (times, refused) in seen.items():
         assert not fakes[name].broken, fakes[name].broken
         assert ended[name] >= options.runs + 1, (name, ended)
-        result["trackers"][name] = {"requests": len(times), "most_in_60_s": busiest(times), "refused": len(refused),
-                                    "runs_told_to_their_end": ended[name] - 1, "done_after_s": round(times[-1] - begin, 1)}
+        rows.append({"tracker": name, "runs": options.runs, "requests": len(times), "most_in_60_s": busiest(times),
+                     "refused": len(refused), "runs_sent_to_their_end": ended[name] - 1, "sweep_s": swept, "all_sent_s": took,
+                     "done_after_s": times[-1] - begin})
         print("%-8s %6d requests, at most %4d in 60 s, %d refused, %d runs told to their end after %.0f s" % (
             name, len(times), busiest(times), len(refused), ended[name] - 1, times[-1] - begin), flush=True)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+    if options.out:
+        measure.result_table.write(options.out, measure.place(options.trawl), rows)
 
 
 main()

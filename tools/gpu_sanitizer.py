@@ -1,15 +1,16 @@
 """gpu_sanitizer.py - compute-sanitizer over each test of the CUDA backend alone, for tools/gpu-check.
 
-A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.json as soon as it is known, so
+A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.csv as soon as it is known, so
 that a run that is cut off goes on where it was: a step that ended is not run again for the same program, one that ran out
 of time gets twice as much, after those that never ran."""
 
 import concurrent.futures
 import hashlib
-import json
 import os
 import re
 import threading
+
+import result_table
 
 TOOLS = ["memcheck", "racecheck", "initcheck"]
 FIRST_LIMIT_S = 90
@@ -57,7 +58,7 @@ class Sanitizer:
         """programs: (name, path, arguments) that list their tests with --list."""
         self.check = check
         self.sanitizer = sanitizer
-        self.file = os.path.join(check.out, "sanitizer.json")
+        self.file = os.path.join(check.out, "sanitizer.csv")
         self.lock = threading.Lock()
         self.hashes = {name: program_hash(path) for name, path, _ in programs}
         self.steps = [(tool, name, path, arguments, test) for name, path, arguments in programs for tool in TOOLS
@@ -65,11 +66,9 @@ class Sanitizer:
         self.known = self.load()
 
     def load(self):
-        try:
-            with open(self.file, encoding="utf-8") as file:
-                return json.load(file)["steps"]
-        except (OSError, ValueError, KeyError):
-            return {}
+        """What earlier runs with the same --out found, by step."""
+        rows = result_table.read(self.file)
+        return {row.pop("step"): {**row, "seconds": float(row["seconds"]), "limit_s": float(row["limit_s"])} for row in rows}
 
     def key(self, step):
         return " ".join([step[0], step[1], *step[3], step[4]])
@@ -83,7 +82,7 @@ class Sanitizer:
         with self.lock:
             self.known[self.key(step)] = {"outcome": outcome, "note": note, "seconds": round(seconds, 1), "limit_s": limit_s,
                                           "program": self.hashes[step[1]]}
-            self.check.write_json("sanitizer", {"what": "compute-sanitizer, each test alone", "steps": self.known})
+            result_table.write(self.file, self.check.about, [{"step": key, **entry} for key, entry in self.known.items()])
 
     def row(self, step, outcome, note, seconds):
         note = f": {note}" if note else f" in {seconds:.0f} s" if seconds else ""

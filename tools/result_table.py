@@ -1,0 +1,32 @@
+"""result_table.py - measurements as small CSV tables: one comment line on machine, program and command, a head, rows."""
+
+import csv
+import os
+
+
+def text_of(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else str(value)
+
+
+def write(path, about, rows):
+    """rows: dictionaries; a column for each key, in the order of coming. Written whole or not at all."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with open(path + ".new", "w", newline="", encoding="utf-8") as file:
+        file.write(f"# {about}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([text_of(row.get(column)) for column in columns] for row in rows)
+    os.replace(path + ".new", path)
+
+
+def read(path):
+    """The rows, all values as texts; none when there is no such file."""
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(line for line in file if not line.startswith("#")))
+    except FileNotFoundError:
+        return []
