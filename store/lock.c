@@ -2,7 +2,8 @@
  *
  * The lock is an flock on PATH.lock: the kernel drops it when the process dies, however it dies, so a left-over file
  * never blocks anybody. The file holds the owner's pid for messages only. A clean close removes it; whoever gets the
- * lock checks that the path still names the locked file, since its owner may have removed it in between. */
+ * lock checks that the path still names the locked file, since its owner may have removed it in between. The lock goes by the
+ * real path of the store, so that no symbolic link leads past it, also one that points to nothing yet. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -20,6 +21,7 @@
 #define LOCK_TRIES 20
 #define LOOK_TRIES 3 /* somebody who only looks (store_is_held) holds it for microseconds */
 #define LOOK_WAIT_US 20000
+#define LINKS_MAX 40 /* as the kernel follows */
 
 static enum status open_failed(struct store *store, struct error *err)
 {
@@ -27,6 +29,8 @@ static enum status open_failed(struct store *store, struct error *err)
 
     if (os == ENOSPC || os == EDQUOT)
         return FAIL(err, ST_IO, "%s: the disk is full; free some space and try again", store->lock_path);
+    if (os == ENXIO)
+        return FAIL(err, ST_IO, "%s is not a file (a pipe or a device); remove it", store->lock_path);
     if (os == ENOENT || os == ENOTDIR)
         return FAIL(err, ST_IO,
                     "%s cannot be created: its directory does not exist; create it or give another path to --store",
@@ -53,9 +57,49 @@ static enum status lock_refused(struct store *store, int fd, struct error *err)
                 store->path, pid[0] != '\0' ? pid : "unknown");
 }
 
+/* path is a symbolic link: writes where it points to into buf, as seen from the link's directory. */
+static bool follow_link(const char *path, char buf[PATH_MAX])
+{
+    char target[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    int dir = slash != NULL ? (int)(slash - path) + 1 : 0, used;
+
+    if (n <= 0)
+        return false;
+    target[n] = '\0';
+    used =
+        target[0] == '/' ? snprintf(buf, PATH_MAX, "%s", target) : snprintf(buf, PATH_MAX, "%.*s%s", dir, path, target);
+    return used > 0 && used < PATH_MAX;
+}
+
 const char *store_real_path(const char *path, char *buf)
 {
-    return realpath(path, buf) != NULL ? buf : path;
+    char at[PATH_MAX], next[PATH_MAX], dir[PATH_MAX];
+    const char *slash, *name;
+
+    if (realpath(path, buf) != NULL)
+        return buf;
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+        return path;
+    for (int i = 0; i < LINKS_MAX && follow_link(at, next); i++)
+        memcpy(at, next, sizeof at);
+    slash = strrchr(at, '/');
+    name = slash != NULL ? slash + 1 : at;
+    snprintf(dir, sizeof dir, "%.*s",
+             slash == NULL ? 1
+             : slash == at ? 1
+                           : (int)(slash - at),
+             slash == NULL ? "." : at);
+    if (realpath(dir, next) == NULL ||
+        snprintf(buf, PATH_MAX, "%s/%s", strcmp(next, "/") == 0 ? "" : next, name) >= PATH_MAX)
+        return path;
+    return buf;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 enum status store_lock_take(struct store *store, struct error *err)
@@ -64,9 +108,14 @@ enum status store_lock_take(struct store *store, struct error *err)
 
     for (int i = 0; i < LOCK_TRIES; i++) {
         struct stat held, named;
-        int fd = open(store->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        int fd = open(store->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
         if (fd < 0)
             return open_failed(store, err);
+        if (fstat(fd, &held) != 0 || !S_ISREG(held.st_mode)) { /* a pipe, opened to read and write */
+            close(fd);
+            errno = ENXIO;
+            return open_failed(store, err);
+        }
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EWOULDBLOCK && i < LOOK_TRIES) {
                 close(fd);
@@ -77,8 +126,7 @@ enum status store_lock_take(struct store *store, struct error *err)
             close(fd);
             return rc;
         }
-        if (fstat(fd, &held) == 0 && stat(store->lock_path, &named) == 0 && held.st_ino == named.st_ino &&
-            held.st_dev == named.st_dev) {
+        if (stat(store->lock_path, &named) == 0 && same_file(&held, &named)) {
             store->lock_fd = fd;
             int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
             /* The pid only makes a message better: a failure to write it is no failure. */
@@ -91,11 +139,36 @@ enum status store_lock_take(struct store *store, struct error *err)
                 store->lock_path);
 }
 
+enum status store_lock_keep(struct store *store, bool *ret_again, struct error *err)
+{
+    struct stat held, named;
+    int fd = store->lock_fd;
+    enum status rc;
+
+    *ret_again = false;
+    if (fd < 0 || fstat(fd, &held) != 0)
+        return ST_OK;
+    if (stat(store->lock_path, &named) == 0 ? same_file(&held, &named) : errno != ENOENT && errno != ENOTDIR)
+        return ST_OK;
+    rc = store_lock_take(store, err);
+    if (rc != ST_OK) {
+        store->lock_fd = fd;
+        return rc;
+    }
+    close(fd);
+    *ret_again = true;
+    return ST_OK;
+}
+
 void store_lock_drop(struct store *store)
 {
+    struct stat held, named;
+
     if (store->lock_fd < 0)
         return;
-    unlink(store->lock_path);
+    /* Not one that somebody else has made meanwhile. */
+    if (fstat(store->lock_fd, &held) == 0 && stat(store->lock_path, &named) == 0 && same_file(&held, &named))
+        unlink(store->lock_path);
     close(store->lock_fd);
     store->lock_fd = -1;
 }

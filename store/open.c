@@ -4,13 +4,13 @@
  * access until after the last; (3) readers open read-only and never wait for the writer (WAL).
  *
  * The log is folded back into the file at 250 pages, a MB, rather than at SQLite's 1000: on a small disk it would
- * fill what the file needs. */
+ * fill what the file needs. Only the writer folds (a checkpoint); neither second connections nor readers do: before 3.51.3
+ * SQLite loses pages when one connection writes while another ends its second checkpoint in a row (the WAL-reset bug). */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,37 +18,36 @@
 #include <unistd.h>
 
 #define CHECK_AT_OPEN_MAX_BYTES (256ll << 20)
+#define FOLD_PAGES 250
 
-static const char file_magic[16] = "SQLite format 3";
-
-/* What stands at path: nothing or an empty file (*ret_empty), an SQLite file, or something to refuse. */
-static enum status look_at_file(const char *path, bool *ret_empty, struct error *err)
+/* What stands at the store's path: nothing or an empty file (*ret_empty), a file, or something to refuse. It is never
+ * opened here: closing it would drop the locks that SQLite has on it for another connection of this process. Whether it is an
+ * SQLite file is for SQLite to see, which reads it before it writes. */
+static enum status look_at_file(const struct store *store, bool *ret_empty, struct error *err)
 {
-    char head[sizeof file_magic];
     struct stat st;
-    enum status rc = ST_OK;
 
     *ret_empty = true;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        return ST_OK;
-    if (fd < 0)
-        return FAIL(err, ST_IO, "%s cannot be opened (%s); give --store a path that you may read", path,
+    if (stat(store->file, &st) != 0) {
+        if (errno == ENOENT)
+            return ST_OK;
+        return FAIL(err, ST_IO, "%s cannot be opened (%s); give --store a path that you may read", store->path,
                     strerror(errno));
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        rc = FAIL(err, ST_IO, "%s is not a file%s; give another path to --store", path,
-                  S_ISDIR(st.st_mode) ? " but a directory" : "");
-    } else if (st.st_size > 0) {
-        *ret_empty = false;
-        if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head, file_magic, sizeof head) != 0)
-            rc = FAIL(
-                err, ST_CORRUPT,
-                "%s is not a Trawl store (it does not start like an SQLite file); it was left as it is, give another "
-                "path to --store or restore a copy",
-                path);
     }
-    close(fd);
-    return rc;
+    if (!S_ISREG(st.st_mode))
+        return FAIL(err, ST_IO, "%s is not a file%s; give another path to --store", store->path,
+                    S_ISDIR(st.st_mode) ? " but a directory" : "");
+    if (st.st_nlink > 1)
+        return FAIL(
+            err, ST_IO,
+            "%s has %ld names (hard links), and the log of what was written last is beside one of them alone: two "
+            "programs could write it at a time. Remove the others, or work on a copy ('trawl backup' makes one)",
+            store->path, (long)st.st_nlink);
+    if (access(store->file, R_OK) != 0)
+        return FAIL(err, ST_IO, "%s cannot be opened (%s); give --store a path that you may read", store->path,
+                    strerror(errno));
+    *ret_empty = st.st_size == 0;
+    return ST_OK;
 }
 
 static enum status store_new(struct store **ret_store, const char *path, bool writer, struct error *err)
@@ -64,8 +63,9 @@ static enum status store_new(struct store **ret_store, const char *path, bool wr
     store->writer = writer;
     store->lock_fd = -1;
     store->path = mem_strdup(path);
+    store->file = mem_strdup(file);
     store->lock_path = mem_alloc(size);
-    if (store->path == NULL || store->lock_path == NULL)
+    if (store->path == NULL || store->file == NULL || store->lock_path == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
     snprintf(store->lock_path, size, "%s.lock", file);
     return ST_OK;
@@ -74,14 +74,18 @@ static enum status store_new(struct store **ret_store, const char *path, bool wr
 /* Settings of this connection; none of them writes to the file. */
 static enum status set_up(struct store *store, struct error *err)
 {
+    char text[96];
+
     sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
     sqlite3_extended_result_codes(store->db, 1);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return store_exec(store,
-                      "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
-                      "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;"
-                      "PRAGMA wal_autocheckpoint = 250; PRAGMA journal_size_limit = 1048576;", /* see the top */
-                      "opening the store", err);
+    TRY(store_exec(store,
+                   "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
+                   "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
+                   "opening the store", err));
+    snprintf(text, sizeof text, "PRAGMA journal_size_limit = %d; PRAGMA wal_autocheckpoint = %d", STORE_LOG_MAX_BYTES,
+             store->folds ? FOLD_PAGES : 0);
+    return store_exec(store, text, "opening the store", err);
 }
 
 static enum status set_wal(struct store *store, struct error *err)
@@ -137,7 +141,7 @@ static enum status check_if_small(struct store *store, struct error *err)
 {
     struct stat st;
 
-    if (stat(store->path, &st) != 0 || st.st_size > CHECK_AT_OPEN_MAX_BYTES)
+    if (stat(store->file, &st) != 0 || st.st_size > CHECK_AT_OPEN_MAX_BYTES)
         return ST_OK;
     return check_by(store, "PRAGMA quick_check(1)", "", err);
 }
@@ -146,7 +150,7 @@ static enum status check_if_small(struct store *store, struct error *err)
 static enum status open_checked(struct store *store, bool empty, struct error *err)
 {
     int flags = store->writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-    int rc = sqlite3_open_v2(store->path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(store->file, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 
     if (rc != SQLITE_OK)
         return store_sql_fail(store, rc, "opening the store", err);
@@ -169,13 +173,17 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
     *ret_store = NULL;
     rc = store_new(&store, path, true, err);
     if (rc == ST_OK)
-        rc = look_at_file(path, &empty, err);
+        rc = look_at_file(store, &empty, err);
     if (rc == ST_OK)
         rc = store_lock_take(store, err);
     if (rc == ST_OK) /* again: its owner may have just made it */
-        rc = look_at_file(path, &empty, err);
-    if (rc == ST_OK)
+        rc = look_at_file(store, &empty, err);
+    if (rc == ST_OK) {
+        store->folds = true;
         rc = open_checked(store, empty, err);
+    }
+    if (rc == ST_OK)
+        rc = store_place_mark(store, err);
     if (rc != ST_OK) {
         store_close(store);
         return rc;
@@ -192,7 +200,7 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
     *ret_store = NULL;
     rc = store_new(&store, path, true, err);
     if (rc == ST_OK) {
-        int code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
         if (code != SQLITE_OK)
             rc = store_sql_fail(store, code, "opening the store", err);
     }
@@ -235,7 +243,7 @@ static enum status open_immutable(struct store *store, struct error *err)
 
     sqlite3_close(store->db);
     store->db = NULL;
-    uri = sqlite3_mprintf("%s-wal", store->path);
+    uri = sqlite3_mprintf("%s-wal", store->file);
     if (uri == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
     struct stat log;
@@ -248,8 +256,8 @@ static enum status open_immutable(struct store *store, struct error *err)
             "log cannot be read; free some space, or copy the store with its -wal file to where you may write",
             store->path);
     sqlite3_str *text = sqlite3_str_new(NULL);
-    sqlite3_str_appendall(text, store->path[0] == '/' ? "file://" : "file:");
-    for (const char *c = store->path; *c != '\0'; c++) {
+    sqlite3_str_appendall(text, store->file[0] == '/' ? "file://" : "file:");
+    for (const char *c = store->file; *c != '\0'; c++) {
         if (strchr("?#%", *c) != NULL)
             sqlite3_str_appendf(text, "%%%02X", (unsigned char)*c);
         else
@@ -277,7 +285,7 @@ enum status store_open_reader(struct store **ret_store, const char *path, struct
     *ret_store = NULL;
     rc = store_new(&store, path, false, err);
     if (rc == ST_OK)
-        rc = look_at_file(path, &empty, err);
+        rc = look_at_file(store, &empty, err);
     if (rc == ST_OK && empty)
         rc = access(path, F_OK) == 0
                  ? FAIL(err, ST_NOTFOUND,
@@ -310,6 +318,7 @@ void store_close(struct store *store)
     store_lock_drop(store);
     store_names_clear(store);
     mem_free(store->path);
+    mem_free(store->file);
     mem_free(store->lock_path);
     mem_free(store);
 }

@@ -166,8 +166,11 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
                     "'sqlite3 %s .recover | sqlite3 saved.db'",
                     store->path, what, text, store->path);
     case SQLITE_NOTADB:
-        return FAIL(err, ST_CORRUPT, "%s: %s: the file is not a Trawl store (%s); give another path to --store",
-                    store->path, what, text);
+        return FAIL(err, ST_CORRUPT,
+                    "%s is not a Trawl store (it does not start like an SQLite file); it was left as it is, give "
+                    "another path to "
+                    "--store or restore a copy",
+                    store->path);
     case SQLITE_NOMEM:
         return FAIL(err, ST_NOMEM, "%s: %s: out of memory", store->path, what);
     case SQLITE_READONLY:
@@ -239,6 +242,8 @@ enum status store_begin(struct store *store, const char *what, struct error *err
 {
     sqlite3_stmt *stmt;
 
+    if (store->taken)
+        return FAIL(err, ST_BUSY, "%s: %s: another controller has the store now", store->path, what);
     if (!store->writer)
         return FAIL(err, ST_INTERNAL, "%s: %s: the store is open for reading only", store->path, what);
     store->full = false;

@@ -31,6 +31,20 @@ const char *store_path(const struct store *store);
 /* Does some process hold the writer's lock of the store at path? *ret_pid: which, as it says itself; 0: unknown. */
 bool store_is_held(const char *path, int64_t *ret_pid);
 
+/* -- the place of a store that is open (place.c) -- */
+/* By the writer: is what it has open still what its path names? ST_IO says what was removed, moved or replaced, ST_BUSY that
+ * somebody else has taken the lock after its file was removed; *ret_lock_again: it was removed, and taken again. */
+enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err) MUST_USE;
+/* After ST_BUSY: from now on every write fails, since the store is somebody else's. */
+void store_let_go(struct store *store);
+/* Folds a log that has grown long back into the file, as far as readers let it: second connections write and never fold. To be
+ * called now and then by the writer; failures wait for the next time. */
+void store_fold(struct store *store);
+/* One state of the store, as a file that did not exist (ST_EXISTS); also while others write, and after it lost its name. */
+enum status store_copy(struct store *store, const char *path, struct error *err) MUST_USE;
+/* A copy for a store that lost its name, beside where it was, else where there is room. *ret_path: mem_free. */
+enum status store_rescue(struct store *store, char **ret_path, struct error *err) MUST_USE;
+
 /* -- a full disk -- */
 /* What the owner of a connection does before a write that found no room is tried again; false: it is given up. Called once
  * more, with has_room, when it has been written or fails for another reason. */

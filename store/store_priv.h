@@ -6,10 +6,13 @@
 
 #include "store/store.h"
 
+#include <sys/types.h>
+
 #include <sqlite3.h>
 
 #define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: tells a store from any other SQLite file */
 #define STORE_BUSY_MS 10000
+#define STORE_LOG_MAX_BYTES 1048576 /* it is cut to this whenever it is begun again */
 
 /* One cached statement per connection for each; texts in sql.c. */
 enum store_sql {
@@ -67,12 +70,22 @@ struct store_name {
     int64_t id;
 };
 
+/* A file that the connection has open, as its path named it; ino 0: not seen yet. */
+struct store_mark {
+    dev_t dev;
+    ino_t ino;
+};
+
 struct store {
     sqlite3 *db;
-    char *path;
+    char *path; /* as given, for messages */
+    char *file; /* without symbolic links, for SQLite */
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
+    bool taken; /* by somebody else: it may not be written */
+    bool folds; /* the one connection that folds the log back (checkpoints) */
+    struct store_mark marks[3]; /* writer only: of the file, its log and the log's shared memory */
     bool full; /* the last failure: no room on the disk */
     store_wait_fn *wait; /* NULL: nobody waits for room */
     void *wait_ctx;
@@ -113,11 +126,17 @@ double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
 enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
-/* Without symbolic links, so that every name of a store has the same lock; path itself when nothing is there yet. buf:
- * (PATH_MAX). */
+/* Without symbolic links, so that every name of a store has the same lock, also before it is made; path itself where it cannot
+ * be followed. buf: (PATH_MAX). */
 const char *store_real_path(const char *path, char *buf);
 enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
+/* Is the lock file still the one at its path? One that was removed is taken again (*ret_again); ST_BUSY: somebody else was
+ * quicker. */
+enum status store_lock_keep(struct store *store, bool *ret_again, struct error *err) MUST_USE;
 void store_lock_drop(struct store *store); /* also of a store that has none */
+
+/* -- place.c -- */
+enum status store_place_mark(struct store *store, struct error *err) MUST_USE; /* what is open now */
 
 /* -- metric.c: parts of a transaction that the caller opened -- */
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,

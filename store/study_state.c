@@ -111,7 +111,7 @@ bool store_is_held(const char *path, int64_t *ret_pid)
 
     *ret_pid = 0;
     snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
-    fd = open(lock_path, O_RDONLY | O_CLOEXEC);
+    fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is nothing to wait for */
     if (fd < 0)
         return false;
     /* Shared and let go at once: two that look at the same time do not see each other. */

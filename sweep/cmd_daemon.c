@@ -118,6 +118,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     mem_free(devices);
     TRY(rc);
     d->sched->stay = true;
+    d->sched->store = d->store;
     d->sched->hang_timeout_s = set->hang_timeout_s;
     d->sched->listener = (struct sched_listener){.ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end};
     if (d->sched->groups.on)

@@ -69,6 +69,7 @@ static void wait_for(const struct sync_cmd *s, const struct study *study, struct
         double now_s;
         nanosleep(&nap, NULL);
         uploader_counts(uploader, &counts);
+        store_fold(s->store); /* which the uploader's connections do not */
         now_s = clock_mono_s();
         if (counts.idle || signals_stop())
             return;

@@ -127,6 +127,7 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
     end_leaving(s, run->view.study.id, false);
+    s->store = run->store;
     TRY(study_run_begin(run, s->wake_fd, err));
     for (size_t i = 0; i < s->n_studies; i++) /* a newcomer is not owed what it was not there for */
         if (s->studies[i]->state != STUDY_RUN_ENDED && (run->spent == 0 || s->studies[i]->spent < run->spent))
@@ -650,11 +651,12 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
         supervise_round(s);
+        TRY(store_watch_round(s, err));
         if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {
             s->ticked_s = s->now_s;
             s->listener.on_tick(s->listener.ctx);
         }
         end_leaving(s, 0, false);
     }
-    return s->stopping ? ST_INTERRUPTED : ST_OK;
+    return store_watch_end(s, s->stopping ? ST_INTERRUPTED : ST_OK, err);
 }

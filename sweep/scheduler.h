@@ -262,6 +262,9 @@ struct scheduler {
     bool stopping; /* flights are stopped and queued again */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals have come */
+    struct store *store; /* of all its studies; the caller's. NULL: none yet */
+    double looked_s; /* when its place was last looked at */
+    struct error lost; /* what became of it, when it is no longer where it was */
     struct reports reports; /* of the worker that is read */
     struct memory_groups groups;
     struct pollfd *fds; /* room for every worker, watch and wake_fd */
@@ -302,6 +305,15 @@ void scheduler_had_room(struct scheduler *s); /* when it has been written: says 
 /* While another program keeps the store locked; false: the program is to end, and has waited a little more. */
 bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double waited_s);
 void scheduler_had_lock(struct scheduler *s); /* when nothing waits: says so if it did */
+
+/* ---- store_watch.c: a store that is removed, moved or replaced under its controller ---- */
+
+void store_watch_hear(void); /* SQLite's own log; once, before any store is opened */
+/* Looks now and then. A store that is gone stops the scheduler, which then ends by itself; one that another controller has
+ * taken is the failure ST_BUSY. */
+enum status store_watch_round(struct scheduler *s, struct error *err) MUST_USE;
+/* After the last trial: of a store that is gone a copy is written, and the failure says where; else rc. */
+enum status store_watch_end(struct scheduler *s, enum status rc, struct error *err) MUST_USE;
 
 /* ---- flight.c ---- */
 

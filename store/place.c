@@ -1,0 +1,163 @@
+/* place.c - a store whose file goes away while it is open, and copies of an open store.
+ *
+ * Whoever has a file open keeps it when its name is removed, moved or given to another: SQLite goes on writing to what nobody
+ * will find. So the writer looks now and then whether the names of its three files (the store, its log, the log's shared
+ * memory) and of its lock still lead to what it has open. Copies are made by SQLite's backup of the open connection, which also
+ * reads what no longer has a name; they are written beside their name and get it when they are whole. */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COPY_TRIES 100 /* of a step that meets a lock, 50 ms apart */
+#define COPY_WAIT_US 50000
+
+static const char *const suffixes[] = {"", "-wal", "-shm"};
+#define N_FILES (sizeof suffixes / sizeof suffixes[0])
+
+/* Looks at one file; a log that was not there when the store was opened is noted when it comes. */
+static enum status look(struct store *store, size_t i, struct error *err)
+{
+    struct store_mark *mark = &store->marks[i];
+    char path[PATH_MAX + 8];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%.*s%s", PATH_MAX, store->file, suffixes[i]);
+    if (stat(path, &st) != 0) {
+        if (mark->ino == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ESTALE))
+            return ST_OK; /* what cannot be seen just now is not gone */
+        return FAIL(err, ST_IO, "%s was removed or moved while the store was in use", path);
+    }
+    if (mark->ino == 0)
+        *mark = (struct store_mark){.dev = st.st_dev, .ino = st.st_ino};
+    else if (mark->ino != st.st_ino || mark->dev != st.st_dev)
+        return FAIL(err, ST_IO, "%s was replaced by another file while the store was in use", path);
+    return ST_OK;
+}
+
+enum status store_place_mark(struct store *store, struct error *err)
+{
+    int moved = 0;
+
+    for (size_t i = 0; i < N_FILES; i++)
+        TRY(look(store, i, err));
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0)
+        return FAIL(err, ST_IO, "%s was removed or replaced while it was being opened; try again", store->path);
+    return ST_OK;
+}
+
+enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err)
+{
+    *ret_lock_again = false;
+    for (size_t i = 0; i < N_FILES; i++)
+        TRY(look(store, i, err));
+    return store_lock_keep(store, ret_lock_again, err);
+}
+
+void store_let_go(struct store *store)
+{
+    store->writer = store->folds = false;
+    store->taken = true;
+    (void)sqlite3_wal_autocheckpoint(store->db, 0);
+}
+
+void store_fold(struct store *store)
+{
+    char path[PATH_MAX + 8];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
+    if (store->folds && stat(path, &st) == 0 && st.st_size > STORE_LOG_MAX_BYTES && sqlite3_get_autocommit(store->db))
+        (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+/* -- copies -- */
+
+static enum status copy_pages(struct store *store, sqlite3 *to, const char *path, struct error *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", store->db, "main");
+    int rc = backup != NULL ? SQLITE_OK : sqlite3_errcode(to);
+
+    for (int i = 0; backup != NULL && i < COPY_TRIES; i++) {
+        rc = sqlite3_backup_step(backup, -1); /* all at once: one state of the store, whoever writes meanwhile */
+        if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
+            break;
+        usleep(COPY_WAIT_US);
+    }
+    if (backup != NULL) {
+        int end = sqlite3_backup_finish(backup);
+        rc = rc == SQLITE_DONE ? end : rc;
+    }
+    if (rc == SQLITE_OK)
+        return ST_OK;
+    return FAIL(err, (rc & 0xff) == SQLITE_CORRUPT ? ST_CORRUPT : ST_IO, "%s could not be copied to %s: %s",
+                store->path, path, sqlite3_errstr(rc));
+}
+
+/* Never over what is there. */
+static enum status give_name(const char *part, const char *path, struct error *err)
+{
+    if (link(part, path) == 0)
+        return ST_OK;
+    if (errno != EEXIST && access(path, F_OK) != 0 && rename(part, path) == 0) /* a file system without hard links */
+        return ST_OK;
+    return FAIL(err, errno == EEXIST ? ST_EXISTS : ST_IO, "%s: %s; name another file", path, strerror(errno));
+}
+
+enum status store_copy(struct store *store, const char *path, struct error *err)
+{
+    size_t size = strlen(path) + sizeof ".part";
+    char *part = mem_alloc(size);
+    sqlite3 *to = NULL;
+    enum status rc;
+
+    if (part == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a copy of %s", store->path);
+    snprintf(part, size, "%s.part", path);
+    (void)unlink(part); /* of a copy that was cut off */
+    int code = sqlite3_open_v2(part, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = code == SQLITE_OK ? copy_pages(store, to, path, err)
+                           : FAIL(err, ST_IO, "%s cannot be written: %s", part, sqlite3_errmsg(to));
+    if (sqlite3_close(to) != SQLITE_OK && rc == ST_OK)
+        rc = FAIL(err, ST_IO, "%s could not be written to its end", part);
+    if (rc == ST_OK)
+        rc = give_name(part, path, err);
+    (void)unlink(part);
+    mem_free(part);
+    return rc;
+}
+
+enum status store_rescue(struct store *store, char **ret_path, struct error *err)
+{
+    char dir[PATH_MAX], path[PATH_MAX + 64], when[32] = "";
+    const char *slash = strrchr(store->file, '/'), *tmp = getenv("TMPDIR");
+    const char *dirs[] = {dir, ".", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp"};
+    enum status rc = ST_IO;
+    time_t now = time(NULL);
+    struct tm tm;
+
+    *ret_path = NULL;
+    snprintf(dir, sizeof dir, "%.*s",
+             slash == NULL          ? 1
+             : slash == store->file ? 1
+                                    : (int)(slash - store->file),
+             slash == NULL ? "." : store->file);
+    if (gmtime_r(&now, &tm) != NULL)
+        strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0] && rc != ST_OK; i++) {
+        error_clear(err);
+        snprintf(path, sizeof path, "%.*s/trawl-rescue-%s.db", PATH_MAX - 1, dirs[i], when);
+        rc = store_copy(store, path, err);
+    }
+    if (rc == ST_OK && (*ret_path = mem_strdup(path)) == NULL)
+        rc = FAIL(err, ST_NOMEM, "out of memory for a path");
+    return rc;
+}
