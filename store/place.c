@@ -6,10 +6,12 @@
  * reads what no longer has a name; they are written beside their name and get it when they are whole. */
 #include "store/store_priv.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,27 @@ static enum status look(struct store *store, size_t i, struct error *err)
     else if (mark->ino != st.st_ino || mark->dev != st.st_dev)
         return FAIL(err, ST_IO, "%s was replaced by another file while the store was in use", path);
     return ST_OK;
+}
+
+static atomic_bool warned; /* SQLite's log is one for the process, and so is this */
+
+/* Called by SQLite in whatever thread it works in. What fails a call is said where the call was made. */
+static void hear(void *ctx, int code, const char *text)
+{
+    (void)ctx;
+    if ((code & 0xff) == SQLITE_WARNING && code != SQLITE_WARNING_AUTOINDEX)
+        atomic_store(&warned, true);
+    log_debug("SQLite: %s (%d)", text, code);
+}
+
+void store_sqlite_hear(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_LOG, hear, NULL);
+}
+
+bool store_sqlite_warned(void)
+{
+    return atomic_exchange(&warned, false);
 }
 
 enum status store_place_mark(struct store *store, struct error *err)

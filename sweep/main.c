@@ -1,5 +1,5 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
-#include "sweep/scheduler.h"
+#include "sweep/sweep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/words.h"
+#include "store/store.h"
 
 struct command {
     const char *name, *summary;
@@ -163,7 +164,7 @@ int main(int argc, char **argv)
     hold_standard_streams();
     if (getenv("TRAWL_DEBUG") != NULL)
         log_set_level(LOG_LEVEL_DEBUG);
-    store_watch_hear();
+    store_sqlite_hear();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
     rc = flush_output(dispatch(argc, argv, &err), &err);

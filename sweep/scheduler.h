@@ -308,7 +308,6 @@ void scheduler_had_lock(struct scheduler *s); /* when nothing waits: says so if 
 
 /* ---- store_watch.c: a store that is removed, moved or replaced under its controller ---- */
 
-void store_watch_hear(void); /* SQLite's own log; once, before any store is opened */
 /* Looks now and then. A store that is gone stops the scheduler, which then ends by itself; one that another controller has
  * taken is the failure ST_BUSY. */
 enum status store_watch_round(struct scheduler *s, struct error *err) MUST_USE;

@@ -5,30 +5,10 @@
  * after its file was removed ends the controller at once: nothing more is written to a store that is another's. */
 #include "sweep/scheduler.h"
 
-#include <stdatomic.h>
-
-#include <sqlite3.h>
-
 #include "base/log.h"
 #include "base/mem.h"
 
 #define LOOK_S 2
-
-static atomic_bool complaint; /* SQLite's log is one for the process, and so is this */
-
-/* Called by SQLite in whatever thread it works in. What fails a call is said there. */
-static void hear(void *ctx, int code, const char *text)
-{
-    (void)ctx;
-    if ((code & 0xff) == SQLITE_WARNING && code != SQLITE_WARNING_AUTOINDEX) /* "file renamed while open" */
-        atomic_store(&complaint, true);
-    log_debug("SQLite: %s (%d)", text, code);
-}
-
-void store_watch_hear(void)
-{
-    (void)sqlite3_config(SQLITE_CONFIG_LOG, hear, NULL);
-}
 
 enum status store_watch_round(struct scheduler *s, struct error *err)
 {
@@ -37,7 +17,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
 
     if (s->store == NULL || s->lost.status != ST_OK)
         return ST_OK;
-    if (!atomic_exchange(&complaint, false) && s->now_s - s->looked_s < LOOK_S)
+    if (!store_sqlite_warned() && s->now_s - s->looked_s < LOOK_S)
         return ST_OK;
     s->looked_s = s->now_s;
     store_fold(s->store); /* what the uploaders have written */
