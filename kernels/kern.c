@@ -59,11 +59,6 @@ void kern_close(struct kern *kern)
     mem_free(kern);
 }
 
-const struct kern_ops *kern_ops(const struct kern *kern)
-{
-    return kern->ops;
-}
-
 enum status kern_precision_set(struct kern *kern, enum kern_precision precision, struct error *err)
 {
     if (kern->device->ops[precision] == NULL)
@@ -71,56 +66,6 @@ enum status kern_precision_set(struct kern *kern, enum kern_precision precision,
                     kern->name);
     kern->ops = kern->device->ops[precision];
     return ST_OK;
-}
-
-enum kern_kind kern_kind(const struct kern *kern)
-{
-    return kern->device->kind;
-}
-
-const char *kern_device_name(const struct kern *kern)
-{
-    return kern->name;
-}
-
-size_t kern_n_threads(const struct kern *kern)
-{
-    return kern->n_threads;
-}
-
-size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv)
-{
-    return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
-}
-
-size_t kern_n_lanes(const struct kern *kern)
-{
-    return kern->device->n_lanes(kern);
-}
-
-void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
-{
-    kern->device->each_lane(kern, fn, ctx);
-}
-
-size_t kern_block_tokens(const struct kern *kern)
-{
-    return kern->block_tokens;
-}
-
-size_t kern_memory_bytes(const struct kern *kern)
-{
-    return kern->device->memory_bytes != NULL ? kern->device->memory_bytes(kern) : kern->memory_bytes;
-}
-
-size_t kern_memory_total_bytes(const struct kern *kern)
-{
-    return kern->memory_bytes;
-}
-
-size_t kern_memory_held_bytes(const struct kern *kern)
-{
-    return kern->device->memory_held_bytes != NULL ? kern->device->memory_held_bytes(kern) : 0;
 }
 
 bool kern_cuda_available(char *ret_reason, size_t size)
@@ -162,120 +107,6 @@ enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const ch
             "%s needs %.1f MB and does not fit on %s; lower train.total_agents, train.horizon or policy.hidden_size",
             what, (double)bytes / 1e6, kern->name);
     return ST_OK;
-}
-
-void kern_free(struct kern *kern, void *mem)
-{
-    if (mem != NULL)
-        kern->device->free(kern, mem);
-}
-
-enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
-{
-    return kern->device->upload(kern, dst, src, bytes, err);
-}
-
-enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
-{
-    return kern->device->download(kern, dst, src, bytes, err);
-}
-
-enum status kern_sync(struct kern *kern, struct error *err)
-{
-    return kern->device->sync(kern, err);
-}
-
-bool kern_is_lost(const struct kern *kern)
-{
-    return kern->device->is_lost != NULL && kern->device->is_lost(kern);
-}
-
-enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
-{
-    *ret_slot = NULL;
-    return kern->device->slot_create(kern, ret_slot, bytes, err);
-}
-
-void kern_slot_destroy(struct kern *kern, struct kern_slot *slot)
-{
-    if (slot != NULL)
-        kern->device->slot_destroy(kern, slot);
-}
-
-enum status kern_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
-{
-    return kern->device->slot_take(kern, slot, src, err);
-}
-
-enum status kern_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
-{
-    *ret_bytes = NULL;
-    return kern->device->slot_wait(kern, slot, ret_bytes, err);
-}
-
-bool kern_can_record(const struct kern *kern)
-{
-    return kern->device->record_begin != NULL;
-}
-
-enum status kern_record_begin(struct kern *kern, struct error *err)
-{
-    return kern->device->record_begin(kern, err);
-}
-
-enum status kern_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err)
-{
-    *ret_graph = NULL;
-    return kern->device->record_end(kern, ret_graph, err);
-}
-
-enum status kern_replay(struct kern *kern, struct kern_graph *graph, struct error *err)
-{
-    return kern->device->replay(kern, graph, err);
-}
-
-void kern_graph_destroy(struct kern *kern, struct kern_graph *graph)
-{
-    if (graph != NULL)
-        kern->device->graph_destroy(kern, graph);
-}
-
-enum status kern_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
-                            const void *settings, size_t n_envs, struct rng root, struct error *err)
-{
-    *ret_env = NULL;
-    return kern->device->env_create(kern, ret_env, def, settings, n_envs, root, err);
-}
-
-void kern_env_destroy(struct kern *kern, struct kern_env *env)
-{
-    if (env != NULL)
-        env->device->env_destroy(kern, env);
-}
-
-enum status kern_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err)
-{
-    return env->device->env_restart(kern, env, root, err);
-}
-
-enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err)
-{
-    return env->device->env_take_log(kern, env, ret_log, err);
-}
-
-size_t kern_env_state_bytes(const struct kern_env *env)
-{
-    return env->device->env_state_bytes(env);
-}
-
-enum status kern_env_save(struct kern *kern, struct kern_env *env, void *bytes, struct error *err)
-{
-    return env->device->env_save(kern, env, bytes, err);
-}
-
-enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err)
-{
-    return env->device->env_load(kern, env, bytes, err);
 }
 
 /* X and the next X, X X^T in parts and its polynomial, of every matrix and padded: a GPU works on all at the same time. */

@@ -1,0 +1,275 @@
+/* kern.h - a device: its memory, lanes, recordings, and games on it. Included by kernels.h, which has its operations.
+ * What a device may be asked is a row of struct kern_device; the calls below hand it on. */
+#ifndef KERNELS_KERN_H
+#define KERNELS_KERN_H
+
+#include "kernels/kernels.h"
+
+enum kern_kind { KERN_AUTO, KERN_CPU, KERN_CUDA };
+enum kern_precision { KERN_F32, KERN_BF16 };
+
+struct kern_settings {
+    enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
+    size_t n_threads; /* CPU: 0 = one per core the process may use */
+    int ordinal; /* CUDA: which device, as the runtime counts them */
+    double patience_s; /* a GPU that finishes nothing for so long is taken for hung; 0: 120 s */
+};
+
+/* A backend: its functions, and its tables of operations. cpu/ is always there, cuda/ in builds with the toolkit. */
+#define KERN_NAME_MAX 256
+typedef void kern_lane_fn(void *ctx, struct kern *lane, size_t i_lane);
+struct kern_slot;
+struct kern_graph;
+struct kern_device;
+
+struct kern {
+    const struct kern_device *device;
+    const struct kern_ops *ops; /* of the precision in force */
+    void *impl; /* struct cpu for cpu_device; owned by the backend from open to close */
+    size_t n_threads;
+    size_t memory_bytes;
+    size_t block_tokens; /* see kern_block_tokens */
+    char name[KERN_NAME_MAX];
+};
+
+struct kern_device {
+    enum kern_kind kind;
+    const struct kern_ops *ops[KERN_BF16 + 1]; /* by enum kern_precision; NULL: none */
+    /* Fills kern->impl, name, n_threads, memory_bytes; on failure leaves nothing behind. */
+    enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
+    void (*close)(struct kern *kern);
+    size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes says it */
+    size_t (*memory_held_bytes)(const struct kern *kern); /* NULL: 0 */
+    void *(*alloc)(struct kern *kern, size_t bytes); /* zeroed; NULL: does not fit */
+    void (*free)(struct kern *kern, void *mem);
+    enum status (*upload)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
+    enum status (*download)(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err);
+    enum status (*sync)(struct kern *kern, struct error *err);
+    bool (*is_lost)(const struct kern *kern); /* NULL: never */
+    enum status (*slot_create)(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err);
+    void (*slot_destroy)(struct kern *kern, struct kern_slot *slot);
+    enum status (*slot_take)(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err);
+    enum status (*slot_wait)(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err);
+    size_t (*n_lanes)(const struct kern *kern);
+    size_t (*conv_scratch_bytes)(const struct kern *kern, const struct kern_conv *conv); /* NULL: 0 */
+    void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
+    /* Recording; all NULL where the device cannot. */
+    enum status (*record_begin)(struct kern *kern, struct error *err);
+    enum status (*record_end)(struct kern *kern, struct kern_graph **ret_graph, struct error *err);
+    enum status (*replay)(struct kern *kern, struct kern_graph *graph, struct error *err);
+    void (*graph_destroy)(struct kern *kern, struct kern_graph *graph);
+
+    enum status (*env_create)(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
+                              const void *settings, size_t n_envs, struct rng root, struct error *err);
+    void (*env_destroy)(struct kern *kern, struct kern_env *env);
+    enum status (*env_restart)(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);
+    enum status (*env_take_log)(struct kern *kern, struct kern_env *env, struct env_log *ret_log, struct error *err);
+    size_t (*env_state_bytes)(const struct kern_env *env);
+    enum status (*env_save)(struct kern *kern, struct kern_env *env, void *bytes, struct error *err);
+    enum status (*env_load)(struct kern *kern, struct kern_env *env, const void *bytes, struct error *err);
+};
+
+/* Every backend's struct kern_env begins with this, so that a batch finds its way without a struct kern. */
+struct kern_env {
+    const struct kern_device *device;
+};
+
+enum status kern_open(struct kern **ret_kern, const struct kern_settings *settings, struct error *err) MUST_USE;
+void kern_close(struct kern *kern); /* NULL is fine */
+/* of the precision in force */
+static inline const struct kern_ops *kern_ops(const struct kern *kern)
+{
+    return kern->ops;
+}
+/* F32 after kern_open. ST_CONFIG when the device has no such operations. Not between record_begin and record_end. */
+enum status kern_precision_set(struct kern *kern, enum kern_precision precision, struct error *err) MUST_USE;
+static inline enum kern_kind kern_kind(const struct kern *kern)
+{
+    return kern->device->kind;
+}
+/* "Intel(R) Xeon(R) ... (2 threads)" */
+static inline const char *kern_device_name(const struct kern *kern)
+{
+    return kern->name;
+}
+static inline size_t kern_n_threads(const struct kern *kern)
+{
+    return kern->n_threads;
+}
+/* Was this build made with CUDA, and does a device answer? Text for `trawl doctor`: the reason when not. */
+bool kern_cuda_available(char *ret_reason, size_t size);
+int kern_cuda_count(void); /* devices that this build can use; opens none */
+/* What there is of CUDA, a row each for driver, libraries and devices; returns how many. Opens the devices. */
+struct kern_fact {
+    char key[24], text[232];
+};
+size_t kern_cuda_facts(struct kern_fact *ret_facts /* (n_max) */, size_t n_max);
+/* Of any number of rows; by the device's precision in force. A lane needs as much of its own. */
+static inline size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv)
+{
+    return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
+}
+size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
+/* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for each
+ * thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole pieces
+ * (segments of a minibatch, through all layers) meets once at the end, where single operations meet after each. */
+static inline size_t kern_n_lanes(const struct kern *kern)
+{
+    return kern->device->n_lanes(kern);
+}
+/* Runs fn in every lane at the same time, lane 0 in the caller's thread; returns when all are done. */
+static inline void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+{
+    kern->device->each_lane(kern, fn, ctx);
+}
+/* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of them. */
+static inline size_t kern_block_tokens(const struct kern *kern)
+{
+    return kern->block_tokens;
+}
+/* What a new run could have: all of a machine's memory, on a GPU what is free now, with what this process has given back.
+ * 0: not known. */
+static inline size_t kern_memory_bytes(const struct kern *kern)
+{
+    return kern->device->memory_bytes != NULL ? kern->device->memory_bytes(kern) : kern->memory_bytes;
+}
+/* the machine's or the GPU's, free or not; 0: not known */
+static inline size_t kern_memory_total_bytes(const struct kern *kern)
+{
+    return kern->memory_bytes;
+}
+/* Device memory that this process holds on a GPU, used or kept for later; 0 on a CPU. */
+static inline size_t kern_memory_held_bytes(const struct kern *kern)
+{
+    return kern->device->memory_held_bytes != NULL ? kern->device->memory_held_bytes(kern) : 0;
+}
+
+enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const char *what,
+                       struct error *err) MUST_USE; /* zeroed */
+static inline void kern_free(struct kern *kern, void *mem)
+{
+    if (mem != NULL)
+        kern->device->free(kern, mem);
+}
+/* Ordered. May return early, then src has to stay until the next kern_sync; up to KERN_SMALL_UPLOAD bytes it need not. */
+#define KERN_SMALL_UPLOAD 1024
+static inline MUST_USE enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes,
+                                               struct error *err)
+{
+    return kern->device->upload(kern, dst, src, bytes, err);
+}
+/* waits */
+static inline MUST_USE enum status kern_download(struct kern *kern, void *dst, const void *src, size_t bytes,
+                                                 struct error *err)
+{
+    return kern->device->download(kern, dst, src, bytes, err);
+}
+/* waits; reports what failed since the last one */
+static inline MUST_USE enum status kern_sync(struct kern *kern, struct error *err)
+{
+    return kern->device->sync(kern, err);
+}
+
+/* Has a failure made the device useless to this process? Then every call fails; the process has to end, at best by _exit. */
+static inline bool kern_is_lost(const struct kern *kern)
+{
+    return kern->device->is_lost != NULL && kern->device->is_lost(kern);
+}
+
+/* A slot keeps a copy of device memory as it was at a point in the order of operations, without anybody waiting there. */
+struct kern_slot;
+static inline MUST_USE enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes,
+                                                    struct error *err)
+{
+    *ret_slot = NULL;
+    return kern->device->slot_create(kern, ret_slot, bytes, err);
+}
+/* NULL is fine */
+static inline void kern_slot_destroy(struct kern *kern, struct kern_slot *slot)
+{
+    if (slot != NULL)
+        kern->device->slot_destroy(kern, slot);
+}
+/* the slot's size; returns early; what it held is overwritten */
+static inline MUST_USE enum status kern_slot_take(struct kern *kern, struct kern_slot *slot, const void *src,
+                                                  struct error *err)
+{
+    return kern->device->slot_take(kern, slot, src, err);
+}
+/* *ret_bytes: what the last kern_slot_take copied, aligned to 16 bytes, valid until the next; waits for it. */
+static inline MUST_USE enum status kern_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes,
+                                                  struct error *err)
+{
+    *ret_bytes = NULL;
+    return kern->device->slot_wait(kern, slot, ret_bytes, err);
+}
+
+/* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with the
+ * same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only where
+ * kern_can_record: a CPU runs operations directly. Run the same operations once before recording them, so that libraries
+ * have loaded what they need. */
+struct kern_graph;
+static inline bool kern_can_record(const struct kern *kern)
+{
+    return kern->device->record_begin != NULL;
+}
+static inline MUST_USE enum status kern_record_begin(struct kern *kern, struct error *err)
+{
+    return kern->device->record_begin(kern, err);
+}
+static inline MUST_USE enum status kern_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err)
+{
+    *ret_graph = NULL;
+    return kern->device->record_end(kern, ret_graph, err);
+}
+/* returns early */
+static inline MUST_USE enum status kern_replay(struct kern *kern, struct kern_graph *graph, struct error *err)
+{
+    return kern->device->replay(kern, graph, err);
+}
+/* NULL is fine */
+static inline void kern_graph_destroy(struct kern *kern, struct kern_graph *graph)
+{
+    if (graph != NULL)
+        kern->device->graph_destroy(kern, graph);
+}
+
+static inline MUST_USE enum status kern_env_create(struct kern *kern, struct kern_env **ret_env,
+                                                   const struct env_def *def, const void *settings, size_t n_envs,
+                                                   struct rng root, struct error *err)
+{
+    *ret_env = NULL;
+    return kern->device->env_create(kern, ret_env, def, settings, n_envs, root, err);
+}
+static inline void kern_env_destroy(struct kern *kern, struct kern_env *env)
+{
+    if (env != NULL)
+        env->device->env_destroy(kern, env);
+}
+/* As just created with this root, but for its state: kern_ops->env_reset has to follow. Recorded steps stay valid. */
+static inline MUST_USE enum status kern_env_restart(struct kern *kern, struct kern_env *env, struct rng root,
+                                                    struct error *err)
+{
+    return env->device->env_restart(kern, env, root, err);
+}
+static inline MUST_USE enum status kern_env_take_log(struct kern *kern, struct kern_env *env, struct env_log *ret_log,
+                                                     struct error *err)
+{
+    return env->device->env_take_log(kern, env, ret_log, err);
+}
+static inline size_t kern_env_state_bytes(const struct kern_env *env)
+{
+    return env->device->env_state_bytes(env);
+}
+static inline MUST_USE enum status kern_env_save(struct kern *kern, struct kern_env *env, void *bytes,
+                                                 struct error *err)
+{
+    return env->device->env_save(kern, env, bytes, err);
+}
+static inline MUST_USE enum status kern_env_load(struct kern *kern, struct kern_env *env, const void *bytes,
+                                                 struct error *err)
+{
+    return env->device->env_load(kern, env, bytes, err);
+}
+
+#endif
