@@ -182,7 +182,7 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
 }
 
 /* Few games: few in each block, so that every SM has some and the threads of a warp, of which only some play then, diverge
- * less. Many: all threads play (docs/cuda.md has the measurements). */
+ * less. Many: all threads play (bench/notes/cuda.md has the measurements). */
 template <class G, typename T>
 static void env_launch_step(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {
