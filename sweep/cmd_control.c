@@ -1,4 +1,4 @@
-/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add` and `priority`: said to the running controller of the store,
+/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add`, `priority` and `retry`: said to the running controller of the store,
  * or written to the store where none runs.
  * Invariant: the answer says which of the two it was. */
 #include "sweep/service.h"
@@ -159,11 +159,18 @@ static const struct control_text {
          "Sets a study's share of the devices, 1 to 100: where two studies share them, one of priority 3 gets\n"
          "three times the device time of one of priority 1. New studies have 1.",
          "  trawl priority first 3 --store my.db"},
+    [CONTROL_RETRY] =
+        {"trawl retry NAME --trial N [--store FILE] [--json]",
+         "Runs a trial that failed or was stopped once more: its config and seed become a new trial at the end of the\n"
+         "study, whose limit of trials rises by one. The old row stays as it is. A study that had ended at its limit "
+         "of\n"
+         "trials, or with too many failures, goes on.",
+         "  trawl retry first --trial 17 --store my.db"},
 };
 
 static enum status control_main(enum control_kind kind, int argc, char **argv, struct error *err)
 {
-    struct control_cmd c = {.command.kind = kind, .store_path = "trawl.db"};
+    struct control_cmd c = {.command = {.kind = kind, .trial = -1}, .store_path = "trawl.db"};
     struct cli_opt opts[OPTS_MAX] = {{"store", 0, CLI_TEXT, &c.store_path, "FILE", "the store (trawl.db)"},
                                      {"json", 0, CLI_FLAG, &c.json, NULL, "print one JSON object"}};
     const struct control_text *text = &control_texts[kind];
@@ -188,6 +195,9 @@ static enum status control_main(enum control_kind kind, int argc, char **argv, s
         opts[cli.n_opts++] =
             (struct cli_opt){"budget", 0, CLI_TEXT, &c.budget, "TIME", "this much training more: 90s, 30m, 2h"};
     }
+    if (kind == CONTROL_RETRY)
+        opts[cli.n_opts++] =
+            (struct cli_opt){"trial", 0, CLI_INT, &c.command.trial, "N", "its number, as `trawl show` lists it"};
     c.cli = &cli;
     return run(&c, argc, argv, err);
 }
@@ -215,4 +225,9 @@ enum status cmd_add(int argc, char **argv, struct error *err)
 enum status cmd_priority(int argc, char **argv, struct error *err)
 {
     return control_main(CONTROL_PRIORITY, argc, argv, err);
+}
+
+enum status cmd_retry(int argc, char **argv, struct error *err)
+{
+    return control_main(CONTROL_RETRY, argc, argv, err);
 }

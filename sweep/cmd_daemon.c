@@ -63,36 +63,22 @@ static void on_study_end(void *ctx, struct study_run *run)
 
 /* ---- life ---- */
 
-/* It does not seem to run: who continues it when the cause is mended is told what it was. */
-static void leave_alone(struct daemon_cmd *d, const struct study *study, const struct error *why)
-{
-    struct error ignored = {0};
-
-    log_warn("%s is left alone, paused: %s", study->name, why->text);
-    if (store_study_set_state(d->store, study->id, STUDY_PAUSED, "error", why->text, &ignored) != ST_OK)
-        log_warn("%s, continuing", ignored.text);
-}
-
-/* Studies that ran when the last daemon ended, and paused ones, which wait for `trawl continue`. */
+/* Studies that ran when the last daemon ended; paused ones wait for `trawl continue`. */
 static enum status take_studies(struct daemon_cmd *d, struct error *err)
 {
-    struct study *studies = NULL;
-    size_t n = 0, n_taken = 0;
-    enum status rc = store_study_list(d->store, &studies, &n, err);
+    size_t n;
 
-    for (size_t i = 0; rc == ST_OK && i < n; i++) {
-        struct error why = {0};
-        if (studies[i].state != STUDY_RUNNING)
-            continue;
-        if (live_add(&d->live, studies[i].name, &why) == ST_OK)
-            n_taken++;
-        else if (!signals_stop()) /* else the next daemon takes it */
-            leave_alone(d, &studies[i], &why);
-    }
-    if (rc == ST_OK && n_taken > 0)
-        log_info("%zu of %zu studies go on", n_taken, n);
-    study_list_free(studies, n);
-    return rc;
+    TRY(live_take_studies(&d->live, &n, err));
+    if (n > 0)
+        log_info("%zu studies go on%s", n, d->live.waiting ? ", others wait their turn" : "");
+    return ST_OK;
+}
+
+static void on_tick(void *ctx)
+{
+    struct daemon_cmd *d = ctx;
+
+    live_take_turns(&d->live);
 }
 
 static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
@@ -120,7 +106,8 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     d->sched->stay = true;
     d->sched->store = d->store;
     d->sched->hang_timeout_s = set->hang_timeout_s;
-    d->sched->listener = (struct sched_listener){.ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end};
+    d->sched->listener = (struct sched_listener){
+        .ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end, .on_tick = on_tick};
     if (d->sched->groups.on)
         log_info("the memory of workers is limited by cgroups in %s", d->sched->groups.root);
     else

@@ -1,4 +1,4 @@
-/* control_command.c - stop, pause, continue, add, priority: what they are on the wire and what they do to a study's row.
+/* control_command.c - stop, pause, continue, add, priority, retry: what they are on the wire and what they do to a study's row.
  * The row comes first and the running controller follows it, so that a crash in between loses nothing. */
 #include "sweep/scheduler.h"
 #include "sweep/service.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const kind_names[CONTROL_KINDS] = {"stop", "pause", "continue", "add", "priority"};
+static const char *const kind_names[CONTROL_KINDS] = {"stop", "pause", "continue", "add", "priority", "retry"};
 
 const char *control_kind_name(enum control_kind kind)
 {
@@ -21,7 +21,7 @@ cJSON *control_command_to_json(const struct control_command *c)
     bool ok = json != NULL && json_add_str(json, "command", control_kind_name(c->kind)) &&
               json_add_str(json, "study", c->study) && json_add_bool(json, "now", c->now) &&
               json_add_i64(json, "trials", c->trials) && json_add_f64(json, "budget_s", c->budget_s) &&
-              json_add_i64(json, "priority", c->priority);
+              json_add_i64(json, "priority", c->priority) && json_add_i64(json, "trial", c->trial);
 
     if (!ok) {
         cJSON_Delete(json);
@@ -53,7 +53,7 @@ enum status control_take_bool(const cJSON *json, const char *key, bool *ret_valu
 
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command, struct error *err)
 {
-    struct control_command c = {0};
+    struct control_command c = {.trial = -1};
     const char *word = json_get_str(json, "command"), *study = json_get_str(json, "study");
     int kind = 0;
 
@@ -68,6 +68,7 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     snprintf(c.study, sizeof c.study, "%s", study);
     TRY(control_take_i64(json, "trials", &c.trials, err));
     TRY(control_take_i64(json, "priority", &c.priority, err));
+    TRY(control_take_i64(json, "trial", &c.trial, err));
     TRY(control_take_bool(json, "now", &c.now, err));
     TRY(control_take_f64(json, "budget_s", &c.budget_s, err));
     if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX || !(c.budget_s >= 0) || !isfinite(c.budget_s))
@@ -80,6 +81,8 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
     if (c.kind == CONTROL_PRIORITY && (c.priority < 1 || c.priority > STUDY_PRIORITY_MAX))
         return FAIL(err, ST_USAGE, "priority: %lld is not possible, 1 to %d are", (long long)c.priority,
                     STUDY_PRIORITY_MAX);
+    if (c.kind == CONTROL_RETRY && c.trial < 0)
+        return FAIL(err, ST_USAGE, "retry: which trial? --trial N; `trawl show %s` lists them", c.study);
     *ret_command = c;
     return ST_OK;
 }
@@ -194,6 +197,50 @@ static enum status apply_add(struct store *store, const struct control_command *
     return ST_OK;
 }
 
+/* A finished row never changes: the same config and seed become a new trial, and the limit of trials makes room for it. */
+static enum status copy_trial(struct store *store, const struct study *study, const struct trial *old,
+                              struct trial *ret, struct error *err)
+{
+    *ret = (struct trial){.study_id = study->id,
+                          .params = old->params,
+                          .config = old->config,
+                          .origin = (char *)"retry", /* all borrowed */
+                          .seed = old->seed,
+                          .propose_s = NAN};
+    return store_trial_create(store, ret, err);
+}
+
+static enum status apply_retry(struct store *store, const struct control_command *c, struct study *study, char *text,
+                               size_t size, struct error *err)
+{
+    bool revives = study->state == STUDY_ENDED && study->end_rule != NULL &&
+                   (strcmp(study->end_rule, "trials") == 0 || strcmp(study->end_rule, "failures") == 0);
+    struct trial old = {0}, again = {0};
+    enum status rc;
+
+    TRY(store_trial_find(store, study->id, c->trial, &old, err));
+    if (old.state != TRIAL_FAILED && old.state != TRIAL_STOPPED && old.state != TRIAL_LOST)
+        rc = FAIL(err, ST_USAGE, "retry: trial %lld of %s is %s; only one that failed or was stopped runs again",
+                  (long long)c->trial, study->name, trial_state_name(old.state));
+    else if (study->trials_max >= SWEEP_TRIALS_MAX)
+        rc = FAIL(err, ST_USAGE, "retry: the study %s would have more than %d trials", study->name, SWEEP_TRIALS_MAX);
+    else
+        rc = copy_trial(store, study, &old, &again, err);
+    trial_free(&old);
+    TRY(rc);
+    if (study->trials_max > 0) {
+        study->trials_max++;
+        TRY(store_study_set_limits(store, study, err));
+    }
+    if (revives)
+        TRY(set_state(store, study, STUDY_RUNNING, NULL, NULL, err));
+    snprintf(text, size, "trial %lld of %s runs again, as trial %lld%s", (long long)c->trial, study->name,
+             (long long)again.number, revives ? "; the study goes on" : "");
+    if (!revives)
+        tell_still(study, text, size);
+    return ST_OK;
+}
+
 enum status control_command_apply(struct store *store, const struct control_command *c, struct study *study,
                                   char *ret_text, size_t size, struct error *err)
 {
@@ -216,6 +263,8 @@ enum status control_command_apply(struct store *store, const struct control_comm
         study->priority = c->priority;
         snprintf(ret_text, size, "study %s has priority %lld", study->name, (long long)c->priority);
         return ST_OK;
+    case CONTROL_RETRY:
+        return apply_retry(store, c, study, ret_text, size, err);
     case CONTROL_KINDS:
         break;
     }

@@ -95,7 +95,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     f->slot = slot;
     f->trial_id = t->id;
     f->attempt = t->attempt;
-    f->handed_s = f->start_s = f->progress_s = now_s;
+    f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
     f->score = NAN;
     f->resumed = resume;
     run->n_queued--;
@@ -292,7 +292,7 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 static void land(struct flight *f, double now_s)
 {
     f->slot->busy_s += now_s - f->handed_s;
-    f->run->spent += (now_s - f->handed_s) / (double)f->run->view.study.priority;
+    share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.priority);
     f->run->n_flights--;
     f->run->risk_moved = f->run->risk_moved || f->run->at_risk_s > 0;
     f->slot->flight = NULL;

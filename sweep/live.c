@@ -8,16 +8,93 @@
 
 #include "base/log.h"
 
+/* ---- studies and their places ---- */
+
+/* A study that is paused, with nothing in flight, needs no place: `trawl continue` takes it up again from the store. */
+static bool free_a_place(struct live *live)
+{
+    struct scheduler *s = live->sched;
+
+    for (size_t i = 0; i < s->n_studies; i++) {
+        struct study_run *run = s->studies[i];
+        if (run->state != STUDY_RUN_PAUSED || run->n_flights > 0 || proposer_is_busy(run->proposer))
+            continue;
+        scheduler_remove(s, run);
+        study_run_destroy(run);
+        return true;
+    }
+    return false;
+}
+
 enum status live_add(struct live *live, const char *name, struct error *err)
 {
     struct study_run *run = NULL;
     enum status rc;
 
+    if (live->daemon && live->sched->n_studies == SCHED_MAX_STUDIES && !free_a_place(live)) {
+        live->waiting = true;
+        scheduler_tell(live->sched, "%s waits its turn", name);
+        return ST_OK;
+    }
     TRY(study_run_open(&run, live->store, name, err));
     rc = scheduler_add(live->sched, run, err);
     if (rc != ST_OK)
         study_run_destroy(run);
     return rc;
+}
+
+/* It does not seem to run: who continues it when the cause is mended is told what it was. */
+static void leave_alone(struct live *live, const struct study *study, const struct error *why)
+{
+    struct error ignored = {0};
+
+    log_warn("%s is left alone, paused: %s", study->name, why->text);
+    if (store_study_set_state(live->store, study->id, STUDY_PAUSED, "error", why->text, &ignored) != ST_OK)
+        log_warn("%s, continuing", ignored.text);
+}
+
+enum status live_take_studies(struct live *live, size_t *ret_n, struct error *err)
+{
+    struct study *studies = NULL;
+    size_t n = 0;
+    enum status rc = store_study_list(live->store, &studies, &n, err);
+
+    *ret_n = 0;
+    live->waiting = false;
+    for (size_t i = 0; rc == ST_OK && i < n && !live->waiting; i++) { /* the oldest first */
+        struct error why = {0};
+        if (studies[i].state != STUDY_RUNNING || scheduler_find(live->sched, studies[i].name) != NULL)
+            continue;
+        if (live_add(live, studies[i].name, &why) == ST_OK)
+            *ret_n += !live->waiting;
+        else if (!signals_stop()) /* else the next daemon takes it */
+            leave_alone(live, &studies[i], &why);
+    }
+    study_list_free(studies, n);
+    return rc;
+}
+
+void live_take_turns(struct live *live)
+{
+    struct error why = {0};
+    size_t n;
+
+    if (!live->waiting || live->sched->stopping || live->sched->n_waits > 1 || live->sched->lock_told)
+        return;
+    if (live->sched->n_studies == SCHED_MAX_STUDIES && !free_a_place(live))
+        return;
+    if (live_take_studies(live, &n, &why) != ST_OK) {
+        log_warn("%s; studies that wait their turn are looked for again, continuing", why.text);
+        live->waiting = true;
+    }
+}
+
+static void say_it_waits(const struct live *live, const char *name, char *text, size_t size)
+{
+    size_t n = strlen(text);
+
+    if (live->waiting && scheduler_find(live->sched, name) == NULL)
+        snprintf(text + n, size - n, "; it waits its turn, %d studies run", SCHED_MAX_STUDIES);
 }
 
 static void copy_limits(struct study *to, const struct study *from)
@@ -40,11 +117,13 @@ static enum status follow_row(struct live *live, const struct control_command *c
     struct study_run *run = scheduler_find(live->sched, study->name);
 
     if (run == NULL || run->state == STUDY_RUN_ENDED) {
-        bool starts = study->state == STUDY_RUNNING && (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD);
+        bool starts = study->state == STUDY_RUNNING &&
+                      (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD || c->kind == CONTROL_RETRY);
         if (starts && live->daemon && run == NULL)
             return live_add(live, study->name, err);
         return ST_OK;
     }
+    scheduler_settle(live->sched, run);
     copy_limits(&run->view.study, study);
     switch (c->kind) {
     case CONTROL_STOP:
@@ -54,6 +133,11 @@ static enum status follow_row(struct live *live, const struct control_command *c
         scheduler_pause(live->sched, run, true);
         if (c->now)
             scheduler_recall(live->sched, run);
+        break;
+    case CONTROL_RETRY:
+        TRY(study_run_adopt(run, err));
+        if (study->state == STUDY_RUNNING)
+            scheduler_go_on(live->sched, run);
         break;
     case CONTROL_CONTINUE:
     case CONTROL_ADD:
@@ -79,6 +163,8 @@ static enum status on_command(struct live *live, const cJSON *request, cJSON *an
     rc = control_command_apply(live->store, &command, &study, text, sizeof text, err);
     if (rc == ST_OK)
         rc = follow_row(live, &command, &study, err);
+    if (rc == ST_OK && study.state == STUDY_RUNNING)
+        say_it_waits(live, command.study, text, sizeof text);
     if (rc == ST_OK && !live->daemon && scheduler_find(live->sched, command.study) == NULL) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n,
@@ -120,15 +206,15 @@ static enum status on_submit(struct live *live, const cJSON *request, cJSON *ans
     TRY(submission_from_json(request, &submission, err));
     rc = submission_store(live->store, &submission, err);
     if (rc == ST_OK) {
-        rc = live_add(live, submission.study.name, err);
+        struct error why = {0};
+        rc = live_add(live, submission.study.name, &why);
         if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until somebody mends the cause */
-            struct error ignored = {0};
-            if (store_study_set_state(live->store, submission.study.id, STUDY_PAUSED, "error",
-                                      err != NULL ? err->text : NULL, &ignored) != ST_OK)
-                log_warn("%s, continuing", ignored.text);
+            leave_alone(live, &submission.study, &why);
+            (void)FAIL(err, rc, "%s", why.text);
         }
     }
     snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
+    say_it_waits(live, submission.study.name, text, sizeof text);
     if (rc == ST_OK && !json_add_str(answer, "text", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
     submission_free(&submission);
@@ -152,6 +238,7 @@ static enum status on_resume(struct live *live, const cJSON *request, cJSON *ans
     const char *name = json_get_str(request, "study");
     struct study_run *run = name != NULL ? scheduler_find(live->sched, name) : NULL;
     struct study study = {0};
+    char text[128] = "it goes on";
     int64_t before;
     enum status rc;
 
@@ -174,10 +261,13 @@ static enum status on_resume(struct live *live, const cJSON *request, cJSON *ans
     if (rc == ST_OK && run == NULL)
         rc = live_add(live, name, err);
     else if (rc == ST_OK) {
+        scheduler_settle(live->sched, run);
         copy_limits(&run->view.study, &study);
         scheduler_go_on(live->sched, run);
     }
-    if (rc == ST_OK && !json_add_str(answer, "text", "it goes on"))
+    if (rc == ST_OK)
+        say_it_waits(live, name, text, sizeof text);
+    if (rc == ST_OK && !json_add_str(answer, "text", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
     study_free(&study);
     return rc;

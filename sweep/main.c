@@ -34,6 +34,7 @@ static const struct command commands[] = {
     {"continue", "go on with a paused or stopped study", cmd_continue},
     {"add", "give a study more trials or more time", cmd_add},
     {"priority", "set a study's share of the devices", cmd_priority},
+    {"retry", "run a failed trial once more", cmd_retry},
     {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
     {"sync", "send to the experiment trackers what they lack", cmd_sync},
     {"envs", "list the games, their observations, actions and options", cmd_envs},

@@ -129,9 +129,6 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
     end_leaving(s, run->view.study.id, false);
     s->store = run->store;
     TRY(study_run_begin(run, s->wake_fd, err));
-    for (size_t i = 0; i < s->n_studies; i++) /* a newcomer is not owed what it was not there for */
-        if (s->studies[i]->state != STUDY_RUN_ENDED && (run->spent == 0 || s->studies[i]->spent < run->spent))
-            run->spent = s->studies[i]->spent;
     s->studies[s->n_studies++] = run;
     return ST_OK;
 }
@@ -295,17 +292,28 @@ double slot_utilisation(const struct scheduler *s, const struct slot *slot)
     return slot->since_s > 0 && s->now_s > slot->since_s ? busy_s / (s->now_s - slot->since_s) : 0.0 / 0.0;
 }
 
-static double spent_now(const struct scheduler *s, const struct study_run *run)
+/* The device time of its flights so far, of run NULL: of all studies. */
+void scheduler_settle(struct scheduler *s, struct study_run *run)
 {
-    double spent = run->spent;
-
     for (size_t i = 0; i < s->n_workers; i++)
         for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
-            const struct flight *f = s->workers[i].slots[lane].flight;
-            if (f != NULL && f->run == run)
-                spent += (s->now_s - f->handed_s) / (double)run->view.study.priority;
+            struct flight *f = s->workers[i].slots[lane].flight;
+            if (f == NULL || (run != NULL && f->run != run))
+                continue;
+            share_charge(&f->run->share, s->now_s - f->charged_s, (double)f->run->view.study.priority);
+            f->charged_s = s->now_s;
         }
-    return spent;
+}
+
+/* Everybody's account, up to now. */
+static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_MAX_STUDIES])
+{
+    for (size_t i = 0; i < s->n_studies; i++)
+        ret_shares[i] = &s->studies[i]->share;
+    for (int begin = 0; begin < 2; begin++) /* who comes is measured by who is still there */
+        for (size_t i = 0; i < s->n_studies; i++)
+            if ((study_run_wants(s->studies[i]) > 0) == (begin != 0))
+                share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
 /* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else a
@@ -313,17 +321,11 @@ static double spent_now(const struct scheduler *s, const struct study_run *run)
 static enum status give(struct scheduler *s, struct slot *slot, struct error *err)
 {
     bool tried[SCHED_MAX_STUDIES] = {false};
+    struct share *shares[SCHED_MAX_STUDIES];
 
+    look_at_shares(s, shares);
     for (size_t round = 0; round < s->n_studies; round++) {
-        size_t best = s->n_studies, i;
-        double least = 0;
-        for (size_t k = 0; k < s->n_studies; k++) {
-            double spent = tried[k] || study_run_wants(s->studies[k]) == 0 ? -1 : spent_now(s, s->studies[k]);
-            if (spent >= 0 && (best == s->n_studies || spent < least)) {
-                best = k;
-                least = spent;
-            }
-        }
+        size_t best = share_next(shares, s->n_studies, tried), i;
         if (best == s->n_studies)
             return ST_OK;
         tried[best] = true;
@@ -375,6 +377,7 @@ static enum status fill(struct scheduler *s, struct error *err)
 
     if (s->stopping)
         return ST_OK;
+    scheduler_settle(s, NULL);
     start_workers(s);
     for (size_t i = 0; i < s->n_workers; i++) {
         struct worker *w = &s->workers[i];

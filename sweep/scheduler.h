@@ -2,7 +2,7 @@
  *
  * A worker is a process for one device; it has lanes that each run one trial at a time. A slot is a lane of a worker. A
  * flight is a trial that a slot runs. A free slot takes the next trial of the study that has had least of the devices for
- * its weight. All of this is used by the scheduler's thread alone; readers (a view) read plain fields between events.
+ * its weight since it waits for them (share.h). All of this is used by the scheduler's thread alone; readers (a view) read plain fields between events.
  *
  * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
  * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to a
@@ -14,6 +14,7 @@
 
 #include "sweep/control.h"
 #include "sweep/reports.h"
+#include "sweep/share.h"
 
 struct flight;
 struct proposer;
@@ -203,7 +204,7 @@ struct study_run {
     bool told_cap; /* that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* of its trials */
-    double spent; /* device time over priority, for fairness between studies */
+    struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */
     struct study_end end; /* why it is ending */
@@ -260,6 +261,7 @@ struct scheduler {
     double lock_last_s; /* until when a lock is waited for, once the program is to end; 0: it is not */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
+    struct share_mark shared; /* where the studies' shares have come to */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
     int wake_fd; /* an eventfd: proposals have come */
     struct store *store; /* of all its studies; the caller's. NULL: none yet */
@@ -280,6 +282,8 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
 void scheduler_remove(struct scheduler *s, struct study_run *run); /* an ended one */
 struct study_run *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
 void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused);
+/* Before its priority changes: what it has used so far counts by the old one. */
+void scheduler_settle(struct scheduler *s, struct study_run *run);
 void scheduler_recall(struct scheduler *s, struct study_run *run); /* its flights are stopped and queued again */
 /* New limits, or told to continue: also one that was about to end goes on. Not one that has ended. */
 void scheduler_go_on(struct scheduler *s, struct study_run *run);
@@ -325,6 +329,7 @@ struct flight {
     size_t i; /* index of its trial in run->view */
     struct slot *slot;
     int64_t trial_id, attempt;
+    double charged_s; /* until when its device time is in its study's share */
     double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
     bool trains; /* it has said so */
     double asked_s; /* told to stop; 0: not */
@@ -378,6 +383,8 @@ size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many
 double study_run_running_s(const struct study_run *run, const struct scheduler *s);
 /* The part of it that no checkpoint holds. */
 double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s);
+/* Queued trials that were added to the store beside it (`trawl retry`) come into its queue. */
+enum status study_run_adopt(struct study_run *run, struct error *err) MUST_USE;
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
 /* Lets go of the texts of trial i, if it has ended: the store has them, and nobody asks the controller any more. */
 void study_run_forget(struct study_run *run, size_t i);

@@ -199,7 +199,8 @@ static enum status check_fields(const char *action, const cJSON *request, struct
 {
     static const struct {
         const char *field, *action;
-    } known[] = {{"now", "pause"}, {"trials", "add"}, {"budget_s", "add"}, {"priority", "priority"}};
+    } known[] = {
+        {"now", "pause"}, {"trials", "add"}, {"budget_s", "add"}, {"priority", "priority"}, {"trial", "retry"}};
     const cJSON *item;
 
     cJSON_ArrayForEach(item, request)
@@ -215,7 +216,7 @@ static enum status check_fields(const char *action, const cJSON *request, struct
         if (i == n)
             return FAIL(err, ST_USAGE,
                         "%.20s takes no field '%.40s'; pause takes now, add takes trials and budget_s, priority takes "
-                        "priority",
+                        "priority, retry takes trial",
                         action, item->string);
     }
     return ST_OK;
@@ -243,7 +244,7 @@ enum status serve_control(void *ctx, const char *study, const cJSON *request, ch
 
     *ret_message = NULL;
     if (action == NULL || !is_action(action))
-        return FAIL(err, ST_USAGE, "the action is '%.40s'; pause, continue, stop, add and priority are known",
+        return FAIL(err, ST_USAGE, "the action is '%.40s'; pause, continue, stop, add, priority and retry are known",
                     action != NULL ? action : "");
     TRY(check_fields(action, request, err));
     wire = cJSON_Duplicate(request, true);

@@ -54,7 +54,15 @@ enum status control_call_within(const char *store_path, int patience_s, cJSON *r
 
 /* ---- control_command.c: what can be asked of a study ---- */
 
-enum control_kind { CONTROL_STOP, CONTROL_PAUSE, CONTROL_CONTINUE, CONTROL_ADD, CONTROL_PRIORITY, CONTROL_KINDS };
+enum control_kind {
+    CONTROL_STOP,
+    CONTROL_PAUSE,
+    CONTROL_CONTINUE,
+    CONTROL_ADD,
+    CONTROL_PRIORITY,
+    CONTROL_RETRY,
+    CONTROL_KINDS
+};
 
 struct control_command {
     enum control_kind kind;
@@ -63,6 +71,7 @@ struct control_command {
     int64_t trials; /* add: 0 none */
     double budget_s; /* add: 0 none */
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
+    int64_t trial; /* retry: its number; -1: none */
 };
 /* A value of a request: one that is absent leaves *ret_value, anything but a number (or a bool) is ST_USAGE. */
 enum status control_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;

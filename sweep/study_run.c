@@ -273,6 +273,31 @@ enum status study_run_collect(struct study_run *run, struct error *err)
     return queue_trial(run, &suggestion, seconds, err);
 }
 
+enum status study_run_adopt(struct study_run *run, struct error *err)
+{
+    struct study_view *v = &run->view;
+    struct study_counts counts;
+    int64_t n = 0;
+
+    TRY(store_study_counts(run->store, &v->study, &counts, err));
+    for (int state = 0; state < TRIAL_STATES; state++)
+        n += counts.n[state];
+    while ((int64_t)v->n < n) {
+        struct trial trial = {0};
+        double x[SPACE_MAX_DIM];
+        enum status rc;
+        TRY(store_trial_find(run->store, v->study.id, (int64_t)v->n, &trial, err));
+        rc = search_point(&v->search, trial.params, x, err);
+        if (rc == ST_OK)
+            rc = study_view_append(v, &trial, x, err);
+        if (rc == ST_OK)
+            run->n_queued++;
+        trial_free(&trial);
+        TRY(rc);
+    }
+    return ST_OK;
+}
+
 size_t study_run_ahead(const struct study_run *run, size_t n_slots)
 {
     const struct study_view *v = &run->view;

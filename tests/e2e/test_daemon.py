@@ -1,4 +1,5 @@
 """`trawl daemon`: several studies on the same devices, handed over, watched, steered, and gone on with after any end."""
+import contextlib
 import json
 import os
 import pathlib
@@ -6,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -185,6 +187,31 @@ def test_bad_input(folder):
     fails("daemon", "x", "--store", folder / "s.db", code=2)
     fails("daemon", "--store", folder / "s.db", "--devices", "tpu", "--detach", code=2, says="tpu")
     assert not (folder / "s.db").exists()
+
+
+def test_studies_beyond_the_places_wait_their_turn(folder):
+    """64 are served at a time. Of 70 all come to their end, with paused ones, which need no place, among them."""
+    store, n = folder / "s.db", 70
+    run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "s0", "--trials", 1, "-q")
+    with contextlib.closing(sqlite3.connect(store)) as db, db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(study)") if row[1] not in ("id", "name", "state", "trials_max", "end_rule", "end_text")]
+        for i in range(1, n):
+            db.execute("INSERT INTO study (name, state, trials_max, %s) SELECT ?, ?, 2, %s FROM study WHERE name = 's0'"
+                       % (", ".join(columns), ", ".join(columns)), ("s%d" % i, "running" if i <= 66 else "paused"))
+    _, daemon = begin(folder)
+    for i in range(67, n):  # they come on the way
+        run("continue", "s%d" % i, "--store", store)
+    run("sweep", folder / "s.ini", "--store", store, "--name", "last", "--trials", 2, "-q")
+
+    def states():
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+            return dict(db.execute("SELECT name, state FROM study").fetchall())
+    wait_for(lambda: set(states().values()) == {"ended"}, daemon)
+    _, err = end(daemon)
+    assert "64 studies go on, others wait their turn" in err, err
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        equal(db.execute("SELECT count(*), min(state), max(state) FROM trial").fetchone(), (1 + 2 * n, "done", "done"))
+        equal(db.execute("SELECT DISTINCT end_rule FROM study").fetchall(), [("trials",)])
 
 
 if __name__ == "__main__":

@@ -114,6 +114,35 @@ def test_killed_from_outside_a_trial_runs_again(folder):
     assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
 
 
+def test_a_failed_trial_is_tried_again_as_another(folder):
+    store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3)
+    wait_for(lambda: running(store) and children(process.pid), process)
+    os.kill(children(process.pid)[0], signal.SIGABRT)
+    wait_for(lambda: [t for t in running(store) if t["number"] == 1], process)
+    same = "params, config, seed"
+    failed = rows(store, "*")[0]
+    tap.fails("retry", "a", "--trial", 1, "--store", store, code=2, says="trial 1 of a is running")
+    tap.fails("retry", "a", "--trial", 9, "--store", store, code=1, says="no trial 9")
+    tap.fails("retry", "a", "--store", store, code=2, says="--trial N")
+    out, _ = run("retry", "a", "--trial", 0, "--store", store)  # said to the sweep
+    assert "runs again, as trial 2" in out, out
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    out, _ = run("retry", "a", "--trial", 0, "--store", store)  # written to the store
+    assert "as trial 3" in out and "no controller runs it" in out, out
+    equal(study(store, "trials_max"), 5)
+    equal(rows(store, "*")[0], failed)
+    for number in (2, 3):
+        equal(rows(store, same)[number], rows(store, same)[0])
+        equal(rows(store, "state, origin")[number], ("queued", "retry"))
+    process = start("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")  # trials 1 and 2 run, then 2 and 3
+    wait_for(lambda: [t["number"] for t in running(store)] == [1, 2], process)
+    run("stop", "a", "--store", store)
+    finish(process)
+    equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "queued", "queued", "queued"])
+
+
 def test_crash_loops_count(folder):
     """A controller that is killed again and again comes to the end of its budget and of its time all the same."""
     for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):
