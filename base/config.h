@@ -83,6 +83,21 @@ enum status config_parse_value(const struct opt_def *opt, const char *value, dou
 void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
 const char *config_type_word(const struct opt_def *opt); /* "bool", "int", "float", "text", "choice" */
 
+/* One condition of a row's `depends`; points into its text. */
+struct config_condition {
+    const char *text; /* (len) "train.optimizer = adam|muon" or "train.prio_alpha > 0" */
+    size_t len;
+    char key[CONFIG_KEY_MAX]; /* whose value it is about */
+    bool is_above;
+    double above; /* is_above: the value must be more than this */
+    const char *values; /* (values_len) else: it must be one of these, "adam|muon" */
+    size_t values_len;
+};
+/* *at: a row's depends (may be NULL), then what is left of it; false: no condition is left. */
+bool config_condition_next(const char **at, struct config_condition *ret_condition);
+/* Of a value of the option that the condition is about. */
+bool config_condition_holds(const struct config_condition *condition, const struct opt_def *opt, const char *value);
+
 /* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform", "int_uniform",
  * "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit", "categorical". */
 struct config_sweep_param {
@@ -90,7 +105,9 @@ struct config_sweep_param {
     const struct opt_def *opt; /* its option, never NULL */
     enum opt_scale scale; /* by its distribution, else the option's; never OPT_FIXED; OPT_CATEGORICAL: no range */
     bool is_int; /* range: of whole numbers */
-    double min, max; /* range: inside the option's, min < max */
+    double min, max; /* range: inside the option's, min < max unless fixed */
+    bool usual_min, usual_max; /* the section does not give it: usual for the option, around the config's own value */
+    const char *fixed; /* NULL, or the only value there is, by min = max or values = one: not to be searched */
     const char *values; /* categorical: "a, b", each checked; NULL: all that a bool or enum has */
     const char *mean; /* where to start: range: a number in it, up to rounding; categorical: not checked; or NULL */
     const char *origin; /* "pong.ini:31" of the section */

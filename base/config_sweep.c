@@ -1,6 +1,7 @@
 /* config_sweep.c - [sweep.SECTION.KEY]: the search range of one parameter each.
  * Resolving goes over the entries once and notes which parameters there are; then each field of each parameter is
  * taken from its winning entry and checked against the parameter's option. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,8 +146,10 @@ static enum status find_scale(struct config_sweep_param *p, const char *word, co
                 origin, word, p->key);
 }
 
-static enum status check_values(const struct config_sweep_param *p, const char *origin, struct error *err)
+static enum status check_values(struct config_sweep_param *p, const char *origin, struct error *err)
 {
+    bool is_first = true;
+
     char key[CONFIG_KEY_MAX + 16], one[OPT_STR_MAX];
     const char *at = p->values;
 
@@ -161,13 +164,16 @@ static enum status check_values(const struct config_sweep_param *p, const char *
             return FAIL(err, ST_CONFIG, "%s: %s has an empty or too long item; write values = a, b, c", origin, key);
         snprintf(one, sizeof one, "%.*s", (int)n, at);
         TRY(config_check_value(p->opt, key, one, origin, err));
-        if (at[raw] == '\0')
+        if (at[raw] == '\0') {
+            p->fixed = is_first ? p->values : NULL;
             return ST_OK;
+        }
+        is_first = false;
         at += raw + 1;
     }
 }
 
-static enum status check_choices(const struct config_sweep_param *p, const struct sweep_fields *from, struct error *err)
+static enum status check_choices(struct config_sweep_param *p, const struct sweep_fields *from, struct error *err)
 {
     if (from->min != NULL || from->max != NULL)
         return FAIL(err, ST_CONFIG, "%s: %s is categorical and has no min and max; write values = a, b, c",
@@ -179,13 +185,12 @@ static enum status check_choices(const struct config_sweep_param *p, const struc
     return ST_OK;
 }
 
-/* One bound: the section's text, checked as a value of the option, or the option's own bound. */
+/* One bound: the section's text, checked as a value of the option; without a text nothing. */
 static enum status take_bound(const struct config_sweep_param *p, const char *field, const char *text,
-                              const char *origin, double own, double *ret_bound, struct error *err)
+                              const char *origin, double *ret_bound, struct error *err)
 {
     char key[CONFIG_KEY_MAX + 16];
 
-    *ret_bound = own;
     if (text == NULL)
         return ST_OK;
     snprintf(key, sizeof key, "sweep.%s.%s", p->key, field);
@@ -199,24 +204,56 @@ static enum status no_range(const struct config_sweep_param *p, struct error *er
                 p->key);
 }
 
-static enum status take_range(struct config_sweep_param *p, const struct sweep_fields *text,
-                              const struct sweep_fields *from, struct error *err)
+/* The option's own value in this config, or where the section starts it; inside the bounds that the section gives. */
+static double centre_of(const struct config *config, const struct config_sweep_param *p)
 {
-    const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
-    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
-    double mean, slack, step;
+    const struct config_entry *entry = config_winner(config, p->key);
+    double x = 0.0;
 
-    if (p->values != NULL)
-        return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
-    if ((text->min == NULL || text->max == NULL) && !(p->opt->sweep_min < p->opt->sweep_max))
-        return no_range(p, err);
-    TRY(take_bound(p, "min", text->min, from->min, p->opt->sweep_min, &p->min, err));
-    TRY(take_bound(p, "max", text->max, from->max, p->opt->sweep_max, &p->max, err));
+    if ((p->mean == NULL || !num_parse_f64(p->mean, &x)) &&
+        config_parse_value(p->opt, entry != NULL ? entry->value : config_default(p->opt), &x, NULL) != ST_OK)
+        return 0.0;
+    if (!p->usual_min && x < p->min)
+        x = p->min;
+    return !p->usual_max && x > p->max ? p->max : x;
+}
+
+/* Bounds that the section leaves out. Sizes are searched around the config's own, everything else over its usual range, which
+ * is widened where the config lies outside. */
+static void take_usual(const struct config *config, struct config_sweep_param *p)
+{
+    const struct opt_def *opt = p->opt;
+    double x = centre_of(config, p), lo = opt->sweep_min, hi = opt->sweep_max;
+
+    if (opt->sweep_factor > 1.0 && x > 0.0) {
+        lo = x / opt->sweep_factor;
+        hi = x * opt->sweep_factor;
+        if (p->is_int) {
+            lo = ceil(lo);
+            hi = floor(hi);
+        }
+    } else if (x < lo && !(x <= 0.0 && (p->scale == OPT_LOG || p->scale == OPT_POW2 || p->scale == OPT_LOGIT))) {
+        lo = p->scale == OPT_LINEAR ? x : x / 2.0;
+    } else if (x > hi && !(x >= 1.0 && p->scale == OPT_LOGIT)) {
+        hi = p->scale == OPT_LOGIT ? (1.0 + x) / 2.0 : p->scale == OPT_LINEAR ? x : 2.0 * x;
+    }
+    if (p->usual_min)
+        p->min = fmax(lo, opt->min);
+    if (p->usual_max)
+        p->max = fmin(hi, opt->max);
+}
+
+static enum status check_scale(const struct config_sweep_param *p, const char *min_at, const char *max_at,
+                               struct error *err)
+{
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+
     num_format_f64(p->min, lo);
     num_format_f64(p->max, hi);
     if (!(p->min < p->max))
-        return FAIL(err, ST_CONFIG, "%s: sweep.%s has min %s and max %s; min must be below max", min_at, p->key, lo,
-                    hi);
+        return FAIL(err, ST_CONFIG,
+                    "%s: sweep.%s has min %s and max %s; min must be below max, or equal to keep it fixed", min_at,
+                    p->key, lo, hi);
     if ((p->scale == OPT_LOG || p->scale == OPT_POW2) && !(p->min > 0.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a %s range needs > 0; try %s", min_at, p->key, lo,
                     p->scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
@@ -224,10 +261,34 @@ static enum status take_range(struct config_sweep_param *p, const struct sweep_f
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
     if (p->scale == OPT_LOGIT && !(p->max < 1.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.max is %s, a logit range needs < 1; try 0.9999", max_at, p->key, hi);
+    return ST_OK;
+}
+
+static enum status take_range(const struct config *config, struct config_sweep_param *p,
+                              const struct sweep_fields *text, const struct sweep_fields *from, struct error *err)
+{
+    const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+    double mean, slack, step;
+
+    if (p->values != NULL)
+        return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
+    p->usual_min = text->min == NULL;
+    p->usual_max = text->max == NULL;
+    if ((p->usual_min || p->usual_max) && !(p->opt->sweep_min < p->opt->sweep_max) && !(p->opt->sweep_factor > 1.0))
+        return no_range(p, err);
+    TRY(take_bound(p, "min", text->min, from->min, &p->min, err));
+    TRY(take_bound(p, "max", text->max, from->max, &p->max, err));
+    take_usual(config, p);
+    if (p->min == p->max && !p->usual_min && !p->usual_max) {
+        p->fixed = text->min;
+        return ST_OK;
+    }
+    TRY(check_scale(p, min_at, max_at, err));
     slack = MEAN_SLACK * (p->max - p->min);
     if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min - slack || mean > p->max + slack))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean, p->key,
-                    p->mean, lo, hi);
+                    p->mean, num_format_f64(p->min, lo), num_format_f64(p->max, hi));
     if (text->scale != NULL && strcmp(text->scale, "auto") != 0 && strcmp(text->scale, "time") != 0 &&
         (!num_parse_f64(text->scale, &step) || !(step > 0.0)))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto, time or a number above 0 is needed",
@@ -254,7 +315,7 @@ enum status config_fill_params(struct config *config, struct error *err)
                         from.distribution != NULL ? from.distribution : p->origin, p->key);
         if (p->scale == OPT_FIXED)
             return no_range(p, err);
-        TRY(p->scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : take_range(p, &text, &from, err));
+        TRY(p->scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : take_range(config, p, &text, &from, err));
     }
     return ST_OK;
 }

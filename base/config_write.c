@@ -216,6 +216,19 @@ static void add_range(struct strbuf *out, const struct opt_def *opt)
     }
 }
 
+/* "policy.core = mlp or lstm": a bar would end the cell of a table. */
+static void add_depends(struct strbuf *out, const struct opt_def *opt, const char *before, const char *behind)
+{
+    if (opt->depends == NULL)
+        return;
+    strbuf_add(out, before);
+    for (const char *at = opt->depends, *end; *at != '\0'; at = end + (*end != '\0')) {
+        end = at + strcspn(at, "|");
+        strbuf_addf(out, "%.*s%s", (int)(end - at), at, *end != '\0' ? " or " : "");
+    }
+    strbuf_add(out, behind);
+}
+
 const char *config_type_word(const struct opt_def *opt)
 {
     static const char *const words[] = {"bool", "int", "float", "text", "choice"};
@@ -241,6 +254,7 @@ enum status config_write_help(const struct config *config, const char *section, 
             add_range(out, opt);
             if (opt->unit != NULL && opt->unit[0] != '\0')
                 strbuf_addf(out, "; %s", opt->unit);
+            add_depends(out, opt, "; only with ", "");
             strbuf_add(out, "]\n");
         }
     }
@@ -253,7 +267,9 @@ static void add_sweep_cell(struct strbuf *out, const struct opt_def *opt)
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
 
     strbuf_add(out, words[opt->scale]);
-    if (opt->scale != OPT_FIXED && opt->scale != OPT_CATEGORICAL)
+    if (opt->sweep_factor > 1.0)
+        strbuf_addf(out, " 1/%g to %g times the config's own", opt->sweep_factor, opt->sweep_factor);
+    else if (opt->scale != OPT_FIXED && opt->scale != OPT_CATEGORICAL)
         strbuf_addf(out, " %s to %s", num_format_f64(opt->sweep_min, lo), num_format_f64(opt->sweep_max, hi));
 }
 
@@ -271,7 +287,9 @@ enum status config_write_reference(const struct config *config, struct strbuf *o
             add_range(out, opt);
             strbuf_addf(out, " | %s | ", opt->unit != NULL ? opt->unit : "");
             add_sweep_cell(out, opt);
-            strbuf_addf(out, " | %s |\n", opt->help);
+            strbuf_addf(out, " | %s", opt->help);
+            add_depends(out, opt, " Only with `", "`.");
+            strbuf_add(out, " |\n");
         }
     }
     return strbuf_status(out, "the option reference", err);

@@ -436,6 +436,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     if (s->has_config) {
         TRY(set_shorthands(s, err));
         TRY(setup_load(s->setup, words.v[0], err));
+        s->setup->searches = true;
         TRY(setup_finish(s->setup, err));
         TRY(check_devices(s->setup, err));
         TRY(track_settings_check(&s->setup->track, err));

@@ -23,7 +23,7 @@ struct search {
 void search_free(struct search *search);
 /* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
-/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?}], "cost"?, "from"?}; caller: mem_free. */
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller: mem_free. */
 enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */
@@ -36,6 +36,30 @@ enum status search_point(const struct search *search, const char *params_json, d
 /* Text of parameter i for the config (bound searches only) and for people. */
 void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
 void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);
+
+/* The config's own values as a point of a bound search; false: one of them is not in the space, or another start was asked. */
+bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x);
+
+/* ---- search_depends.c: parameters that can have no effect ---- */
+
+/* Takes parameters out whose option depends on a value that the config does not have, and lists them in inert; those that depend
+ * on another parameter of the space become conditional. Of a bound search. */
+enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
+                                  struct error *err) MUST_USE;
+
+/* ---- trial_check.c: can it be trained? By the settings alone, before it is proposed. One thread at a time ---- */
+
+struct trial_check;
+/* Copies the setup's settings. search (may be NULL; borrowed, bound): the space of trial_check_point. */
+enum status trial_check_create(struct trial_check **ret_check, const struct setup *setup, const struct search *search,
+                               struct error *err) MUST_USE;
+void trial_check_destroy(struct trial_check *check); /* NULL is fine */
+void trial_check_reset(struct trial_check *check); /* to the setup's values */
+/* An option of env, policy or train; bool: not 0, choice: its index. */
+void trial_check_set(struct trial_check *check, const struct opt_def *opt, double value);
+enum status trial_check_ask(const struct trial_check *check, struct error *err) MUST_USE; /* the trainer's reason */
+enum status trial_check_point(struct trial_check *check, const double *x, struct error *err) MUST_USE;
+bool trial_check_allows(void *check, const double *x); /* as suggest_settings.allowed */
 
 /* ---- study_view.c: a study with its history, front and reference ---- */
 

@@ -244,7 +244,7 @@ static void check_end(struct scheduler *s, struct study_run *run)
     } else if (run->state == STUDY_RUN_ACTIVE && study_run_wants(run) == 0 && run->n_flights == 0) {
         snprintf(end.text, sizeof end.text, "the study has its %lld trials", (long long)run->view.study.trials_max);
         if (run->used_up)
-            begin_end(s, run, "space", "every point of the search space has been tried");
+            begin_end(s, run, "space", "every point of the search space that can be run has been tried");
         else
             begin_end(s, run, "trials", end.text);
     }

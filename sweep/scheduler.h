@@ -198,6 +198,7 @@ struct study_run {
     double wall_from_s; /* since when its time is not in the store yet; 0: it does not count now */
     double at_risk_s; /* training of its flights that the store counts as lost in case this controller ends */
     bool risk_moved; /* one of these flights has ended: the store is to know */
+    struct trial_check *check; /* the proposer's: what may be proposed */
     struct proposer *proposer;
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */

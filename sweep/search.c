@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/rng.h"
+
+#define LEGAL_TRIES 20000 /* at a microsecond each */
 
 void search_free(struct search *search)
 {
@@ -43,11 +46,15 @@ static enum status split_choices(struct search *s, size_t i, const char *text, c
     return ST_OK;
 }
 
+/* "64" is found as "6.4e1" too. */
 static size_t find_choice(const struct search *s, size_t i, const char *text)
 {
     size_t n = s->space.params[i].n_choices, k = 0;
+    double want, value;
 
-    while (k < n && strcmp(s->choices[i][k], text) != 0)
+    if (config_parse_value(s->opts[i], text, &want, NULL) != ST_OK)
+        return n;
+    while (k < n && (config_parse_value(s->opts[i], s->choices[i][k], &value, NULL) != ST_OK || value != want))
         k++;
     return k;
 }
@@ -92,9 +99,29 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
     return ST_OK;
 }
 
-/* Starts at the section's mean, else at the config's own value when it lies inside. */
-static void add_range(struct search *s, size_t i, const struct config_sweep_param *c, const char *start)
+/* How far from the config's own value a bound that nobody gave may go, so that the trainer takes both with the rest of the
+ * config: half as far (as a factor) until it does. */
+static double legal_bound(struct trial_check *check, const struct config_sweep_param *c, double own, double bound)
 {
+    trial_check_reset(check);
+    if (c->opt->sweep_factor <= 1.0 || own <= 0.0 || bound <= 0.0 || trial_check_ask(check, NULL) != ST_OK)
+        return bound;
+    for (double factor = bound / own; factor < 0.99 || factor > 1.01; factor = factor > 1.0 ? factor / 2 : factor * 2) {
+        double x = c->is_int ? rint(own * factor) : own * factor;
+        trial_check_set(check, c->opt, x);
+        if (trial_check_ask(check, NULL) == ST_OK)
+            return x;
+        if (factor > 0.5 && factor < 2.0)
+            break;
+    }
+    return own;
+}
+
+/* Starts at the section's mean, else at the config's own value when it lies inside. */
+static enum status add_range(struct search *s, struct trial_check *check, size_t i, const struct config_sweep_param *c,
+                             const char *start, struct error *err)
+{
+    double own;
     static const enum space_scale scales[] = {
         [OPT_LINEAR] = SPACE_LINEAR, [OPT_LOG] = SPACE_LOG, [OPT_LOGIT] = SPACE_LOGIT, [OPT_POW2] = SPACE_POW2};
     struct space_param *p = &s->space.params[i];
@@ -104,6 +131,16 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
     p->is_int = c->is_int;
     p->min = c->min;
     p->max = c->max;
+    if (config_parse_value(c->opt, start, &own, NULL) == ST_OK) {
+        p->min = c->usual_min ? legal_bound(check, c, own, c->min) : c->min;
+        p->max = c->usual_max ? legal_bound(check, c, own, c->max) : c->max;
+    }
+    if (!(p->min < p->max))
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: no other %s than the config's own %s goes with the rest of the config; give the section min and "
+            "max, or drop it",
+            c->origin, c->key, start);
     p->has_init = num_parse_f64(c->mean != NULL ? c->mean : start, &p->init);
     if (c->mean != NULL) /* base lets its rounding pass */
         p->init = fmax(p->min, fmin(p->max, p->init));
@@ -116,6 +153,7 @@ static void add_range(struct search *s, size_t i, const struct config_sweep_para
                  c->origin, p->key, start, lo, hi);
         p->init = 0;
     }
+    return ST_OK;
 }
 
 /* Why no trial can be given its own value of this option; NULL: it can. A trial takes the tables of env, policy and train
@@ -131,8 +169,8 @@ static const char *why_not(const char *key)
     return NULL;
 }
 
-static enum status add_param(struct search *s, const struct setup *setup, const struct config_sweep_param *c,
-                             struct error *err)
+static enum status add_param(struct search *s, const struct setup *setup, struct trial_check *check,
+                             const struct config_sweep_param *c, struct error *err)
 {
     const char *start = config_peek(setup->config, c->key);
     size_t i = s->space.dim;
@@ -151,7 +189,7 @@ static enum status add_param(struct search *s, const struct setup *setup, const 
     s->opts[i] = c->opt;
     if (c->scale == OPT_CATEGORICAL)
         return add_categorical(s, i, c, start, err);
-    add_range(s, i, c, start);
+    TRY(add_range(s, check, i, c, start, err));
     if (space_check(&s->space, &at) != ST_OK)
         return FAIL(err, ST_CONFIG, "%s: %s", c->origin, at.text);
     return ST_OK;
@@ -176,22 +214,86 @@ static enum status teach(const struct setup *setup, struct error *err)
         keys);
 }
 
+/* Is there a point that can be trained? The start, or one of many at random. */
+static enum status check_any_legal(const struct search *s, const struct setup *setup, struct error *err)
+{
+    struct trial_check *check = NULL;
+    struct rng rng = rng_seed(1);
+    struct error why = {0};
+    double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
+    bool found;
+
+    TRY(trial_check_create(&check, setup, s, err));
+    found = search_config_point(s, setup, x) && trial_check_point(check, x, &why) == ST_OK;
+    for (size_t t = 0; !found && t < LEGAL_TRIES; t++) {
+        for (size_t i = 0; i < s->space.dim; i++)
+            u[i] = rng_f64(&rng);
+        space_from_unit(&s->space, u, x);
+        error_clear(&why);
+        found = trial_check_point(check, x, &why) == ST_OK;
+    }
+    trial_check_destroy(check);
+    if (found)
+        return ST_OK;
+    return FAIL(err, ST_CONFIG, "no trial of this space was found that can be run, of %d tried; the last one: %s",
+                LEGAL_TRIES, why.text);
+}
+
+static enum status add_params(struct search *s, const struct setup *setup, struct error *err)
+{
+    struct trial_check *check = NULL;
+    enum status rc = trial_check_create(&check, setup, NULL, err);
+
+    for (size_t i = 0; rc == ST_OK && i < config_n_sweep_params(setup->config); i++) {
+        const struct config_sweep_param *c = config_sweep_param(setup->config, i);
+        if (c->fixed == NULL)
+            rc = add_param(s, setup, check, c, err);
+    }
+    trial_check_destroy(check);
+    return rc;
+}
+
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err)
 {
     struct error at = {0};
-    enum status rc = ST_OK;
+    struct strbuf inert;
+    enum status rc;
 
     memset(ret_search, 0, sizeof *ret_search);
+    strbuf_init(&inert, OUTPUT_MAX_BYTES);
     ret_search->cost = (enum search_cost)setup->sweep.cost;
-    for (size_t i = 0; rc == ST_OK && i < config_n_sweep_params(setup->config); i++)
-        rc = add_param(ret_search, setup, config_sweep_param(setup->config, i), err);
+    rc = add_params(ret_search, setup, err);
+    if (rc == ST_OK)
+        rc = search_find_dependent(ret_search, setup, &inert, err);
     if (rc == ST_OK && ret_search->space.dim == 0)
-        rc = teach(setup, err);
+        rc = inert.len > 0
+                 ? FAIL(err, ST_CONFIG, "nothing is left to search, as these have no effect here: %s", inert.text)
+                 : teach(setup, err);
+    else if (rc == ST_OK && inert.len > 0)
+        log_warn("not searched, as they have no effect here: %s", inert.text);
     if (rc == ST_OK && space_check(&ret_search->space, &at) != ST_OK)
         rc = FAIL(err, ST_CONFIG, "search space: %s", at.text);
+    if (rc == ST_OK)
+        rc = check_any_legal(ret_search, setup, err);
+    strbuf_free(&inert);
     if (rc != ST_OK)
         search_free(ret_search);
     return rc;
+}
+
+bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x)
+{
+    for (size_t i = 0; i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        const char *own = config_peek(setup->config, p->key);
+        size_t k = p->scale == SPACE_CATEGORICAL ? find_choice(search, i, own) : 0;
+        ret_x[i] = (double)k;
+        if (p->scale != SPACE_CATEGORICAL && config_parse_value(search->opts[i], own, &ret_x[i], NULL) != ST_OK)
+            return false;
+        if (!p->has_init || ret_x[i] != p->init)
+            return false;
+    }
+    return true;
 }
 
 enum status search_bind(struct search *search, const struct setup *setup, struct error *err)

@@ -16,6 +16,29 @@ static const char *const cost_names[] = {
 #define N_COSTS (sizeof cost_names / sizeof cost_names[0])
 #define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 
+/* {"key": parent, "choices": [...]} or {"key": parent, "min": x}: while it has an effect. */
+static bool add_when(cJSON *param, const struct search *s, const struct space_param *p)
+{
+    const struct space_param *parent = &s->space.params[p->parent];
+    cJSON *json, *choices;
+    bool ok;
+
+    if (!p->is_conditional)
+        return true;
+    json = cJSON_CreateObject();
+    ok = json_add(param, "when", json) && json_add_str(json, "key", parent->key);
+    if (!ok || parent->scale != SPACE_CATEGORICAL)
+        return ok && json_add_f64(json, "min", p->parent_min);
+    choices = cJSON_CreateArray();
+    ok = json_add(json, "choices", choices);
+    for (size_t k = 0; ok && k < parent->n_choices && k < 64; k++)
+        if (p->parent_choices >> k & 1) {
+            cJSON *text = cJSON_CreateString(s->choices[p->parent][k]);
+            ok = text != NULL && cJSON_AddItemToArray(choices, text);
+        }
+    return ok;
+}
+
 static cJSON *param_json(const struct search *s, size_t i)
 {
     const struct space_param *p = &s->space.params[i];
@@ -34,7 +57,7 @@ static cJSON *param_json(const struct search *s, size_t i)
             ok = text != NULL && cJSON_AddItemToArray(choices, text);
         }
     }
-    if (!ok) {
+    if (!ok || !add_when(json, s, p)) {
         cJSON_Delete(json);
         return NULL;
     }
@@ -91,6 +114,36 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     return p->n_choices >= 2 ? ST_OK : FAIL(err, ST_CORRUPT, "the store's search space: %s has too few choices", key);
 }
 
+/* Conditions, once all parameters are known. */
+static enum status read_when(const cJSON *json, struct search *s, size_t i, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const cJSON *when = cJSON_GetObjectItemCaseSensitive(json, "when"), *choice;
+    const char *key = json_get_str(when, "key");
+    size_t j = 0;
+
+    if (when == NULL)
+        return ST_OK;
+    while (key != NULL && j < s->space.dim && strcmp(s->space.params[j].key, key) != 0)
+        j++;
+    if (key == NULL || j == s->space.dim)
+        return FAIL(err, ST_CORRUPT, "the store's search space: %s depends on what is not searched", p->key);
+    p->is_conditional = true;
+    p->parent = j;
+    p->parent_max = INFINITY;
+    if (s->space.params[j].scale != SPACE_CATEGORICAL)
+        return json_get_f64(when, "min", &p->parent_min)
+                   ? ST_OK
+                   : FAIL(err, ST_CORRUPT, "the store's search space: the condition of %s is not whole", p->key);
+    cJSON_ArrayForEach(choice, cJSON_GetObjectItemCaseSensitive(when, "choices"))
+    {
+        for (size_t k = 0; k < s->space.params[j].n_choices && k < 64; k++)
+            if (cJSON_IsString(choice) && strcmp(choice->valuestring, s->choices[j][k]) == 0)
+                p->parent_choices |= UINT64_C(1) << k;
+    }
+    return ST_OK;
+}
+
 /* Studies from before there was a choice have none: wall. */
 static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, struct error *err)
 {
@@ -131,6 +184,8 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
             break;
         ret_search->space.dim++;
     }
+    for (size_t i = 0; rc == ST_OK && i < ret_search->space.dim; i++)
+        rc = read_when(cJSON_GetArrayItem(params, (int)i), ret_search, i, err);
     if (rc == ST_OK && ret_search->space.dim == 0)
         rc = FAIL(
             err, ST_CORRUPT,

@@ -52,16 +52,19 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
         "Ends the study when its hypervolume grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
     OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
-                "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended."),
+                "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended.",
+                .depends = "sweep.min_gain > 0"),
     OPT_ROW_INT(struct sweep_settings, priority, "1", 1, STUDY_PRIORITY_MAX, OPT_FIXED, 0, 0, "",
                 "Weighs the study's share of the devices against the others that share them."),
     OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
                 "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
-                "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10."),
+                "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10.",
+                .depends = "sweep.method = pareto|protein|carbs"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
-                  "costs, and where all is too dear the cheapest is proposed; 0: no cap."),
+                  "costs, and where all is too dear the cheapest is proposed; 0: no cap.",
+                  .depends = "sweep.method = pareto|protein|carbs"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
     OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",
@@ -239,12 +242,31 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
                 near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
 }
 
+/* A parameter with a single value is not searched: the config has that value. */
+static enum status take_fixed(struct setup *setup, struct error *err)
+{
+    struct config *config = setup->config;
+    size_t n = 0;
+
+    for (size_t i = 0; i < config_n_sweep_params(config); i++) {
+        const struct config_sweep_param *p = config_sweep_param(config, i);
+        if (p->fixed == NULL)
+            continue;
+        log_info("%s: %s is not searched, it is %s in all trials", p->origin, p->key, p->fixed);
+        TRY(config_set(config, CONFIG_COMMAND, p->key, p->fixed, p->origin, err));
+        n++;
+    }
+    return n > 0 ? config_resolve(config, err) : ST_OK;
+}
+
 static enum status finish(struct setup *setup, struct error *err)
 {
     TRY(find_env(setup, err));
     TRY(add_env(setup, err));
     TRY(map_values(setup, err));
     TRY(config_resolve(setup->config, err));
+    if (setup->searches)
+        TRY(take_fixed(setup, err));
     TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
     TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
     TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));

@@ -60,7 +60,8 @@ void study_run_destroy(struct study_run *run)
     if (run == NULL)
         return;
     track_hooks_close(run->track, &run->view, run->end.text, LAST_NEWS_S);
-    proposer_destroy(run->proposer); /* before the points that it reads */
+    proposer_destroy(run->proposer); /* before the points that it reads and what it asks */
+    trial_check_destroy(run->check);
     early_stop_free(&run->early);
     gain_watch_free(&run->gain);
     study_view_free(&run->view);
@@ -122,6 +123,9 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(checkpoints_prune(run, err));
     TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
+    TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
+    settings.allowed = trial_check_allows;
+    settings.allowed_ctx = run->check;
     TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), wake_fd, err));
     run->early.on = s->early_stop;
     TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
@@ -194,14 +198,6 @@ bool study_run_take(struct study_run *run, const struct worker *worker, size_t *
     return false;
 }
 
-enum status study_run_ask(struct study_run *run, struct error *err)
-{
-    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_room(&run->view) == 0 ||
-        proposer_is_busy(run->proposer))
-        return ST_OK;
-    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, err);
-}
-
 static int64_t trial_seed(int64_t study_seed, int64_t number)
 {
     return (int64_t)(rng_split(rng_seed((uint64_t)study_seed), (uint64_t)number).key & 0x7fffffff);
@@ -255,6 +251,27 @@ static enum status queue_trial(struct study_run *run, const struct suggestion *s
     return rc;
 }
 
+/* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two and
+ * the like is not for it. */
+static bool config_trial(struct study_run *run, struct suggestion *ret)
+{
+    *ret = (struct suggestion){.origin = "default"};
+    return run->view.n == 0 && search_config_point(&run->view.search, run->setup, ret->x) &&
+           trial_check_allows(run->check, ret->x);
+}
+
+enum status study_run_ask(struct study_run *run, struct error *err)
+{
+    struct suggestion first;
+
+    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_room(&run->view) == 0 ||
+        proposer_is_busy(run->proposer))
+        return ST_OK;
+    if (config_trial(run, &first))
+        return queue_trial(run, &first, 0, err);
+    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, err);
+}
+
 enum status study_run_collect(struct study_run *run, struct error *err)
 {
     struct suggestion suggestion;
@@ -270,6 +287,8 @@ enum status study_run_collect(struct study_run *run, struct error *err)
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
+    if (strcmp(suggestion.origin, "default") == 0) /* the suggester's start, which is not the config (config_trial) */
+        strcpy(suggestion.origin, "start");
     return queue_trial(run, &suggestion, seconds, err);
 }
 

@@ -125,6 +125,7 @@ struct setup {
     struct sweep_settings sweep;
     struct track_settings track;
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
+    bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
 };
 
 enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables, aliases; nothing loaded */

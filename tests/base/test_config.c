@@ -399,6 +399,75 @@ static void an_option_beats_a_foreign_name(void **state)
     }
 }
 
+/* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that value. */
+static void usual_ranges_follow_the_config(void **state)
+{
+    struct sized {
+        int64_t size;
+        double rate, share, step;
+    };
+    static const struct opt_def defs[] = {
+        OPT_ROW_INT(struct sized, size, "1000", 1, 20000, OPT_LOG, 0, 0, "", "A size.", .sweep_factor = 8),
+        OPT_ROW_FLOAT(struct sized, rate, "0.01", 0, 100, OPT_LOG, 1e-5, 0.1, "", "A rate."),
+        OPT_ROW_FLOAT(struct sized, share, "0.5", 0, 1, OPT_LOGIT, 0.2, 0.8, "", "A share."),
+        OPT_ROW_FLOAT(struct sized, step, "1", 0, 10, OPT_LINEAR, 0.5, 2, "", "A step."),
+    };
+    static const struct {
+        const char *text;
+        double min, max;
+    } cases[] = {
+        {"[sweep.x.size]\n", 125, 8000},
+        {"[x]\nsize = 4000\n[sweep.x.size]\n", 500, 20000}, /* what the option allows */
+        {"[x]\nsize = 3\n[sweep.x.size]\n", 1, 24},
+        {"[sweep.x.size]\nmin = 9000\n", 9000, 20000}, /* the start moves into what is given */
+        {"[sweep.x.size]\nmax = 100\n", 13, 100},
+        {"[sweep.x.size]\nmean = 100\n", 13, 800},
+        {"[sweep.x.rate]\n", 1e-5, 0.1},
+        {"[x]\nrate = 0.5\n[sweep.x.rate]\n", 1e-5, 1},
+        {"[x]\nrate = 0\n[sweep.x.rate]\n", 1e-5, 0.1}, /* no value of a log range */
+        {"[x]\nrate = 4e-6\n[sweep.x.rate]\n", 2e-6, 0.1},
+        {"[x]\nshare = 0.9\n[sweep.x.share]\n", 0.2, 0.95},
+        {"[x]\nshare = 1\n[sweep.x.share]\n", 0.2, 0.8},
+        {"[x]\nstep = 0\n[sweep.x.step]\n", 0, 2},
+        {"[x]\nstep = 7\n[sweep.x.step]\n", 0.5, 7},
+        {"[x]\nstep = 7\n[sweep.x.step]\nmin = 1\nmax = 2\n", 1, 2},
+    };
+    TABLE(sized_table, "x", "Sized", defs, struct sized);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config *config = NULL;
+        const struct config_sweep_param *p;
+        assert_int_equal(new_config(&config, NULL), ST_OK);
+        assert_int_equal(config_add_table(config, &sized_table, NULL), ST_OK);
+        assert_int_equal(config_load_text(config, "x.ini", cases[i].text, NULL), ST_OK);
+        assert_int_equal(config_resolve(config, NULL), ST_OK);
+        p = config_sweep_param(config, 0);
+        if (fabs(p->min - cases[i].min) > 1e-12 || fabs(p->max - cases[i].max) > 1e-12)
+            fail_msg("%s gives %g to %g", cases[i].text, p->min, p->max);
+        assert_true(p->usual_min == (strstr(cases[i].text, "min =") == NULL));
+        assert_true(p->usual_max == (strstr(cases[i].text, "max =") == NULL));
+        assert_null(p->fixed);
+        config_destroy(config);
+    }
+}
+
+static void one_value_is_fixed(void **state)
+{
+    struct config *config =
+        good_config("[sweep.train.gamma]\nmin = 0.9\nmax = 0.90\n[sweep.train.optimizer]\nvalues = adam\n"
+                    "[sweep.train.horizon]\nvalues = 8, 16\ndistribution = categorical\n"
+                    "[sweep.train.learning_rate]\ndistribution = log\nmin = 0\nmax = 0\n",
+                    NULL);
+
+    (void)state;
+    assert_string_equal(config_sweep_param(config, 0)->fixed, "0.9");
+    assert_string_equal(config_sweep_param(config, 1)->fixed, "adam");
+    assert_null(config_sweep_param(config, 2)->fixed);
+    assert_string_equal(config_sweep_param(config, 3)->fixed, "0");
+    config_destroy(config);
+}
+
 static void assert_same_settings(const struct config *a, const struct config *b)
 {
     cJSON *ja = config_to_json(a), *jb = config_to_json(b);
@@ -622,6 +691,8 @@ int main(void)
         cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
         cmocka_unit_test(aliases_and_ignored_keys_are_told),
         cmocka_unit_test(an_option_beats_a_foreign_name),
+        cmocka_unit_test(usual_ranges_follow_the_config),
+        cmocka_unit_test(one_value_is_fixed),
         cmocka_unit_test(sweep_sections_become_parameters),
         cmocka_unit_test(the_command_line_changes_a_sweep_section),
         cmocka_unit_test(layers_override_and_keep_their_origin),

@@ -127,9 +127,10 @@ static void sweep_sections_are_checked(void **state)
                "x.ini:2: sweep.train.gamma.max is 1, a logit range needs < 1; try 0.9999");
     assert_bad("[sweep.train.gamma]\nmax = 1.5\n", "x.ini:2: sweep.train.gamma.max is 1.5, allowed is 0 to 1");
     assert_bad("[sweep.train.gamma]\nmin = 0.95\nmax = 0.9\n",
-               "x.ini:2: sweep.train.gamma has min 0.95 and max 0.9; min must be below max");
+               "x.ini:2: sweep.train.gamma has min 0.95 and max 0.9; min must be below max, or equal to keep it fixed");
     assert_bad("[sweep.train.gamma]\nmin = low\n", "x.ini:2: sweep.train.gamma.min is \"low\", a number is needed");
-    assert_bad("[sweep.train.gamma]\nmean = 0.1\n", "x.ini:2: sweep.train.gamma.mean is 0.1, a number from 0.8 to ...");
+    assert_bad("[sweep.train.gamma]\nmean = 0.1\nmin = 0.8\n",
+               "x.ini:2: sweep.train.gamma.mean is 0.1, a number from 0.8 to ...");
     assert_bad("[sweep.train.gamma]\nscale = wide\n",
                "x.ini:2: sweep.train.gamma.scale is wide, auto, time or a number...");
     assert_bad("[sweep.train.seed]\n",

@@ -11,6 +11,7 @@
 
 #include "base/fault.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "sweep/control.h"
 #include "tests/sweep/check.h"
 
@@ -21,6 +22,7 @@ static enum status load(const char *text, struct setup **ret_setup, struct searc
     *ret_setup = NULL;
     memset(ret_search, 0, sizeof *ret_search);
     TRY(setup_create(ret_setup, err));
+    (*ret_setup)->searches = true;
     rc = config_load_text((*ret_setup)->config, "t.ini", text, err);
     if (rc == ST_OK)
         rc = setup_finish(*ret_setup, err);
@@ -85,9 +87,14 @@ static void wrong_spaces_name_the_line(void **state)
         {"[sweep.train.learning_rate]\ndistribution = log\nmin = 0\nmax = 1\n", "t.ini:"},
         {"[sweep.train.learning_rate]\nmin = 0.1\nmax = 0.01\n", "t.ini:"},
         {"[sweep.train.gamma]\ndistribution = logit\nmin = 0.5\nmax = 1\n", "t.ini:"},
-        {"[sweep.train.gamma]\nmean = 0.1\n", "t.ini:"},
+        {"[sweep.train.gamma]\nmin = 0.8\nmean = 0.1\n", "t.ini:"},
         {"[sweep.train.gamma]\ndistribution = categorical\n", "values"},
-        {"[sweep.train.optimizer]\nvalues = adam\n", "at least 2"},
+        {"[sweep.train.optimizer]\nvalues = adam\n", "no parameter to search"}, /* it is fixed */
+        {"[sweep.train.beta2]\n[sweep.policy.conv_channels]\n",
+         "nothing is left to search, as these have no effect here: train.beta2 (needs train.optimizer = adam, which is "
+         "muon), "
+         "policy.conv_channels (needs policy.encoder = conv, which is linear)"},
+        {"[sweep.train.minibatch_size]\nmin = 8192\nmax = 65536\n", "no trial of this space was found that can be run"},
         {"[sweep.train.optimizer]\nmin = 0\nmax = 1\n", "t.ini:"},
         {"[sweep.train.seed]\n", "train.seed"},
         {"[sweep.sweep.n_init]\ndistribution = int\nmin = 1\nmax = 9\n", "sweep.n_init cannot be searched"},
@@ -104,6 +111,172 @@ static void wrong_spaces_name_the_line(void **state)
         snprintf(text, sizeof text, GAME "%s", bad[i].text);
         FAILS(load(text, &setup, &s, err), ST_CONFIG, bad[i].says);
     }
+}
+
+/* Ranges that nobody gave: around the config's sizes, as far as the trainer takes them with the rest of the config. */
+static void usual_ranges_can_be_trained(void **state)
+{
+    static const struct {
+        const char *text;
+        double min, max;
+    } cases[] = {
+        {"[sweep.train.minibatch_size]\n", 128, 4096}, /* 128 agents x horizon 32 */
+        {"[train]\ntotal_agents = 64\n[sweep.train.minibatch_size]\n", 128, 2048},
+        {"[train]\nminibatch_size = 64\n[sweep.train.minibatch_size]\n", 32, 512}, /* a segment is 32 */
+        {"[sweep.train.total_timesteps]\n", 125000, 8e6},
+        {"[train]\ntotal_timesteps = 10k\n[sweep.train.total_timesteps]\n", 5000, 80000}, /* a rollout is 4096 */
+        {"[sweep.train.horizon]\n", 8, 256},
+        {"[train]\ntotal_timesteps = 10k\n[sweep.train.horizon]\n", 8, 64},
+    };
+    struct setup *setup;
+    struct search s;
+    double x[1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, GAME "%s", cases[i].text);
+        OK(load(text, &setup, &s, err));
+        if (s.space.params[0].min != cases[i].min || s.space.params[0].max != cases[i].max)
+            fail_msg("%s gives %g to %g", cases[i].text, s.space.params[0].min, s.space.params[0].max);
+        assert_true(search_config_point(&s, setup, x) && x[0] == s.space.params[0].init);
+        search_free(&s);
+        setup_destroy(setup);
+    }
+}
+
+/* The first trial is the config and not what a scale makes of it; where it is out of the space, or another start is asked for,
+ * none is. */
+static void the_config_is_a_point_or_is_not(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is;
+        double x;
+    } cases[] = {
+        {"[policy]\nhidden_size = 48\n[sweep.policy.hidden_size]\n", true, 48}, /* no power of two */
+        {"[train]\nlearning_rate = 0.5\n[sweep.train.learning_rate]\n", true, 0.5},
+        {"[train]\nlearning_rate = 0.5\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n", false, 0},
+        {"[sweep.train.gamma]\nmean = 0.9\n", false, 0},
+        {"[sweep.train.gamma]\nmean = 0.99\n", true, 0.99},
+        {"[train]\noptimizer = Adam\n[sweep.train.optimizer]\n", true, 0},
+        {"[sweep.train.horizon]\ndistribution = categorical\nvalues = 16, 3.2e1\n", true, 1},
+        {"[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        struct setup *setup;
+        struct search s;
+        double x[1] = {-1};
+        snprintf(text, sizeof text, GAME "%s", cases[i].text);
+        OK(load(text, &setup, &s, err));
+        if (search_config_point(&s, setup, x) != cases[i].is || (cases[i].is && x[0] != cases[i].x))
+            fail_msg("%s: %g", cases[i].text, x[0]);
+        search_free(&s);
+        setup_destroy(setup);
+    }
+}
+
+static size_t param_at(const struct search *s, const char *key)
+{
+    size_t i = 0;
+
+    while (i < s->space.dim && strcmp(s->space.params[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+/* An option whose effect hangs on another one is conditional, out, or as any other. */
+static void dependent_parameters_are_conditional(void **state)
+{
+    static const char text[] =
+        GAME "[policy]\ncore = none\n[sweep.train.beta2]\n[sweep.train.gamma]\n[sweep.train.optimizer]\n"
+             "[sweep.train.prio_beta0]\n[sweep.train.prio_alpha]\n[sweep.train.rho_clip]\n[sweep.policy.num_layers]\n";
+    struct setup *setup;
+    struct search s, back;
+    char *json, *json_back;
+    double x[SPACE_MAX_DIM] = {0};
+    size_t beta2, optimizer, beta0, alpha, rho;
+
+    (void)state;
+    OK(load(text, &setup, &s, err));
+    beta2 = param_at(&s, "train.beta2"), optimizer = param_at(&s, "train.optimizer");
+    beta0 = param_at(&s, "train.prio_beta0"), alpha = param_at(&s, "train.prio_alpha"),
+    rho = param_at(&s, "train.rho_clip");
+    assert_int_equal(s.space.dim, 6); /* no core, no layers */
+    assert_int_equal(param_at(&s, "policy.num_layers"), 6);
+    OK(search_to_json(&s, &json, err));
+    OK(search_from_json(json, &back, err));
+    OK(search_to_json(&back, &json_back, err));
+    assert_string_equal(json, json_back);
+    for (int stored = 0; stored < 2; stored++) {
+        const struct search *at = stored ? &back : &s;
+        for (int adam = 0; adam < 2; adam++) {
+            x[optimizer] = adam ? 0 : 1;
+            assert_true(space_is_active(&at->space, beta2, x) == adam);
+            x[alpha] = adam ? 1e-9 : 0;
+            assert_true(space_is_active(&at->space, beta0, x) == adam);
+            assert_true(space_is_active(&at->space, rho, x)); /* vtrace is on */
+        }
+    }
+    search_free(&s);
+    search_free(&back);
+    setup_destroy(setup);
+    mem_free(json);
+    mem_free(json_back);
+    OK(load(GAME "[sweep.train.optimizer]\nvalues = "
+                 "adam\n[sweep.train.beta2]\n[sweep.train.prio_beta0]\n[sweep.train.prio_alpha]\n"
+                 "min = 0.1\nmax = 0.9\n[sweep.train.gamma]\n",
+            &setup, &s, err));
+    assert_true(!s.space.params[param_at(&s, "train.beta2")].is_conditional); /* by a fixed parent */
+    assert_true(!s.space.params[param_at(&s, "train.prio_beta0")].is_conditional); /* never 0 */
+    assert_string_equal(config_peek(setup->config, "train.optimizer"), "adam");
+    assert_int_equal(s.space.dim, 4);
+    search_free(&s);
+    setup_destroy(setup);
+}
+
+/* Asked without a config for each point, the trainer says what it says to a trial that has one. */
+static void impossible_points_are_known(void **state)
+{
+    static const char text[] =
+        GAME "[train]\ntotal_timesteps = 50k\n[sweep.train.total_agents]\nmin = 16\nmax = 4096\n[sweep.train.horizon]\n"
+             "min = 4\nmax = 512\n[sweep.train.minibatch_size]\nmin = 64\nmax = 65536\n"
+             "[sweep.policy.encoder]\n[sweep.policy.conv_channels]\nvalues = 12, 16\n";
+    struct trial_check *check;
+    struct setup *setup, *trial;
+    struct search s;
+    struct rng rng = rng_seed(3);
+    size_t n_legal = 0, n = 400;
+
+    (void)state;
+    OK(load(text, &setup, &s, err));
+    OK(trial_check_create(&check, setup, &s, err));
+    for (size_t t = 0; t < n; t++) {
+        struct setup_override overrides[SPACE_MAX_DIM];
+        double u[SPACE_MAX_DIM], x[SPACE_MAX_DIM];
+        struct error why = {0}, because = {0};
+        for (size_t i = 0; i < s.space.dim; i++)
+            u[i] = rng_f64(&rng);
+        space_from_unit(&s.space, u, x);
+        for (size_t i = 0; i < s.space.dim; i++) {
+            overrides[i].key = s.space.params[i].key;
+            search_value_text(&s, i, x[i], overrides[i].value, sizeof overrides[i].value);
+        }
+        OK(setup_derive(setup, overrides, s.space.dim, "proposal", &trial, err));
+        enum status want = trainer_check(trial->env, trial->env_settings, &trial->policy, &trial->train, &why);
+        assert_int_equal(trial_check_point(check, x, &because), want);
+        assert_string_equal(because.text, why.text);
+        assert_true(trial_check_allows(check, x) == (want == ST_OK));
+        n_legal += want == ST_OK;
+        setup_destroy(trial);
+    }
+    assert_true(n_legal > 10 && n_legal < n - 10);
+    trial_check_destroy(check);
+    search_free(&s);
+    setup_destroy(setup);
 }
 
 /* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
@@ -125,8 +298,9 @@ static void what_is_searched_a_trial_takes(void **state)
             char text[512];
             if (opt->type == OPT_STR)
                 continue;
-            snprintf(text, sizeof text, GAME "[sweep.%s.%s]\n%s", tables[t]->section, opt->key,
-                     words ? "" : "distribution = linear\n");
+            snprintf(text, sizeof text,
+                     GAME "[policy]\nencoder = conv\n[train]\noptimizer = adam\nprio_alpha = 0.5\n[sweep.%s.%s]\n%s",
+                     tables[t]->section, opt->key, words ? "" : "distribution = linear\n");
             if (!words)
                 snprintf(text + strlen(text), sizeof text - strlen(text), "min = %.17g\nmax = %.17g\n", opt->min,
                          fmin(opt->max, 1e15));
@@ -384,6 +558,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spaces_are_read),
         cmocka_unit_test(wrong_spaces_name_the_line),
+        cmocka_unit_test(usual_ranges_can_be_trained),
+        cmocka_unit_test(the_config_is_a_point_or_is_not),
+        cmocka_unit_test(dependent_parameters_are_conditional),
+        cmocka_unit_test(impossible_points_are_known),
         cmocka_unit_test(what_is_searched_a_trial_takes),
         cmocka_unit_test(spaces_and_points_survive_json),
         cmocka_unit_test(damaged_spaces_are_refused),

@@ -14,12 +14,51 @@ static void test_option_tables(void **unused)
             OK(config_check_value(d, d->key, d->def, "default", err));
             assert_true(d->offset < tables[i]->settings_size);
             assert_true(strlen(d->help) > 10 && d->help[strlen(d->help) - 1] == '.');
-            if (d->scale == OPT_LOG)
+            if (d->scale == OPT_LOG && !(d->sweep_factor > 1.0))
                 assert_true(d->sweep_min > 0.0);
-            if (d->scale != OPT_FIXED && d->scale != OPT_CATEGORICAL)
+            if (d->scale != OPT_FIXED && d->scale != OPT_CATEGORICAL && !(d->sweep_factor > 1.0))
                 assert_true(d->sweep_min < d->sweep_max && d->sweep_min >= d->min && d->sweep_max <= d->max);
         }
     }
+}
+
+/* What a row says it depends on is an option, and a value that this can have and one that it cannot have are told apart. */
+static void test_rows_depend_on_options(void **unused)
+{
+    struct config *config = NULL;
+    size_t n = 0;
+
+    (void)unused;
+    OK(config_create(&config, err));
+    OK(config_add_table(config, &policy_opt_table, err));
+    OK(config_add_table(config, &train_opt_table, err));
+    for (size_t i = 0; i < policy_opt_table.n_defs + train_opt_table.n_defs; i++) {
+        const struct opt_def *d = i < policy_opt_table.n_defs ? &policy_opt_table.defs[i]
+                                                              : &train_opt_table.defs[i - policy_opt_table.n_defs];
+        const char *at = d->depends;
+        struct config_condition c;
+        while (config_condition_next(&at, &c)) {
+            const struct opt_def *parent = config_find_opt(config, c.key);
+            bool met = false, unmet = false;
+            if (parent == NULL)
+                fail_msg("%s depends on %s, which is no option", d->key, c.key);
+            for (double x = 0; x < 8; x++) {
+                char value[OPT_STR_MAX];
+                double back;
+                config_format_value(parent, x, value, sizeof value);
+                if (config_parse_value(parent, value, &back, NULL) != ST_OK || back != x)
+                    continue; /* no such choice */
+                met = met || config_condition_holds(&c, parent, value);
+                unmet = unmet || !config_condition_holds(&c, parent, value);
+            }
+            if (!met || !unmet)
+                fail_msg("%s: %.*s is met by %s value of that option", d->key, (int)c.len, c.text,
+                         met ? "every" : "no");
+            n++;
+        }
+    }
+    assert_true(n >= 10);
+    config_destroy(config);
 }
 
 static void test_metric_document(void **unused)
@@ -163,8 +202,13 @@ static void test_plan(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_option_tables), cmocka_unit_test(test_metric_document), cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_last_rollout),  cmocka_unit_test(test_window),          cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_option_tables),
+        cmocka_unit_test(test_rows_depend_on_options),
+        cmocka_unit_test(test_metric_document),
+        cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_last_rollout),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,114 @@
+/* search_depends.c - parameters that have an effect only while another option has certain values (a row's `depends`).
+ * Whose condition the config can never meet is not searched; who depends on another parameter of the space becomes conditional on
+ * it. */
+#include "sweep/control.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
+
+static size_t find_param(const struct search *s, const char *key)
+{
+    size_t i = 0;
+
+    while (i < s->space.dim && strcmp(s->space.params[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+/* A condition on parameter j of the space; where it is met only for some values, they are noted in p. */
+static enum effect of_parent(const struct search *s, size_t j, const struct config_condition *c, struct space_param *p)
+{
+    const struct space_param *parent = &s->space.params[j];
+    uint64_t met = 0;
+    size_t n = 0;
+
+    for (size_t k = 0; k < parent->n_choices && k < 64; k++)
+        if (config_condition_holds(c, s->opts[j], s->choices[j][k])) {
+            met |= UINT64_C(1) << k;
+            n++;
+        }
+    if (parent->scale == SPACE_CATEGORICAL) {
+        p->parent_choices = met;
+        p->parent = j;
+        return n == parent->n_choices ? EFFECT_ALWAYS : n == 0 ? EFFECT_NEVER : EFFECT_SOMETIMES;
+    }
+    p->parent = j;
+    p->parent_min = nextafter(c->above, INFINITY);
+    p->parent_max = INFINITY;
+    if (!c->is_above || parent->min > c->above) /* no range of ours is one of a few numbers */
+        return EFFECT_ALWAYS;
+    return parent->max > c->above ? EFFECT_SOMETIMES : EFFECT_NEVER;
+}
+
+/* Of parameter i; *ret_condition: the one that is not met, or not always. Of several conditions on the space the first is kept:
+ * a parameter has one parent. */
+static enum effect find_effect(const struct search *s, const struct setup *setup, size_t i, struct space_param *p,
+                               struct config_condition *ret_condition)
+{
+    const char *at = s->opts[i]->depends;
+    enum effect effect = EFFECT_ALWAYS;
+    struct config_condition c;
+
+    while (config_condition_next(&at, &c)) {
+        size_t j = find_param(s, c.key);
+        const struct opt_def *opt = config_find_opt(setup->config, c.key);
+        struct space_param noted = *p;
+        enum effect this;
+        if (opt == NULL)
+            continue;
+        if (j < s->space.dim)
+            this = of_parent(s, j, &c, &noted);
+        else
+            this = config_condition_holds(&c, opt, config_peek(setup->config, c.key)) ? EFFECT_ALWAYS : EFFECT_NEVER;
+        if (this == EFFECT_ALWAYS || (this == EFFECT_SOMETIMES && effect == EFFECT_SOMETIMES))
+            continue;
+        *ret_condition = c;
+        if (this == EFFECT_NEVER)
+            return EFFECT_NEVER;
+        *p = noted;
+        effect = EFFECT_SOMETIMES;
+    }
+    return effect;
+}
+
+static void remove_param(struct search *s, size_t i)
+{
+    size_t n = s->space.dim - i - 1;
+
+    for (size_t k = 0; k < SEARCH_MAX_CHOICES; k++)
+        mem_free(s->choices[i][k]);
+    memmove(&s->space.params[i], &s->space.params[i + 1], n * sizeof s->space.params[0]);
+    memmove(&s->choices[i], &s->choices[i + 1], n * sizeof s->choices[0]);
+    memmove(&s->opts[i], &s->opts[i + 1], n * sizeof s->opts[0]);
+    s->space.dim--;
+    memset(&s->space.params[s->space.dim], 0, sizeof s->space.params[0]);
+    memset(&s->choices[s->space.dim], 0, sizeof s->choices[0]);
+}
+
+enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
+                                  struct error *err)
+{
+    struct config_condition c;
+
+    for (size_t i = 0; i < search->space.dim;) { /* one that goes may be what another depends on: from the start */
+        struct space_param scratch = search->space.params[i];
+        if (find_effect(search, setup, i, &scratch, &c) != EFFECT_NEVER) {
+            i++;
+            continue;
+        }
+        strbuf_addf(inert, "%s%s (needs %.*s, which is %s)", inert->len > 0 ? ", " : "", scratch.key, (int)c.len,
+                    c.text, config_peek(setup->config, c.key));
+        remove_param(search, i);
+        i = 0;
+    }
+    for (size_t i = 0; i < search->space.dim; i++) {
+        struct space_param *p = &search->space.params[i];
+        p->is_conditional = find_effect(search, setup, i, p, &c) == EFFECT_SOMETIMES;
+    }
+    return strbuf_status(inert, "the list of parameters without effect", err);
+}
