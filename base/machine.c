@@ -2,26 +2,101 @@
 #include "base/machine.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define GROUP_MAX 1024
+
+void machine_group(char *buf, size_t size)
+{
+    char line[GROUP_MAX];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+
+    snprintf(buf, size, "%s", CGROUP_ROOT);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "0::/", 4) == 0)
+            snprintf(buf, size, "%s%.*s", CGROUP_ROOT, (int)strcspn(line + 3, "\n"), line + 3);
+    if (file != NULL)
+        fclose(file);
+}
+
+/* The first line of a file of a group; false: there is none. */
+static bool read_line(const char *group, const char *name, char *buf, size_t size)
+{
+    char path[GROUP_MAX + 32];
+    FILE *file;
+    bool ok;
+
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    file = fopen(path, "re");
+    ok = file != NULL && fgets(buf, (int)size, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return ok;
+}
+
+void machine_quota_read(const char *root, const char *group, struct machine_quota *ret_quota)
+{
+    char at[GROUP_MAX], line[128];
+    unsigned long long time_us, period_us, bytes;
+
+    *ret_quota = (struct machine_quota){0};
+    snprintf(at, sizeof at, "%s", group);
+    for (;;) {
+        char *slash;
+        if (read_line(at, "cpu.max", line, sizeof line) && sscanf(line, "%llu %llu", &time_us, &period_us) == 2 &&
+            period_us > 0) { /* "max 100000": no limit */
+            double cores = (double)time_us / (double)period_us;
+            if (ret_quota->cores == 0 || cores < ret_quota->cores)
+                ret_quota->cores = cores;
+        }
+        if (read_line(at, "memory.max", line, sizeof line) && sscanf(line, "%llu", &bytes) == 1 &&
+            (ret_quota->memory_bytes == 0 || bytes < ret_quota->memory_bytes))
+            ret_quota->memory_bytes = (size_t)bytes;
+        slash = strrchr(at, '/');
+        if (strlen(at) <= strlen(root) || slash == NULL)
+            return;
+        *slash = '\0';
+    }
+}
+
+static struct machine_quota own_quota(void)
+{
+    char group[GROUP_MAX];
+    struct machine_quota quota;
+
+    machine_group(group, sizeof group);
+    machine_quota_read(CGROUP_ROOT, group, &quota);
+    return quota;
+}
+
 size_t machine_cores(void)
 {
+    double quota = own_quota().cores;
+    size_t cores = 0;
     cpu_set_t set;
-    long online;
 
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (size_t)CPU_COUNT(&set);
-    online = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than a cpu_set_t holds */
-    return online > 0 ? (size_t)online : 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        cores = (size_t)CPU_COUNT(&set);
+    if (cores == 0) { /* more cores than a cpu_set_t holds */
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+        cores = online > 0 ? (size_t)online : 1;
+    }
+    if (quota > 0 &&
+        quota < (double)cores) /* a thread beyond it would keep the others waiting for the rest of a period */
+        cores = quota >= 1 ? (size_t)quota : 1;
+    return cores;
 }
 
 size_t machine_memory_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t bytes = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0, limit = own_quota().memory_bytes;
 
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
+    return limit > 0 && (bytes == 0 || limit < bytes) ? limit : bytes;
 }
 
 size_t machine_resident_bytes(void)

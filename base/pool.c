@@ -1,17 +1,19 @@
-/* pool.c - fork-join with helpers that spin shortly, yield a few times, then sleep on a futex.
+/* pool.c - fork-join with helpers that spin shortly, then sleep on a futex.
  *
- * A job is published by writing its fields and then raising `ticket`; a helper that sees a new ticket owns its part
- * until it lowers `pending`. The caller returns when pending is 0, so the fields never change under a reader.
- * Invariants: (1) pending counts the helpers that have not finished the current job; (2) a sleeper announces itself
- * (sleepers, caller_sleeps) before it sleeps on the word it watches, and whoever changes that word looks at the
- * announcement afterwards, all sequentially consistent: no wake-up is lost; (3) the kernel compares the word once
- * more before it puts anybody to sleep. */
+ * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. A part is done
+ * by whoever takes its offer first: its helper, or the caller, who takes what nobody has begun when his own part is done. On
+ * a busy machine a job so waits for the helpers that run and not for the ones that wait for a core. Parts and their numbers
+ * are the same whoever does them, and so are the bytes. The caller returns when pending is 0.
+ * Invariants: (1) pending counts the parts of helpers that are not done; (2) the fields are read only by who took an offer
+ * of this job, and do not change before that part is done; an offer names its job, so that a helper that comes late finds it
+ * gone; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches, and whoever changes
+ * that word looks at the announcement afterwards, all sequentially consistent: no wake-up is lost; (4) the kernel compares
+ * the word once more before it puts anybody to sleep. */
 #include "base/pool.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +29,7 @@
 #define POOL_SPINS 400 /* pauses of 20 to 70 ns: longer than the gap between the jobs of a rollout */
 #define POOL_SPINS_STEP 20
 #define POOL_SPINS_RETRY 64
-#define POOL_YIELDS 8
+#define POOL_UNWOKEN_MAX 63
 
 struct spinner {
     int now, max; /* max 0: never spins */
@@ -38,6 +40,8 @@ struct helper {
     struct pool *pool;
     size_t worker;
     pthread_t thread;
+    _Alignas(MEM_ALIGN)
+        atomic_uint offer; /* the ticket of the job whose part nobody has taken yet; else that, inverted */
 };
 
 struct pool {
@@ -48,14 +52,16 @@ struct pool {
 
     /* the job: written by the caller while pending is 0 */
     size_t n, grain;
-    pool_fn *fn; /* NULL: helpers leave */
+    pool_fn *fn;
     void *ctx;
 
     _Alignas(MEM_ALIGN) atomic_uint ticket; /* one more for every job */
     atomic_uint sleepers;
+    atomic_bool leave; /* helpers end */
     _Alignas(MEM_ALIGN) atomic_uint pending;
     atomic_uint caller_sleeps;
     struct spinner caller_spins;
+    unsigned n_unwoken, unwoken_max; /* jobs for which sleepers are left asleep; the caller's alone */
 };
 
 static void futex_wait(atomic_uint *word, unsigned value)
@@ -97,15 +103,25 @@ static void wait_change(atomic_uint *word, unsigned value, atomic_uint *sleeper_
 {
     if (spin(word, value, s))
         return;
-    for (int i = 0; i < POOL_YIELDS; i++) {
-        if (atomic_load_explicit(word, memory_order_acquire) != value)
-            return;
-        sched_yield();
-    }
     atomic_fetch_add(sleeper_count, 1);
     while (atomic_load(word) == value)
         futex_wait(word, value);
     atomic_fetch_sub(sleeper_count, 1);
+}
+
+/* Does the helper's part of job `ticket` here, unless somebody has taken it. */
+static bool take_part(struct helper *helper, unsigned ticket)
+{
+    struct pool *pool = helper->pool;
+    unsigned offered = ticket;
+    size_t from, to;
+
+    if (atomic_load_explicit(&helper->offer, memory_order_relaxed) != ticket ||
+        !atomic_compare_exchange_strong(&helper->offer, &offered, ~ticket))
+        return false;
+    pool_part(pool->n, pool->grain, helper->worker, pool->n_workers, &from, &to);
+    pool->fn(pool->ctx, helper->worker, from, to);
+    return true;
 }
 
 static void *helper_main(void *arg)
@@ -114,28 +130,53 @@ static void *helper_main(void *arg)
     struct pool *pool = helper->pool;
     struct spinner s = {.now = pool->spins_max, .max = pool->spins_max};
 
-    for (unsigned seen = 0;; seen++) {
-        size_t from, to;
+    for (unsigned seen = 0;;) {
         wait_change(&pool->ticket, seen, &pool->sleepers, &s);
-        if (pool->fn == NULL)
+        seen = atomic_load(&pool->ticket);
+        if (atomic_load(&pool->leave))
             return NULL;
-        pool_part(pool->n, pool->grain, helper->worker, pool->n_workers, &from, &to);
-        pool->fn(pool->ctx, helper->worker, from, to);
-        if (atomic_fetch_sub(&pool->pending, 1) == 1 && atomic_load(&pool->caller_sleeps) != 0)
+        if (take_part(helper, seen) && atomic_fetch_sub(&pool->pending, 1) == 1 &&
+            atomic_load(&pool->caller_sleeps) != 0)
             futex_wake(&pool->pending, 1);
     }
 }
 
-static void publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
+/* Sleepers are woken for a job, but not where they came too late for the last ones: those were done before a sleeper could
+ * begin, or the cores are wanted by others, who would be pushed aside for nothing. */
+static bool wake_sleepers(struct pool *pool)
 {
+    if (atomic_load(&pool->sleepers) == 0)
+        return false;
+    if (pool->n_unwoken > 0) {
+        pool->n_unwoken--;
+        return false;
+    }
+    futex_wake(&pool->ticket, INT_MAX);
+    return true;
+}
+
+/* Whoever was woken came in time, or too late again. */
+static void learn_wake(struct pool *pool, bool late)
+{
+    pool->unwoken_max = !late ? 0 : pool->unwoken_max < POOL_UNWOKEN_MAX ? 2 * pool->unwoken_max + 1 : POOL_UNWOKEN_MAX;
+    pool->n_unwoken = pool->unwoken_max;
+}
+
+/* The next job, of fn over [0, n). *ret_woken: sleepers were woken for it. */
+static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx, bool *ret_woken)
+{
+    unsigned ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed) + 1;
+
     pool->n = n;
     pool->grain = grain;
     pool->fn = fn;
     pool->ctx = ctx;
     atomic_store_explicit(&pool->pending, (unsigned)pool->n_started, memory_order_relaxed);
-    atomic_fetch_add(&pool->ticket, 1);
-    if (atomic_load(&pool->sleepers) != 0)
-        futex_wake(&pool->ticket, INT_MAX);
+    for (size_t i = 0; i < pool->n_started; i++)
+        atomic_store_explicit(&pool->helpers[i].offer, ticket, memory_order_release);
+    atomic_store(&pool->ticket, ticket);
+    *ret_woken = wake_sleepers(pool);
+    return ticket;
 }
 
 /* Signals belong to the program's own threads: helpers start with all of them blocked. */
@@ -200,8 +241,9 @@ void pool_destroy(struct pool *pool)
 {
     if (pool == NULL)
         return;
-    if (pool->n_started > 0)
-        publish(pool, 0, 1, NULL, NULL);
+    atomic_store(&pool->leave, true);
+    atomic_fetch_add(&pool->ticket, 1);
+    futex_wake(&pool->ticket, INT_MAX);
     for (size_t i = 0; i < pool->n_started; i++)
         pthread_join(pool->helpers[i].thread, NULL);
     mem_free(pool->helpers);
@@ -227,7 +269,9 @@ void pool_part(size_t n, size_t grain, size_t worker, size_t n_workers, size_t *
 void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
 {
     size_t from, to;
-    unsigned left;
+    unsigned left, ticket;
+    size_t n_late = 0;
+    bool woken;
 
     if (grain == 0)
         grain = 1;
@@ -235,9 +279,16 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
         fn(ctx, 0, 0, n);
         return;
     }
-    publish(pool, n, grain, fn, ctx);
+    ticket = publish(pool, n, grain, fn, ctx, &woken);
     pool_part(n, grain, 0, pool->n_workers, &from, &to);
     fn(ctx, 0, from, to);
+    for (size_t i = pool->n_started; i-- > 0;) /* what nobody has begun */
+        if (take_part(&pool->helpers[i], ticket)) {
+            atomic_fetch_sub(&pool->pending, 1);
+            n_late++;
+        }
+    if (woken)
+        learn_wake(pool, n_late == pool->n_started);
     while ((left = atomic_load_explicit(&pool->pending, memory_order_acquire)) != 0)
         wait_change(&pool->pending, left, &pool->caller_sleeps, &pool->caller_spins);
 }

@@ -44,7 +44,7 @@ def sweep(trawl, device, slots, trials, folder):
     config.write_text(CONFIG)
     before = os.getloadavg()[0]
     subprocess.run([trawl, "sweep", config, "--store", store, "--name", "a", "--trials", str(slots * trials), "-q",
-                    "--devices", device, "--runs-per-device", str(slots)], check=True, stdout=subprocess.DEVNULL)
+                    "--devices", device, "--runs-per-device", str(slots), "--sweep.cost", "env_steps"], check=True, stdout=subprocess.DEVNULL)
     shown = json.loads(subprocess.run([trawl, "show", "a", "--store", store, "--json"], check=True, capture_output=True,
                                       text=True).stdout)
     line, done = shown["timeline"], [t for t in shown["trials"] if t["state"] == "done"]

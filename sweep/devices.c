@@ -1,6 +1,7 @@
 /* devices.c - which workers a sweep has: `[sweep] devices` and runs_per_device as a list of devices, lanes and cores.
  * Invariants: (1) a GPU is one worker with a lane for each run; a CPU is a worker of one lane for each run, so that runs do
- * not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them. */
+ * not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them, and they are where cost is
+ * time. */
 #include "sweep/scheduler.h"
 
 #include <math.h>
@@ -105,20 +106,42 @@ static void cores_text(const int *cores, size_t from, size_t to, char *buf, size
         buf[0] = '\0'; /* too ragged a set to be written: all cores for all */
 }
 
+static size_t count_cpu(const struct devices *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        n += strcmp(d->v[i].name, "cpu") == 0;
+    return n;
+}
+
+/* Trials that share a core hold each other up, by turns: the same trial costs 4 to 25 times as much, and another time not. */
+static enum status check_crowd(struct devices *d, bool cost_is_time, struct error *err)
+{
+    size_t n_cpu = count_cpu(d), n_cores = machine_cores();
+
+    d->crowded = n_cpu > n_cores;
+    if (!d->crowded || !cost_is_time)
+        return ST_OK;
+    return FAIL(err, ST_CONFIG,
+                "sweep.runs_per_device: %zu trials at a time on the CPU, which has %zu core%s for them: trials that "
+                "share a core hold each other up, and their time is no cost to compare; use at most %zu, or sweep.cost "
+                "= env_steps, which counts steps",
+                n_cpu, n_cores, n_cores == 1 ? "" : "s", n_cores);
+}
+
 /* Disjoint core sets for n CPU workers; with fewer cores than workers each gets one, by turns. */
 static void share_cores(struct devices *d)
 {
     int cores[CORES_MAX];
-    size_t n_cores = 0, n_cpu = 0, at = 0;
+    size_t n_cores = 0, n_cpu = count_cpu(d), at = 0, most = machine_cores();
     cpu_set_t set;
 
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return;
-    for (int i = 0; i < CPU_SETSIZE && n_cores < CORES_MAX; i++)
+    for (int i = 0; i < CPU_SETSIZE && n_cores < CORES_MAX && n_cores < most; i++) /* no more than a quota allows */
         if (CPU_ISSET(i, &set))
             cores[n_cores++] = i;
-    for (size_t i = 0; i < d->n; i++)
-        n_cpu += strcmp(d->v[i].name, "cpu") == 0;
     if (n_cpu < 2 || n_cores == 0)
         return;
     for (size_t i = 0; i < d->n; i++) {
@@ -163,6 +186,7 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
         TRY(add_word(ret_devices, word, train_device, settings->runs_per_device, err));
     if (ret_devices->n == 0)
         return FAIL(err, ST_CONFIG, "sweep.devices is empty; use auto, cpu, cuda:all or a list like cuda:0,cuda:1");
+    TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, err));
     share_cores(ret_devices);
     return share_memory(ret_devices, settings->worker_memory, err);
 }

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/machine.h"
 
-#define CGROUP_ROOT "/sys/fs/cgroup"
 #define CONTROLLER "controller" /* the child that the controller itself moves to: only leaves may hold processes */
 
 static bool read_text(const struct memory_groups *g, const char *name, char *buf, size_t size)
@@ -62,20 +62,6 @@ static bool has_word(char *text, const char *word)
     return false;
 }
 
-/* "0::/user.slice/.../trawl@runs.service" among the lines of /proc/self/cgroup. */
-static void find_own(char *buf, size_t size)
-{
-    char line[512];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-
-    snprintf(buf, size, "%s", CGROUP_ROOT);
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "0::/", 4) == 0)
-            snprintf(buf, size, "%s%.*s", CGROUP_ROOT, (int)strcspn(line + 3, "\n"), line + 3);
-    if (file != NULL)
-        fclose(file);
-}
-
 bool memory_groups_look(struct memory_groups *g, const char *root)
 {
     char text[4096], self[32];
@@ -84,7 +70,7 @@ bool memory_groups_look(struct memory_groups *g, const char *root)
     if (root != NULL)
         snprintf(g->root, sizeof g->root, "%s", root);
     else
-        find_own(g->root, sizeof g->root);
+        machine_group(g->root, sizeof g->root);
     snprintf(self, sizeof self, "%ld\n", (long)getpid());
     if (!read_text(g, "cgroup.controllers", text, sizeof text) || !has_word(text, "memory"))
         snprintf(g->why_not, sizeof g->why_not, "no cgroup v2 with a memory controller here");

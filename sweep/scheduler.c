@@ -64,6 +64,7 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
         goto fail;
     }
     s->n_workers = devices->n;
+    s->crowded = devices->crowded;
     memory_groups_open(&s->groups, NULL);
     for (size_t i = 0; i < s->n_workers; i++) {
         init_worker(&s->workers[i], &devices->v[i]);
@@ -126,6 +127,11 @@ enum status scheduler_add(struct scheduler *s, struct study_run *run, struct err
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
+    if (s->crowded && run->view.search.cost != SEARCH_COST_STEPS)
+        return FAIL(err, ST_CONFIG,
+                    "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
+                    "env_steps; this one's cost is time",
+                    run->view.study.name);
     end_leaving(s, run->view.study.id, false);
     s->store = run->store;
     TRY(study_run_begin(run, s->wake_fd, err));

@@ -43,8 +43,10 @@ struct device_spec { /* of one worker */
 struct devices {
     size_t n;
     struct device_spec v[SCHED_MAX_WORKERS];
+    bool crowded; /* more trials at a time on the CPU than cores: their time is no measure of cost */
 };
-/* train_device: train.device of the config, which devices = auto follows. */
+/* train_device: train.device of the config, which devices = auto follows. More CPU trials at a time than cores are refused
+ * where cost is time. */
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
 
@@ -260,6 +262,7 @@ struct scheduler {
     int64_t n_waits; /* of one write, for room on the disk; > 1: of some time */
     bool lock_told; /* that another program keeps the store locked */
     double lock_last_s; /* until when a lock is waited for, once the program is to end; 0: it is not */
+    bool crowded; /* as the devices: only studies whose cost is env steps are taken */
     bool stay; /* run on without studies, until told to stop */
     bool stopping; /* flights are stopped and queued again */
     struct share_mark shared; /* where the studies' shares have come to */

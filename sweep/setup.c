@@ -79,14 +79,16 @@ static const struct opt_def sweep_defs[] = {
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, or a list like cuda:0,cuda:1."),
-    OPT_ROW_INT(struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
-                "Runs so many trials at a time on each device; on a CPU each has its own share of the cores."),
+    OPT_ROW_INT(
+        struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
+        "Runs so many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
+        "no more than cores (unless sweep.cost is env_steps)."),
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Takes a trial for hung that makes no progress for so long, and replaces its worker; 0: never."),
     OPT_ROW_STR(
         struct sweep_settings, worker_memory, "auto",
         "Limits the memory of a worker process: bytes like 4G, 0 for no limit, or auto: its share of nine tenths "
-        "of the machine."),
+        "of the machine, or of its container."),
 };
 const struct opt_table sweep_opt_table = {
     .section = "sweep",

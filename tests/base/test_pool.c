@@ -1,6 +1,7 @@
 /* test_pool.c - every index is done exactly once by the worker that pool_part names, however small the job. */
 #include "base/pool.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -165,6 +166,44 @@ static void wakes_sleepers_on_both_sides(void **state)
     pool_destroy(pool);
 }
 
+struct hands {
+    pthread_t caller, who[WORKERS_MAX]; /* who, other than the caller, did the part of each worker; 0: nobody yet */
+    atomic_int n_strangers; /* parts that a third thread did */
+};
+
+static void note_hand(void *ctx, size_t worker, size_t from, size_t to)
+{
+    struct hands *h = ctx;
+    pthread_t self = pthread_self();
+
+    (void)from, (void)to;
+    if (pthread_equal(self, h->caller))
+        return;
+    if (h->who[worker] == 0)
+        h->who[worker] = self;
+    if (!pthread_equal(self, h->who[worker]))
+        atomic_fetch_add(&h->n_strangers, 1);
+}
+
+/* What is in a part's scratch is one thread's at a time: its helper's, or the caller's, who takes what nobody has begun. */
+static void a_part_is_its_helpers_or_the_callers(void **state)
+{
+    struct hands h = {.caller = pthread_self()};
+    struct timespec pause = {.tv_nsec = 1000000};
+    struct pool *pool;
+
+    (void)state;
+    assert_int_equal(pool_create(&pool, WORKERS_MAX, NULL), ST_OK);
+    for (int i = 0; i < 3000; i++) {
+        pool_run(pool, N_MAX, 1, note_hand, &h);
+        if (i % 100 == 0) /* they sleep now, and the next job meets them asleep */
+            nanosleep(&pause, NULL);
+    }
+    run_and_check(pool, N_MAX, 7);
+    pool_destroy(pool);
+    assert_int_equal(atomic_load(&h.n_strangers), 0);
+}
+
 static void starts_and_stops_without_work(void **state)
 {
     struct pool *pool;
@@ -200,6 +239,7 @@ int main(void)
         cmocka_unit_test(parts_are_even),
         cmocka_unit_test(many_short_jobs_in_a_row),
         cmocka_unit_test(wakes_sleepers_on_both_sides),
+        cmocka_unit_test(a_part_is_its_helpers_or_the_callers),
         cmocka_unit_test(starts_and_stops_without_work),
         cmocka_unit_test(out_of_memory_is_an_error),
     };

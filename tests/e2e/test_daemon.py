@@ -87,9 +87,9 @@ def share_by_priority(folder, slots):
     """Two studies of priority 1 and 4 on the slots of a daemon: how long each had them, by the times in the store."""
     store, config, priority = folder / "s.db", write(folder, "s.ini", LONG), {"a": 1, "b": 4}
     for name, p in priority.items():  # both are there when the daemon begins: nobody is alone at first
-        run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q", "--sweep.priority", p)
+        run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q", "--sweep.priority", p, "--sweep.cost", "env_steps")
         run("add", name, "--trials", 1000, "--store", store)
-    _, daemon = begin(folder, "--runs-per-device", slots)
+    _, daemon = begin(folder, "--runs-per-device", slots, "--sweep.cost", "env_steps")
     wait_for(lambda: min(n_done(store, name) for name in priority) >= 12, daemon)
     until = 1e3 * time.time()
     for name in priority:  # what runs may end

@@ -26,6 +26,9 @@ values = 16, 1M
 """
 
 
+CROWD = ("--sweep.cost", "env_steps")  # more trials than cores may run at a time
+
+
 def running(store, name):
     return [t for t in trials_now(store, name) if t["state"] == "running"]
 
@@ -33,7 +36,8 @@ def running(store, name):
 def test_four_slots(folder):
     store = folder / "s.db"
     config = write(folder, "s.ini", TINY_SWEEP.replace("4096", "100k"))
-    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "--runs-per-device", 4, "-q")
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 100000, "--runs-per-device", 4, "-q",
+                    *CROWD)
     names = ["cpu/0", "cpu/1", "cpu/2", "cpu/3"]
     done = lambda: [t for t in trials_now(store, "a") if t["state"] == "done"]
     wait_for(lambda: len(done()) >= 16 and {t["slot"] for t in done()} == set(names), process)
@@ -58,6 +62,20 @@ def test_four_slots(folder):
     assert all(len(line) <= 80 for line in out.splitlines()), out
 
 
+def test_no_more_trials_than_cores_where_cost_is_time(folder):
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    n = len(os.sched_getaffinity(0))  # or a container's quota
+    fails("sweep", config, "--store", store, "--name", "a", "--devices", "cpu", "--runs-per-device", n + 1, code=2,
+          says=("%d trials at a time on the CPU" % (n + 1), "hold each other up", "env_steps"))
+    assert not store.exists()
+    fails("daemon", "--store", store, "--devices", "cpu", "--runs-per-device", n + 1, code=2, says="hold each other up")
+    run("sweep", config, "--store", store, "--name", "a", "--devices", "cpu", "--runs-per-device", n + 1, *CROWD, "--trials", 3, "-q")
+    equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 3)
+    run("sweep", config, "--store", store, "--name", "b", "--trials", 2, "-q")
+    fails("sweep", "--resume", "b", "--store", store, "--devices", "cpu", "--runs-per-device", n + 1, "--trials", 4, code=2,
+          says="hold each other up")
+
+
 def test_slots_of_a_cpu_share_its_cores(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2)
@@ -74,7 +92,7 @@ def test_slots_of_a_cpu_share_its_cores(folder):
 
 def test_a_killed_worker_leaves_the_others_alone(folder):
     store = folder / "s.db"
-    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 3)
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 3, *CROWD)
     wait_for(lambda: len(running(store, "a")) == 3, process)
     before = {t["number"]: t["started_ms"] for t in running(store, "a")}
     os.kill(children(process.pid)[1], signal.SIGABRT)
@@ -91,24 +109,25 @@ def test_a_killed_worker_leaves_the_others_alone(folder):
     equal({t["state"] for t in trials_now(store, "a")}, {"failed", "queued"})
 
 
-def test_a_worker_that_hangs_is_replaced(folder):
+def test_a_frozen_worker_is_replaced(folder):
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--runs-per-device", 2,
                     "--sweep.hang_timeout_s", 6)  # the other one may be late on a busy machine
     wait_for(lambda: len(running(store, "a")) == 2, process)
     worker = children(process.pid)[0]
-    failed = lambda: [t for t in trials_now(store, "a") if t["state"] == "failed"]
+    again = lambda: [t for t in trials_now(store, "a") if t["attempt"] > 1]
     for _ in range(10):  # one that has not said yet that it lives is not missed: it may go on for a while
         time.sleep(2)
         os.kill(worker, signal.SIGSTOP)
         until = time.monotonic() + 20
-        while not failed() and time.monotonic() < until:
+        while not again() and time.monotonic() < until:
             time.sleep(0.05)
-        if failed():
+        if again():
             break
         os.kill(worker, signal.SIGCONT)
-    (trial,) = failed()
-    assert "no progress" in trial["reason"] and "hang_timeout_s" in trial["reason"], trial
+    (trial,) = again()  # frozen from outside, which is no fault of its own
+    assert trial["state"] in ("queued", "running"), trial
+    assert tap.is_gone(worker)
     wait_for(lambda: len(running(store, "a")) == 2, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=tap.PATIENCE_S)
