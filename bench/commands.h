@@ -7,6 +7,7 @@
 enum status bench_kernels(int argc, char **argv, struct error *err) MUST_USE; /* bench/kernels/bench_kernels.c */
 enum status bench_sweep(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_sweep.c */
 enum status bench_front(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/bench_sweep.c */
+enum status bench_promise(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/promise.c */
 enum status bench_evaluate(int argc, char **argv, struct error *err) MUST_USE; /* bench/sweep/evaluate.c */
 
 #endif

@@ -11,6 +11,7 @@ static const struct command {
     {"kernels", "time every operation of a device, beside what its bytes and flops need", bench_kernels},
     {"sweep", "play studies on problems of which the truth is known: regret of each method", bench_sweep},
     {"front", "search the problems densely: the best known fronts", bench_front},
+    {"promise", "studies with confirming runs: do picks keep their intervals?", bench_promise},
     {"evaluate", "a problem over a pipe, for methods in any language", bench_evaluate},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

@@ -4,6 +4,8 @@
  *   rl-toy         6 parameters like a training run's: score rises with steps times an efficiency that is a bump in
  *                  each parameter, cost = steps * size^0.7 / batch^0.3, noise falls towards the best score, and high
  *                  learning rates diverge
+ *   steep          5 parameters; learning is slow, then fast, then complete, and a seed is early or late: runs scatter over half of the
+ *                  scores where the curve is steep and hardly on the plateau; scores lie between 0 and 1
  * Invariant: truth is the mean of draw over the trials that do not fail. */
 #include "bench/sweep/problem.h"
 
@@ -17,6 +19,7 @@ const struct problem_entry problem_entries[] = {
     {"branin-currin", "2 parameters, formula", &problem_analytic_ops},
     {"hartmann-steps", "7 parameters, formula", &problem_analytic_ops},
     {"rl-toy", "6 parameters, formula, diverges at high learning rates", &problem_analytic_ops},
+    {"steep", "5 parameters, formula, scatter where the score rises", &problem_analytic_ops},
     {"lcbench-167168", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-189906", "8 parameters, surrogate", &problem_lcbench_ops},
     {"lcbench-3945", "8 parameters, surrogate", &problem_lcbench_ops},
@@ -54,6 +57,7 @@ static void add_param(struct space *space, const char *key, enum space_scale sca
 /* What a formula gives at a point. */
 struct moments {
     double score, sd, cost, p_fail;
+    double lead; /* steep: how far past the middle of its rise a run is */
 };
 
 /* ---- Branin and Currin (both to be minimised in their usual form) ---- */
@@ -140,18 +144,65 @@ static void rl_toy(const double *x, struct moments *ret)
     ret->p_fail = 1.0 / (1.0 + exp(-(lr + 1.4) / 0.15));
 }
 
+/* ---- a steep rise ---- */
+
+#define STEEP_SEED 0.8 /* sd of a seed's lead; the rise from .12 to .88 is 4 wide */
+#define STEEP_TOP 0.997
+#define STEEP_NOISE 0.001
+
+static void steep_space(struct space *space)
+{
+    add_param(space, "train.total_timesteps", SPACE_LOG, false, 1e6, 1e8);
+    add_param(space, "train.learning_rate", SPACE_LOG, false, 1e-4, 1e-1);
+    add_param(space, "train.gamma", SPACE_LOGIT, false, 0.8, 0.9999);
+    add_param(space, "policy.hidden", SPACE_POW2, true, 16, 512);
+    add_param(space, "train.clip", SPACE_LINEAR, false, 0.05, 0.5);
+}
+
+static double steep_score(double lead)
+{
+    return STEEP_TOP / (1.0 + exp(-lead));
+}
+
+static void steep(const double *x, struct moments *ret)
+{
+    double lr = log10(x[1]) + 2.2, horizon = -log10(1.0 - x[2]) - 2.0, size = log2(x[3]) - 6.0;
+    double mean = 0.0, sq = 0.0, sum = 0.0;
+
+    ret->lead = 3.2 * log(x[0] / 1.2e7) + 3.0 - 4.0 * lr * lr - 2.0 * horizon * horizon - 0.25 * size * size;
+    for (int k = -40; k <= 40; k++) { /* over the seeds */
+        double z = 0.1 * k, w = exp(-0.5 * z * z), s = steep_score(ret->lead + STEEP_SEED * z);
+        sum += w;
+        mean += w * s;
+        sq += w * s * s;
+    }
+    ret->score = mean / sum;
+    ret->sd = sqrt(fmax(sq / sum - ret->score * ret->score, 0.0) + STEEP_NOISE * STEEP_NOISE);
+    ret->cost = 1e-7 * x[0] * pow(x[3] / 64.0, 0.3) + 0.15;
+    ret->p_fail = 0.0;
+}
+
+static double steep_draw(const struct moments *m, struct rng *rng)
+{
+    double score = steep_score(m->lead + STEEP_SEED * rng_normal(rng));
+    return fmin(fmax(score + STEEP_NOISE * rng_normal(rng), 0.0), 1.0);
+}
+
 /* ---- the family ---- */
 
 struct formula {
     const char *name;
     void (*space)(struct space *space);
     void (*at)(const double *x, struct moments *ret);
+    double (*draw)(const struct moments *m, struct rng *rng); /* one run's score; NULL: normal */
+    double min, max; /* what a score can be; both 0: anything */
 };
 
 static const struct formula formulas[] = {
-    {"branin-currin", branin_currin_space, branin_currin},
-    {"hartmann-steps", hartmann_space, hartmann_steps},
-    {"rl-toy", rl_toy_space, rl_toy},
+    {"branin-currin", branin_currin_space, branin_currin, NULL, 0.0, 0.0},
+    {"hartmann-steps", hartmann_space, hartmann_steps, NULL, 0.0, 0.0},
+    {"rl-toy", rl_toy_space, rl_toy, NULL, 0.0, 0.0},
+    {"steep", steep_space, steep, steep_draw, 0.0, 1.0},
 };
 
 static enum status analytic_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
@@ -162,6 +213,9 @@ static enum status analytic_open(struct problem *problem, const char *const *dir
             continue;
         problem->data = (void *)&formulas[i];
         formulas[i].space(&problem->space);
+        problem->has_bounds = formulas[i].max > formulas[i].min;
+        problem->score_min = formulas[i].min;
+        problem->score_max = formulas[i].max;
         return ST_OK;
     }
     return FAIL(err, ST_INTERNAL, "no formula is called '%s'", problem->name);
@@ -185,8 +239,8 @@ static void analytic_draw(const struct problem *problem, const double *x, struct
 
     formula->at(x, &m);
     ret->failed = rng_f64(rng) < m.p_fail;
-    double noise = rng_normal(rng);
-    ret->score = ret->failed ? (double)NAN : m.score + m.sd * noise;
+    double score = formula->draw != NULL ? formula->draw(&m, rng) : m.score + m.sd * rng_normal(rng);
+    ret->score = ret->failed ? (double)NAN : score;
     ret->cost = m.cost * exp(0.05 * rng_normal(rng));
     if (ret->failed)
         ret->cost *= 0.3; /* divergence shows early */

@@ -20,6 +20,8 @@ struct problem {
     char name[PROBLEM_NAME_MAX];
     struct space space;
     const struct problem_ops *ops;
+    bool has_bounds; /* of a score, known to the methods */
+    double score_min, score_max;
     void *data; /* owned; what ops->open made */
 };
 
