@@ -1,9 +1,11 @@
 /* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the model of all
  * others taken together.
- * The model gives the expected score f ~ N(m, s^2), own runs among its rows. A run's noise is that of the model where m is
- * expected, which counts as nu runs (at most MODEL_RUNS), and the spread of the n own runs:
+ * The model gives the expected score f ~ N(m, s^2), own runs among its rows; s is stated DOUBT times as wide, since the model takes
+ * its hyper-parameters as known, and points are looked at because they came out well. A run's noise is that of the model
+ * where m is expected, which counts as nu runs (at most MODEL_RUNS), and the spread of the n own runs:
  *     v = (nu v(m) + sum of own squared deviations) / (nu + n - 1),
  * so that the mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t of nu + n - 1 degrees times sqrt(s^2 + v / GP_PROMISE_SEEDS).
+ * DOUBT and MODEL_RUNS were set by `trawl-bench promise` (docs/controller.md).
  * Invariant: runs of one point have one belief, and its first finished trial stands for it on the front. */
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +16,8 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define BATCH 256 /* points predicted at a time */
-#define MODEL_RUNS 8.0
+#define MODEL_RUNS 3.0
+#define DOUBT 1.5
 #define COVERAGE 0.95
 
 static double within(const struct gp_history *history, double score)
@@ -23,41 +25,41 @@ static double within(const struct gp_history *history, double score)
     return history->has_score_bounds ? fmin(fmax(score, history->score_min), history->score_max) : score;
 }
 
-/* The model's prediction (natural units) and the point's own runs together. support: runs that the model's noise is known by. */
-static void believe(const struct gp_history *history, const struct mean_ss *own, double support, struct gp_belief *b)
+/* The interval by the model and the point's own runs. support: runs that the model's noise is known by. */
+static void state_interval(const struct gp_history *history, const struct mean_ss *own, double support,
+                           struct gp_belief *b)
 {
-    double nu = fmin(support, MODEL_RUNS), freedom = nu, var = b->noise_sd * b->noise_sd;
-    b->n_seeds = (size_t)(own->n + 0.5);
-    b->mean = own->n > 0.0 ? own->mean : NAN;
+    double freedom = fmin(support, MODEL_RUNS), var = b->noise_sd * b->noise_sd;
     if (own->n > 1.0) {
-        freedom = nu + own->n - 1.0;
-        var = (nu * var + own->ss) / freedom;
+        var = (freedom * var + own->ss) / (freedom + own->n - 1.0);
+        freedom += own->n - 1.0;
         b->noise_sd = sqrt(var);
     }
-    double t = gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, fmax(freedom, 1.0));
+    double t = gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, freedom);
     double half = t * sqrt(b->score_sd * b->score_sd + var / GP_PROMISE_SEEDS);
+    b->n_seeds = (size_t)(own->n + 0.5);
+    b->mean = own->n > 0.0 ? own->mean : NAN;
     b->lo = within(history, b->score - half);
     b->hi = within(history, b->score + half);
     b->score = within(history, b->score);
 }
 
-static void predict(const struct gp_history *history, const struct pareto_search *s, const double *u, size_t first,
-                    size_t m, double *cross, struct gp_belief *ret)
+void beliefs_predict(const struct pareto_search *s, const struct gp_history *history, const double *u,
+                     const size_t *groups, size_t m, double *cross, struct gp_belief *ret)
 {
-    double m1[BATCH], s1[BATCH], m2[BATCH], s2[BATCH];
+    static const struct mean_ss none = {0};
+    double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], support;
     const struct model *score = &s->score, *cost = &s->cost;
     model_predict(cost, u, m, cross, m1, s1);
     model_predict(score, u, m, cross, m2, s2);
     for (size_t p = 0; p < m; p++) {
-        double support, noise = score->constant ? 0.0 : model_noise(score, m2[p], &support);
-        if (score->constant)
-            support = 1.0;
+        double noise = model_noise(score, m2[p], &support);
         ret[p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
-                                    .score_sd = score->constant ? 0.0 : score->y_sd * s2[p],
+                                    .score_sd = score->constant ? 0.0 : DOUBT * score->y_sd * s2[p],
                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
                                     .log_cost_sd = cost->constant ? 0.0 : cost->y_sd * s1[p],
-                                    .noise_sd = score->y_sd * sqrt(noise)};
-        believe(history, &s->obs.done_score[s->obs.group[first + p]], support, &ret[p]);
+                                    .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise)};
+        state_interval(history, groups ? &s->obs.done_score[groups[p]] : &none, support, &ret[p]);
     }
 }
 
@@ -130,7 +132,7 @@ enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, 
 {
     size_t n = history->n, dim = s->space->dim, wide = s->obs.n > n ? s->obs.n : n;
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
-    double *cross = mem_array2(BATCH, ld, sizeof *cross), *u = mem_array2(BATCH, dim, sizeof *u);
+    double *cross = mem_array2(BELIEFS_BATCH, ld, sizeof *cross), *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
     double *noises = mem_array(n, sizeof *noises);
     size_t *first = mem_array(wide, sizeof *first);
     struct gp_picked picked;
@@ -141,11 +143,11 @@ enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, 
         rc = FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
         goto done;
     }
-    for (size_t at = 0; at < n; at += BATCH) {
-        size_t m = n - at < BATCH ? n - at : BATCH;
+    for (size_t at = 0; at < n; at += BELIEFS_BATCH) {
+        size_t m = n - at < BELIEFS_BATCH ? n - at : BELIEFS_BATCH;
         for (size_t p = 0; p < m; p++)
             memcpy(u + p * dim, s->obs.u + s->obs.group[at + p] * dim, dim * sizeof *u);
-        predict(history, s, u, at, m, cross, ret->beliefs + at);
+        beliefs_predict(s, history, u, s->obs.group + at, m, cross, ret->beliefs + at);
     }
     find_points(s, history, first, ret->point);
     rc = find_front(ret, history, err);

@@ -128,7 +128,7 @@ struct suggest_settings {
 struct suggestion {
     double x[SPACE_MAX_DIM];
     char origin
-        [32]; /* "default", "sobol", "random", "ehvi", "repeat" (of a point of the front): stored with the trial */
+        [32]; /* "default", "sobol", "random", "ehvi", "repeat" (of a point, by carbs alone): stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
 };

@@ -41,11 +41,14 @@ double model_noise(const struct model *m, double mean, double *ret_support)
 /* What the rows say of their noise by the factored model. */
 static void expect(struct model *m)
 {
+    double *precision = m->row_v; /* the diagonal of K^-1 */
+    memset(precision, 0, m->n * sizeof *precision);
+    for (size_t i = 0; i < m->n; i++)
+        for (size_t j = 0; j <= i; j++)
+            precision[j] += m->inverse[i * m->ld + j] * m->inverse[i * m->ld + j];
     for (size_t j = 0; j < m->n; j++) {
-        double noise = m->noise * m->share[j], precision = 0.0;
-        for (size_t i = j; i < m->n; i++)
-            precision += m->inverse[i * m->ld + j] * m->inverse[i * m->ld + j];
-        double mean = noise * m->alpha[j], var = fmax(noise - noise * noise * precision, 0.0);
+        double noise = m->noise * m->share[j];
+        double mean = noise * m->alpha[j], var = fmax(noise - noise * noise * precision[j], 0.0);
         m->noise_at[j] = m->y[j] + model_trend(m, m->x + j, m->ld) - mean;
         m->noise_ss[j] = m->runs_ss[j] + m->runs[j] * (mean * mean + var);
         m->noise_n[j] = m->runs[j];

@@ -126,6 +126,8 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
         add_value(known, 1.0, score);
         add_value(&obs->score[g], weight, score);
         add_value(&obs->cost[g], weight, log(t->cost));
+        if (t->score_se > 0.0 && isfinite(t->score_se))
+            add_value(&obs->score_var[g], 1.0, t->score_se * t->score_se);
         if (own)
             add_value(&obs->done_score[g], 1.0, t->score);
     }
@@ -146,11 +148,12 @@ enum status observations_init(struct observations *obs, const struct space *spac
     obs->ok = mem_array(n, sizeof *obs->ok);
     obs->cost = mem_array(n, sizeof *obs->cost);
     obs->done_score = mem_array(n, sizeof *obs->done_score);
+    obs->score_var = mem_array(n, sizeof *obs->score_var);
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
     if (!obs->u || !obs->x || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score ||
-        !obs->pending || !obs->group || !work || !make_groups(obs, space, history)) {
+        !obs->score_var || !obs->pending || !obs->group || !work || !make_groups(obs, space, history)) {
         mem_free(work);
         observations_free(obs);
         return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
@@ -176,6 +179,7 @@ void observations_free(struct observations *obs)
     mem_free(obs->ok);
     mem_free(obs->cost);
     mem_free(obs->done_score);
+    mem_free(obs->score_var);
     mem_free(obs->pending);
     mem_free(obs->group);
     memset(obs, 0, sizeof *obs);

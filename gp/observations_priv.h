@@ -20,6 +20,7 @@ struct observations {
     struct mean_ss *ok; /* (n) 1: a run that worked, -1: one that failed */
     size_t n_failed; /* runs */
     struct mean_ss *cost; /* (n) ln cost of finished runs */
+    struct mean_ss *score_var; /* (n) squared standard errors of finished runs' own scores, where they are known */
     struct mean_ss *done_score; /* (n) raw scores of finished runs, for the front */
     bool *pending; /* (n) */
     size_t *group; /* (trials, then those of other studies) each one's group */

@@ -28,11 +28,9 @@ struct pareto_hyper {
 struct pareto_search {
     const struct space *space;
     bool smooth; /* the kind of its models */
-    bool learns_noise; /* noise of scores by the expected score (model_noise.c); else one level, which is quicker */
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
-    double *expected; /* (groups) the score model's mean, standardised, of those that were finished; owned */
     size_t n_pending; /* pending groups that are believed */
     struct model score, cost; /* factored, with the pending points */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */
@@ -82,15 +80,15 @@ enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search 
 
 /* ---- beliefs.c ---- */
 
+#define BELIEFS_BATCH 128 /* points predicted at a time */
+/* What to believe of m <= BELIEFS_BATCH points u (m, dim), of which the search has the groups with their own runs (NULL: none has
+ * been run). Of the history the bounds alone count. on_front is left. cross is work of (m, larger ld of both models). */
+void beliefs_predict(const struct pareto_search *search, const struct gp_history *history, const double *u,
+                     const size_t *groups, size_t m, double *cross, struct gp_belief *ret);
+
 /* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. Also after a failure: gp_insight_free. */
 enum status beliefs_init(struct gp_insight *insight, const struct pareto_search *search,
                          const struct gp_history *history, struct error *err) MUST_USE;
-
-/* The group of the front to run again under a new seed at this trial number; the number of groups: none. */
-enum status pareto_repeat(struct pareto_search *search, int64_t number, size_t *ret_group, struct error *err) MUST_USE;
-
-/* What the models expect at candidate->u, which is snapped; x and value are left. */
-enum status pareto_judge(struct pareto_search *search, struct candidate *candidate, struct error *err) MUST_USE;
 
 /* The best point that was not tried and is allowed, judged snapped. *ret_found is false when no candidate is. */
 enum status pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,

@@ -85,14 +85,14 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
         n_known += values[g].n > 0.0;
     bool *keep = mem_array(o->n, sizeof *keep);
     size_t *order = mem_array(n_known, sizeof *order);
-    double *u = mem_array2(n_known, dim, sizeof *u), *rows = mem_array2(n_known, 3, sizeof *rows);
+    double *u = mem_array2(n_known, dim, sizeof *u), *rows = mem_array2(n_known, 4, sizeof *rows);
     enum status rc = ST_OK;
     if (!keep || !order || !u || !rows) {
         rc = FAIL(err, ST_NOMEM, "no memory for %zu observations", n_known);
         goto done;
     }
     choose_rows(s, values, n_known, keep);
-    double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known;
+    double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known, *least = rows + 3 * n_known;
     for (size_t i = 0; i < s->n_front; i++) /* the front's rows come first, for model_rough_init */
         if (keep[s->front[i]]) {
             order[n++] = s->front[i];
@@ -107,12 +107,18 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
         mean[j] = value->mean;
         ss[j] = value->ss;
         repeats[j] = value->n;
+        least[j] = o->score_var[order[j]].mean;
     }
     rc = model_make_room(model, s->space, (n + n_pending + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, err);
     if (rc != ST_OK)
         goto done;
-    model_set_data(
-        model, &(struct model_data){.n = n, .u = u, .mean = mean, .ss = ss, .repeats = repeats, .smooth = s->smooth});
+    model_set_data(model, &(struct model_data){.n = n,
+                                               .u = u,
+                                               .mean = mean,
+                                               .ss = ss,
+                                               .repeats = repeats,
+                                               .noise_min = model == &s->score ? least : NULL,
+                                               .smooth = s->smooth});
 done:
     mem_free(keep);
     mem_free(order);
@@ -134,7 +140,7 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
             model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     }
     TRY(model_factor(model, err));
-    return model == &s->score && s->learns_noise ? model_learn_noise(model, err) : ST_OK;
+    return model == &s->score ? model_learn_noise(model, err) : ST_OK; /* one level of noise does for the others */
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -202,8 +208,9 @@ static enum status load_front(struct pareto_search *s, struct error *err)
     for (size_t g = 0; g < o->n; g++)
         if (o->done_score[g].n > 0.0) {
             f1[n] = (o->cost[g].mean - s->cost.y_mean) / s->cost.y_sd;
-            model_predict_mean(&s->score, o->u + g * dim, 1, cross, &s->expected[g]);
-            f2[n++] = -s->expected[g];
+            model_predict_mean(&s->score, o->u + g * dim, 1, cross, &f2[n]);
+            f2[n] = -f2[n];
+            n++;
         }
     for (size_t p = 0; p < s->n_pending; p++) { /* the models' last rows */
         size_t c = s->cost.n - s->n_pending + p, v = s->score.n - s->n_pending + p;
@@ -252,8 +259,7 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
     TRY(observations_init(&s->obs, s->space, history, err));
     s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     s->front = mem_array(s->obs.n, sizeof *s->front);
-    s->expected = mem_array(s->obs.n, sizeof *s->expected);
-    if (!s->front || !s->expected)
+    if (!s->front)
         return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
     find_front(s);
     if (s->n_front == 0)
@@ -304,7 +310,6 @@ enum status pareto_models_init(struct pareto_search *s, const struct space *spac
                                size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
 {
     s->smooth = hyper && hyper->smooth;
-    s->learns_noise = hyper == NULL;
     TRY(learn_history(s, space, history, err));
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
@@ -348,9 +353,7 @@ void pareto_search_clear(struct pareto_search *s)
     observations_free(&s->obs);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
-    mem_free(s->expected);
     s->front = NULL;
-    s->expected = NULL;
     s->n_front = s->n_pending = 0;
     s->has_ok = false;
 }

@@ -31,22 +31,11 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
     ret->log_cost_sd = s->cost.y_sd * c->f1_sd;
 }
 
-/* A doubtful point of the front again, or a new one. */
 static enum status propose(struct pareto_search *s, struct suggester *suggester, const struct seen *seen,
                            int64_t number, bool *ret_found, struct suggestion *ret, struct error *err)
 {
     struct candidate c;
-    size_t group;
     const double *spread;
-    TRY(pareto_repeat(s, number, &group, err));
-    if (group < s->obs.n) {
-        memcpy(c.u, s->obs.u + group * s->obs.dim, s->obs.dim * sizeof *c.u);
-        TRY(pareto_judge(s, &c, err));
-        memcpy(c.x, s->obs.x + group * s->obs.dim, s->obs.dim * sizeof *c.x);
-        report(s, &c, "repeat", ret);
-        *ret_found = true;
-        return ST_OK;
-    }
     TRY(pareto_cache_spread(suggester->cache, s->space->dim, suggester->root, &spread, err));
     struct rng rng = rng_split(suggester->root, (uint64_t)number);
     TRY(pareto_best(s, suggester, seen, spread, rng, &c, ret_found, err));

@@ -8,13 +8,12 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define BATCH 128 /* points predicted at a time */
-
 struct gp_surrogate {
     struct space space;
     struct pareto_search search; /* borrows space */
-    double *cross; /* (BATCH, ld) work */
-    double *u; /* (BATCH, dim) work */
+    struct gp_history bounds; /* of the history, what a score can be, and no trials */
+    double *cross; /* (BELIEFS_BATCH, ld) work */
+    double *u; /* (BELIEFS_BATCH, dim) work */
 };
 
 enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struct space *space,
@@ -28,12 +27,15 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
     if (s == NULL)
         return FAIL(err, ST_NOMEM, "no memory for the models of a study");
     s->space = *space;
+    s->bounds = (struct gp_history){.has_score_bounds = history->has_score_bounds,
+                                    .score_min = history->score_min,
+                                    .score_max = history->score_max};
     openblas_set_num_threads(1);
     rc = pareto_models_init(&s->search, &s->space, history, 0, NULL, err);
     if (rc == ST_OK) {
         ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
-        s->cross = mem_array2(BATCH, ld, sizeof *s->cross);
-        s->u = mem_array2(BATCH, space->dim, sizeof *s->u);
+        s->cross = mem_array2(BELIEFS_BATCH, ld, sizeof *s->cross);
+        s->u = mem_array2(BELIEFS_BATCH, space->dim, sizeof *s->u);
         if (s->cross == NULL || s->u == NULL)
             rc = FAIL(err, ST_NOMEM, "no memory for the models of a study");
     }
@@ -57,21 +59,12 @@ void gp_surrogate_destroy(struct gp_surrogate *s)
 
 void gp_surrogate_predict(struct gp_surrogate *s, const double *x, size_t n, struct gp_belief *ret_beliefs)
 {
-    const struct model *score = &s->search.score, *cost = &s->search.cost;
-    double m1[BATCH], s1[BATCH], m2[BATCH], s2[BATCH];
     size_t dim = s->space.dim;
 
-    for (size_t at = 0; at < n; at += BATCH) {
-        size_t m = n - at < BATCH ? n - at : BATCH;
+    for (size_t at = 0; at < n; at += BELIEFS_BATCH) {
+        size_t m = n - at < BELIEFS_BATCH ? n - at : BELIEFS_BATCH;
         for (size_t p = 0; p < m; p++)
             space_to_unit(&s->space, x + (at + p) * dim, s->u + p * dim);
-        model_predict(cost, s->u, m, s->cross, m1, s1);
-        model_predict(score, s->u, m, s->cross, m2, s2);
-        for (size_t p = 0; p < m; p++)
-            ret_beliefs[at + p] = (struct gp_belief){.mean = NAN,
-                                                     .score = score->y_mean + score->y_sd * m2[p],
-                                                     .score_sd = score->y_sd * s2[p],
-                                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
-                                                     .log_cost_sd = cost->y_sd * s1[p]};
+        beliefs_predict(&s->search, &s->bounds, s->u, NULL, m, s->cross, ret_beliefs + at);
     }
 }

@@ -53,13 +53,17 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
                                           .cost = o.cost};
 }
 
-/* The trial to confirm now; n: none, or the share is spent. */
-static enum status to_confirm(const struct promise_study *s, int64_t percent, size_t *ret_i, struct error *err)
+/* The trial to confirm now; n: none, or it is not the time: half of the share is for on the way, evenly, the rest for the end, as a
+ * sweep does it. */
+static enum status to_confirm(const struct promise_study *s, const struct promise_bench *b, size_t *ret_i,
+                              struct error *err)
 {
     struct gp_insight in;
 
     *ret_i = s->history.n;
-    if (100 * (s->n_confirm + 1) > (size_t)percent * (s->history.n + 1))
+    size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n;
+    bool at_end = 100 * (left + s->n_confirm) <= percent * (size_t)b->trials;
+    if (!at_end && 200 * (s->n_confirm + 1) > percent * (s->history.n + 1))
         return ST_OK;
     TRY(gp_beliefs_init(&in, &s->problem->space, &s->history, err));
     enum status rc = gp_confirm_next(&in, &s->history, &(struct gp_confirm_settings){0}, ret_i, err);
@@ -76,7 +80,7 @@ static enum status play(struct promise_study *s, const struct promise_bench *b, 
 
     while (rc == ST_OK && s->history.n < (size_t)b->trials) {
         size_t i;
-        rc = to_confirm(s, b->percent, &i, err);
+        rc = to_confirm(s, b, &i, err);
         if (rc == ST_OK && i < s->history.n) {
             s->n_confirm++;
             run_trial(s, s->trials[i].x, seed);
@@ -105,8 +109,8 @@ static double rule_value(const struct gp_insight *in, enum gp_rule rule)
     return rule == GP_COST_MAX ? exp(0.5 * (lo + hi)) : lo + 0.7 * (hi - lo);
 }
 
-static void judge(const struct promise_study *s, const struct gp_insight *in, size_t i, enum gp_rule rule, uint64_t seed,
-                  bool json, struct kept *kept)
+static void judge(const struct promise_study *s, const struct gp_insight *in, size_t i, enum gp_rule rule,
+                  uint64_t seed, bool json, struct kept *kept)
 {
     const struct gp_belief *b = &in->beliefs[i];
     double inside = 0.0, all = 0.0, n_all = 0.0;
@@ -135,8 +139,8 @@ static void judge(const struct promise_study *s, const struct gp_insight *in, si
     if (json)
         printf("{\"problem\":\"%s\",\"seed\":%llu,\"rule\":\"%s\",\"inside\":%.3f,\"truth\":%.5g,\"score\":%.5g,"
                "\"score_sd\":%.4g,\"noise_sd\":%.4g,\"lo\":%.5g,\"hi\":%.5g,\"n_seeds\":%zu,\"mean\":%.5g}\n",
-               s->problem->name, (unsigned long long)seed, rule_names[rule], inside, all / n_all, b->score,
-               b->score_sd, b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean);
+               s->problem->name, (unsigned long long)seed, rule_names[rule], inside, all / n_all, b->score, b->score_sd,
+               b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean);
 }
 
 static enum status play_and_judge(const struct promise_bench *b, const struct problem *problem, uint64_t seed,
@@ -144,8 +148,8 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
 {
     size_t max = (size_t)b->trials;
     struct promise_study s = {.problem = problem,
-                      .trials = mem_array(max, sizeof *s.trials),
-                      .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
+                              .trials = mem_array(max, sizeof *s.trials),
+                              .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
     struct gp_insight in = {0};
     enum status rc = s.trials != NULL && s.x != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", max);
 
@@ -208,17 +212,15 @@ static enum status promise_problem(const struct promise_bench *b, const char *na
 
 enum status bench_promise(int argc, char **argv, struct error *err)
 {
-    struct promise_bench b = {.problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole",
-                              .trials = 80,
-                              .seeds = 10,
-                              .percent = 25};
+    struct promise_bench b = {
+        .problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole", .trials = 80, .seeds = 10, .percent = 20};
     struct cli_words words;
     char list[512], *rest = NULL;
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...",
          "problems of `trawl-bench sweep` (steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "runs of a study, those that confirm among them (80)"},
-        {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (25)"},
+        {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (20)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
@@ -227,9 +229,10 @@ enum status bench_promise(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "bench promise",
         .synopsis = "trawl-bench promise [options]",
-        .about = "Plays studies in which a share of the runs confirms the advice, picks by every rule, and runs each pick\n"
-                 "again under fresh seeds. Printed: picks, how often the mean of 5 fresh runs lies in the stated 95 %\n"
-                 "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point.",
+        .about =
+            "Plays studies in which a share of the runs confirms the advice, picks by every rule, and runs each pick\n"
+            "again under fresh seeds. Printed: picks, how often the mean of 5 fresh runs lies in the stated 95 %\n"
+            "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point.",
         .examples = "  trawl-bench promise --problem steep --seeds 50",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
@@ -238,8 +241,10 @@ enum status bench_promise(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.percent < 0 || b.percent > 100 || strlen(b.problems) >= sizeof list)
-        return FAIL(err, ST_USAGE, "bench: --trials must be 4 to 10000, --seeds 1 or more, --confirm 0 to 100, --problem short");
+    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.percent < 0 || b.percent > 100 ||
+        strlen(b.problems) >= sizeof list)
+        return FAIL(err, ST_USAGE,
+                    "bench: --trials must be 4 to 10000, --seeds 1 or more, --confirm 0 to 100, --problem short");
     strcpy(list, b.problems);
     if (!b.json)
         printf("%-16s %-8s %5s %10s %10s %10s %6s\n", "problem", "rule", "picks", "inside", "width", "off", "runs");

@@ -199,30 +199,6 @@ static void test_stopped_run_is_a_lower_bound(void **state)
     gp_insight_free(&in);
 }
 
-static void test_doubtful_front_is_repeated(void **state)
-{
-    (void)state;
-    struct space space = unit_space(2);
-    for (int noisy = 0; noisy < 2; noisy++) {
-        struct rng r = rng_seed(6);
-        size_t n_repeats = 0;
-        for (size_t i = 0; i < 80; i++) {
-            struct suggestion s = must(&space, (struct gp_history){.n = i, .trials = trials}, (int64_t)i);
-            bool tried = false;
-            for (size_t j = 0; j < i; j++)
-                tried = tried || memcmp(xs[j], s.x, 2 * sizeof(double)) == 0;
-            assert_int_equal(tried, strcmp(s.origin, "repeat") == 0); /* repeats are called so, and only they repeat */
-            n_repeats += tried;
-            put(i, s.x, 2, GP_TRIAL_DONE, s.x[0] + (noisy ? 0.5 * noise(&r) : 0.0), exp(s.x[0] + s.x[1]));
-        }
-        print_message("# %zu repeats of 80 with noise %d\n", n_repeats, noisy);
-        if (noisy)
-            assert_in_range(n_repeats, 2, 10);
-        else
-            assert_int_equal(n_repeats, 0);
-    }
-}
-
 static void test_other_study_is_a_warm_start(void **state)
 {
     (void)state;
@@ -326,13 +302,12 @@ int main(void)
 {
     openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scores_of_sixty_decades),    cmocka_unit_test(test_five_thousand_of_which_four_coincide),
-        cmocka_unit_test(test_thirty_whole_parameters),    cmocka_unit_test(test_scale_of_scores_changes_nothing),
-        cmocka_unit_test(test_finite_space_runs_out),      cmocka_unit_test(test_space_that_shrank),
-        cmocka_unit_test(test_numbers_that_are_none),      cmocka_unit_test(test_stopped_run_is_a_lower_bound),
-        cmocka_unit_test(test_doubtful_front_is_repeated), cmocka_unit_test(test_other_study_is_a_warm_start),
-        cmocka_unit_test(test_bounds_draw_no_crowd),       cmocka_unit_test(test_a_batch_of_whole_numbers),
-        cmocka_unit_test(test_a_lost_run_leaves_nothing),
+        cmocka_unit_test(test_scores_of_sixty_decades),     cmocka_unit_test(test_five_thousand_of_which_four_coincide),
+        cmocka_unit_test(test_thirty_whole_parameters),     cmocka_unit_test(test_scale_of_scores_changes_nothing),
+        cmocka_unit_test(test_finite_space_runs_out),       cmocka_unit_test(test_space_that_shrank),
+        cmocka_unit_test(test_numbers_that_are_none),       cmocka_unit_test(test_stopped_run_is_a_lower_bound),
+        cmocka_unit_test(test_other_study_is_a_warm_start), cmocka_unit_test(test_bounds_draw_no_crowd),
+        cmocka_unit_test(test_a_batch_of_whole_numbers),    cmocka_unit_test(test_a_lost_run_leaves_nothing),
     };
     return cmocka_run_group_tests_name("gp.survive", tests, NULL, NULL);
 }

@@ -1,0 +1,110 @@
+/* test_promise.c - do stated intervals hold? Studies on a problem of which the truth is known, steep in the middle, where seeds
+ * scatter over most of the scores, and flat at the end, where they hardly do; a fifth of the runs confirms. Each pick is
+ * then run under fresh seeds, many times. `trawl-bench promise` does the same on more problems. */
+#include "tests/gp/gp_test.h"
+
+#define N_STUDIES 30
+#define N_RUNS 50
+#define SETS 60
+
+static struct gp_trial trials[N_RUNS];
+static double xs[N_RUNS][SPACE_MAX_DIM];
+
+static double noise(struct rng *r)
+{
+    return sqrt(-2.0 * log(1.0 - rng_f64(r))) * cos(2.0 * M_PI * rng_f64(r));
+}
+
+static double run_score(const double *x, struct rng *r)
+{
+    double lead =
+        3.0 * log(x[0] / 3e6) - 3.0 * (x[1] - 0.6) * (x[1] - 0.6) * 4.0 + noise(r); /* a seed is early or late */
+    return fmin(0.997 / (1.0 + exp(-lead)) + 0.001 * noise(r), 1.0);
+}
+
+static struct space steep_space(void)
+{
+    struct space space = {.dim = 3};
+    space.params[0] = param_of("train.total_timesteps", SPACE_LOG, false, 1e5, 1e8);
+    space.params[1] = param_of("train.rate", SPACE_LINEAR, false, 0.0, 1.0);
+    space.params[2] = param_of("train.idle", SPACE_LINEAR, false, 0.0, 1.0);
+    return space;
+}
+
+static void play(const struct space *space, struct gp_history *h, uint64_t seed)
+{
+    struct suggest_settings settings = {.seed = seed};
+    struct suggester *s;
+    struct error err = {0};
+    struct rng r = rng_split(rng_seed(99), seed);
+    assert_ok(suggester_create(&s, space, &settings, &err), &err);
+    for (h->n = 0; h->n < N_RUNS;) {
+        size_t at = h->n, i = h->n;
+        if (at % 5 == 4) {
+            struct gp_insight in;
+            assert_ok(gp_beliefs_init(&in, space, h, &err), &err);
+            assert_ok(gp_confirm_next(&in, h, &(struct gp_confirm_settings){0}, &i, &err), &err);
+            gp_insight_free(&in);
+        }
+        if (i < at) {
+            memcpy(xs[at], xs[i], sizeof xs[at]);
+        } else {
+            struct suggestion p;
+            assert_ok(suggester_next(s, h, (int64_t)at, &p, &err), &err);
+            memcpy(xs[at], p.x, sizeof xs[at]);
+        }
+        trials[at] = (struct gp_trial){.x = xs[at],
+                                       .state = GP_TRIAL_DONE,
+                                       .score = run_score(xs[at], &r),
+                                       .cost = xs[at][0] * 1e-7 * exp(0.03 * noise(&r)) + 0.1};
+        h->n++;
+    }
+    suggester_destroy(s);
+}
+
+static void test_intervals_hold(void **state)
+{
+    (void)state;
+    struct space space = steep_space();
+    struct error err = {0};
+    double n = 0.0, inside = 0.0, above = 0.0, n_above = 0.0;
+    for (uint64_t seed = 0; seed < N_STUDIES; seed++) {
+        struct gp_history h = {.trials = trials, .has_score_bounds = true, .score_min = 0.0, .score_max = 1.0};
+        struct gp_insight in;
+        struct rng r = rng_split(rng_seed(7), seed);
+        play(&space, &h, seed);
+        assert_ok(gp_beliefs_init(&in, &space, &h, &err), &err);
+        const double values[] = {[GP_BEST] = 0.0, [GP_KNEE] = 0.0, [GP_COST_MAX] = 0.6, [GP_SCORE_MIN] = 0.8};
+        for (int rule = GP_BEST; rule <= GP_SCORE_MIN; rule++) {
+            struct gp_picked p;
+            assert_ok(gp_pick(&in, &h, (enum gp_rule)rule, values[rule], &p, &err), &err);
+            if (p.i == h.n)
+                continue;
+            const struct gp_belief *b = &in.beliefs[p.i];
+            double all = 0.0;
+            assert_true(b->lo >= 0.0 && b->hi <= 1.0 && b->lo <= b->hi);
+            for (int set = 0; set < SETS; set++) {
+                double mean = 0.0;
+                for (int k = 0; k < GP_PROMISE_SEEDS; k++)
+                    mean += run_score(trials[p.i].x, &r) / GP_PROMISE_SEEDS;
+                inside += mean >= b->lo && mean <= b->hi;
+                all += mean / SETS;
+                n += 1.0;
+            }
+            if (rule == GP_SCORE_MIN && p.supported) {
+                n_above += 1.0;
+                above += all >= values[rule];
+            }
+        }
+        gp_insight_free(&in);
+    }
+    print_message("# %.1f %% of %g means inside; score>= kept %g of %g times\n", 100.0 * inside / n, n, above, n_above);
+    assert_true(inside / n >= 0.93 && inside / n <= 0.985); /* wider is no better */
+    assert_true(n_above >= N_STUDIES / 2 && above >= 0.9 * n_above);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_intervals_hold)};
+    return cmocka_run_group_tests_name("gp.promise", tests, NULL, NULL);
+}
