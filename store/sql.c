@@ -39,6 +39,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
                          "target_score = ?6, gain_min = ?7 WHERE id = ?1",
     [SQL_STUDY_STATE] = "UPDATE study SET state = ?2, end_rule = ?3, end_text = ?4 WHERE id = ?1",
+    [SQL_STUDY_SPACE] = "UPDATE study SET space = ?2 WHERE id = ?1",
     [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
     [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
     [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "

@@ -114,6 +114,8 @@ enum status store_study_set_limits(struct store *store, const struct study *stud
 /* rule and text say why it is paused or has ended (ended needs a rule); a running study has none. */
 enum status store_study_set_state(struct store *store, int64_t study_id, enum study_state state, const char *rule,
                                   const char *text, struct error *err) MUST_USE;
+/* The text of another search space, of which all trials are points as they are of the old one. */
+enum status store_study_set_space(struct store *store, int64_t study_id, const char *space, struct error *err) MUST_USE;
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority,
                                      struct error *err) MUST_USE;
 /* Adds to wall_used_s and sets lost_s, which holds what would be lost if the controller ended now; it calls this as it goes,

@@ -80,6 +80,15 @@ enum status store_study_set_state(struct store *store, int64_t study_id, enum st
     return update(store, stmt, study_id, "setting the study's state", err);
 }
 
+enum status store_study_set_space(struct store *store, int64_t study_id, const char *space, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_STUDY_SPACE, &stmt, err));
+    store_bind_text(stmt, 2, space);
+    return update(store, stmt, study_id, "setting the study's space", err);
+}
+
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority, struct error *err)
 {
     sqlite3_stmt *stmt;

@@ -245,7 +245,7 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         rc = timeline_print(&view, err);
     else if (rc == ST_OK) {
         print_study(&view, path);
-        rc = insight_print(&view, err);
+        rc = insight_print(&view, path, err);
     }
     study_view_free(&view);
     store_close(store);

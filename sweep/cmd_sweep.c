@@ -1,7 +1,7 @@
 /* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs it.
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
  * keeps its config, space and method: only its limits and the devices that it runs on may
- * change. */
+ * change, and ranges may become wider. */
 #include "sweep/sweep_cmd.h"
 #include "sweep/track_hooks.h"
 
@@ -155,14 +155,31 @@ static bool may_change(const char *key)
     return false;
 }
 
-/* A config given on resume must be the study's own, but for the limits. */
-enum status sweep_check_same(const struct sweep_cmd *s, struct error *err)
+/* The space of the given config against that of the study. */
+static enum status check_space(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
+                               struct error *err)
+{
+    struct search *want = mem_alloc(sizeof *want); /* large */
+    enum status rc = want != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK)
+        rc = search_from_setup(s->setup, want, err);
+    if (rc == ST_OK)
+        rc = search_from_json(s->run->view.study.space, ret_wider, err);
+    if (rc == ST_OK)
+        rc = search_bind(ret_wider, s->run->setup, err);
+    if (rc == ST_OK)
+        rc = search_widen(ret_wider, want, ret_is_wider, err);
+    if (want != NULL)
+        search_free(want);
+    mem_free(want);
+    return rc;
+}
+
+enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
 {
     const struct setup *stored = s->run->setup;
     const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
-    struct search search = {0};
-    char *space = NULL;
-    enum status rc;
 
     if (s->setup->env != stored->env)
         return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume,
@@ -181,15 +198,39 @@ enum status sweep_check_same(const struct sweep_cmd *s, struct error *err)
                             "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
                             config_origin(s->setup->config, key), key, ours, s->resume, theirs);
         }
-    rc = search_from_setup(s->setup, &search, err);
-    memcpy(search.from, s->run->view.search.from, sizeof search.from);
+    return check_space(s, ret_wider, ret_is_wider, err);
+}
+
+/* The study's own config and ranges, for options of the command that change some of them. */
+static enum status load_stored(struct sweep_cmd *s, struct error *err)
+{
+    struct store *reader = NULL;
+    struct study study = {0};
+    struct search *search = mem_alloc(sizeof *search);
+    struct strbuf text;
+    char name[160];
+    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    strbuf_init(&text, OUTPUT_MAX_BYTES);
     if (rc == ST_OK)
-        rc = search_to_json(&search, &space, err);
-    if (rc == ST_OK && strcmp(space, s->run->view.study.space) != 0)
-        rc = FAIL(err, ST_CONFIG, "the config searches another space than the study %s; start a new study with --name",
-                  s->resume);
-    search_free(&search);
-    mem_free(space);
+        rc = store_open_reader(&reader, s->store_path, err);
+    if (rc == ST_OK)
+        rc = store_study_find(reader, s->resume, &study, err);
+    if (rc == ST_OK)
+        rc = search_from_json(study.space, search, err);
+    if (rc == ST_OK) {
+        strbuf_add(&text, study.config);
+        search_to_ini(search, &text);
+        search_free(search);
+        rc = strbuf_status(&text, "the study's config", err);
+    }
+    snprintf(name, sizeof name, "study %.120s", s->resume);
+    if (rc == ST_OK)
+        rc = config_load_text(s->setup->config, name, text.text, err);
+    strbuf_free(&text);
+    mem_free(search);
+    study_free(&study);
+    store_close(reader);
     return rc;
 }
 
@@ -226,6 +267,24 @@ static void take_trackers(struct sweep_cmd *s)
         snprintf(to->trackers, sizeof to->trackers, "%s", s->track);
 }
 
+static enum status take_space(struct sweep_cmd *s, struct error *err)
+{
+    struct search *wider = mem_alloc(sizeof *wider);
+    bool is_wider = false;
+    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
+                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK && is_wider) {
+        rc = study_run_take_space(s->run, wider, err);
+        if (rc == ST_OK)
+            log_info("the study's ranges are wider now; its trials count as before");
+    }
+    if (wider != NULL)
+        search_free(wider);
+    mem_free(wider);
+    return rc;
+}
+
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
     if (!file_exists(s->store_path))
@@ -233,7 +292,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     TRY(store_open_writer(&s->store, s->store_path, err));
     TRY(study_run_open(&s->run, s->store, s->resume, err));
     if (s->has_config)
-        TRY(sweep_check_same(s, err));
+        TRY(take_space(s, err));
     TRY(take_devices(s, err));
     take_trackers(s);
     TRY(sweep_take_new_limits(s, err));
@@ -426,16 +485,10 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     if (words.help)
         return cli_print_options(s->setup->config, "sweep", err);
     TRY(check_usage(s, &words, err));
-    s->has_config = words.n == 1;
-    if (!s->has_config && argc != n_before)
-        return FAIL(err, ST_USAGE,
-                    "sweep: a resumed study keeps its config; leave the --section.key options out, or name its config "
-                    "file too: with that, options of the machine such as --sweep.worker_memory may change");
-    if (!s->has_config && s->seed >= 0)
-        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
+    s->has_config = words.n == 1 || argc != n_before; /* options without a file: those of the study's own config */
     if (s->has_config) {
         TRY(set_shorthands(s, err));
-        TRY(setup_load(s->setup, words.v[0], err));
+        TRY(words.n == 1 ? setup_load(s->setup, words.v[0], err) : load_stored(s, err));
         s->setup->searches = true;
         TRY(setup_finish(s->setup, err));
         TRY(check_devices(s->setup, err));
@@ -455,7 +508,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
         {"resume", 0, CLI_TEXT, &s.resume, "NAME", "go on with a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",
-         "learn from the trials of another study of the store, whatever it searched"},
+         "learn from another study of the store: whatever it searched, what is fixed in both must be alike"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
@@ -472,7 +525,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         .name = "sweep",
         .synopsis =
             "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
-            "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME]",
+            "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME] [--sweep.SECTION.KEY.max X "
+            "...]",
         .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and "
                  "keeps every\n"
                  "run in the store. What is searched stands in the config, one section for each parameter:\n\n"
@@ -481,9 +535,14 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
                  "  min = 0.9\n"
                  "  max = 0.999\n"
                  "  mean = 0.99\n\n"
-                 "Ctrl-C ends cleanly; --resume goes on, also after a crash.",
+                 "A bound that is left out follows the config's own value; min = max is not searched. Trials that "
+                 "cannot be\n"
+                 "run (more samples in a minibatch than in a rollout) are not proposed.\n\n"
+                 "Ctrl-C ends cleanly; --resume continues, also after a crash, and may widen ranges: the trials still "
+                 "count.",
         .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
-                    "  trawl sweep --resume first --store my.db --trials 48",
+                    "  trawl sweep --resume first --store my.db --trials 48\n"
+                    "  trawl sweep --resume first --store my.db --trials 60 --sweep.train.learning_rate.max 0.3",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 0,

@@ -31,6 +31,7 @@ enum status search_bind(struct search *search, const struct setup *setup, struct
 /* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
 enum status search_params_json(const struct search *search, const double *x, char **ret_text,
                                struct error *err) MUST_USE;
+size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,
                          struct error *err) MUST_USE;
 /* Text of parameter i for the config (bound searches only) and for people. */
@@ -46,6 +47,14 @@ bool search_config_point(const struct search *search, const struct setup *setup,
  * on another parameter of the space become conditional. Of a bound search. */
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err) MUST_USE;
+
+/* ---- search_widen.c: ranges of a study that is resumed ---- */
+
+/* Makes stored as wide as want, bound both; *ret_wider: something changed. What is narrower or another space is an ST_CONFIG that
+ * says where, and stored is then not to be used. */
+enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err) MUST_USE;
+/* Its [sweep.SECTION.KEY] sections. */
+void search_to_ini(const struct search *search, struct strbuf *out);
 
 /* ---- trial_check.c: can it be trained? By the settings alone, before it is proposed. One thread at a time ---- */
 
@@ -107,14 +116,15 @@ enum status study_view_print_json(const struct study_view *view, const char *pat
 
 /* ---- insight.c: what the models say about a study ---- */
 
-/* gp_insight_init, with edges that can be followed: each bound to try is one that its option allows, and where the option
- * ends there is none. The caller: gp_insight_free. */
+/* gp_insight_init, with edges that can be followed: each bound to try is one that its option allows and at which trials can
+ * be run; where there is none, there is no edge. The caller: gp_insight_free. */
 enum status insight_init(struct gp_insight *ret_insight, const struct study_view *view, struct error *err) MUST_USE;
 /* x, a bound beyond the parameter's on this side (-1, 1), made one that the option allows: whole, a power of two or above
  * 0 where it must be. False: there is no wider one. */
 bool insight_bound(const struct space_param *param, const struct opt_def *opt, int side, double *x);
-/* Recommended trial, importance of the parameters, bounds that the front leans on and that could be wider; to stdout. */
-enum status insight_print(const struct study_view *view, struct error *err) MUST_USE;
+/* Recommended trial, importance of the parameters, bounds that the front leans on and that could be wider, with the command
+ * that widens them; to stdout. */
+enum status insight_print(const struct study_view *view, const char *store_path, struct error *err) MUST_USE;
 /* {"recommended", "score_noise_sd", "params": [...], "front": [...]} or {"note"}; the caller deletes it. */
 enum status insight_to_json(const struct study_view *view, cJSON **ret_json, struct error *err) MUST_USE;
 
@@ -126,9 +136,10 @@ enum status timeline_to_json(const struct study_view *view, cJSON **ret_json, st
 
 /* ---- warm_start.c: trials of another study ---- */
 
-/* Can the study `from` teach one of this setup? */
+/* Can the study `from` teach one of this setup and space? ST_CONFIG with a list of what is fixed otherwise there; a warning of what
+ * is near. */
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
-                             struct error *err) MUST_USE;
+                             const struct search *search, struct error *err) MUST_USE;
 /* Fills history.other of a bound view from the study that it names; nothing when it names none. */
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view,
                             struct error *err) MUST_USE;

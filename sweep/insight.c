@@ -6,25 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "base/rng.h"
 
+#define RUN_TRIES 2000
 #define ADVICE_DIGITS 4 /* of a bound to try, unless it needs more to lie where it must */
-
-/* The option behind a key of this game's trials; NULL: this program has none. */
-static const struct opt_def *find_option(const struct env_def *env, const char *key)
-{
-    const struct opt_table *tables[] = {env != NULL ? &env->options : NULL, &policy_opt_table, &train_opt_table};
-
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
-        size_t n = tables[t] != NULL ? strlen(tables[t]->section) : 0;
-        if (n == 0 || strncmp(key, tables[t]->section, n) != 0 || key[n] != '.')
-            continue;
-        for (size_t i = 0; i < tables[t]->n_defs; i++)
-            if (strcmp(tables[t]->defs[i].key, key + n + 1) == 0)
-                return &tables[t]->defs[i];
-    }
-    return NULL;
-}
 
 /* Would a section take x as its bound on this side, and would it search more than before? */
 static bool is_wider(const struct space_param *p, const struct opt_def *opt, int side, double x)
@@ -64,26 +51,65 @@ bool insight_bound(const struct space_param *p, const struct opt_def *opt, int s
     return true;
 }
 
-enum status insight_init(struct gp_insight *ret, const struct study_view *v, struct error *err)
+/* With parameter i as far out as its edge suggests, is there a trial that can be run? */
+static bool can_be_run(struct trial_check *check, const struct search *search, size_t i, const struct gp_edge *edge)
 {
-    struct config *config;
-    const char *name;
-    enum status rc;
+    struct space wider = search->space;
+    struct rng rng = rng_seed(1);
+    double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
 
-    memset(ret, 0, sizeof *ret);
-    TRY(config_create(&config, err));
-    rc = config_load_text(config, "study", v->study.config, err);
+    *(edge->side < 0 ? &wider.params[i].min : &wider.params[i].max) = edge->suggested;
+    for (int t = 0; t < RUN_TRIES; t++) {
+        for (size_t k = 0; k < wider.dim; k++)
+            u[k] = rng_f64(&rng);
+        space_from_unit(&wider, u, x);
+        x[i] = edge->suggested;
+        if (trial_check_point(check, x, NULL) == ST_OK)
+            return true;
+    }
+    return false;
+}
+
+/* Edges that no study can follow are none: the option ends there, or no trial beyond could be run. */
+static enum status drop_edges(struct gp_insight *in, const struct study_view *v, struct search *search,
+                              struct error *err)
+{
+    struct setup *setup = NULL;
+    struct trial_check *check = NULL;
+    enum status rc = setup_create(&setup, err);
+
     if (rc == ST_OK)
-        rc = gp_insight_init(ret, &v->search.space, &v->history, (uint64_t)v->study.seed, err);
-    name = rc == ST_OK ? config_peek(config, "env.name") : NULL;
-    for (size_t i = 0; rc == ST_OK && i < v->search.space.dim; i++) {
-        const struct space_param *p = &v->search.space.params[i];
-        const struct opt_def *opt = find_option(name != NULL ? env_find(name) : NULL, p->key);
-        struct gp_edge *e = &ret->edges[i];
-        if (e->side != 0 && (opt == NULL || !insight_bound(p, opt, e->side, &e->suggested)))
+        rc = config_load_text(setup->config, "study", v->study.config, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc == ST_OK)
+        rc = search_bind(search, setup, err);
+    if (rc == ST_OK)
+        rc = trial_check_create(&check, setup, search, err);
+    for (size_t i = 0; rc == ST_OK && i < search->space.dim; i++) {
+        struct gp_edge *e = &in->edges[i];
+        if (e->side != 0 && !(insight_bound(&search->space.params[i], search->opts[i], e->side, &e->suggested) &&
+                              can_be_run(check, search, i, e)))
             *e = (struct gp_edge){0};
     }
-    config_destroy(config);
+    trial_check_destroy(check);
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status insight_init(struct gp_insight *ret, const struct study_view *v, struct error *err)
+{
+    struct search *search = mem_alloc(sizeof *search);
+    struct error why = {0};
+
+    memset(ret, 0, sizeof *ret);
+    if (search == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the insight into a study");
+    *search = v->search; /* borrows its texts */
+    enum status rc = gp_insight_init(ret, &v->search.space, &v->history, (uint64_t)v->study.seed, err);
+    if (rc == ST_OK && drop_edges(ret, v, search, &why) != ST_OK) /* a study of a program that had other options */
+        memset(ret->edges, 0, sizeof ret->edges);
+    mem_free(search);
     return rc;
 }
 
@@ -127,8 +153,15 @@ static void print_importance(const struct study_view *v, const struct gp_insight
         printf("(cost: %s)\n", in->cost_note);
 }
 
-static void print_edges(const struct study_view *v, const struct gp_insight *in)
+static void print_edges(const struct study_view *v, const struct gp_insight *in, const char *store_path)
 {
+    struct strbuf command;
+    bool any = false;
+
+    strbuf_init(&command, OUTPUT_MAX_BYTES);
+    strbuf_addf(&command, "trawl sweep --resume %s --store ", v->study.name);
+    strbuf_add_shell(&command, store_path);
+    strbuf_addf(&command, " --trials %zu", 2 * v->n);
     for (size_t i = 0; i < v->search.space.dim; i++) {
         const struct space_param *p = &v->search.space.params[i];
         const struct gp_edge *e = &in->edges[i];
@@ -139,10 +172,15 @@ static void print_edges(const struct study_view *v, const struct gp_insight *in)
                p->key, e->n_on, e->n_front, e->side < 0 ? "lower" : "upper",
                num_format_f64(e->side < 0 ? p->min : p->max, bound), e->side < 0 ? "min" : "max",
                num_format_f64(e->suggested, suggested));
+        strbuf_addf(&command, " --sweep.%s.%s %s", p->key, e->side < 0 ? "min" : "max", suggested);
+        any = true;
     }
+    if (any && command.text != NULL)
+        printf("to search there too, with all trials so far:\n  %s\n", command.text);
+    strbuf_free(&command);
 }
 
-enum status insight_print(const struct study_view *v, struct error *err)
+enum status insight_print(const struct study_view *v, const char *store_path, struct error *err)
 {
     struct gp_insight in;
 
@@ -152,7 +190,7 @@ enum status insight_print(const struct study_view *v, struct error *err)
     } else {
         print_recommended(v, &in);
         print_importance(v, &in);
-        print_edges(v, &in);
+        print_edges(v, &in, store_path);
     }
     gp_insight_free(&in);
     return ST_OK;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 
 /* ---- studies and their places ---- */
 
@@ -232,6 +233,39 @@ static enum status check_trials(struct live *live, const struct study *study, in
     return study_limits_check_trials(study->name, study->trials_max, n, err);
 }
 
+/* Wider ranges for a study that is served or not; run: NULL when not. */
+static enum status take_space(struct live *live, struct study_run *run, const struct study *study, const char *text,
+                              struct error *err)
+{
+    struct search *want = mem_alloc(sizeof *want), *stored = mem_alloc(sizeof *stored);
+    char *json = NULL;
+    bool is_wider;
+    enum status rc = want != NULL && stored != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK)
+        rc = search_from_json(text, want, err);
+    if (rc == ST_OK)
+        rc = search_from_json(study->space, stored, err);
+    if (rc == ST_OK)
+        rc = search_widen(stored, want, &is_wider, err);
+    if (rc == ST_OK && run != NULL)
+        rc = search_bind(stored, run->setup, err);
+    if (rc == ST_OK && run != NULL)
+        rc = study_run_take_space(run, stored, err);
+    else if (rc == ST_OK)
+        rc = search_to_json(stored, &json, err);
+    if (json != NULL)
+        rc = store_study_set_space(live->store, study->id, json, err);
+    if (want != NULL)
+        search_free(want);
+    if (stored != NULL)
+        search_free(stored);
+    mem_free(want);
+    mem_free(stored);
+    mem_free(json);
+    return rc;
+}
+
 /* New limits and off it goes; the limits are totals, and those that are absent stay. */
 static enum status on_resume(struct live *live, const cJSON *request, cJSON *answer, struct error *err)
 {
@@ -249,6 +283,8 @@ static enum status on_resume(struct live *live, const cJSON *request, cJSON *ans
     rc = submission_take_limits(request, &study, err);
     if (rc == ST_OK)
         rc = check_trials(live, &study, before, err);
+    if (rc == ST_OK && json_get_str(request, "space") != NULL)
+        rc = take_space(live, run, &study, json_get_str(request, "space"), err);
     if (rc != ST_OK) {
         study_free(&study);
         return rc;

@@ -202,6 +202,7 @@ struct study_run {
     bool risk_moved; /* one of these flights has ended: the store is to know */
     struct trial_check *check; /* the proposer's: what may be proposed */
     struct proposer *proposer;
+    int wake_fd; /* the scheduler's, for the proposer */
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
     bool told_cap; /* that a trial cost more than sweep.max_cost */
@@ -216,6 +217,8 @@ struct study_run {
 /* Loads a study of the store with its config; nothing is changed. Limits and priority are those of view.study. */
 enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name,
                            struct error *err) MUST_USE;
+/* A wider space of the same points (search_widen), in the store too; takes what wider holds and leaves it empty. */
+enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err) MUST_USE;
 void study_run_destroy(struct study_run *run); /* after the scheduler let go of it */
 /* In the store and in the view. */
 enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,

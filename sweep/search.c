@@ -21,6 +21,15 @@ void search_free(struct search *search)
     memset(search, 0, sizeof *search);
 }
 
+size_t search_find(const struct search *search, const char *key)
+{
+    size_t i = 0;
+
+    while (i < search->space.dim && strcmp(search->space.params[i].key, key) != 0)
+        i++;
+    return i;
+}
+
 /* Splits "a|b|c", "a, b" or "a b" into the choices of parameter i. */
 static enum status split_choices(struct search *s, size_t i, const char *text, const char *origin, struct error *err)
 {

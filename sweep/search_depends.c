@@ -11,15 +11,6 @@
 
 enum effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
 
-static size_t find_param(const struct search *s, const char *key)
-{
-    size_t i = 0;
-
-    while (i < s->space.dim && strcmp(s->space.params[i].key, key) != 0)
-        i++;
-    return i;
-}
-
 /* A condition on parameter j of the space; where it is met only for some values, they are noted in p. */
 static enum effect of_parent(const struct search *s, size_t j, const struct config_condition *c, struct space_param *p)
 {
@@ -55,7 +46,7 @@ static enum effect find_effect(const struct search *s, const struct setup *setup
     struct config_condition c;
 
     while (config_condition_next(&at, &c)) {
-        size_t j = find_param(s, c.key);
+        size_t j = search_find(s, c.key);
         const struct opt_def *opt = config_find_opt(setup->config, c.key);
         struct space_param noted = *p;
         enum effect this;

@@ -110,24 +110,54 @@ static size_t room_for(const struct study *study)
     return study->trials_max < ROOM_MAX ? (size_t)study->trials_max : ROOM_MAX;
 }
 
-enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
+static enum status open_proposer(struct study_run *run, struct error *err)
 {
     const struct sweep_settings *s = &run->setup->sweep;
     struct suggest_settings settings = {.method = (enum suggest_method)s->method,
                                         .seed = (uint64_t)s->seed,
                                         .n_init = (size_t)s->n_init,
-                                        .max_cost = s->max_cost};
+                                        .max_cost = s->max_cost,
+                                        .allowed = trial_check_allows,
+                                        .allowed_ctx = run->check};
 
+    return proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), run->wake_fd,
+                           err);
+}
+
+enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err)
+{
+    bool had_proposer = run->proposer != NULL;
+    char *text = NULL;
+    enum status rc = search_to_json(wider, &text, err);
+
+    if (rc == ST_OK)
+        STORE_INSIST(rc, run->store, err, store_study_set_space(run->store, run->view.study.id, text, err));
+    if (rc != ST_OK) {
+        mem_free(text);
+        return rc;
+    }
+    proposer_destroy(run->proposer); /* with a proposal for the old space, if it has one */
+    run->proposer = NULL;
+    mem_free(run->view.study.space);
+    run->view.study.space = text;
+    search_free(&run->view.search);
+    run->view.search = *wider;
+    memset(wider, 0, sizeof *wider);
+    run->used_up = false;
+    return had_proposer ? open_proposer(run, err) : ST_OK;
+}
+
+enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
+{
+    run->wake_fd = wake_fd;
     TRY(recover(run, err));
     checkpoints_begin(run);
     TRY(checkpoints_prune(run, err));
     TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
     TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
-    settings.allowed = trial_check_allows;
-    settings.allowed_ctx = run->check;
-    TRY(proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), wake_fd, err));
-    run->early.on = s->early_stop;
+    TRY(open_proposer(run, err));
+    run->early.on = run->setup->sweep.early_stop;
     TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
     for (size_t i = 0; i < run->view.n; i++) {
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));

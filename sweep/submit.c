@@ -171,6 +171,21 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
     return ST_OK;
 }
 
+static enum status check_from(struct store *store, const struct submission *submission, const struct setup *setup,
+                              struct error *err)
+{
+    struct search *search = mem_alloc(sizeof *search);
+    enum status rc = search != NULL ? search_from_json(submission->study.space, search, err)
+                                    : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK) {
+        rc = warm_start_check(store, submission->from, setup, search, err);
+        search_free(search);
+    }
+    mem_free(search);
+    return rc;
+}
+
 /* What would keep the study from its first trial is found before it has a row and so its name. */
 static enum status check_start(struct store *store, const struct submission *submission, struct error *err)
 {
@@ -183,7 +198,7 @@ static enum status check_start(struct store *store, const struct submission *sub
     if (rc == ST_OK)
         rc = setup_finish(setup, err);
     if (rc == ST_OK && submission->from[0] != '\0')
-        rc = warm_start_check(store, submission->from, setup, err);
+        rc = check_from(store, submission, setup, err);
     if (rc == ST_OK && setup->track.trackers[0] != '\0')
         rc = uploader_check(&setup->track, study->name, false, program_text, err);
     setup_destroy(setup);

@@ -18,8 +18,10 @@ struct sweep_cmd {
 
 /* New limits of an old study, s->run: what the command says by either name; a file's are those it began with. */
 enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err) MUST_USE;
-/* A config given on resume must be that of s->run, but for the limits. */
-enum status sweep_check_same(const struct sweep_cmd *s, struct error *err) MUST_USE;
+/* A config given on resume must be that of s->run, but for the limits and for ranges that are wider: then *ret_is_wider, and
+ * ret_wider holds the space that it asks for. The caller: search_free. */
+enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
+                             struct error *err) MUST_USE;
 /* A study of failures alone is no success, and says why. */
 enum status sweep_check_any_done(const struct study_view *v, struct error *err) MUST_USE;
 

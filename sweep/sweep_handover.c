@@ -51,6 +51,26 @@ static enum status submit(const struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
+/* A space that became wider, for the daemon to take. */
+static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
+{
+    struct search *wider = mem_alloc(sizeof *wider);
+    char *text = NULL;
+    bool is_wider = false;
+    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
+                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK && is_wider)
+        rc = search_to_json(wider, &text, err);
+    if (text != NULL && !json_add_str(json, "space", text))
+        rc = FAIL(err, ST_NOMEM, "out of memory for a request");
+    if (wider != NULL)
+        search_free(wider);
+    mem_free(wider);
+    mem_free(text);
+    return rc;
+}
+
 /* The checks of a resume here, where the config is; the daemon gets the new limits. */
 static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
 {
@@ -63,7 +83,7 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = study_run_open(&s->run, reader, s->resume, err);
     if (rc == ST_OK && s->has_config)
-        rc = sweep_check_same(s, err);
+        rc = add_space(s, json, err);
     if (rc == ST_OK)
         rc = sweep_take_new_limits(s, err);
     if (rc == ST_OK) {

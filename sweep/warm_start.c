@@ -1,9 +1,12 @@
 /* warm_start.c - what another study of the store teaches a new one (`trawl sweep --from STUDY`), also when the space has
  * changed: a range that became narrower or wider, a parameter that is searched now and was not, or no longer is.
+ * What is fixed in both is compared. Another setting of the game is another game, and what decides on learning must be near:
+ * else the study is refused, with a list. A parameter of the new space may have had any value: it is in the point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "sweep/control.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -23,15 +26,6 @@ static enum status load_setup(const struct study *study, struct setup **ret_setu
     TRY(setup_create(ret_setup, err));
     TRY(config_load_text((*ret_setup)->config, study->name, study->config, err));
     return setup_finish(*ret_setup, err);
-}
-
-static size_t find_param(const struct search *s, const char *key)
-{
-    size_t i = 0;
-
-    while (i < s->space.dim && strcmp(s->space.params[i].key, key) != 0)
-        i++;
-    return i;
 }
 
 static bool choice_of(const struct search *s, size_t i, const char *text, double *ret)
@@ -61,7 +55,7 @@ static bool translate(const struct teacher *old, size_t t, const struct search *
 
     for (size_t i = 0; i < search->space.dim; i++) {
         const char *key = search->space.params[i].key;
-        size_t k = find_param(theirs, key);
+        size_t k = search_find(theirs, key);
         const char *value = k < theirs->space.dim ? text : config_peek(old->setup->config, key);
         if (k < theirs->space.dim)
             search_value_text(theirs, k, old->view.x[t][k], text, sizeof text);
@@ -72,17 +66,127 @@ static bool translate(const struct teacher *old, size_t t, const struct search *
         const struct space_param *p = &theirs->space.params[k];
         const char *value = config_peek(config, p->key);
         double x = old->view.x[t][k];
-        if (find_param(search, p->key) < search->space.dim || value == NULL)
+        if (search_find(search, p->key) < search->space.dim || value == NULL)
             continue;
         if (!value_of(theirs, k, value, &fixed))
             return false;
-        if (p->scale == SPACE_CATEGORICAL ? x != fixed : fabs(space_unit_distance(p, x, fixed)) > FAR)
+        bool is_game = strncmp(p->key, "env.", 4) == 0;
+        if (p->scale == SPACE_CATEGORICAL || is_game ? x != fixed : !(fabs(space_unit_distance(p, x, fixed)) <= FAR))
             return false;
     }
     return true;
 }
 
-enum status warm_start_check(struct store *store, const char *from, const struct setup *setup, struct error *err)
+enum difference { DIFFERENCE_NONE, DIFFERENCE_NEAR, DIFFERENCE_FAR };
+
+/* Of the machine or of what is reported, not of what is learned. */
+static bool is_machine(const char *key)
+{
+    static const char *const keys[] = {"train.seed",
+                                       "train.max_seconds",
+                                       "train.device",
+                                       "train.threads",
+                                       "train.precision",
+                                       "train.graphs",
+                                       "train.device_timeout_s",
+                                       "train.log_interval_s",
+                                       "train.checkpoint_interval_s"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* Has the option an effect under this config? */
+static bool has_effect(const struct config *config, const struct opt_def *opt)
+{
+    const char *at = opt->depends;
+    struct config_condition c;
+
+    while (config_condition_next(&at, &c)) {
+        const struct opt_def *parent = config_find_opt(config, c.key);
+        if (parent != NULL && !config_condition_holds(&c, parent, config_peek(config, c.key)))
+            return false;
+    }
+    return true;
+}
+
+/* How far apart two values are: on the option's usual range, where it has one, else by their ratio. */
+static enum difference how_far(const struct opt_def *opt, double a, double b)
+{
+    static const enum space_scale scales[] = {
+        [OPT_LINEAR] = SPACE_LINEAR, [OPT_LOG] = SPACE_LOG, [OPT_LOGIT] = SPACE_LOGIT, [OPT_POW2] = SPACE_POW2};
+    struct space_param p = {.min = opt->sweep_min, .max = opt->sweep_max};
+
+    if (opt->type != OPT_INT && opt->type != OPT_FLOAT)
+        return DIFFERENCE_FAR;
+    if (opt->sweep_factor > 1.0)
+        return fabs(log(b / a)) <= FAR * 2 * log(opt->sweep_factor) ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+    if (opt->scale == OPT_FIXED || opt->scale == OPT_CATEGORICAL) /* 0 is mostly "off": no ratio is near that */
+        return a > 0 && b > 0 && a <= 2 * b && b <= 2 * a ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+    p.scale = scales[opt->scale];
+    return fabs(space_unit_distance(&p, a, b)) <= FAR ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+}
+
+static enum difference difference(const struct config *theirs, const struct config *ours, const struct opt_table *table,
+                                  const struct opt_def *opt, const char *key)
+{
+    const char *then = config_peek(theirs, key), *now = config_peek(ours, key);
+    double a, b;
+
+    if (opt->type == OPT_STR || is_machine(key) || then == NULL || now == NULL ||
+        config_parse_value(opt, then, &a, NULL) != ST_OK || config_parse_value(opt, now, &b, NULL) != ST_OK || a == b)
+        return DIFFERENCE_NONE;
+    if (strcmp(table->section, "env") == 0)
+        return DIFFERENCE_FAR;
+    if (!has_effect(theirs, opt) && !has_effect(ours, opt))
+        return DIFFERENCE_NONE;
+    return how_far(opt, a, b);
+}
+
+/* What is fixed in both studies. */
+static enum status compare_fixed(const char *from, const struct teacher *old, const struct setup *setup,
+                                 const struct search *search, struct error *err)
+{
+    const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
+    const struct config *theirs = old->setup->config, *ours = setup->config;
+    struct strbuf far, near;
+    enum status rc;
+
+    strbuf_init(&far, OUTPUT_MAX_BYTES);
+    strbuf_init(&near, OUTPUT_MAX_BYTES);
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t i = 0; i < tables[t]->n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
+            if (search_find(search, key) < search->space.dim ||
+                search_find(&old->view.search, key) < old->view.search.space.dim)
+                continue;
+            enum difference d = difference(theirs, ours, tables[t], &tables[t]->defs[i], key);
+            struct strbuf *list = d == DIFFERENCE_FAR ? &far : &near;
+            if (d != DIFFERENCE_NONE)
+                strbuf_addf(list, "%s%s is %s there and %s here", list->len > 0 ? ", " : "", key,
+                            config_peek(theirs, key), config_peek(ours, key));
+        }
+    rc = strbuf_status(&far, "a list of options", err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&near, "a list of options", err);
+    if (rc == ST_OK && far.len > 0)
+        rc = FAIL(
+            err, ST_CONFIG,
+            "--from %s: its trials say little about this study: %s; set the same here, or search it with a section "
+            "[sweep.SECTION.KEY] whose range holds both",
+            from, far.text);
+    else if (rc == ST_OK && near.len > 0)
+        log_warn("--from %s: its trials count as near ones: %s", from, near.text);
+    strbuf_free(&far);
+    strbuf_free(&near);
+    return rc;
+}
+
+enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
+                             const struct search *search, struct error *err)
 {
     struct teacher old = {0};
     enum status rc = store_study_find(store, from, &old.view.study, err);
@@ -96,6 +200,11 @@ enum status warm_start_check(struct store *store, const char *from, const struct
                         old.view.study.maximize != (setup->sweep.goal == 0)))
         rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
                   from, old.view.study.metric, old.view.study.maximize ? "maximize" : "minimize");
+    if (rc == ST_OK)
+        rc = search_from_json(old.view.study.space, &old.view.search, err);
+    if (rc == ST_OK)
+        rc = compare_fixed(from, &old, setup, search, err);
+    search_free(&old.view.search);
     study_free(&old.view.study);
     setup_destroy(old.setup);
     return rc;

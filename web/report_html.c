@@ -196,11 +196,15 @@ static void write_advice(struct strbuf *out, const struct report_view *view)
             continue;
         strbuf_add(out, "<p class=\"edge\">");
         text_escape(out, p->key);
-        strbuf_addf(
-            out, ": %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s.</p>\n",
-            edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
-            num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
-            num_format_f64(edge->suggested, suggested));
+        strbuf_addf(out,
+                    ": %zu of %zu trials that the model expects on the front lie at its %s bound %s; try %s = %s, "
+                    "which the study "
+                    "takes with all its trials when it is continued with <code>--sweep.",
+                    edge->n_on, edge->n_front, edge->side < 0 ? "lower" : "upper",
+                    num_format_f64(edge->side < 0 ? p->min : p->max, bound), edge->side < 0 ? "min" : "max",
+                    num_format_f64(edge->suggested, suggested));
+        text_escape(out, p->key);
+        strbuf_addf(out, ".%s %s</code>.</p>\n", edge->side < 0 ? "min" : "max", suggested);
     }
 }
 
@@ -285,8 +289,10 @@ static void write_bounds(struct strbuf *out, const struct report_view *view)
         strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, view->n_front,
                     upper ? "upper" : "lower");
         text_escape(out, p->key);
-        strbuf_addf(out, "</b> (%s): a wider range may find better ones.</p>\n",
+        strbuf_addf(out, "</b> (%s): a wider range may find better ones, <code>--sweep.",
                     text_number(upper ? p->max : p->min, a));
+        text_escape(out, p->key);
+        strbuf_addf(out, ".%s</code> on the command that continues.</p>\n", upper ? "max" : "min");
     }
 }
 

@@ -2,6 +2,7 @@
 """test_asked.py - what is asked is what runs: steps, the space that is searched, and what other trials may teach."""
 import json
 import pathlib
+import shlex
 import sys
 
 import tap
@@ -117,6 +118,100 @@ def test_equal_bounds_keep_a_value(folder):
     config = run("export", "a", "--store", folder / "s.db", "--pick", "best-run")[0]
     assert "gamma = 0.9\n" in config and "optimizer = adam" in config, config
     run("sweep", folder / "a.ini", "--resume", "a", "--store", folder / "s.db", "--trials", 4, "-q")
+
+
+TWO = TINY + "[sweep]\nmethod = random\n[sweep.train.learning_rate]\nmin = 0.01\nmax = 0.05\n[sweep.train.optimizer]\nvalues = adam\n"
+TWO_CHOICES = TWO.replace("values = adam\n", "values = adam, muon\n")
+
+
+def test_ranges_become_wider_on_resume(folder):
+    store = folder / "s.db"
+    before, _ = sweep(folder, TWO_CHOICES, trials=6)
+    widen = ("--resume", "a", "--store", store, "-q")
+    _, err = run("sweep", *widen, "--trials", 30, "--sweep.train.learning_rate.max", 1)
+    assert "ranges are wider now" in err, err
+    equal([searched(folder)["train.learning_rate"][k] for k in ("min", "max")], [0.01, 1])
+    trials = show(store, "a")["trials"]
+    equal([t["params"] for t in trials[:6]], [t["params"] for t in before])
+    assert any(t["params"]["train.learning_rate"] > 0.05 for t in trials[6:]), trials
+    assert all(0.01 <= t["params"]["train.learning_rate"] <= 1 for t in trials), trials
+
+    # by a file as well, which has what the command gave before
+    wide = write(folder, "wide.ini", TWO_CHOICES.replace("min = 0.01\nmax = 0.05", "min = 0.001\nmax = 1"))
+    run("sweep", wide, *widen, "--trials", 31)
+    equal([searched(folder)["train.learning_rate"][k] for k in ("min", "max")], [0.001, 1])
+    _, err = run("sweep", *widen, "--trials", 32)
+    assert "wider" not in err, err
+
+
+def test_any_other_space_is_a_new_study(folder):
+    sweep(folder, TWO_CHOICES, trials=2)
+    config = folder / "a.ini"
+    for more, says in ((("--sweep.train.learning_rate.max", 0.04), "0.01 to 0.05, the config only 0.01 to 0.04"),
+                       (("--sweep.train.learning_rate.distribution", "linear"), "train.learning_rate is searched on another scale"),
+                       (("--sweep.train.optimizer.values", "adam"), "train.optimizer"),
+                       (("--sweep.train.gamma.min", 0.9), "searches train.gamma, the study does not"),
+                       (("--train.gamma", 0.9), "train.gamma is 0.9, the study a was begun with 0.99")):
+        for words in ((), (config,)):
+            message = fails("sweep", *words, "--resume", "a", "--store", folder / "s.db", "--trials", 3, *more, code=2, says=says)
+            assert "new study with --name" in message, message
+    equal(len(show(folder / "s.db", "a")["trials"]), 2)
+
+
+def test_a_new_choice_comes_behind_the_old_ones(folder):
+    sweep(folder, TINY.replace("size = 256", "size = 64") + "[sweep]\nmethod = random\n[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n"
+          "[sweep.train.beta2]\n[sweep.train.learning_rate]\n", trials=6)
+    before = show(folder / "s.db", "a")["trials"]
+    run("sweep", "--resume", "a", "--store", folder / "s.db", "--trials", 24, "-q", "--sweep.train.horizon.values", "4, 8, 16")
+    trials = show(folder / "s.db", "a")["trials"]
+    equal([t["params"] for t in trials[:6]], [t["params"] for t in before])
+    equal({t["params"]["train.horizon"] for t in trials}, {"4", "8", "16"})
+
+
+def test_another_difficulty_does_not_teach(folder):
+    store, sections = folder / "s.db", "[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n"
+    sweep(folder, TINY + sections, "easy", trials=4)
+    new = lambda name, text, **more: run("sweep", write(folder, name + ".ini", text), "--store", store, "--name", name, "--from", "easy",
+                                         "--trials", 1, "-q", **more)
+    far = TINY.replace("\nn = 1\n", "\nn = 5\n").replace("core = none", "core = mlp").replace("threads = 1", "threads = 2\ngamma = 0.9") + sections
+    _, err = new("far", far, code=2)
+    for text in ("env.n is 1 there and 5 here", "policy.core is none there and mlp here", "train.gamma is 0.99 there and 0.9 here",
+                 "[sweep.SECTION.KEY]"):
+        assert text in err, (text, err)
+    assert "threads" not in err and "no study" in run("show", "far", "--store", store, code=1)[1]
+    _, err = new("near", TINY.replace("threads = 1", "threads = 1\ngamma = 0.985\nbeta2 = 0.5") + sections)  # beta2: muon
+    assert "count as near ones: train.gamma is 0.99 there and 0.985 here" in err and "beta2" not in err, err
+    # as a parameter the difficulty is part of the point, and the trials teach
+    _, err = new("both", TINY.replace("\nn = 1\n", "\nn = 2\n") + sections + "[sweep.env.n]\ndistribution = int\nmin = 1\nmax = 5\n")
+    assert "4 of 4 finished trials of easy teach this study" in err, err
+
+
+def test_the_advice_on_bounds_is_a_command_that_runs(folder):
+    store = folder / "s.db"
+    text = TINY.replace("core = none\nhidden_size = 8", "hidden_size = 16") + """
+[sweep]
+cost = env_steps
+[sweep.train.learning_rate]
+min = 0.001
+max = 0.004
+[sweep.train.total_timesteps]
+min = 20k
+max = 60k
+"""  # such low rates that the front leans on the upper bound
+    sweep(folder, text, trials=20)
+    out, _ = run("show", "a", "--store", store)
+    commands = [line.strip() for line in out.splitlines() if "--resume a" in line and "--sweep." in line]
+    equal(len(commands), 1)
+    words = shlex.split(commands[0])
+    equal(words[:4], ["trawl", "sweep", "--resume", "a"])
+    old = searched(folder)
+    run(*words[1:], "-q")
+    assert len(show(store, "a")["trials"]) == 40
+    for flag, value in zip(words, words[1:]):
+        if flag.startswith("--sweep."):
+            key, side = flag[len("--sweep."):].rsplit(".", 1)
+            equal(searched(folder)[key][side], float(value))
+            assert float(value) != old[key][side]
 
 
 if __name__ == "__main__":

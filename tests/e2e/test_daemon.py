@@ -65,6 +65,23 @@ def test_a_study_is_handed_over_and_watched(folder):
     assert not pathlib.Path(str(store) + ".sock").exists()
 
 
+
+def test_ranges_become_wider_while_a_daemon_serves(folder):
+    store, daemon = begin(folder)
+    config = write(folder, "s.ini", TINY_SWEEP)
+    highest = lambda: {p["key"]: p["max"] for p in show(store, "a")["study"]["space"]["params"]}["train.learning_rate"]
+    watching = start("sweep", config, "--store", store, "--name", "a", "--trials", 60, "-q")
+    wait_for(lambda: n_done(store, "a") > 2, watching)
+    run("sweep", "--resume", "a", "--store", store, "--trials", 61, "-q", "--sweep.train.learning_rate.max", 0.5)  # under way, most likely
+    equal((highest(), n_done(store, "a")), (0.5, 61))
+    equal(watching.wait(timeout=tap.PATIENCE_S), 0)
+    run("sweep", "--resume", "a", "--store", store, "--trials", 80, "-q", "--sweep.train.learning_rate.max", 2)  # it has ended
+    equal((highest(), n_done(store, "a")), (2, 80))
+    rates = [t["params"]["train.learning_rate"] for t in show(store, "a")["trials"]]
+    assert max(rates[61:]) > 0.5 >= max(rates[:61]), rates
+    fails("sweep", "--resume", "a", "--store", store, "--trials", 90, "--sweep.train.learning_rate.max", 1, code=2, says="become only wider")
+    end(daemon)
+
 def test_watching_ends_the_study_goes_on(folder):
     store, daemon = begin(folder)
     watcher = start("sweep", write(folder, "s.ini", LONG), "--store", store, "--name", "a", "--trials", 100000)

@@ -46,7 +46,8 @@ function verdict(data, insight) {
   }
   for (const p of insight?.params ?? [])
     if (p.leans_on)
-      lines.push(h('p', null, `${p.n_on} of ${p.n_front} trials that the model expects on the front lie at the ${p.leans_on === 'min' ? 'lower' : 'upper'} bound of `, h('b', null, p.key), `: better ones may lie beyond; try ${p.leans_on} = ${fmt.exact(p.try)}.`));
+      lines.push(h('p', null, `${p.n_on} of ${p.n_front} trials that the model expects on the front lie at the ${p.leans_on === 'min' ? 'lower' : 'upper'} bound of `, h('b', null, p.key), `: better ones may lie beyond; try ${p.leans_on} = ${fmt.exact(p.try)}, with all trials so far:`),
+        command(`trawl sweep --resume ${shellWord(data.name)}${store} --trials ${Math.max(24, data.n * 2)} --sweep.${p.key}.${p.leans_on} ${fmt.exact(p.try)}`));
   if (bad > 0 && bad >= 0.1 * data.n)
     lines.push(h('p', null, `${bad} of ${data.n} trials failed or were lost; `, h('a', {href: studyUrl(data.name, {tab: 'progress'})}, 'see why'), '.'));
   return [lines, h('p.soft', null, 'Go on searching (limits are totals, trials that are there count):'),

@@ -58,7 +58,7 @@ export async function show(el, data, ctx) {
     const key = (mark, text) => h('span.key', null, h(`i.mark.${mark}`, {'aria-hidden': 'true'}), text);
     importanceEl.prepend(h('div.legend', null, key('bar-score', data.metric), key('bar-cost', 'cost')));
     const leaning = insight.params.filter((p) => p.leans_on);
-    fill(notes, leaning.map((p) => h('p', null, h('b', null, p.key), `: ${p.n_on} of ${p.n_front} trials that the model expects on the front lie at its ${p.leans_on === 'min' ? 'lower' : 'upper'} bound; try ${p.leans_on} = ${fmt.exact(p.try)}.`)),
+    fill(notes, leaning.map((p) => h('p', null, h('b', null, p.key), `: ${p.n_on} of ${p.n_front} trials that the model expects on the front lie at its ${p.leans_on === 'min' ? 'lower' : 'upper'} bound; try ${p.leans_on} = ${fmt.exact(p.try)}: continue with --sweep.${p.key}.${p.leans_on} ${fmt.exact(p.try)}, the trials so far count.`)),
       !leaning.length && h('p', null, 'The front leans on no bound that could be wider.'),
       insight.score_note && h('p.soft', null, `${data.metric}: ${insight.score_note}.`), insight.cost_note && h('p.soft', null, `Cost: ${insight.cost_note}.`),
       insight.score_noise_sd > 0 && h('p', null, `Between seeds one run varies by ± ${fmt.number(Number(insight.score_noise_sd.toPrecision(2)))} (one standard deviation): a difference below about ${fmt.number(Number((2.8 * insight.score_noise_sd).toPrecision(2)))} between two single runs says little.`),
