@@ -430,6 +430,13 @@ static enum MHD_Result begin_slow(struct serve *s, const struct route *route, st
         return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                             "another report is being made; try again in a moment", NULL);
     }
+    if (atomic_load(
+            &s->stopping)) { /* serve_destroy looks at slow_busy after it has set this: one of us sees the other */
+        atomic_store(&s->slow_busy, false);
+        mem_free(job);
+        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending; try again in a moment",
+                            NULL);
+    }
     *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
     MHD_suspend_connection(r->connection);
     if (pthread_create(&job->thread, NULL, job_run, job) != 0) {

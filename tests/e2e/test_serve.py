@@ -764,6 +764,31 @@ def test_an_open_stream_does_not_keep_the_server(folder):
         stream.close()
 
 
+def test_a_report_that_is_asked_for_at_the_end_does_not_abort(folder):
+    store = big(folder)
+    for _ in range(4):
+        process = tap.start("serve", "--store", store, "--port", "0")
+        s = Server(process, process.stdout.readline().strip(), None)
+        asked = threading.Event()
+
+        def ask():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                while True:
+                    if s.ask(S + "/report")[0] in (200, 503):
+                        asked.set()
+
+        askers = [threading.Thread(target=ask) for _ in range(4)]
+        for t in askers:
+            t.start()
+        assert asked.wait(tap.PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        err = process.communicate(timeout=tap.PATIENCE_S)[1]
+        for t in askers:
+            t.join()
+        tap.equal(process.returncode, 0)
+        assert "suspended" not in err, err
+
+
 if __name__ == "__main__":
     try:
         tap.main(sys.modules[__name__])

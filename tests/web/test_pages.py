@@ -532,6 +532,25 @@ def test_the_buttons_steer_a_sweep(folder):
             other.stop()
 
 
+def test_a_store_that_goes_away_is_told(folder):
+    store = folder / "away.db"
+    shutil.copy(recorded(), store)
+    other = Server(store)
+    b = go("/", "document.querySelectorAll('.studies tbody tr').length === 2", other.origin)
+    b.wait("document.querySelector('#live').textContent === 'live'")
+    assert b.run("document.querySelector('#gone').hidden")
+    store.rename(folder / "elsewhere.db")
+    b.wait("document.querySelector('#gone').innerText.includes('there is no store at')", "the page says so")
+    equal(b.run("document.querySelectorAll('.studies tbody tr').length"), 2)  # what was read stays
+    go(path(), FRONT_READY, other.origin)  # another page says it too
+    b.wait("document.querySelector('#gone').innerText.includes('there is no store at')")
+    (folder / "elsewhere.db").rename(store)
+    b.wait("document.querySelector('#gone').hidden", "it is back")
+    clean(other.origin)
+    leave()
+    other.stop()
+
+
 def test_pages_that_were_left_hold_no_stream(_):
     """Browsers keep such pages for their Back button, and open six connections to a server: a seventh page would wait for a minute."""
     for number in range(900, 909):

@@ -73,6 +73,13 @@ export async function getModel(path, query, signal) {
   }
 }
 
+/* A store that went away: what is shown stays, and says of when it is. */
+export function tellStore(problem) {
+  const at = document.getElementById('gone');
+  at.hidden = !problem;
+  at.textContent = problem ? `${problem}. These pages show what was read before; they go on by themselves when it is back.` : '';
+}
+
 const EVENTS = ['hello', 'reset', 'studies', 'study', 'trial', 'progress', 'model', 'store'];
 
 /* Live changes: on(event name, data); state('live' | 'lost'). Returns what closes it. The browser reconnects by itself, and
@@ -82,7 +89,9 @@ export function listen(study, on, state) {
   for (const name of EVENTS)
     source.addEventListener(name, (event) => {
       state('live');
-      on(name, JSON.parse(event.data || '{}', revive));
+      const data = JSON.parse(event.data || '{}', revive);
+      if (name === 'store') tellStore(data.ok ? null : data.error);
+      on(name, data);
     });
   source.onopen = () => state('live');
   let again = 0;

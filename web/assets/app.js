@@ -4,7 +4,7 @@
  * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers what has
  * to end with it. State that only refines a view replaces the address, going elsewhere adds to the history. */
 import {fill, h, empty} from './dom.js';
-import {ApiError} from './api.js';
+import {ApiError, get, tellStore} from './api.js';
 
 const routes = [
   [/^\/$/, () => import('./studies.js')],
@@ -84,6 +84,7 @@ async function route() {
   const gone = new AbortController(), ends = [];
   leave = () => { gone.abort(); for (const end of ends) end(); };
   setLive('');
+  get('/api/v1/version', {}, gone.signal).then((version) => tellStore(version.store_error), () => {}); // the page itself says what fails
   const found = routes.map(([pattern, load]) => [location.pathname.match(pattern), load]).find(([match]) => match);
   if (!found) {
     document.title = 'Not found – Trawl';
