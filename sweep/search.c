@@ -223,6 +223,21 @@ static enum status teach(const struct setup *setup, struct error *err)
         keys);
 }
 
+/* inert: what was taken out; NULL or empty: nothing was. */
+static enum status tell_nothing(const struct setup *setup, const char *inert, struct error *err)
+{
+    const struct config_sweep_param *first =
+        config_n_sweep_params(setup->config) > 0 ? config_sweep_param(setup->config, 0) : NULL;
+
+    if (inert != NULL && inert[0] != '\0')
+        return FAIL(err, ST_CONFIG, "nothing is left to search, as these have no effect here: %s", inert);
+    if (first != NULL)
+        return FAIL(err, ST_CONFIG,
+                    "%s: every parameter has a single value, so there is nothing to search; give %s a range",
+                    first->origin, first->key);
+    return teach(setup, err);
+}
+
 /* Is there a point that can be trained? The start, or one of many at random. */
 static enum status check_any_legal(const struct search *s, const struct setup *setup, struct error *err)
 {
@@ -275,9 +290,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     if (rc == ST_OK)
         rc = search_find_dependent(ret_search, setup, &inert, err);
     if (rc == ST_OK && ret_search->space.dim == 0)
-        rc = inert.len > 0
-                 ? FAIL(err, ST_CONFIG, "nothing is left to search, as these have no effect here: %s", inert.text)
-                 : teach(setup, err);
+        rc = tell_nothing(setup, inert.text, err);
     else if (rc == ST_OK && inert.len > 0)
         log_warn("not searched, as they have no effect here: %s", inert.text);
     if (rc == ST_OK && space_check(&ret_search->space, &at) != ST_OK)

@@ -89,7 +89,7 @@ static void wrong_spaces_name_the_line(void **state)
         {"[sweep.train.gamma]\ndistribution = logit\nmin = 0.5\nmax = 1\n", "t.ini:"},
         {"[sweep.train.gamma]\nmin = 0.8\nmean = 0.1\n", "t.ini:"},
         {"[sweep.train.gamma]\ndistribution = categorical\n", "values"},
-        {"[sweep.train.optimizer]\nvalues = adam\n", "no parameter to search"}, /* it is fixed */
+        {"[sweep.train.optimizer]\nvalues = adam\n", "t.ini:3: every parameter has a single value"},
         {"[sweep.train.beta2]\n[sweep.policy.conv_channels]\n",
          "nothing is left to search, as these have no effect here: train.beta2 (needs train.optimizer = adam, which is "
          "muon), "
