@@ -1,12 +1,14 @@
 /* metric.c - learning curves and checkpoints by reference.
  *
- * A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept as NULL and come
+ * What is written of a trial goes between store_metric_open and store_metric_close, which carry the checksums of its curves
+ * (checksum.c). A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept as NULL and come
  * back as NaN. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void store_names_clear(struct store *store)
@@ -71,20 +73,59 @@ static enum status name_id(struct store *store, const char *name, int64_t *ret_i
     return remember_name(store, name, *ret_id, err);
 }
 
+enum status store_metric_open(struct store *store, int64_t trial_id, struct error *err)
+{
+    bool there;
+
+    TRY(store_sums_read(store, trial_id, &store->sums, &there, err));
+    return there ? ST_OK : store_sums_scan(store, trial_id, &store->sums, err); /* of an older version, or none yet */
+}
+
+enum status store_metric_close(struct store *store, int64_t trial_id, struct error *err)
+{
+    return store->sums.n > 0 ? store_sums_write(store, trial_id, &store->sums, err) : ST_OK;
+}
+
+/* Takes a point that will be replaced out of the sum of its curve. */
+static enum status forget_point(struct store *store, int64_t trial_id, struct curve_sum *sum, int64_t env_steps,
+                                struct error *err)
+{
+    int step;
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_METRIC_AT, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    sqlite3_bind_int64(stmt, 2, sum->name_id);
+    sqlite3_bind_int64(stmt, 3, env_steps);
+    TRY(store_sql_step(store, stmt, &step, "recording metrics", err));
+    if (step == SQLITE_ROW) {
+        sum->n--;
+        sum->sum -= store_point_sum(env_steps, store_column_f64(stmt, 0), store_column_f64(stmt, 1));
+    }
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                                 struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
+        const struct metric_point *p = &points[i];
+        struct curve_sum *sum;
         int64_t id;
-        TRY(name_id(store, points[i].name, &id, err));
+        TRY(name_id(store, p->name, &id, err));
+        TRY(store_sums_get(store, &store->sums, id, &sum, err));
+        if (p->env_steps <= sum->last_steps)
+            TRY(forget_point(store, trial_id, sum, p->env_steps, err));
         sqlite3_stmt *stmt;
         TRY(store_sql(store, SQL_METRIC_INSERT, &stmt, err));
         sqlite3_bind_int64(stmt, 1, trial_id);
         sqlite3_bind_int64(stmt, 2, id);
-        sqlite3_bind_int64(stmt, 3, points[i].env_steps);
-        sqlite3_bind_double(stmt, 4, points[i].wall_s);
-        sqlite3_bind_double(stmt, 5, points[i].value);
+        sqlite3_bind_int64(stmt, 3, p->env_steps);
+        sqlite3_bind_double(stmt, 4, p->wall_s);
+        sqlite3_bind_double(stmt, 5, p->value);
         TRY(store_sql_run(store, stmt, "recording metrics", err));
+        store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
     return ST_OK;
 }
@@ -104,7 +145,7 @@ enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64
 
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err)
 {
-    static const enum store_sql ids[] = {SQL_METRIC_DELETE, SQL_CHECKPOINT_DELETE};
+    static const enum store_sql ids[] = {SQL_METRIC_DELETE, SQL_SUMS_DELETE, SQL_CHECKPOINT_DELETE};
 
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         sqlite3_stmt *stmt;
@@ -144,46 +185,99 @@ enum status store_reports_add(struct store *store, const struct metric_report *r
     TRY(store_begin(store, what, err));
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         const struct metric_report *r = &reports[i];
-        if (i == 0 || r->trial_id != reports[i - 1].trial_id)
+        if (i == 0 || r->trial_id != reports[i - 1].trial_id) {
             rc = running_study(store, r->trial_id, &study_id, err);
+            if (rc == ST_OK)
+                rc = store_metric_open(store, r->trial_id, err);
+        }
         if (rc == ST_OK)
             rc = store_metric_insert(store, r->trial_id, r->points, r->n, err);
+        if (rc == ST_OK && (i + 1 == n || reports[i + 1].trial_id != r->trial_id))
+            rc = store_metric_close(store, r->trial_id, err);
         if (rc == ST_OK && r->outbox_json != NULL)
             rc = store_outbox_insert(store, study_id, r->trial_id, r->outbox_json, err);
     }
     return store_end(store, rc, what, err);
 }
 
-enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
-                        size_t *ret_n, struct error *err)
+/* The points of a metric's curve, each added to *sum. */
+static enum status read_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **points,
+                              size_t *n, struct curve_sum *sum, struct error *err)
 {
-    struct curve_point *points = NULL;
-    size_t n = 0, cap = 0;
-    enum status rc = ST_OK;
+    size_t cap = 0;
+    enum status rc;
     int step;
     sqlite3_stmt *stmt;
 
-    *ret_points = NULL;
-    *ret_n = 0;
     TRY(store_sql(store, SQL_METRIC_CURVE, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, name);
     while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == SQLITE_ROW) {
-        if (n == cap) {
-            struct curve_point *grown = mem_grow(points, cap, cap > 0 ? cap * 2 : 64, sizeof *points);
+        if (*n == cap) {
+            struct curve_point *grown = mem_grow(*points, cap, cap > 0 ? cap * 2 : 64, sizeof **points);
             if (grown == NULL) {
                 rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading a learning curve", store->path);
                 break;
             }
-            points = grown;
+            *points = grown;
             cap = cap > 0 ? cap * 2 : 64;
         }
-        points[n].env_steps = sqlite3_column_int64(stmt, 0);
-        points[n].wall_s = store_column_f64(stmt, 1);
-        points[n].value = store_column_f64(stmt, 2);
-        n++;
+        struct curve_point *p = &(*points)[(*n)++];
+        *p = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
+                                  .wall_s = store_column_f64(stmt, 1),
+                                  .value = store_column_f64(stmt, 2)};
+        store_sum_add(sum, p->env_steps, store_point_sum(p->env_steps, p->wall_s, p->value));
     }
     sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_curve_expected(struct store *store, int64_t trial_id, const char *name, bool *ret_known,
+                                 struct curve_sum *ret_sum, struct error *err)
+{
+    struct curve_sum *found = NULL;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_sum = (struct curve_sum){.last_steps = INT64_MIN};
+    TRY(store_sums_read(store, trial_id, &store->sums, ret_known, err));
+    TRY(store_sql(store, SQL_METRIC_NAME_FIND, &stmt, err));
+    store_bind_text(stmt, 1, name);
+    TRY(store_sql_step(store, stmt, &step, "reading a metric's name", err));
+    if (step == SQLITE_ROW)
+        found = store_sums_find(&store->sums, sqlite3_column_int64(stmt, 0));
+    sqlite3_reset(stmt);
+    if (found != NULL)
+        *ret_sum = *found;
+    return ST_OK;
+}
+
+enum status store_curve_damaged(struct store *store, int64_t trial_id, const char *name, struct error *err)
+{
+    char what[200];
+
+    snprintf(what, sizeof what, "the learning curve %.100s of the trial with id %lld", name, (long long)trial_id);
+    return store_damaged(store, what, err);
+}
+
+enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
+                        size_t *ret_n, struct error *err)
+{
+    struct curve_point *points = NULL;
+    struct curve_sum sum = {.last_steps = INT64_MIN}, expected;
+    size_t n = 0;
+    bool begun, known = false;
+    enum status rc;
+
+    *ret_points = NULL;
+    *ret_n = 0;
+    TRY(store_read_begin(store, &begun, err)); /* points and their sum of one instant */
+    rc = read_curve(store, trial_id, name, &points, &n, &sum, err);
+    if (rc == ST_OK)
+        rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
+    if (rc == ST_OK && known && (sum.n != expected.n || sum.sum != expected.sum))
+        rc = store_curve_damaged(store, trial_id, name, err);
+    rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {
         mem_free(points);
         return rc;

@@ -7,18 +7,21 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                                 struct error *err)
 {
+    int64_t now_ms = clock_utc_ms();
     sqlite3_stmt *stmt;
 
     TRY(store_sql(store, SQL_OUTBOX_INSERT, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, trial_id);
     store_bind_text(stmt, 3, json);
-    sqlite3_bind_int64(stmt, 4, clock_utc_ms());
+    sqlite3_bind_int64(stmt, 4, now_ms);
+    sqlite3_bind_int64(stmt, 5, store_outbox_sum(study_id, trial_id, now_ms, json));
     return store_sql_run(store, stmt, "recording news for the trackers", err);
 }
 
@@ -39,6 +42,18 @@ void outbox_list_free(struct outbox_list *list)
         mem_free(list->rows[i].payload);
     mem_free(list->rows);
     *list = (struct outbox_list){0};
+}
+
+static enum status check_row(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t trial_id,
+                             const struct outbox_row *row, struct error *err)
+{
+    char what[96];
+
+    if (sqlite3_column_type(stmt, 3) == SQLITE_NULL || /* of an older version */
+        sqlite3_column_int64(stmt, 3) == store_outbox_sum(study_id, trial_id, row->created_ms, row->payload))
+        return ST_OK;
+    snprintf(what, sizeof what, "row %lld of the trackers' outbox", (long long)row->id);
+    return store_damaged(store, what, err);
 }
 
 static enum status add_row(struct store *store, sqlite3_stmt *stmt, struct outbox_list *list, size_t *cap,
@@ -81,7 +96,10 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
         size_t size = (size_t)sqlite3_column_bytes(stmt, 2);
         if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
             break;
-        if ((rc = add_row(store, stmt, ret_list, &cap, err)) != ST_OK)
+        rc = add_row(store, stmt, ret_list, &cap, err);
+        if (rc == ST_OK)
+            rc = check_row(store, stmt, study_id, trial_id, &ret_list->rows[ret_list->n - 1], err);
+        if (rc != ST_OK)
             break;
     }
     sqlite3_reset(stmt);

@@ -4,6 +4,8 @@
  * transaction; (2) a released migration never changes, what comes later is a new one at the end of the list;
  * (3) application_id is ours from the first migration on; a file with another is never touched.
  *
+ * A column that comes later is NULL in the rows that there are, or its migration sets their checksum to NULL (checksum.c).
+ *
  * Values: NaN is NULL (SQLite has no NaN), +-Inf is a REAL; times are UTC milliseconds, NULL until they happen.
  * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
 #include "store/store_priv.h"
@@ -163,7 +165,18 @@ static const char migration_5[] =
     "ALTER TABLE trial ADD COLUMN kernels TEXT;" /* "avx512/4 threads": what the bytes depend on beside config and seed */
     "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;" /* workers killed or frozen from outside under it */
     "ALTER TABLE study ADD COLUMN lost_s REAL NOT NULL DEFAULT 0;" /* training that no trial's cost holds */
-    "ALTER TABLE trial ADD COLUMN checksum INTEGER;"; /* of the result; NULL: written before there were any */
+    /* Checksums: checksum.c. NULL, and no row of curve_sum: written before there were any. */
+    "ALTER TABLE study ADD COLUMN checksum INTEGER;"
+    "ALTER TABLE trial ADD COLUMN checksum INTEGER;"
+    "ALTER TABLE outbox ADD COLUMN checksum INTEGER;"
+    "CREATE TABLE curve_sum ("
+    "  trial_id INTEGER PRIMARY KEY REFERENCES trial (id) ON DELETE CASCADE,"
+    "  sums BLOB NOT NULL"
+    ") STRICT;"
+    "DROP TRIGGER trial_finished_is_final;" /* a finished row may only get its checksum, once */
+    "CREATE TRIGGER trial_finished_is_final BEFORE UPDATE ON trial"
+    "  WHEN old.state IN ('done', 'stopped', 'failed') AND (old.checksum IS NOT NULL OR new.checksum IS NULL)"
+    "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;";
 
 static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))

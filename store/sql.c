@@ -26,6 +26,7 @@
 
 static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_BEGIN_READ] = "BEGIN",
     [SQL_COMMIT] = "COMMIT",
 
     [SQL_STUDY_INSERT] =
@@ -33,8 +34,11 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "priority, "
         "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS " FROM study WHERE name = ?1",
-    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS " FROM study ORDER BY id",
+    /* TABLE.* at the end: what the checksum is of. */
+    [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE name = ?1",
+    [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS ", study.* FROM study ORDER BY id",
+    [SQL_STUDY_ROW] = "SELECT * FROM study WHERE id = ?1",
+    [SQL_STUDY_SEAL] = "UPDATE study SET checksum = ?2 WHERE id = ?1",
     [SQL_STUDY_NAMES] = "SELECT name FROM study ORDER BY id DESC LIMIT 1000",
     [SQL_STUDY_LIMITS] = "UPDATE study SET trials_max = ?2, budget_s = ?3, wall_max_s = ?4, device_max_s = ?5, "
                          "target_score = ?6, gain_min = ?7 WHERE id = ?1",
@@ -42,8 +46,6 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_STUDY_SPACE] = "UPDATE study SET space = ?2 WHERE id = ?1",
     [SQL_STUDY_PRIORITY] = "UPDATE study SET priority = ?2 WHERE id = ?1",
     [SQL_STUDY_WALL] = "UPDATE study SET wall_used_s = wall_used_s + ?2, lost_s = ?3 WHERE id = ?1",
-    [SQL_STUDY_COUNTS] = "SELECT state, count(*), max(score), min(score), sum(cost_s) FROM trial WHERE study_id = ?1 "
-                         "GROUP BY state",
 
     [SQL_TRIAL_INSERT] = "INSERT INTO trial (study_id, number, state, params, config, origin, seed, attempt, "
                          "created_ms, propose_s) "
@@ -53,27 +55,30 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
         "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
         "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
-        "score_se = NULL, eval_episodes = 0, eval_s = NULL, start_s = NULL, program = NULL, kernels = NULL "
+        "score_se = NULL, eval_episodes = 0, eval_s = NULL, start_s = NULL, program = NULL, kernels = NULL, "
+        "checksum = NULL "
         "WHERE id = ?1 AND state IN "
         "('queued', 'lost')",
-    [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
-                         "?6, env_steps = ?7, "
-                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
-                         "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17 WHERE id = "
-                         "?1 AND state IN ('queued', "
-                         "'running')",
+    [SQL_TRIAL_FINISH] =
+        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
+        "?6, env_steps = ?7, "
+        "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
+        "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, checksum = NULL WHERE id = "
+        "?1 AND state IN ('queued', "
+        "'running')",
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
-        "deaths = deaths + (?2 = 1), losses = losses + (?2 = 2) WHERE id = ?1 AND state = 'running'",
-    [SQL_TRIAL_REQUEUE] = "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL "
-                          "WHERE study_id = ?1 AND state = 'running'",
-    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, "
-                       "reason = 'the program ended while the trial ran' WHERE study_id = ?1 AND state = 'running'",
-    [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 ORDER BY number",
+        "deaths = deaths + (?2 = 1), losses = losses + (?2 = 2), checksum = NULL WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, reason = 'the program ended while the trial "
+                       "ran', checksum = NULL WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_ROW] = "SELECT * FROM trial WHERE id = ?1",
+    [SQL_TRIAL_SEAL] = "UPDATE trial SET checksum = ?2 WHERE id = ?1",
+    [SQL_TRIAL_IN_STATE] = "SELECT id FROM trial WHERE study_id = ?1 AND state = ?2 ORDER BY id",
+    [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE study_id = ?1 ORDER BY number",
     [SQL_TRIAL_LIST_FROM] =
-        "SELECT " TRIAL_COLUMNS_LIGHT " FROM trial WHERE study_id = ?1 AND number >= ?2 ORDER BY number",
-    [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE study_id = ?1 AND number = ?2",
-    [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS " FROM trial WHERE id = ?1",
+        "SELECT " TRIAL_COLUMNS_LIGHT ", trial.* FROM trial WHERE study_id = ?1 AND number >= ?2 ORDER BY number",
+    [SQL_TRIAL_FIND] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE study_id = ?1 AND number = ?2",
+    [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE id = ?1",
 
     [SQL_TRIAL_STATE] = "SELECT study_id, number, state = 'running', state FROM trial WHERE id = ?1",
 
@@ -83,6 +88,12 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "INSERT INTO metric (trial_id, name_id, env_steps, wall_s, value) VALUES (?1, ?2, ?3, ?4, ?5) "
         "ON CONFLICT DO UPDATE SET wall_s = excluded.wall_s, value = excluded.value",
     [SQL_METRIC_DELETE] = "DELETE FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_ALL] = "SELECT name_id, env_steps, wall_s, value FROM metric WHERE trial_id = ?1",
+    [SQL_METRIC_AT] = "SELECT wall_s, value FROM metric WHERE trial_id = ?1 AND name_id = ?2 AND env_steps = ?3",
+    [SQL_SUMS_FIND] = "SELECT sums FROM curve_sum WHERE trial_id = ?1",
+    [SQL_SUMS_SET] = "INSERT INTO curve_sum (trial_id, sums) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET sums = "
+                     "excluded.sums",
+    [SQL_SUMS_DELETE] = "DELETE FROM curve_sum WHERE trial_id = ?1",
     [SQL_METRIC_LAST] = "SELECT env_steps, wall_s, value FROM metric WHERE trial_id = ?1 "
                         "AND name_id = (SELECT id FROM metric_name WHERE name = ?2) ORDER BY env_steps DESC LIMIT 1",
     [SQL_METRIC_NAMES] = "SELECT name FROM metric_name WHERE EXISTS "
@@ -95,9 +106,11 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
     [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
 
-    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
-    [SQL_OUTBOX_READ] = "SELECT id, created_ms, payload FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
-                        "AND id <= ?4 ORDER BY id LIMIT ?5",
+    [SQL_OUTBOX_INSERT] =
+        "INSERT INTO outbox (study_id, trial_id, payload, created_ms, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_OUTBOX_READ] =
+        "SELECT id, created_ms, payload, checksum FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
+        "AND id <= ?4 ORDER BY id LIMIT ?5",
     /* "+": by the newest ids, not through all rows of the study. */
     [SQL_OUTBOX_RUNS] = "SELECT o.trial_id, coalesce(t.number, -1), min(o.id), max(o.id) FROM outbox "
                         "AS o "
@@ -274,6 +287,26 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
         store_names_clear(store);
     if (store->synced && sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL) == SQLITE_OK)
         store->synced = false; /* else the next ones wait too, which only takes time */
+    return rc;
+}
+
+enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    *ret_begun = false;
+    if (!sqlite3_get_autocommit(store->db))
+        return ST_OK;
+    TRY(store_sql(store, SQL_BEGIN_READ, &stmt, err));
+    TRY(store_sql_run(store, stmt, "reading", err));
+    *ret_begun = true;
+    return ST_OK;
+}
+
+enum status store_read_end(struct store *store, bool begun, enum status rc)
+{
+    if (begun) /* nothing was written: nothing is lost */
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
 }
 

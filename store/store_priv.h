@@ -17,6 +17,7 @@
 /* One cached statement per connection for each; texts in sql.c. */
 enum store_sql {
     SQL_BEGIN,
+    SQL_BEGIN_READ,
     SQL_COMMIT,
     SQL_STUDY_INSERT,
     SQL_STUDY_FIND,
@@ -27,12 +28,15 @@ enum store_sql {
     SQL_STUDY_SPACE,
     SQL_STUDY_PRIORITY,
     SQL_STUDY_WALL,
-    SQL_STUDY_COUNTS,
+    SQL_STUDY_ROW,
+    SQL_STUDY_SEAL,
     SQL_TRIAL_INSERT,
     SQL_TRIAL_START,
     SQL_TRIAL_FINISH,
     SQL_TRIAL_REQUEUE_ONE,
-    SQL_TRIAL_REQUEUE,
+    SQL_TRIAL_ROW,
+    SQL_TRIAL_SEAL,
+    SQL_TRIAL_IN_STATE,
     SQL_TRIAL_LOSE,
     SQL_TRIAL_LIST,
     SQL_TRIAL_LIST_FROM,
@@ -43,6 +47,11 @@ enum store_sql {
     SQL_METRIC_NAME_FIND,
     SQL_METRIC_INSERT,
     SQL_METRIC_DELETE,
+    SQL_METRIC_ALL,
+    SQL_METRIC_AT,
+    SQL_SUMS_FIND,
+    SQL_SUMS_SET,
+    SQL_SUMS_DELETE,
     SQL_METRIC_CURVE,
     SQL_METRIC_LAST,
     SQL_METRIC_NAMES,
@@ -77,6 +86,18 @@ struct store_mark {
     ino_t ino;
 };
 
+/* What a learning curve of a trial is to hold: checksum.c. */
+struct curve_sum {
+    int64_t name_id, n; /* points */
+    uint64_t sum; /* of their CRC-32s */
+    int64_t last_steps; /* env_steps of the last point */
+    uint32_t last_crc;
+};
+struct store_sums {
+    struct curve_sum *v; /* (n) of one trial */
+    size_t n, cap, next; /* next: after the one that was asked for last */
+};
+
 struct store {
     sqlite3 *db;
     char *path; /* as given, for messages */
@@ -84,6 +105,7 @@ struct store {
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
     bool writer;
+    bool blind; /* it is read to find out what is damaged: opening does not look */
     bool taken; /* by somebody else: it may not be written */
     bool folds; /* the one connection that folds the log back (checkpoints) */
     struct store_mark marks[3]; /* writer only: of the file, its log and the log's shared memory */
@@ -97,6 +119,7 @@ struct store {
     bool synced; /* the open transaction is on the disk when it has been committed */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */
+    struct store_sums sums; /* room for one trial's, while it is written or checked */
     size_t n_names, cap_names, next_name; /* next_name: behind the last that was asked for */
 };
 
@@ -117,14 +140,45 @@ enum status store_begin_synced(struct store *store, const char *what, struct err
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
 
+/* One state of the store for several statements; *ret_begun: no transaction was open already. */
+enum status store_read_begin(struct store *store, bool *ret_begun, struct error *err) MUST_USE;
+enum status store_read_end(struct store *store, bool begun, enum status rc) MUST_USE; /* rc, whatever it is */
+
 void store_bind_text(sqlite3_stmt *stmt, int at,
                      const char *text); /* borrowed until the statement's reset; NULL: NULL */
 enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text); /* owned copy; NULL: NULL */
 double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
 
+/* -- checksum.c -- */
+enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
+/* Of a row that ends with all columns of its table ("TABLE.*"). */
+enum store_soundness store_row_sound(sqlite3_stmt *stmt);
+/* ST_CORRUPT that names what ("trial 7 of study 'a'"). */
+enum status store_damaged(struct store *store, const char *what, struct error *err);
+/* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Before a row is changed, and after it, in one transaction. */
+enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
+enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
+int64_t store_outbox_sum(int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);
+uint32_t store_point_sum(int64_t env_steps, double wall_s, double value);
+struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id); /* NULL: there is none */
+enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t name_id, struct curve_sum **ret_sum,
+                           struct error *err) MUST_USE; /* added when new */
+void store_sum_add(struct curve_sum *sum, int64_t env_steps, uint32_t crc);
+/* Of the points that there are. */
+enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_sums *sums, struct error *err) MUST_USE;
+/* As they were written; *ret_there: false, the trial is of a version without them. */
+enum status store_sums_read(struct store *store, int64_t trial_id, struct store_sums *sums, bool *ret_there,
+                            struct error *err) MUST_USE;
+enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums,
+                             struct error *err) MUST_USE;
+
 /* -- schema.c -- */
 /* New file: all migrations. Older: the missing ones. Newer: ST_VERSION. Not ours: ST_CORRUPT. Readers only check. */
 enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
+
+/* -- open.c -- */
+/* store_open_reader; blind: also where the tables are damaged. */
+enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
 /* Without symbolic links, so that every name of a store has the same lock, also before it is made; path itself where it cannot
@@ -140,6 +194,9 @@ void store_lock_drop(struct store *store); /* also of a store that has none */
 enum status store_place_mark(struct store *store, struct error *err) MUST_USE; /* what is open now */
 
 /* -- metric.c: parts of a transaction that the caller opened -- */
+/* store->sums, for store_metric_insert, and back. */
+enum status store_metric_open(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+enum status store_metric_close(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
                                 struct error *err) MUST_USE;
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
@@ -147,8 +204,18 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err) MUST_USE;
 void store_names_clear(struct store *store);
+/* What a curve is to hold, zeros when it is to be empty; *ret_known: false, the trial has no checksums. */
+enum status store_curve_expected(struct store *store, int64_t trial_id, const char *name, bool *ret_known,
+                                 struct curve_sum *ret_sum, struct error *err) MUST_USE;
+enum status store_curve_damaged(struct store *store, int64_t trial_id, const char *name,
+                                struct error *err); /* ST_CORRUPT */
 /* Forgets curve and checkpoints of an earlier attempt. */
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+
+/* -- trial.c -- */
+/* A row of TRIAL_COLUMNS (light or not) and "trial.*": is it sound, and the one that was asked for? ST_CORRUPT names it. */
+enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+                                  enum trial_state *ret_state, struct error *err) MUST_USE;
 
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES when there is no such word */

@@ -62,6 +62,8 @@ enum status store_study_create(struct store *store, struct study *study, struct 
         rc = step == SQLITE_DONE ? ST_OK : store_sql_fail(store, step, what, err);
     sqlite3_reset(stmt);
     int64_t id = sqlite3_last_insert_rowid(store->db);
+    if (rc == ST_OK)
+        rc = store_row_seal(store, SQL_STUDY_ROW, id, err);
     TRY(store_end(store, rc, what, err));
     study->id = id;
     study->created_ms = now_ms;
@@ -76,6 +78,13 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     enum status rc;
 
     *study = (struct study){0};
+    if (store_row_sound(stmt) == STORE_DAMAGED) {
+        char what[300];
+        const char *name = (const char *)sqlite3_column_text(stmt, 1);
+        snprintf(what, sizeof what, "study '%.200s' (id %lld)", name != NULL ? name : "",
+                 (long long)sqlite3_column_int64(stmt, 0));
+        return store_damaged(store, what, err);
+    }
     study->id = sqlite3_column_int64(stmt, 0);
     rc = store_column_text(stmt, 1, &study->name);
     if (rc == ST_OK)
@@ -199,6 +208,7 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     return ST_OK;
 }
 
+/* From the rows and not from their index, which has no checksum. */
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err)
 {
@@ -208,18 +218,22 @@ enum status store_study_counts(struct store *store, const struct study *study, s
     sqlite3_stmt *stmt;
 
     *ret_counts = counts;
-    TRY(store_sql(store, SQL_STUDY_COUNTS, &stmt, err));
+    TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study->id);
-    while ((rc = store_sql_step(store, stmt, &step, "counting the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        const char *word = (const char *)sqlite3_column_text(stmt, 0);
-        for (int state = 0; word != NULL && state < TRIAL_STATES; state++) {
-            if (strcmp(word, trial_state_name((enum trial_state)state)) != 0)
-                continue;
-            counts.n[state] = sqlite3_column_int64(stmt, 1);
-            if (state == TRIAL_DONE)
-                counts.best_score = store_column_f64(stmt, study->maximize ? 2 : 3);
-            counts.cost_s += sqlite3_column_double(stmt, 4);
-        }
+    sqlite3_bind_int64(stmt, 2, 0);
+    for (int64_t number = 0;; number++) {
+        enum trial_state state;
+        rc = store_sql_step(store, stmt, &step, "counting the trials", err);
+        if (rc != ST_OK || step != SQLITE_ROW)
+            break;
+        rc = store_trial_row_check(store, stmt, study->id, number, &state, err);
+        if (rc != ST_OK)
+            break;
+        double score = store_column_f64(stmt, 10), cost_s = store_column_f64(stmt, 12);
+        counts.n[state]++;
+        counts.cost_s += isnan(cost_s) ? 0 : cost_s;
+        if (state == TRIAL_DONE && !(study->maximize ? score <= counts.best_score : score >= counts.best_score))
+            counts.best_score = score;
     }
     sqlite3_reset(stmt);
     if (rc == ST_OK)

@@ -42,7 +42,7 @@ void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study)
     sqlite3_bind_double(stmt, at + 5, study->gain_min);
 }
 
-/* Runs a bound UPDATE of one study. */
+/* Runs an UPDATE of one study, bound but for the id. */
 static enum status update(struct store *store, sqlite3_stmt *stmt, int64_t study_id, const char *what,
                           struct error *err)
 {
@@ -50,9 +50,13 @@ static enum status update(struct store *store, sqlite3_stmt *stmt, int64_t study
 
     TRY(store_begin_synced(store, what, err));
     sqlite3_bind_int64(stmt, 1, study_id);
-    rc = store_sql_run(store, stmt, what, err);
+    rc = store_row_check(store, SQL_STUDY_ROW, study_id, err);
+    if (rc == ST_OK)
+        rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         rc = FAIL(err, ST_NOTFOUND, "%s has no study with id %lld", store->path, (long long)study_id);
+    if (rc == ST_OK)
+        rc = store_row_seal(store, SQL_STUDY_ROW, study_id, err);
     return store_end(store, rc, what, err);
 }
 

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const state_names[TRIAL_STATES] = {"queued", "running", "done", "stopped", "failed", "lost"};
@@ -46,8 +47,37 @@ void trial_list_free(struct trial *trials, size_t n)
     mem_free(trials);
 }
 
-/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c. */
-static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct trial *trial, struct error *err)
+enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+                                  enum trial_state *ret_state, struct error *err)
+{
+    int64_t is_number = sqlite3_column_int64(stmt, 2), is_study = sqlite3_column_int64(stmt, 1);
+    const char *word = (const char *)sqlite3_column_text(stmt, 3);
+    char what[96];
+    int state = 0;
+
+    snprintf(what, sizeof what, "trial %lld of the study with id %lld", (long long)is_number, (long long)is_study);
+    if (store_row_sound(stmt) == STORE_DAMAGED)
+        return store_damaged(store, what, err);
+    while (state < TRIAL_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
+        state++;
+    if (state == TRIAL_STATES)
+        return FAIL(err, ST_CORRUPT, "%s: trial %lld has the unknown state '%s'; restore a copy", store->path,
+                    (long long)is_number, word != NULL ? word : "");
+    if ((number >= 0 && is_number != number) ||
+        (study_id >= 0 && is_study != study_id)) /* an index that leads astray */
+        return FAIL(
+            err, ST_CORRUPT,
+            "%s: trial %lld of the study with id %lld cannot be found, %s stands in its place; restore a backup "
+            "('trawl check %s' lists what is damaged)",
+            store->path, (long long)number, (long long)study_id, what, store->path);
+    *ret_state = (enum trial_state)state;
+    return ST_OK;
+}
+
+/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: what is
+ * to be there; -1: any. */
+static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
+                              struct trial *trial, struct error *err)
 {
     const struct {
         int column;
@@ -55,16 +85,12 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     } texts[] = {{4, &trial->params},   {5, &trial->config},  {6, &trial->origin},       {9, &trial->device},
                  {15, &trial->reason},  {19, &trial->slot},   {20, &trial->cost_method}, {21, &trial->log_tail},
                  {28, &trial->program}, {29, &trial->kernels}};
-    enum status rc = ST_OK;
-    int state = 0;
+    enum trial_state state;
+    enum status rc;
 
     *trial = (struct trial){0};
-    const char *word = (const char *)sqlite3_column_text(stmt, 3);
-    while (state < TRIAL_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
-        state++;
-    if (state == TRIAL_STATES)
-        return FAIL(err, ST_CORRUPT, "%s: trial %lld has the unknown state '%s'; restore a copy", store->path,
-                    (long long)sqlite3_column_int64(stmt, 2), word != NULL ? word : "");
+    TRY(store_trial_row_check(store, stmt, study_id, number, &state, err));
+    rc = ST_OK;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rc == ST_OK; i++)
         rc = store_column_text(stmt, texts[i].column, texts[i].text);
     if (rc != ST_OK) {
@@ -74,7 +100,7 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, struct tr
     trial->id = sqlite3_column_int64(stmt, 0);
     trial->study_id = sqlite3_column_int64(stmt, 1);
     trial->number = sqlite3_column_int64(stmt, 2);
-    trial->state = (enum trial_state)state;
+    trial->state = state;
     trial->seed = sqlite3_column_int64(stmt, 7);
     trial->attempt = sqlite3_column_int64(stmt, 8);
     trial->score = store_column_f64(stmt, 10);
@@ -118,6 +144,8 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
         number = sqlite3_column_int64(stmt, 1);
     }
     sqlite3_reset(stmt);
+    if (rc == ST_OK)
+        rc = store_row_seal(store, SQL_TRIAL_ROW, id, err);
     TRY(store_end(store, rc, what, err));
     trial->id = id;
     trial->number = number;
@@ -138,7 +166,7 @@ static enum status trial_by_id(struct store *store, int64_t trial_id, struct tri
     TRY(store_sql(store, SQL_TRIAL_BY_ID, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == SQLITE_ROW ? read_trial(store, stmt, ret_trial, err)
+    rc = step == SQLITE_ROW ? read_trial(store, stmt, -1, -1, ret_trial, err)
                             : FAIL(err, ST_NOTFOUND, "%s has no trial with id %lld", store->path, (long long)trial_id);
     sqlite3_reset(stmt);
     return rc;
@@ -156,6 +184,17 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
+/* Runs a bound UPDATE of one trial, which was sound, and seals it. */
+static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial_id, const char *verb, const char *what,
+                          struct error *err)
+{
+    TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
+    TRY(store_sql_run(store, stmt, what, err));
+    if (sqlite3_changes(store->db) == 0)
+        return not_allowed(store, trial_id, verb, err);
+    return store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
+}
+
 static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool anew,
                          struct error *err)
 {
@@ -169,9 +208,7 @@ static enum status start(struct store *store, int64_t trial_id, const char *devi
     store_bind_text(stmt, 2, device);
     sqlite3_bind_int64(stmt, 3, clock_utc_ms());
     store_bind_text(stmt, 4, slot);
-    rc = store_sql_run(store, stmt, what, err);
-    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
-        rc = not_allowed(store, trial_id, "started", err);
+    rc = change(store, stmt, trial_id, "started", what, err);
     if (rc == ST_OK && anew)
         rc = store_attempt_clear(store, trial_id, err);
     return store_end(store, rc, what, err);
@@ -199,9 +236,7 @@ enum status store_trial_requeue(struct store *store, int64_t trial_id, enum tria
     TRY(store_begin(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     sqlite3_bind_int64(stmt, 2, why);
-    rc = store_sql_run(store, stmt, what, err);
-    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
-        rc = not_allowed(store, trial_id, "put back into the queue", err);
+    rc = change(store, stmt, trial_id, "put back into the queue", what, err);
     return store_end(store, rc, what, err);
 }
 
@@ -285,11 +320,19 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     sqlite3_bind_double(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
     store_bind_text(stmt, 16, result->program);
     store_bind_text(stmt, 17, result->kernels);
-    rc = store_sql_run(store, stmt, what, err);
+    rc = store_row_check(store, SQL_TRIAL_ROW, trial_id, err);
+    if (rc == ST_OK)
+        rc = store_sql_run(store, stmt, what, err);
     if (rc == ST_OK && sqlite3_changes(store->db) == 0)
         return store_end(store, finish_again(store, trial_id, result, err), what, err);
     if (rc == ST_OK)
+        rc = store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
+    if (rc == ST_OK)
+        rc = store_metric_open(store, trial_id, err);
+    if (rc == ST_OK)
         rc = store_metric_insert(store, trial_id, result->points, result->n_points, err);
+    if (rc == ST_OK)
+        rc = store_metric_close(store, trial_id, err);
     if (rc == ST_OK && result->checkpoint_path != NULL)
         rc = store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err);
     if (rc == ST_OK && outbox_json != NULL)
@@ -297,28 +340,62 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     return store_end(store, rc, what, err);
 }
 
+/* The ids of a study's trials that were running; *ret_ids: mem_free. */
+static enum status running_ids(struct store *store, int64_t study_id, int64_t **ret_ids, size_t *ret_n,
+                               struct error *err)
+{
+    size_t cap = 0;
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_ids = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, SQL_TRIAL_IN_STATE, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, study_id);
+    store_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
+    while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
+        int64_t *grown = *ret_n < cap ? *ret_ids : mem_grow(*ret_ids, cap, cap + 16, sizeof *grown);
+        if (grown == NULL) {
+            rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the trials", store->path);
+            break;
+        }
+        cap = *ret_n < cap ? cap : cap + 16;
+        *ret_ids = grown;
+        grown[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n, struct error *err)
 {
     static const char what[] = "recovering interrupted trials";
-    sqlite3_stmt *stmt;
+    int64_t *ids = NULL;
+    size_t n = 0;
     enum status rc;
 
     *ret_n = 0;
-    TRY(store_sql(store, requeue ? SQL_TRIAL_REQUEUE : SQL_TRIAL_LOSE, &stmt, err));
     TRY(store_begin(store, what, err));
-    sqlite3_bind_int64(stmt, 1, study_id);
-    if (!requeue)
-        sqlite3_bind_int64(stmt, 2, clock_utc_ms());
-    rc = store_sql_run(store, stmt, what, err);
-    int64_t n = sqlite3_changes(store->db);
+    rc = running_ids(store, study_id, &ids, &n, err);
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        sqlite3_stmt *stmt;
+        rc = store_sql(store, requeue ? SQL_TRIAL_REQUEUE_ONE : SQL_TRIAL_LOSE, &stmt, err);
+        if (rc != ST_OK)
+            break;
+        sqlite3_bind_int64(stmt, 1, ids[i]);
+        sqlite3_bind_int64(stmt, 2, requeue ? REQUEUE_STOPPED : clock_utc_ms());
+        rc = change(store, stmt, ids[i], "recovered", what, err);
+    }
+    mem_free(ids);
     TRY(store_end(store, rc, what, err));
-    *ret_n = n;
+    *ret_n = (int64_t)n;
     return ST_OK;
 }
 
-/* All rows of a bound statement. */
-static enum status read_trials(struct store *store, sqlite3_stmt *stmt, struct trial **ret_trials, size_t *ret_n,
-                               struct error *err)
+/* All rows of a statement that is bound for a study's trials from a number on. */
+static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t from,
+                               struct trial **ret_trials, size_t *ret_n, struct error *err)
 {
     struct trial *trials = NULL;
     size_t n = 0, cap = 0;
@@ -335,7 +412,7 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, struct t
             trials = grown;
             cap = cap > 0 ? cap * 2 : 64;
         }
-        rc = read_trial(store, stmt, &trials[n], err);
+        rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
         if (rc != ST_OK)
             break;
         n++;
@@ -359,7 +436,7 @@ enum status store_trial_list(struct store *store, int64_t study_id, struct trial
     *ret_n = 0;
     TRY(store_sql(store, SQL_TRIAL_LIST, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
-    return read_trials(store, stmt, ret_trials, ret_n, err);
+    return read_trials(store, stmt, study_id, 0, ret_trials, ret_n, err);
 }
 
 enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
@@ -372,7 +449,7 @@ enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t
     TRY(store_sql(store, SQL_TRIAL_LIST_FROM, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, from);
-    return read_trials(store, stmt, ret_trials, ret_n, err);
+    return read_trials(store, stmt, study_id, from, ret_trials, ret_n, err);
 }
 
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
@@ -387,7 +464,7 @@ enum status store_trial_find(struct store *store, int64_t study_id, int64_t numb
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, number);
     TRY(store_sql_step(store, stmt, &step, "reading a trial", err));
-    rc = step == SQLITE_ROW ? read_trial(store, stmt, ret_trial, err)
+    rc = step == SQLITE_ROW ? read_trial(store, stmt, study_id, number, ret_trial, err)
                             : FAIL(err, ST_NOTFOUND, "%s: the study has no trial %lld; 'trawl show' lists them",
                                    store->path, (long long)number);
     sqlite3_reset(stmt);

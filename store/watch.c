@@ -15,25 +15,43 @@ enum status store_data_version(struct store *store, int64_t *ret_version, struct
     return ST_OK;
 }
 
-enum status store_metric_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *ret_point,
-                              bool *ret_found, struct error *err)
+static enum status read_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *point,
+                             bool *ret_found, struct error *err)
 {
     int step;
     sqlite3_stmt *stmt;
 
-    *ret_found = false;
     TRY(store_sql(store, SQL_METRIC_LAST, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, name);
     TRY(store_sql_step(store, stmt, &step, "reading a learning curve", err));
-    if (step == SQLITE_ROW) {
-        *ret_found = true;
-        ret_point->env_steps = sqlite3_column_int64(stmt, 0);
-        ret_point->wall_s = store_column_f64(stmt, 1);
-        ret_point->value = store_column_f64(stmt, 2);
-    }
+    *ret_found = step == SQLITE_ROW;
+    if (step == SQLITE_ROW)
+        *point = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
+                                      .wall_s = store_column_f64(stmt, 1),
+                                      .value = store_column_f64(stmt, 2)};
     sqlite3_reset(stmt);
     return ST_OK;
+}
+
+enum status store_metric_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *ret_point,
+                              bool *ret_found, struct error *err)
+{
+    struct curve_sum expected;
+    bool begun, known = false;
+    enum status rc;
+
+    *ret_found = false;
+    TRY(store_read_begin(store, &begun, err));
+    rc = read_last(store, trial_id, name, ret_point, ret_found, err);
+    if (rc == ST_OK)
+        rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
+    if (rc == ST_OK && known &&
+        (*ret_found != (expected.n > 0) ||
+         (*ret_found &&
+          expected.last_crc != store_point_sum(ret_point->env_steps, ret_point->wall_s, ret_point->value))))
+        rc = store_curve_damaged(store, trial_id, name, err);
+    return store_read_end(store, begun, rc);
 }
 
 void store_metric_names_free(char **names, size_t n)
@@ -43,36 +61,59 @@ void store_metric_names_free(char **names, size_t n)
     mem_free(names);
 }
 
-enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
-                               struct error *err)
+/* Are there as many curves as were written? */
+static enum status check_names(struct store *store, int64_t trial_id, size_t n, struct error *err)
 {
-    char **names = NULL;
-    size_t n = 0, cap = 0;
-    enum status rc = ST_OK;
+    bool known;
+    size_t n_written = 0;
+
+    TRY(store_sums_read(store, trial_id, &store->sums, &known, err));
+    for (size_t i = 0; i < store->sums.n; i++)
+        n_written += store->sums.v[i].n > 0;
+    return known && n_written != n ? store_curve_damaged(store, trial_id, "(one of them is missing)", err) : ST_OK;
+}
+
+static enum status read_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
+                              struct error *err)
+{
+    size_t cap = 0;
+    enum status rc;
     int step;
     sqlite3_stmt *stmt;
 
-    *ret_names = NULL;
-    *ret_n = 0;
     TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == SQLITE_ROW) {
-        char **grown = n < cap ? names : mem_grow(names, cap, cap + 32, sizeof *names);
-        if (grown == NULL || store_column_text(stmt, 0, &grown[n]) != ST_OK) {
-            names = grown != NULL ? grown : names;
+        char **grown = *ret_n < cap ? *ret_names : mem_grow(*ret_names, cap, cap + 32, sizeof *grown);
+        *ret_names = grown != NULL ? grown : *ret_names;
+        if (grown == NULL || store_column_text(stmt, 0, &grown[*ret_n]) != ST_OK) {
             rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the metrics", store->path);
             break;
         }
-        cap = n < cap ? cap : cap + 32;
-        names = grown;
-        n++;
+        cap = *ret_n < cap ? cap : cap + 32;
+        ++*ret_n;
     }
     sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
+                               struct error *err)
+{
+    bool begun;
+    enum status rc;
+
+    *ret_names = NULL;
+    *ret_n = 0;
+    TRY(store_read_begin(store, &begun, err));
+    rc = read_names(store, trial_id, ret_names, ret_n, err);
+    if (rc == ST_OK)
+        rc = check_names(store, trial_id, *ret_n, err);
+    rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {
-        store_metric_names_free(names, n);
-        return rc;
+        store_metric_names_free(*ret_names, *ret_n);
+        *ret_names = NULL;
+        *ret_n = 0;
     }
-    *ret_names = names;
-    *ret_n = n;
-    return ST_OK;
+    return rc;
 }

@@ -1,0 +1,305 @@
+/* checksum.c - rows and learning curves that changed in the file without us are found when they are read.
+ *
+ * Rows: study, trial and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and value of
+ * each that is not NULL. So a column that a later version adds changes nothing as long as it is NULL in old rows. Whoever
+ * changes a row checks it first and computes its checksum anew from what the table holds then, in one transaction: damage
+ * is never sealed. A row without a checksum (of an older version, or edited by hand with checksum = NULL) counts as unchecked.
+ *
+ * Curves: for each trial one row in curve_sum with an entry for each metric: how many points, the sum of their CRC-32s, and
+ * the last point. The sum does not depend on their order and can be carried on, a new point costs no look at the old
+ * ones; 28 bytes for a curve. */
+#include "store/store_priv.h"
+
+#include "base/mem.h"
+
+#include <endian.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#define ENTRY_BYTES 28
+
+/* -- rows -- */
+
+static uint32_t crc_add(uint32_t crc, const void *bytes, size_t n)
+{
+    return (uint32_t)crc32_z(crc, bytes, n);
+}
+
+static uint32_t crc_add_u64(uint32_t crc, uint64_t value)
+{
+    value = htole64(value);
+    return crc_add(crc, &value, sizeof value);
+}
+
+/* Bits of a number as the file can hold it: SQLite has neither NaN nor -0. */
+static uint64_t f64_bits(double value)
+{
+    uint64_t bits;
+
+    if (value == 0)
+        value = 0;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? UINT64_MAX : bits;
+}
+
+static const char *column_name(sqlite3_stmt *stmt, int at)
+{
+    const char *name = sqlite3_column_name(stmt, at);
+
+    return name != NULL ? name : ""; /* out of memory */
+}
+
+static uint32_t crc_add_column(uint32_t crc, sqlite3_stmt *stmt, int at)
+{
+    unsigned char type = (unsigned char)sqlite3_column_type(stmt, at);
+    const char *name = column_name(stmt, at);
+
+    if (type == SQLITE_NULL)
+        return crc;
+    crc = crc_add(crc, name, strlen(name) + 1);
+    crc = crc_add(crc, &type, 1);
+    if (type == SQLITE_INTEGER)
+        return crc_add_u64(crc, (uint64_t)sqlite3_column_int64(stmt, at));
+    if (type == SQLITE_FLOAT)
+        return crc_add_u64(crc, f64_bits(sqlite3_column_double(stmt, at)));
+    const void *bytes = sqlite3_column_blob(stmt, at);
+    size_t n = (size_t)sqlite3_column_bytes(stmt, at);
+    crc = crc_add_u64(crc, n);
+    return n > 0 && bytes != NULL ? crc_add(crc, bytes, n) : crc;
+}
+
+/* Of the table's own columns, which stand last in the row and begin with id; *ret_at: where its checksum is. */
+static uint32_t row_sum(sqlite3_stmt *stmt, int *ret_at)
+{
+    int n = sqlite3_column_count(stmt), from = n - 1;
+    uint32_t crc = 0;
+
+    *ret_at = -1;
+    while (from > 0 && strcmp(column_name(stmt, from), "id") != 0)
+        from--;
+    for (int i = from; i < n; i++) {
+        if (strcmp(column_name(stmt, i), "checksum") == 0)
+            *ret_at = i;
+        else
+            crc = crc_add_column(crc, stmt, i);
+    }
+    return crc;
+}
+
+enum store_soundness store_row_sound(sqlite3_stmt *stmt)
+{
+    int at;
+    uint32_t crc = row_sum(stmt, &at);
+
+    if (at < 0 || sqlite3_column_type(stmt, at) == SQLITE_NULL)
+        return STORE_UNCHECKED;
+    return sqlite3_column_int64(stmt, at) == (int64_t)crc ? STORE_SOUND : STORE_DAMAGED;
+}
+
+enum status store_damaged(struct store *store, const char *what, struct error *err)
+{
+    return FAIL(err, ST_CORRUPT,
+                "%s: %s is damaged, its checksum does not fit what is stored; restore a backup ('trawl check %s' lists "
+                "all that is damaged, 'trawl backup' makes backups)",
+                store->path, what, store->path);
+}
+
+/* The row of the table with that id, as SQL_STUDY_ROW and SQL_TRIAL_ROW read it. */
+enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err)
+{
+    char what[64];
+    int step;
+    sqlite3_stmt *stmt;
+    enum status rc = ST_OK;
+
+    TRY(store_sql(store, row, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, id);
+    TRY(store_sql_step(store, stmt, &step, "checking a row", err));
+    if (step == SQLITE_ROW && store_row_sound(stmt) == STORE_DAMAGED) {
+        snprintf(what, sizeof what, "the %s with id %lld", row == SQL_STUDY_ROW ? "study" : "trial", (long long)id);
+        rc = store_damaged(store, what, err);
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err)
+{
+    uint32_t crc;
+    int step, at;
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, row, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, id);
+    TRY(store_sql_step(store, stmt, &step, "sealing a row", err));
+    crc = step == SQLITE_ROW ? row_sum(stmt, &at) : 0;
+    bool whole = sqlite3_errcode(store->db) != SQLITE_NOMEM;
+    sqlite3_reset(stmt);
+    if (step != SQLITE_ROW)
+        return ST_OK;
+    if (!whole)
+        return FAIL(err, ST_NOMEM, "%s: out of memory for a checksum", store->path);
+    TRY(store_sql(store, row == SQL_STUDY_ROW ? SQL_STUDY_SEAL : SQL_TRIAL_SEAL, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int64(stmt, 2, (int64_t)crc);
+    return store_sql_run(store, stmt, "sealing a row", err);
+}
+
+int64_t store_outbox_sum(int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload)
+{
+    uint32_t crc = crc_add_u64(0, (uint64_t)study_id);
+
+    crc = crc_add_u64(crc, (uint64_t)trial_id);
+    crc = crc_add_u64(crc, (uint64_t)created_ms);
+    return (int64_t)crc_add(crc, payload, strlen(payload));
+}
+
+/* -- curves -- */
+
+uint32_t store_point_sum(int64_t env_steps, double wall_s, double value)
+{
+    return crc_add_u64(crc_add_u64(crc_add_u64(0, (uint64_t)env_steps), f64_bits(wall_s)), f64_bits(value));
+}
+
+struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id)
+{
+    for (size_t k = 0; k < sums->n; k++) { /* reports hold the same names in the same order */
+        size_t i = (sums->next + k) % sums->n;
+        if (sums->v[i].name_id != name_id)
+            continue;
+        sums->next = i + 1;
+        return &sums->v[i];
+    }
+    return NULL;
+}
+
+enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t name_id, struct curve_sum **ret_sum,
+                           struct error *err)
+{
+    *ret_sum = store_sums_find(sums, name_id);
+    if (*ret_sum != NULL)
+        return ST_OK;
+    if (sums->n == sums->cap) {
+        size_t more = sums->cap > 0 ? sums->cap * 2 : 32;
+        struct curve_sum *grown = mem_grow(sums->v, sums->cap, more, sizeof *grown);
+        if (grown == NULL)
+            return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
+        sums->v = grown;
+        sums->cap = more;
+    }
+    *ret_sum = &sums->v[sums->n++];
+    **ret_sum = (struct curve_sum){.name_id = name_id, .last_steps = INT64_MIN};
+    sums->next = 0;
+    return ST_OK;
+}
+
+void store_sum_add(struct curve_sum *sum, int64_t env_steps, uint32_t crc)
+{
+    sum->n++;
+    sum->sum += crc;
+    if (env_steps >= sum->last_steps) {
+        sum->last_steps = env_steps;
+        sum->last_crc = crc;
+    }
+}
+
+static const unsigned char *take(const unsigned char *at, void *value, size_t n)
+{
+    memcpy(value, at, n);
+    return at + n;
+}
+
+static enum status unpack(struct store *store, struct store_sums *sums, const unsigned char *bytes, size_t n,
+                          struct error *err)
+{
+    sums->n = 0;
+    for (const unsigned char *at = bytes; n >= ENTRY_BYTES; n -= ENTRY_BYTES) {
+        uint32_t name, count, crc;
+        uint64_t sum, steps;
+        struct curve_sum *entry;
+        at = take(at, &name, 4);
+        at = take(at, &count, 4);
+        at = take(at, &sum, 8);
+        at = take(at, &steps, 8);
+        at = take(at, &crc, 4);
+        TRY(store_sums_get(store, sums, (int64_t)le32toh(name), &entry, err));
+        *entry = (struct curve_sum){.name_id = (int64_t)le32toh(name),
+                                    .n = (int64_t)le32toh(count),
+                                    .sum = le64toh(sum),
+                                    .last_steps = (int64_t)le64toh(steps),
+                                    .last_crc = le32toh(crc)};
+    }
+    return ST_OK;
+}
+
+enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_sums *sums, struct error *err)
+{
+    int step;
+    enum status rc;
+    sqlite3_stmt *stmt;
+
+    sums->n = sums->next = 0;
+    TRY(store_sql(store, SQL_METRIC_ALL, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    while ((rc = store_sql_step(store, stmt, &step, "reading learning curves", err)) == ST_OK && step == SQLITE_ROW) {
+        struct curve_sum *sum;
+        int64_t steps = sqlite3_column_int64(stmt, 1);
+        rc = store_sums_get(store, sums, sqlite3_column_int64(stmt, 0), &sum, err);
+        if (rc != ST_OK)
+            break;
+        store_sum_add(sum, steps, store_point_sum(steps, store_column_f64(stmt, 2), store_column_f64(stmt, 3)));
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+enum status store_sums_read(struct store *store, int64_t trial_id, struct store_sums *sums, bool *ret_there,
+                            struct error *err)
+{
+    int step;
+    sqlite3_stmt *stmt;
+    enum status rc = ST_OK;
+
+    sums->n = sums->next = 0;
+    TRY(store_sql(store, SQL_SUMS_FIND, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    TRY(store_sql_step(store, stmt, &step, "reading the checksums of learning curves", err));
+    *ret_there = step == SQLITE_ROW;
+    if (step == SQLITE_ROW)
+        rc = unpack(store, sums, sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0), err);
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+static unsigned char *put(unsigned char *at, const void *value, size_t n)
+{
+    memcpy(at, value, n);
+    return at + n;
+}
+
+enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums, struct error *err)
+{
+    sqlite3_stmt *stmt;
+    unsigned char *bytes = mem_alloc(sums->n * ENTRY_BYTES + 1), *at = bytes;
+    enum status rc;
+
+    if (bytes == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
+    for (size_t i = 0; i < sums->n; i++) {
+        const struct curve_sum *s = &sums->v[i];
+        uint32_t name = htole32((uint32_t)s->name_id), count = htole32((uint32_t)s->n), crc = htole32(s->last_crc);
+        uint64_t sum = htole64(s->sum), steps = htole64((uint64_t)s->last_steps);
+        at = put(put(put(put(put(at, &name, 4), &count, 4), &sum, 8), &steps, 8), &crc, 4);
+    }
+    rc = store_sql(store, SQL_SUMS_SET, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, trial_id);
+        sqlite3_bind_blob(stmt, 2, bytes, (int)(at - bytes), SQLITE_STATIC);
+        rc = store_sql_run(store, stmt, "recording the checksums of learning curves", err);
+        sqlite3_clear_bindings(stmt);
+    }
+    mem_free(bytes);
+    return rc;
+}
