@@ -143,7 +143,7 @@ static enum status check_if_small(struct store *store, struct error *err)
 
     if (stat(store->file, &st) != 0 || st.st_size > CHECK_AT_OPEN_MAX_BYTES)
         return ST_OK;
-    return check_by(store, "PRAGMA quick_check(1)", "", err);
+    return check_by(store, "PRAGMA integrity_check(1)", "", err);
 }
 
 /* Rows have checksums, but what leads to them has none: an index that lost an entry hides a row. Costs a reader as much as it
@@ -157,7 +157,7 @@ static enum status check_ways(struct store *store, struct error *err)
         snprintf(pragma, sizeof pragma, "PRAGMA integrity_check('%s')", tables[i]);
         TRY(check_by(store, pragma, "", err));
     }
-    return ST_OK;
+    return check_by(store, "PRAGMA foreign_key_check('trial')", "a row without its study in table ", err);
 }
 
 /* WAL mode is set only once the schema is known to be ours, since setting it writes. */

@@ -119,6 +119,8 @@ static enum status copy_pages(struct store *store, sqlite3 *to, const char *path
         int end = sqlite3_backup_finish(backup);
         rc = rc == SQLITE_DONE ? end : rc;
     }
+    if (rc == SQLITE_OK) /* one file alone, which can be read wherever it is put */
+        rc = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         return ST_OK;
     return FAIL(err, (rc & 0xff) == SQLITE_CORRUPT ? ST_CORRUPT : ST_IO, "%s could not be copied to %s: %s",

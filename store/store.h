@@ -317,6 +317,19 @@ enum status store_metric_names(struct store *store, int64_t trial_id, char ***re
                                struct error *err) MUST_USE;
 void store_metric_names_free(char **names, size_t n);
 
+/* -- checking (verify.c): all of a store against SQLite's own checks and the checksums of rows and curves -- */
+struct store_tally {
+    int64_t n, n_unchecked; /* n_unchecked: written before there were checksums */
+};
+struct store_verdict {
+    struct store_tally studies, trials, curves, outbox;
+    int64_t points;
+    int64_t n_damaged; /* what was told */
+};
+typedef void store_tell_fn(void *ctx, const char *text); /* one thing that is damaged; text is borrowed */
+/* ST_OK also when it is damaged; a failure: it could not be looked at. */
+enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_tell_fn *tell, void *ctx,
+                         struct error *err) MUST_USE;
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;
 

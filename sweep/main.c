@@ -39,6 +39,8 @@ static const struct command commands[] = {
     {"sync", "send to the experiment trackers what they lack", cmd_sync},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},
+    {"check", "check all of a store against its checksums", cmd_check},
+    {"backup", "copy a store, also while it is in use", cmd_backup},
     {"doctor", "check this machine and build", cmd_doctor},
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

@@ -483,7 +483,7 @@ def db_trials(store, folder):
             (row,) = db.execute("SELECT id FROM trial WHERE number = ?", (number,)).fetchone()
             if number < len(GAMES):
                 config = pathlib.Path(folder, GAMES[number] + ".ini").read_text().split("[sweep]")[0]
-                db.execute("UPDATE trial SET config = ? WHERE id = ?", (config, row))
+                db.execute("UPDATE trial SET config = ?, checksum = NULL WHERE id = ?", (config, row))
             if path:
                 db.execute("INSERT INTO checkpoint (trial_id, env_steps, path, created_ms) VALUES (?, 512, ?, 1)", (row, path))
 

@@ -286,7 +286,7 @@ def test_mlflow_entries_that_it_cannot_hold(folder):
     waiting = Waiting(folder, Mlflow)
     ids = waiting.sql("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' ORDER BY id")
     for path, value, at in (("long " * 60, 1.5, 4), ("a(b)@c:d", 2.5, 5)):
-        waiting.sql("UPDATE outbox SET payload = json_set(payload, '$.values.\"%s\"', ?) WHERE id = ?" % path,
+        waiting.sql("UPDATE outbox SET checksum = NULL, payload = json_set(payload, '$.values.\"%s\"', ?) WHERE id = ?" % path,
                     (value, ids[at][0]))
     with Mlflow.fake() as fake:
         said = waiting.sync(fake)
@@ -301,11 +301,11 @@ def test_mlflow_limits_of_a_batch(folder):
     waiting = Waiting(folder, Mlflow)
     trial, at = waiting.sql("SELECT trial_id, max(id) FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' "
                             "AND trial_id = (SELECT min(id) FROM trial)")[0]
-    waiting.sql("UPDATE outbox SET payload = json_set(payload, '$.env_steps', 100000) WHERE id = ?", (at,))
+    waiting.sql("UPDATE outbox SET checksum = NULL, payload = json_set(payload, '$.env_steps', 100000) WHERE id = ?", (at,))
     (payload,) = waiting.sql("SELECT payload FROM outbox WHERE id = ?", (at,))[0]
     row = json.loads(payload)
     row["values"].update({"wide/%d" % i: i / 7 for i in range(1234)})
-    waiting.sql("UPDATE outbox SET payload = ? WHERE id = ?", (json.dumps(row), at))
+    waiting.sql("UPDATE outbox SET checksum = NULL, payload = ? WHERE id = ?", (json.dumps(row), at))
     waiting.read()
     with Mlflow.fake() as fake:
         waiting.sync(fake)

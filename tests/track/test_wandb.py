@@ -475,7 +475,7 @@ def test_requests_share_a_budget(folder):
     """Many short runs: never more than the budget and one burst of it, whatever the span."""
     waiting = Waiting(folder, trials=32)
     began = time.monotonic()
-    waiting.sql("UPDATE study SET config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
+    waiting.sql("UPDATE study SET checksum = NULL, config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
     with FakeWandb() as fake:
         waiting.sync(folder, fake.url, timeout="60s")
         waiting.check(fake)
@@ -585,7 +585,7 @@ def test_tracker_that_came_later(folder):
 def test_thinning_keeps_the_last(folder):
     waiting = Waiting(folder, trials=1)
     name, rows = next(iter(waiting.expected.items()))
-    waiting.sql("UPDATE study SET config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
+    waiting.sql("UPDATE study SET checksum = NULL, config = replace(config, 'thin_s = 0', 'thin_s = 3600')")
     with FakeWandb() as fake:
         waiting.sync(folder, fake.url)
         got = fake.run(name)

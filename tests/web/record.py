@@ -120,14 +120,14 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
     last = {row["name_id"]: row for row in [dict(row) for row in db.execute("SELECT * FROM metric WHERE trial_id = ? ORDER BY env_steps", [base["id"]])]}
     top = db.execute("SELECT max(id) FROM trial").fetchone()[0]
     db.execute("BEGIN")
-    for table, column in (("metric", "trial_id"), ("checkpoint", "trial_id"), ("outbox", "trial_id"), ("trial", "id")):
+    for table, column in (("metric", "trial_id"), ("curve_sum", "trial_id"), ("checkpoint", "trial_id"), ("outbox", "trial_id"), ("trial", "id")):
         db.execute("DELETE FROM %s WHERE %s IN (SELECT id FROM trial WHERE study_id = ?)" % (table, column), [study["id"]])
     started = int(time.time() * 1000) - NIGHT_MS - 600000
     for number in range(n_trials):
         params = parameters(rng)
         score, cost = outcome(params, rng)
         at = started + NIGHT_MS * number // n_trials
-        row = dict(base, id=top + 1 + number, number=number, params=json.dumps(params), config=config_of(base["config"], params), score=score,
+        row = dict(base, checksum=None, id=top + 1 + number, number=number, params=json.dumps(params), config=config_of(base["config"], params), score=score,
                    perf=score, cost_s=cost, device_s=cost, env_steps=params["train.total_timesteps"], seed=rng.randrange(1 << 31),
                    origin="default" if number == 0 else "sobol" if number < 16 else "ehvi", device="cuda:%d" % (number % 4), created_ms=at, started_ms=at,
                    finished_ms=at + NIGHT_MS * 4 // n_trials - 200)
@@ -146,7 +146,7 @@ def record(trawl, store, name, n_trials, seed=7, called=None):
                     reach = (1.0 - math.exp(-5.0 * k / POINTS)) * (1.0 + 0.05 * noise.gauss(0.0, 1.0))
                     insert(db, "metric", dict(point, trial_id=row["id"], env_steps=k * params["train.total_timesteps"] // POINTS, wall_s=cost * k / POINTS,
                                               value=None if point["value"] is None else point["value"] * reach))
-    db.execute("UPDATE study SET trials_max = ?, name = ?, end_text = ? WHERE id = ?",
+    db.execute("UPDATE study SET checksum = NULL, trials_max = ?, name = ?, end_text = ? WHERE id = ?",
                [n_trials, called or name, "the study has its %d trials" % n_trials, study["id"]])
     db.execute("COMMIT")
     db.close()

@@ -418,7 +418,7 @@ def test_an_empty_store_tells_how_to_begin(folder):
     store = folder / "empty.db"
     run("sweep", tap.write(folder, "s.ini", tap.TINY_SWEEP), "--store", store, "--name", "a", "--trials", 1, "-q")
     db = sqlite3.connect(str(store), isolation_level=None)
-    for table in ("metric", "checkpoint", "outbox", "trial", "study"):
+    for table in ("metric", "curve_sum", "checkpoint", "outbox", "trial", "study"):
         db.execute("DELETE FROM " + table)
     db.close()
     other = Server(store)
