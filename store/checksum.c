@@ -147,9 +147,9 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
     return store_sql_run(store, stmt, "sealing a row", err);
 }
 
-int64_t store_outbox_sum(int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload)
+int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload)
 {
-    uint32_t crc = crc_add_u64(0, (uint64_t)study_id);
+    uint32_t crc = crc_add_u64(crc_add_u64(0, (uint64_t)id), (uint64_t)study_id);
 
     crc = crc_add_u64(crc, (uint64_t)trial_id);
     crc = crc_add_u64(crc, (uint64_t)created_ms);

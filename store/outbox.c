@@ -13,6 +13,7 @@
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                                 struct error *err)
 {
+    static const char what[] = "recording news for the trackers";
     int64_t now_ms = clock_utc_ms();
     sqlite3_stmt *stmt;
 
@@ -21,8 +22,12 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
     sqlite3_bind_int64(stmt, 2, trial_id);
     store_bind_text(stmt, 3, json);
     sqlite3_bind_int64(stmt, 4, now_ms);
-    sqlite3_bind_int64(stmt, 5, store_outbox_sum(study_id, trial_id, now_ms, json));
-    return store_sql_run(store, stmt, "recording news for the trackers", err);
+    TRY(store_sql_run(store, stmt, what, err));
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    TRY(store_sql(store, SQL_OUTBOX_SEAL, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, id);
+    sqlite3_bind_int64(stmt, 2, store_outbox_sum(id, study_id, trial_id, now_ms, json));
+    return store_sql_run(store, stmt, what, err);
 }
 
 enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
@@ -50,7 +55,7 @@ static enum status check_row(struct store *store, sqlite3_stmt *stmt, int64_t st
     char what[96];
 
     if (sqlite3_column_type(stmt, 3) == SQLITE_NULL || /* of an older version */
-        sqlite3_column_int64(stmt, 3) == store_outbox_sum(study_id, trial_id, row->created_ms, row->payload))
+        sqlite3_column_int64(stmt, 3) == store_outbox_sum(row->id, study_id, trial_id, row->created_ms, row->payload))
         return ST_OK;
     snprintf(what, sizeof what, "row %lld of the trackers' outbox", (long long)row->id);
     return store_damaged(store, what, err);

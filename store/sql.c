@@ -106,8 +106,8 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_CHECKPOINT_FIND] = "SELECT path FROM checkpoint WHERE trial_id = ?1 ORDER BY id DESC LIMIT 1",
     [SQL_CHECKPOINT_DELETE] = "DELETE FROM checkpoint WHERE trial_id = ?1",
 
-    [SQL_OUTBOX_INSERT] =
-        "INSERT INTO outbox (study_id, trial_id, payload, created_ms, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [SQL_OUTBOX_INSERT] = "INSERT INTO outbox (study_id, trial_id, payload, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_OUTBOX_SEAL] = "UPDATE outbox SET checksum = ?2 WHERE id = ?1",
     [SQL_OUTBOX_READ] =
         "SELECT id, created_ms, payload, checksum FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id > ?3 "
         "AND id <= ?4 ORDER BY id LIMIT ?5",

@@ -60,6 +60,7 @@ enum store_sql {
     SQL_CHECKPOINT_FIND,
     SQL_CHECKPOINT_DELETE,
     SQL_OUTBOX_INSERT,
+    SQL_OUTBOX_SEAL,
     SQL_OUTBOX_READ,
     SQL_OUTBOX_RUNS,
     SQL_OUTBOX_COUNT,
@@ -158,7 +159,7 @@ enum status store_damaged(struct store *store, const char *what, struct error *e
 /* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Before a row is changed, and after it, in one transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
-int64_t store_outbox_sum(int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);
+int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);
 uint32_t store_point_sum(int64_t env_steps, double wall_s, double value);
 struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id); /* NULL: there is none */
 enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t name_id, struct curve_sum **ret_sum,

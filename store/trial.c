@@ -47,31 +47,44 @@ void trial_list_free(struct trial *trials, size_t n)
     mem_free(trials);
 }
 
+/* "trial 3 of study 'a'", for what is wrong with it. */
+static void name_trial(struct store *store, int64_t study_id, int64_t number, char *ret_name, size_t size)
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *name = NULL;
+
+    if (sqlite3_prepare_v2(store->db, "SELECT name FROM study WHERE id = ?1", -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(stmt, 1, study_id) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
+        name = (const char *)sqlite3_column_text(stmt, 0);
+    snprintf(ret_name, size, "trial %lld of study '%.100s'", (long long)number, name != NULL ? name : "(unknown)");
+    sqlite3_finalize(stmt);
+}
+
 enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err)
 {
     int64_t is_number = sqlite3_column_int64(stmt, 2), is_study = sqlite3_column_int64(stmt, 1);
     const char *word = (const char *)sqlite3_column_text(stmt, 3);
-    char what[96];
+    char what[160], there[160];
     int state = 0;
 
-    snprintf(what, sizeof what, "trial %lld of the study with id %lld", (long long)is_number, (long long)is_study);
-    if (store_row_sound(stmt) == STORE_DAMAGED)
+    if (store_row_sound(stmt) == STORE_DAMAGED) {
+        name_trial(store, is_study, is_number, what, sizeof what);
         return store_damaged(store, what, err);
+    }
     while (state < TRIAL_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
         state++;
     if (state == TRIAL_STATES)
         return FAIL(err, ST_CORRUPT, "%s: trial %lld has the unknown state '%s'; restore a copy", store->path,
                     (long long)is_number, word != NULL ? word : "");
-    if ((number >= 0 && is_number != number) ||
-        (study_id >= 0 && is_study != study_id)) /* an index that leads astray */
-        return FAIL(
-            err, ST_CORRUPT,
-            "%s: trial %lld of the study with id %lld cannot be found, %s stands in its place; restore a backup "
-            "('trawl check %s' lists what is damaged)",
-            store->path, (long long)number, (long long)study_id, what, store->path);
     *ret_state = (enum trial_state)state;
-    return ST_OK;
+    if ((number < 0 || is_number == number) && (study_id < 0 || is_study == study_id))
+        return ST_OK;
+    name_trial(store, study_id, number, what, sizeof what); /* an index that leads astray, or a row that is lost */
+    name_trial(store, is_study, is_number, there, sizeof there);
+    return FAIL(err, ST_CORRUPT,
+                "%s: %s cannot be found, in its place is %s; restore a backup ('trawl check %s' lists what is damaged)",
+                store->path, what, there, store->path);
 }
 
 /* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: what is

@@ -142,9 +142,9 @@ static void outbox_row(struct verify *v, sqlite3_stmt *stmt)
     v->verdict->outbox.n++;
     if (sqlite3_column_type(stmt, 5) == SQLITE_NULL)
         v->verdict->outbox.n_unchecked++;
-    else if (sqlite3_column_int64(stmt, 5) != store_outbox_sum(sqlite3_column_int64(stmt, 1),
-                                                               sqlite3_column_int64(stmt, 2),
-                                                               sqlite3_column_int64(stmt, 3), text_of(stmt, 4)))
+    else if (sqlite3_column_int64(stmt, 5) !=
+             store_outbox_sum(sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                              sqlite3_column_int64(stmt, 2), sqlite3_column_int64(stmt, 3), text_of(stmt, 4)))
         found(v, "row %lld of the trackers' outbox does not fit its checksum",
               (long long)sqlite3_column_int64(stmt, 0));
 }

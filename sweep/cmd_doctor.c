@@ -39,6 +39,21 @@ static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const cha
     f->n++;
 }
 
+/* The WAL-reset bug, https://sqlite.org/wal.html#walresetbug: fixed in 3.51.3 and on two older branches. */
+static bool has_wal_reset_bug(int version)
+{
+    return version < 3051003 && !(version >= 3050007 && version < 3051000) &&
+           !(version >= 3044006 && version < 3045000);
+}
+
+static void look_at_sqlite(struct findings *f)
+{
+    add(f, "sqlite", "%s%s", sqlite3_libversion(),
+        has_wal_reset_bug(sqlite3_libversion_number())
+            ? " (has the WAL-reset bug, very rare: do not let other programs write to a store; 3.51.3 is without it)"
+            : "");
+}
+
 static void look_at_build(struct findings *f)
 {
     add(f, "program", "%s", program_text);
@@ -57,7 +72,7 @@ static void look_at_build(struct findings *f)
 #if defined(__SANITIZE_ADDRESS__)
     add(f, "sanitizer", "address (slow)");
 #endif
-    add(f, "sqlite", "%s", sqlite3_libversion());
+    look_at_sqlite(f);
     add(f, "openblas", "%s", openblas_get_config());
     add(f, "gsl", "%s", gsl_version);
     add(f, "cjson", "%s", cJSON_Version());
