@@ -81,6 +81,15 @@ static void remove_param(struct search *s, size_t i)
     memset(&s->choices[s->space.dim], 0, sizeof s->choices[0]);
 }
 
+/* Does parameter i hang on `of`? No core has no layers, and no layers no core: of two that depend on each other the first is
+ * conditional. */
+static bool descends_from(const struct space *space, size_t i, size_t of)
+{
+    while (i != of && space->params[i].is_conditional)
+        i = space->params[i].parent;
+    return i == of;
+}
+
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err)
 {
@@ -99,7 +108,8 @@ enum status search_find_dependent(struct search *search, const struct setup *set
     }
     for (size_t i = 0; i < search->space.dim; i++) {
         struct space_param *p = &search->space.params[i];
-        p->is_conditional = find_effect(search, setup, i, p, &c) == EFFECT_SOMETIMES;
+        bool sometimes = find_effect(search, setup, i, p, &c) == EFFECT_SOMETIMES;
+        p->is_conditional = sometimes && !descends_from(&search->space, p->parent, i);
     }
     return strbuf_status(inert, "the list of parameters without effect", err);
 }

@@ -91,6 +91,32 @@ static void test_recorded_or_not(void **state)
     setup_close(&s);
 }
 
+/* A run ends at the steps asked for, by a shorter rollout that is played plainly behind recorded ones; what comes after it, of
+ * a run that goes on, is replayed again. */
+static void test_short_last_rollout(void **state)
+{
+    struct setup s;
+    struct train_result a, b;
+    setup_variant(&s, (const struct variant *)*state);
+    int64_t rollout = s.train.total_agents * s.train.horizon;
+    s.train.total_timesteps = rollout * 5 + s.train.total_agents * 3 + 1;
+    s.train.graphs = false;
+    struct trainer *plain = setup_trainer(&s);
+    s.train.graphs = true;
+    struct trainer *recorded = setup_trainer(&s);
+    OK(trainer_run(plain, NULL, &a, err));
+    OK(trainer_run(recorded, NULL, &b, err));
+    assert_int_equal(a.env_steps, s.train.total_timesteps - 1);
+    assert_int_equal(b.env_steps, s.train.total_timesteps - 1);
+    assert_same_run(plain, recorded);
+    iterate(plain, 2);
+    iterate(recorded, 2);
+    assert_same_run(plain, recorded);
+    trainer_destroy(plain);
+    trainer_destroy(recorded);
+    setup_close(&s);
+}
+
 static void test_cached_or_new(void **state)
 {
     struct trainer_cache *cache = NULL;
@@ -278,11 +304,11 @@ int main(int argc, char **argv)
 #define OF_EACH_VARIANT(f)                                                                                             \
     OF_VARIANT(f, 0), OF_VARIANT(f, 1), OF_VARIANT(f, 2), OF_VARIANT(f, 3), OF_VARIANT(f, 4), OF_VARIANT(f, 5)
     const struct CMUnitTest tests[] = {
-        OF_EACH_VARIANT(test_recorded_or_not),  OF_EACH_VARIANT(test_cached_or_new),
-        OF_EACH_VARIANT(test_resume),           OF_VARIANT(test_checkpoint_crosses, 0),
-        OF_VARIANT(test_checkpoint_crosses, 1), OF_VARIANT(test_checkpoint_crosses, 2),
-        cmocka_unit_test(test_side_by_side),    cmocka_unit_test(test_failure_is_found),
-        cmocka_unit_test(test_too_large),
+        OF_EACH_VARIANT(test_recorded_or_not),    OF_EACH_VARIANT(test_cached_or_new),
+        OF_EACH_VARIANT(test_short_last_rollout), OF_EACH_VARIANT(test_resume),
+        OF_VARIANT(test_checkpoint_crosses, 0),   OF_VARIANT(test_checkpoint_crosses, 1),
+        OF_VARIANT(test_checkpoint_crosses, 2),   cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_failure_is_found),  cmocka_unit_test(test_too_large),
     };
     _Static_assert(sizeof variants / sizeof variants[0] == 6, "each has a test of each kind");
     char reason[256];
