@@ -56,7 +56,11 @@ static enum status measure(struct bench *b, struct train_numbers *t, struct erro
 {
     double rates[BENCH_MAX_REPEATS];
     struct train_metrics before, after;
+    struct train_settings *train = &b->setup->train;
 
+    if (train->total_timesteps <
+        train->total_agents * train->horizon) /* it runs by time: the steps asked for are not its own */
+        train->total_timesteps = train->total_agents * train->horizon;
     TRY(run_open(&b->run, b->setup, err));
     TRY(sgemm_rate(b->run.kern, &t->sgemm, err));
     for (int i = 0; i < WARM_ITERATIONS; i++)

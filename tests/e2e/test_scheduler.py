@@ -12,7 +12,7 @@ import tap
 from tap import TINY, TINY_SWEEP, Skip, children, equal, fails, run, show, start, trials_now, wait_for, write
 
 LONG_SWEEP = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G").replace("threads = 1", "threads = 1\nlog_interval_s = 0.1")
-GREEDY = TINY + """
+GREEDY = TINY.replace("core = none", "core = mlp") + """
 [sweep]
 method = sobol
 worker_memory = 1200M
@@ -21,8 +21,9 @@ worker_memory = 1200M
 min = 0.001
 max = 0.1
 
-[sweep.train.total_agents]
-values = 16, 1M
+[sweep.policy.hidden_size]
+distribution = categorical
+values = 8, 8192
 """
 
 
@@ -163,7 +164,7 @@ def test_a_greedy_trial_fails_alone(folder):
     trials = show(store, "a")["trials"]
     equal({t["state"] for t in trials}, {"done", "failed"})
     for t in trials:
-        equal(t["state"], "failed" if t["params"]["train.total_agents"] == "1M" else "done")
+        equal(t["state"], "failed" if t["params"]["policy.hidden_size"] == "8192" else "done")
         if t["state"] == "failed":
             assert "does not fit" in t["reason"] and "raise sweep.worker_memory (1200 MB" in t["reason"], t
 

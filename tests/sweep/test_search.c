@@ -279,6 +279,97 @@ static void impossible_points_are_known(void **state)
     setup_destroy(setup);
 }
 
+/* A stored space takes wider ranges and new choices; points keep their numbers, and a condition knows the new choice. */
+static void a_stored_space_becomes_wider(void **state)
+{
+    static const char lr[] = "[sweep.train.learning_rate]\nmin = 0.01\nmax = 0.1\n",
+                      layers[] = "[sweep.policy.num_layers]\n";
+    struct setup *setup, *wide_setup;
+    struct search s, want;
+    char text[1024];
+    bool wider;
+
+    (void)state;
+    snprintf(text, sizeof text, GAME "%s[sweep.policy.core]\nvalues = none, mlp\n%s", lr, layers);
+    OK(load(text, &setup, &s, err));
+    snprintf(text, sizeof text,
+             GAME
+             "%s[sweep.policy.core]\nvalues = lstm, none, mlp\n[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n",
+             layers);
+    OK(load(text, &wide_setup, &want, err)); /* in another order */
+    OK(search_widen(&s, &want, &wider, err));
+    assert_true(wider);
+    assert_string_equal(s.space.params[0].key, "train.learning_rate");
+    assert_true(s.space.params[0].min == 0.001 && s.space.params[0].max == 0.1);
+    assert_int_equal(s.space.params[1].n_choices, 3);
+    assert_true(s.space.params[1].max == 2);
+    assert_string_equal(s.choices[1][0], "none");
+    assert_string_equal(s.choices[1][1], "mlp");
+    assert_string_equal(s.choices[1][2], "lstm");
+    for (size_t k = 0; k < 3; k++)
+        assert_true(space_is_active(&s.space, 2, (const double[]){0.01, (double)k, 1}) == (k > 0));
+    OK(search_widen(&s, &want, &wider, err)); /* as wide already */
+    assert_false(wider);
+    search_free(&want);
+    setup_destroy(wide_setup);
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"[sweep.policy.core]\n[sweep.policy.num_layers]\n",
+         "the study searches train.learning_rate, the config does not"},
+        {"[sweep.train.learning_rate]\nmin = 0.001\nmax = 0.1\n[sweep.policy.core]\nvalues = mlp, "
+         "lstm\n[sweep.policy.num_layers]\n",
+         "policy.core: the study also has none"},
+        {"[sweep.train.learning_rate]\nmin = 0.01\nmax = 1\n[sweep.policy.core]\n[sweep.policy.num_layers]\n",
+         "0.001 to 0.1, the config only 0.01 to 1"},
+        {"[sweep.train.learning_rate]\nmin = 0.001\nmax = "
+         "1\n[sweep.policy.core]\n[sweep.policy.num_layers]\n[sweep.train.gamma]\n",
+         "the config searches train.gamma, the study does not"},
+        {"[sweep.train.learning_rate]\nmin = 0.001\nmax = "
+         "1\n[sweep.policy.core]\n[sweep.policy.num_layers]\n[sweep]\ncost = device\n",
+         "sweep.cost"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, GAME "%s", bad[i].text);
+        OK(load(text, &wide_setup, &want, err));
+        FAILS(search_widen(&s, &want, &wider, err), ST_CONFIG, bad[i].says);
+        search_free(&want);
+        setup_destroy(wide_setup);
+    }
+    search_free(&s);
+    setup_destroy(setup);
+}
+
+/* A stored space as sections of a config is that space again. */
+static void a_space_survives_ini(void **state)
+{
+    struct setup *setup, *again;
+    struct search s, back;
+    struct strbuf ini;
+    char *json, *json_back;
+
+    (void)state;
+    OK(load(GAME "[sweep.train.learning_rate]\n[sweep.train.gamma]\nmean = "
+                 "0.9\n[sweep.policy.hidden_size]\n[sweep.train.beta2]\n"
+                 "[sweep.train.optimizer]\n[sweep.train.horizon]\ndistribution = categorical\nvalues = 8, 16\n"
+                 "[sweep.train.replay_ratio]\n[sweep.train.total_timesteps]\n[sweep.policy.num_layers]\n",
+            &setup, &s, err));
+    strbuf_init(&ini, 1 << 16);
+    strbuf_add(&ini, GAME);
+    search_to_ini(&s, &ini);
+    OK(load(ini.text, &again, &back, err));
+    OK(search_to_json(&s, &json, err));
+    OK(search_to_json(&back, &json_back, err));
+    assert_string_equal(json, json_back);
+    mem_free(json);
+    mem_free(json_back);
+    strbuf_free(&ini);
+    search_free(&s);
+    search_free(&back);
+    setup_destroy(setup);
+    setup_destroy(again);
+}
+
 /* Whatever option a space takes, a trial takes too; the rest is refused before a study is stored. */
 static void what_is_searched_a_trial_takes(void **state)
 {
@@ -562,6 +653,8 @@ int main(void)
         cmocka_unit_test(the_config_is_a_point_or_is_not),
         cmocka_unit_test(dependent_parameters_are_conditional),
         cmocka_unit_test(impossible_points_are_known),
+        cmocka_unit_test(a_stored_space_becomes_wider),
+        cmocka_unit_test(a_space_survives_ini),
         cmocka_unit_test(what_is_searched_a_trial_takes),
         cmocka_unit_test(spaces_and_points_survive_json),
         cmocka_unit_test(damaged_spaces_are_refused),
