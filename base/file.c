@@ -3,18 +3,24 @@
  * a regular file (a pipe, /dev/stdout) cannot be replaced and is written to as it is. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/fault.h"
 #include "base/mem.h"
 
+#define TEMP ".tmp."
+#define LEFT_S 60 /* age of a temporary file whose process is gone, from which on it is removed */
 #define FILE_FIRST_BYTES 65536 /* of a pipe, whose size is not known */
 
 static int write_bytes(int fd, const char *bytes, size_t n)
@@ -65,15 +71,48 @@ static void sync_parent(const char *path)
 
 static enum status write_special(const char *path, const void *bytes, size_t n, struct error *err)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that nobody reads is nothing to wait for */
     enum status rc = ST_OK;
 
     if (fd < 0)
-        return FAIL(err, ST_IO, "%s: cannot be opened for writing: %s", path, strerror(errno));
+        return FAIL(err, ST_IO, "%s: cannot be opened for writing: %s", path,
+                    errno == ENXIO ? "it is a pipe that nobody reads" : strerror(errno));
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     if (write_bytes(fd, bytes, n) != 0)
         rc = FAIL(err, ST_IO, "%s: cannot write %zu bytes: %s", path, n, strerror(errno));
     close(fd);
     return rc;
+}
+
+/* "PATH.tmp.PID" of processes that were killed while they wrote. One that is not here may be in another container: what is
+ * young is left alone. */
+static void remove_left(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    size_t n = strlen(name);
+    const struct dirent *entry;
+    DIR *dir;
+
+    snprintf(folder, sizeof folder, "%.*s",
+             slash == NULL   ? 1
+             : slash == path ? 1
+                             : (int)(slash - path),
+             slash == NULL ? "." : path);
+    dir = opendir(folder);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+        char *end;
+        long pid;
+        if (strncmp(entry->d_name, name, n) != 0 || strncmp(entry->d_name + n, TEMP, strlen(TEMP)) != 0)
+            continue;
+        pid = strtol(entry->d_name + n + strlen(TEMP), &end, 10);
+        if (*end == '\0' && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && time(NULL) - st.st_mtime > LEFT_S)
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    if (dir != NULL)
+        closedir(dir);
 }
 
 enum status file_write_all(const char *path, const void *bytes, size_t n, struct error *err)
@@ -85,7 +124,8 @@ enum status file_write_all(const char *path, const void *bytes, size_t n, struct
 
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return write_special(path, bytes, n, err);
-    len = snprintf(temp, sizeof temp, "%s.tmp.%ld", path, (long)getpid());
+    remove_left(path);
+    len = snprintf(temp, sizeof temp, "%s" TEMP "%ld", path, (long)getpid());
     if (len < 0 || (size_t)len >= sizeof temp)
         return FAIL(err, ST_IO, "%.64s...: the path is too long, the limit is %d bytes", path, PATH_MAX - 16);
     fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -152,13 +192,14 @@ static enum status read_to_end(int fd, const char *path, size_t max_bytes, char 
     }
 }
 
-enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
+static enum status read_file(const char *path, int flags, size_t max_bytes, char **ret_bytes, size_t *ret_n,
+                             struct error *err)
 {
     struct stat st;
     char *bytes = NULL;
     size_t cap, n = 0;
     enum status rc;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
 
     *ret_bytes = NULL;
     if (fd < 0)
@@ -169,6 +210,10 @@ enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, 
     }
     if (S_ISDIR(st.st_mode)) {
         rc = FAIL(err, ST_IO, "%s: is a folder, a file is needed", path);
+        goto done;
+    }
+    if ((flags & O_NONBLOCK) != 0 && !S_ISREG(st.st_mode)) {
+        rc = FAIL(err, ST_IO, "%s: is no file but a pipe, a socket or a device", path);
         goto done;
     }
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max_bytes) {
@@ -194,6 +239,16 @@ done:
     *ret_bytes = bytes;
     *ret_n = n;
     return ST_OK;
+}
+
+enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
+{
+    return read_file(path, 0, max_bytes, ret_bytes, ret_n, err);
+}
+
+enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n, struct error *err)
+{
+    return read_file(path, O_NONBLOCK, max_bytes, ret_bytes, ret_n, err);
 }
 
 bool file_exists(const char *path)

@@ -62,19 +62,12 @@ static enum status open_lanes(struct workshop *shop, const cJSON *message, int64
 static void explain_memory(int64_t bytes, struct error *why)
 {
     const struct error found = *why;
-    char amount[32];
+    char limit[200];
 
-    if (bytes <= 0)
+    if (!worker_limits_explain(bytes, limit, sizeof limit))
         return;
-    if (bytes < 1000000)
-        snprintf(amount, sizeof amount, "%lld byte%s", (long long)bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(amount, sizeof amount, "%.4g MB", (double)bytes / 1e6);
     error_clear(why);
-    (void)FAIL(why, found.status,
-               "sweep.worker_memory leaves it %s, too little to begin with; raise it, or, if it is auto, lower "
-               "sweep.runs_per_device (%.600s)",
-               amount, found.text);
+    (void)FAIL(why, found.status, "too little memory to begin with: %s (%.600s)", limit, found.text);
 }
 
 /* Opens the device, and greets. */

@@ -205,6 +205,9 @@ void proto_take_in(struct proto *proto);
 
 /* Cores, memory and the order in which the kernel ends processes, as an `open` message says. */
 void worker_limits_apply(const cJSON *open_message);
+/* The limit that a worker out of memory has met, and what to do about it: "sweep.worker_memory leaves it 60 MB" is of
+ * memory_bytes (0: none), an inherited limit of address space is its caller's. False: there is no limit. */
+bool worker_limits_explain(int64_t memory_bytes, char *buf, size_t size);
 
 /* How many checkpoints of a study lie beside the store, and their bytes. */
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);

@@ -3,6 +3,7 @@
 #include "sweep/service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,18 +20,47 @@ static uint64_t hash_text(const char *text)
     return h;
 }
 
-/* False when the path is too long for a socket. */
+#define BY_FOLDER "/proc/self/fd/%d/%s" /* the kernel's short name of a long path whose folder is open */
+#define BY_FOLDER_BYTES (sizeof "/proc/self/fd//" + 10)
+
+/* False when even the file's name is too long for a socket. */
 static bool set_path(struct control_address *a, const char *path)
 {
     size_t n = strlen(path);
+    const char *slash = strrchr(path, '/');
 
-    if (n >= sizeof a->sun.sun_path)
+    if (n >= sizeof a->path || slash == NULL)
+        return false;
+    if (n >= sizeof a->sun.sun_path && strlen(slash + 1) + BY_FOLDER_BYTES >= sizeof a->sun.sun_path)
         return false;
     memset(a, 0, sizeof *a);
-    a->sun.sun_family = AF_UNIX;
-    memcpy(a->sun.sun_path, path, n + 1);
-    a->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    memcpy(a->path, path, n + 1);
     snprintf(a->text, sizeof a->text, "%s", path);
+    return true;
+}
+
+bool control_address_open(const struct control_address *a, struct sockaddr_un *ret_sun, socklen_t *ret_size,
+                          int *ret_folder)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(a->path, '/');
+
+    *ret_folder = -1;
+    *ret_sun = a->sun;
+    *ret_size = a->size;
+    if (a->is_abstract)
+        return true;
+    ret_sun->sun_family = AF_UNIX;
+    if (strlen(a->path) < sizeof ret_sun->sun_path) {
+        memcpy(ret_sun->sun_path, a->path, strlen(a->path) + 1);
+    } else {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - a->path), a->path);
+        *ret_folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (*ret_folder < 0)
+            return false;
+        snprintf(ret_sun->sun_path, sizeof ret_sun->sun_path, BY_FOLDER, *ret_folder, slash + 1);
+    }
+    *ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(ret_sun->sun_path) + 1);
     return true;
 }
 

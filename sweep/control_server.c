@@ -48,9 +48,23 @@ static bool clear_path(const struct control_address *a)
 {
     struct stat st;
 
-    if (a->is_abstract || lstat(a->sun.sun_path, &st) != 0)
+    if (a->is_abstract || lstat(a->path, &st) != 0)
         return true;
-    return S_ISSOCK(st.st_mode) && unlink(a->sun.sun_path) == 0;
+    return S_ISSOCK(st.st_mode) && unlink(a->path) == 0;
+}
+
+static bool bind_to(int fd, const struct control_address *a)
+{
+    struct sockaddr_un sun;
+    socklen_t size;
+    int folder, why;
+    bool ok = control_address_open(a, &sun, &size, &folder) && bind(fd, (const struct sockaddr *)&sun, size) == 0;
+
+    why = errno;
+    if (folder >= 0)
+        close(folder);
+    errno = why;
+    return ok;
 }
 
 static bool listen_at(struct control_server *s, const struct control_address *a)
@@ -61,9 +75,8 @@ static bool listen_at(struct control_server *s, const struct control_address *a)
     if (s->fd < 0)
         return false;
     /* The mode is set before there is a file, so that at no moment anybody else can connect. */
-    if (fchmod(s->fd, S_IRUSR | S_IWUSR) == 0 && clear_path(a) &&
-        bind(s->fd, (const struct sockaddr *)&a->sun, a->size) == 0 &&
-        (a->is_abstract || (chmod(a->sun.sun_path, S_IRUSR | S_IWUSR) == 0 && stat(a->sun.sun_path, &st) == 0)) &&
+    if (fchmod(s->fd, S_IRUSR | S_IWUSR) == 0 && clear_path(a) && bind_to(s->fd, a) &&
+        (a->is_abstract || (chmod(a->path, S_IRUSR | S_IWUSR) == 0 && stat(a->path, &st) == 0)) &&
         listen(s->fd, BACKLOG) == 0) {
         s->address = *a;
         s->inode = a->is_abstract ? 0 : st.st_ino;
@@ -121,8 +134,8 @@ void control_server_destroy(struct control_server *s)
     for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
         drop(&s->clients[i]);
     if (s->fd >= 0) {
-        if (!s->address.is_abstract && lstat(s->address.sun.sun_path, &st) == 0 && st.st_ino == s->inode)
-            unlink(s->address.sun.sun_path);
+        if (!s->address.is_abstract && lstat(s->address.path, &st) == 0 && st.st_ino == s->inode)
+            unlink(s->address.path);
         close(s->fd);
     }
     if (s->epoll >= 0)

@@ -225,14 +225,15 @@ static void lane_free_trial(struct lane *lane)
     gate_leave_open(&shop->gate);
 }
 
-/* On a CPU what did not fit is the worker's own limit, where it has one. */
+/* On a CPU what did not fit is a limit of this process, where there is one. */
 static void lane_explain_memory(const struct lane *lane, struct error *why)
 {
     size_t n = strlen(why->text);
+    char limit[200];
 
-    if (lane->shop->memory_bytes > 0 && lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU)
-        snprintf(why->text + n, sizeof why->text - n, ", or raise sweep.worker_memory (%.4g MB for this worker)",
-                 (double)lane->shop->memory_bytes / 1e6);
+    if (lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU &&
+        worker_limits_explain(lane->shop->memory_bytes, limit, sizeof limit))
+        snprintf(why->text + n, sizeof why->text - n, "; %s", limit);
 }
 
 static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)

@@ -6,6 +6,7 @@
 #ifndef SWEEP_SERVICE_H
 #define SWEEP_SERVICE_H
 
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,13 +17,18 @@
 #define CONTROL_ADDRESSES 3
 
 struct control_address {
-    struct sockaddr_un sun;
+    struct sockaddr_un sun; /* with size: of an abstract name */
     socklen_t size;
     bool is_abstract; /* no file, so no mode: the peer's user is checked all the same */
+    char path[PATH_MAX]; /* else the socket's file; maybe too long for a sockaddr_un */
     char text[128]; /* for people; '@' in front of an abstract name */
 };
-/* In the order to try: STORE.sock by the store's real path, where that is short enough for a socket; a name made from that
- * path in $XDG_RUNTIME_DIR; the same as an abstract name. */
+/* What bind and connect take, however long the path: *ret_folder (-1: none) is open until they are done, then the caller's to
+ * close. False: errno says why. */
+bool control_address_open(const struct control_address *address, struct sockaddr_un *ret_sun, socklen_t *ret_size,
+                          int *ret_folder);
+/* In the order to try: STORE.sock by the store's real path, unless its name alone is too long for a socket; a name made from
+ * that path in $XDG_RUNTIME_DIR; the same as an abstract name. */
 enum status control_addresses(const char *store_path, struct control_address ret_addresses[CONTROL_ADDRESSES],
                               size_t *ret_n, struct error *err) MUST_USE;
 

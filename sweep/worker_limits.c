@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -52,6 +54,42 @@ static void hold_cores(const char *text)
         log_warn("'%s' is no set of cores, all are used, continuing", text);
     else if (sched_setaffinity(0, sizeof set, &set) != 0)
         log_warn("cannot keep to the cores %s (%s), continuing", text, strerror(errno));
+}
+
+static void amount_text(double bytes, char *buf, size_t size)
+{
+    if (bytes < 1e6)
+        snprintf(buf, size, "%.0f byte%s", bytes, bytes == 1 ? "" : "s");
+    else
+        snprintf(buf, size, "%.4g MB", bytes / 1e6);
+}
+
+bool worker_limits_explain(int64_t memory_bytes, char *buf, size_t size)
+{
+    unsigned long long pages[6] = {0}; /* of /proc/self/statm: all, resident, shared, text, 0, data */
+    double page = (double)sysconf(_SC_PAGESIZE), space_left = INFINITY, data_left = INFINITY;
+    FILE *file = fopen("/proc/self/statm", "re");
+    struct rlimit space;
+    char amount[32];
+
+    if (file != NULL && fscanf(file, "%llu %llu %llu %llu %llu %llu", &pages[0], &pages[1], &pages[2], &pages[3],
+                               &pages[4], &pages[5]) != 6)
+        pages[0] = pages[5] = 0;
+    if (file != NULL)
+        fclose(file);
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+        space_left = (double)space.rlim_cur - page * (double)pages[0];
+    if (memory_bytes > 0)
+        data_left = (double)memory_bytes - page * (double)pages[5];
+    if (space_left < data_left) {
+        amount_text((double)space.rlim_cur, amount, sizeof amount);
+        snprintf(buf, size, "the limit of address space (ulimit -v) is %s for each process; raise it", amount);
+    } else if (memory_bytes > 0) {
+        amount_text((double)memory_bytes, amount, sizeof amount);
+        snprintf(buf, size,
+                 "sweep.worker_memory leaves it %s; raise it, or, if it is auto, lower sweep.runs_per_device", amount);
+    }
+    return memory_bytes > 0 || isfinite(space_left);
 }
 
 void worker_limits_apply(const cJSON *open_message)

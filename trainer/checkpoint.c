@@ -232,7 +232,7 @@ static enum status ckpt_read(const char *path, char **ret_bytes, size_t *ret_n, 
     char *bytes = NULL;
     size_t n;
 
-    TRY(file_read_all(path, CKPT_MAX_BYTES, &bytes, &n, err));
+    TRY(file_read_regular(path, CKPT_MAX_BYTES, &bytes, &n, err));
     if (n < sizeof header.magic || memcmp(bytes, CKPT_MAGIC, sizeof header.magic) != 0) {
         rc = FAIL(
             err, ST_CORRUPT,

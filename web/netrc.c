@@ -32,7 +32,7 @@ static char *netrc_text(size_t *ret_n)
             snprintf(path, sizeof path, "%s/%s", home, names[i - 1]);
         else
             continue;
-        if (stat(path, &st) != 0 || file_read_all(path, FILE_MAX_BYTES, &text, ret_n, NULL) != ST_OK) {
+        if (stat(path, &st) != 0 || file_read_regular(path, FILE_MAX_BYTES, &text, ret_n, NULL) != ST_OK) {
             text = NULL;
             continue;
         }
@@ -130,7 +130,7 @@ bool track_ini_value(const char *path, const char *section, const char *key, cha
     size_t n = 0;
     bool found = false;
 
-    if (!file_exists(path) || file_read_all(path, FILE_MAX_BYTES, &text, &n, NULL) != ST_OK)
+    if (!file_exists(path) || file_read_regular(path, FILE_MAX_BYTES, &text, &n, NULL) != ST_OK)
         return false;
     rest = text;
     while ((line = strsep(&rest, "\n")) != NULL) {

@@ -2,12 +2,14 @@
 #include "base/file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,6 +115,57 @@ static void a_device_is_written_to_not_replaced(void **state)
     assert_int_equal(file_write_all("/dev/null", "x", 1, NULL), ST_OK);
 }
 
+/* What a killed process left is removed by the next write to the same file; what is young, alive or another's stays. */
+static void what_a_killed_writer_left_is_removed(void **state)
+{
+    struct {
+        char name[sizeof dir + 64];
+        bool old, goes;
+    } left[5] = {{.old = true, .goes = true}, {.old = false}, {.old = true}, {.old = true}, {.old = true}};
+    struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    pid_t gone = fork();
+
+    (void)state;
+    if (gone == 0)
+        _exit(0);
+    assert_int_equal(waitpid(gone, NULL, 0), gone);
+    snprintf(left[0].name, sizeof left[0].name, "%s.tmp.%ld", path, (long)gone);
+    snprintf(left[1].name, sizeof left[1].name, "%s.tmp.0%ld", path, (long)gone); /* young */
+    snprintf(left[2].name, sizeof left[2].name, "%s.tmp.%ld", path, (long)getppid()); /* alive */
+    snprintf(left[3].name, sizeof left[3].name, "%s2.tmp.%ld", path, (long)gone); /* of another file */
+    snprintf(left[4].name, sizeof left[4].name, "%s.tmp.%ldx", path, (long)gone); /* none of ours */
+    for (size_t i = 0; i < 5; i++) {
+        FILE *f = fopen(left[i].name, "w");
+        assert_true(f != NULL && fclose(f) == 0);
+        if (left[i].old)
+            assert_int_equal(utimensat(AT_FDCWD, left[i].name, long_ago, 0), 0);
+    }
+    assert_int_equal(file_write_all(path, "x", 1, NULL), ST_OK);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(access(left[i].name, F_OK) != 0, left[i].goes);
+        unlink(left[i].name);
+    }
+    assert_content("x");
+}
+
+/* Nobody waits at a pipe that stands where a file should. */
+static void a_pipe_is_not_waited_for(void **state)
+{
+    struct error err = {0};
+    char *bytes;
+    size_t n;
+
+    (void)state;
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(file_read_regular(path, 100, &bytes, &n, &err), ST_IO);
+    assert_non_null(strstr(err.text, "is no file but a pipe"));
+    error_clear(&err);
+    assert_int_equal(file_write_all(path, "x", 1, &err), ST_IO);
+    assert_non_null(strstr(err.text, "a pipe that nobody reads"));
+    unlink(path);
+}
+
 static void refuses_what_cannot_be_written(void **state)
 {
     struct error err = {0};
@@ -196,6 +249,8 @@ int main(void)
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(a_failed_fsync_leaves_the_old_file),
         cmocka_unit_test(a_device_is_written_to_not_replaced),
+        cmocka_unit_test(what_a_killed_writer_left_is_removed),
+        cmocka_unit_test(a_pipe_is_not_waited_for),
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(reads_up_to_the_limit),
         cmocka_unit_test(says_what_cannot_be_read),

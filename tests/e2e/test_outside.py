@@ -143,6 +143,39 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
     equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "queued", "queued", "queued"])
 
 
+def test_pipes_in_the_way_hold_nobody_up(folder):
+    """At the place of the lock and of a checkpoint."""
+    store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
+    os.mkfifo(folder / "s.db.lock")
+    tap.fails("sweep", config, "--store", store, "--name", "a", code=1, says="s.db.lock")
+    (folder / "s.db.lock").unlink()
+    process = start("sweep", config, "--store", store, "--name", "a", "--trials", 1)
+    wait_for(lambda: running(store), process)
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+    ckpt = folder / "s.db.checkpoints" / "a-0.ckpt"
+    ckpt.unlink()
+    os.mkfifo(ckpt)
+    with open(folder / "words", "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", "--resume", "a", "--store", str(store)],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: "is no file but a pipe" in (folder / "words").read_text() or "is gone" in (folder / "words").read_text(), process)
+    wait_for(lambda: running(store) and show(store, "a")["trials"][0]["attempt"] == 2, process)
+    process.send_signal(signal.SIGTERM)
+    process.wait(tap.PATIENCE_S)
+    equal(process.returncode, 130)
+
+
+def test_an_inherited_limit_of_memory_is_told(folder):
+    if any(name in open(tap.TRAWL, "rb").read() for name in (b"__asan_init", b"__tsan_init")):
+        raise tap.Skip("a sanitizer maps more than any limit")
+    done = tap.subprocess.run("ulimit -v 400000; exec '%s' sweep '%s' --store '%s' --name a --trials 1 -q" % (
+        tap.TRAWL, write(folder, "s.ini", TINY_SWEEP), folder / "s.db"), shell=True, capture_output=True, text=True)
+    equal(done.returncode, 1)
+    assert "ulimit -v" in done.stderr and "worker_memory" not in done.stderr, done.stderr
+
+
 def test_crash_loops_count(folder):
     """A controller that is killed again and again comes to the end of its budget and of its time all the same."""
     for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):

@@ -166,16 +166,17 @@ def test_a_greedy_trial_fails_alone(folder):
     for t in trials:
         equal(t["state"], "failed" if t["params"]["policy.hidden_size"] == "8192" else "done")
         if t["state"] == "failed":
-            assert "does not fit" in t["reason"] and "raise sweep.worker_memory (1200 MB" in t["reason"], t
+            assert "does not fit" in t["reason"] and "sweep.worker_memory leaves it 1200 MB; raise it" in t["reason"], t
 
 
 def test_a_limit_that_holds_no_worker_is_named(folder):
     if b"__asan_init" in pathlib.Path(tap.TRAWL).read_bytes() or b"__tsan_init" in pathlib.Path(tap.TRAWL).read_bytes():
         raise Skip("a sanitizer maps more than any limit")
     config = write(folder, "s.ini", TINY_SWEEP)
-    for limit, told in (("1", "1 byte,"), ("1M", "1 MB"), ("60M", "60 MB")):
+    for limit, told in (("1", "1 byte"), ("1M", "1 MB"), ("60M", "60 MB")):
         fails("sweep", config, "--store", folder / (limit + ".db"), "--name", "a", "--trials", 2, "--sweep.worker_memory", limit,
-              code=1, says=("sweep.worker_memory leaves it " + told, "raise it", "trawl sweep --resume a"))
+              code=1, says=("too little memory to begin with", "sweep.worker_memory leaves it " + told, "raise it",
+                            "trawl sweep --resume a"))
     run("sweep", config, "--resume", "a", "--store", folder / "60M.db", "--sweep.worker_memory", "auto", "-q")
     equal({t["state"] for t in show(folder / "60M.db", "a")["trials"]}, {"done"})
 

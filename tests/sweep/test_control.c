@@ -79,8 +79,14 @@ static int connect_raw(const char *store)
 
     OK(control_addresses(store, a, &n, err));
     for (size_t i = 0; i < n; i++) {
-        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-        if (connect(fd, (struct sockaddr *)&a[i].sun, a[i].size) == 0)
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0), folder;
+        struct sockaddr_un sun;
+        socklen_t size;
+        assert_true(control_address_open(&a[i], &sun, &size, &folder));
+        int rc = connect(fd, (struct sockaddr *)&sun, size);
+        if (folder >= 0)
+            close(folder);
+        if (rc == 0)
             return fd;
         close(fd);
     }
@@ -241,7 +247,11 @@ static void a_socket_left_behind_is_replaced(void **state)
     int n = 0, fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     OK(control_addresses(p->store, a, &count, err));
-    assert_int_equal(bind(fd, (struct sockaddr *)&a[0].sun, a[0].size), 0);
+    struct sockaddr_un sun;
+    socklen_t size;
+    int folder;
+    assert_true(control_address_open(&a[0], &sun, &size, &folder));
+    assert_int_equal(bind(fd, (struct sockaddr *)&sun, size), 0);
     close(fd); /* the file stays, as after kill -9 */
     FAILS(control_call(p->store, cJSON_CreateObject(), &answer, &reached, err), ST_NOTFOUND, "no controller");
     assert_false(reached);
@@ -270,46 +280,48 @@ static void another_file_is_left_alone(void **state)
     assert_int_equal(access(p->socket, F_OK), 0);
 }
 
-/* A path that no sockaddr_un can hold; also by way of a symbolic link. */
-static void long_paths_have_another_address(void **state)
+/* Paths that no sockaddr_un can hold, also by way of a symbolic link: the socket lies beside the store all the same. Where the
+ * store's name alone is too long, it is in $XDG_RUNTIME_DIR, or has an abstract name. */
+static void long_paths_have_a_socket_too(void **state)
 {
     struct place *p = *state;
-    char dir[256], store[512], alias[128];
+    char dir[256], store[512], alias[128], socket_path[520];
     struct control_address a[CONTROL_ADDRESSES], b[CONTROL_ADDRESSES];
     size_t n_a, n_b;
     int n = 0;
-    FILE *f;
 
-    setenv("XDG_RUNTIME_DIR", p->dir, 1);
-    snprintf(dir, sizeof dir, "%s/%0120d", p->dir, 0);
-    snprintf(store, sizeof store, "%s/s.db", dir);
-    snprintf(alias, sizeof alias, "%s/alias", p->dir);
-    assert_int_equal(mkdir(dir, 0700), 0);
-    f = fopen(store, "w");
-    assert_true(f != NULL && fclose(f) == 0);
-    assert_int_equal(symlink(store, alias), 0);
-    OK(control_addresses(store, a, &n_a, err));
-    OK(control_addresses(alias, b, &n_b, err));
-    assert_int_equal(n_a, 2); /* no STORE.sock */
-    assert_int_equal(n_b, 2);
-    assert_string_equal(a[0].text, b[0].text);
-    assert_string_equal(a[1].text, b[1].text);
-    struct control_server *s = serve_at(store, &n);
-    assert_non_null(strstr(control_server_address(s), p->dir));
-    int fd = connect_raw(alias);
-    assert_true(fd >= 0);
-    close(fd);
-    control_server_destroy(s);
-    unsetenv("XDG_RUNTIME_DIR");
-    s = serve_at(store, &n);
-    assert_int_equal(control_server_address(s)[0], '@');
-    fd = connect_raw(store);
-    assert_true(fd >= 0);
-    close(fd);
-    control_server_destroy(s);
-    unlink(alias);
-    unlink(store);
-    rmdir(dir);
+    for (int long_name = 0; long_name < 2; long_name++) {
+        setenv("XDG_RUNTIME_DIR", p->dir, 1);
+        snprintf(dir, sizeof dir, "%s/%0120d", p->dir, long_name);
+        snprintf(store, sizeof store, "%s/%0*d.db", dir, long_name ? 100 : 1, 7);
+        snprintf(alias, sizeof alias, "%s/alias%d", p->dir, long_name);
+        snprintf(socket_path, sizeof socket_path, "%s.sock", store);
+        assert_int_equal(mkdir(dir, 0700), 0);
+        FILE *f = fopen(store, "w");
+        assert_true(f != NULL && fclose(f) == 0);
+        assert_int_equal(symlink(store, alias), 0);
+        OK(control_addresses(store, a, &n_a, err));
+        OK(control_addresses(alias, b, &n_b, err));
+        assert_int_equal(n_a, long_name ? 2 : 3);
+        assert_int_equal(n_b, n_a);
+        for (size_t i = 0; i < n_a; i++)
+            assert_string_equal(a[i].text, b[i].text);
+        for (int runtime = 1; runtime >= 0; runtime--) {
+            if (!runtime)
+                unsetenv("XDG_RUNTIME_DIR");
+            struct control_server *s = serve_at(store, &n);
+            assert_int_equal(access(socket_path, F_OK) == 0, !long_name);
+            assert_int_equal(control_server_address(s)[0] == '@', long_name && !runtime);
+            int fd = connect_raw(alias);
+            assert_true(fd >= 0);
+            close(fd);
+            control_server_destroy(s);
+            assert_int_not_equal(access(socket_path, F_OK), 0);
+        }
+        unlink(alias);
+        unlink(store);
+        rmdir(dir);
+    }
 }
 
 static struct control_server *threaded;
@@ -402,7 +414,7 @@ int main(void)
         CASE(who_is_silent_for_longest_makes_room),
         CASE(a_socket_left_behind_is_replaced),
         CASE(another_file_is_left_alone),
-        CASE(long_paths_have_another_address),
+        CASE(long_paths_have_a_socket_too),
         CASE(a_call_gets_its_answer),
         CASE(commands_are_checked),
     };
