@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,6 +84,25 @@ enum status store_place_check(struct store *store, bool *ret_lock_again, struct 
     for (size_t i = 0; i < N_FILES; i++)
         TRY(look(store, i, err));
     return store_lock_keep(store, ret_lock_again, err);
+}
+
+const char *store_network_fs(const char *path)
+{
+    static const struct {
+        unsigned long magic;
+        const char *name;
+    } kinds[] = {{0x6969, "NFS"},      {0x517b, "SMB"},        {0xff534d42, "SMB"},    {0xfe534d42, "SMB"},
+                 {0x5346414f, "AFS"},  {0x01021997, "9P"},     {0x0bd00bd0, "Lustre"}, {0x00c36400, "Ceph"},
+                 {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}, {0x7461636f, "OCFS2"},  {0x01161970, "GFS2"}};
+    char real[PATH_MAX], dir[PATH_MAX];
+    const char *file = store_real_path(path, real), *slash = strrchr(file, '/');
+    struct statfs fs;
+
+    snprintf(dir, sizeof dir, "%.*s", slash == NULL ? 1 : (int)(slash - file) + 1, slash == NULL ? "." : file);
+    for (size_t i = 0; statfs(dir, &fs) == 0 && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (((unsigned long)fs.f_type & 0xffffffff) == kinds[i].magic)
+            return kinds[i].name;
+    return NULL;
 }
 
 void store_let_go(struct store *store)

@@ -35,6 +35,8 @@ bool store_is_held(const char *path, int64_t *ret_pid);
 /* By the writer: is what it has open still what its path names? ST_IO says what was removed, moved or replaced, ST_BUSY that
  * somebody else has taken the lock after its file was removed; *ret_lock_again: it was removed, and taken again. */
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err) MUST_USE;
+/* "NFS", where the file lies on a network's file system, whose locks and shared memory hold on one machine alone; else NULL. */
+const char *store_network_fs(const char *path);
 /* From now on SQLite's own log is heard, which is the debug log; before any store is opened. */
 void store_sqlite_hear(void);
 bool store_sqlite_warned(void); /* since it was asked last: "file renamed while open" */

@@ -119,6 +119,9 @@ static void look_at_store(struct findings *f, const char *path)
     if (f->store_ok && there)
         f->store_ok = store_open_reader(&store, path, &err) == ST_OK && store_check(store, &err) == ST_OK;
     store_close(store);
+    if (store_network_fs(path) != NULL)
+        add(f, "store_place", "%s, whose locks and shared memory hold on one machine alone; a local disk is safer",
+            store_network_fs(path));
     if (f->store_ok)
         add(f, "store", "%s %scan be written", path, there ? "is whole and " : "");
     else

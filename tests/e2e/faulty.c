@@ -1,9 +1,10 @@
-/* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, fsync, allocation or start of a process fails once, the
- * disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
+/* faulty.c - preloaded into a controller (LD_PRELOAD): the nth write, read, open, send, fsync, allocation or start of a process
+ * fails once, the disk is slow, or the wall clock jumps. FAULTY="KIND:N" says which; FAULTY_COUNT=FILE gets the number of calls at the end.
  * FAULTY="site:SITE:N" fails the nth allocation of one place in the program (call_sites.h), of none when N is 0; then the file gets
  * the list of places.
  * "quota" is a write too, for which it is the user's share of the disk that is full.
  * FAULTY="power:0" keeps of each file what its last sync has made sure of, as FILE.synced: what is left of it when the power fails.
+ * FAULTY_FS=NUMBER: every file lies on a file system of that kind (statfs).
  * Counted is what happens in main(): the start of a library that dies for want of memory (CUDA's do) is nobody's to mend.
  * Workers, which inherit the environment, are left alone. */
 #include "call_sites.h"
@@ -12,15 +13,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER, QUOTA };
+enum kind { NONE, WRITE, FSYNC, MALLOC, FORK, SLOW, CLOCK, SITE, POWER, READ, OPEN, SEND, QUOTA };
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -38,8 +42,8 @@ static char count_path[512];
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"",     "write", "fsync", "malloc", "fork",
-                                        "slow", "clock", "site",  "power",  "quota"};
+    static const char *const names[] = {"",     "write", "fsync", "malloc", "fork", "slow", "clock",
+                                        "site", "power", "read",  "open",   "send", "quota"};
     const char *text = getenv("FAULTY"), *path = getenv("FAULTY_COUNT");
     char line[256] = "";
     int fd = open("/proc/self/cmdline", O_RDONLY);
@@ -137,6 +141,75 @@ ssize_t write(int fd, const void *bytes, size_t n)
     }
 POSITIONED(pwrite, off_t)
 POSITIONED(pwrite64, off64_t)
+
+#define FAIL_ONCE(of, code)                                                                                            \
+    do {                                                                                                               \
+        if (hit(of)) {                                                                                                 \
+            errno = code;                                                                                              \
+            return -1;                                                                                                 \
+        }                                                                                                              \
+    } while (0)
+
+ssize_t read(int fd, void *bytes, size_t n)
+{
+    if (fd > STDERR_FILENO)
+        FAIL_ONCE(READ, EIO);
+    return REAL(read)(fd, bytes, n);
+}
+
+ssize_t pread(int fd, void *bytes, size_t n, off_t at)
+{
+    FAIL_ONCE(READ, EIO);
+    return REAL(pread)(fd, bytes, n, at);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t n, off64_t at)
+{
+    FAIL_ONCE(READ, EIO);
+    return REAL(pread64)(fd, bytes, n, at);
+}
+
+ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+    FAIL_ONCE(READ, EIO);
+    return REAL(recv)(fd, bytes, n, flags);
+}
+
+ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+    FAIL_ONCE(SEND, ENOBUFS);
+    return REAL(send)(fd, bytes, n, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    FAIL_ONCE(SEND, ENOBUFS);
+    return REAL(sendmsg)(fd, message, flags);
+}
+
+#define OPENS(name)                                                                                                    \
+    int name(const char *path, int flags, ...)                                                                         \
+    {                                                                                                                  \
+        va_list args;                                                                                                  \
+                                                                                                                       \
+        va_start(args, flags);                                                                                         \
+        mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? (mode_t)va_arg(args, int) : 0;                            \
+        va_end(args);                                                                                                  \
+        FAIL_ONCE(OPEN, EMFILE);                                                                                       \
+        return REAL(name)(path, flags, mode);                                                                          \
+    }
+OPENS(open)
+OPENS(open64)
+
+int statfs(const char *path, struct statfs *ret)
+{
+    const char *kind_of_fs = getenv("FAULTY_FS");
+    int rc = REAL(statfs)(path, ret);
+
+    if (rc == 0 && kind_of_fs != NULL)
+        ret->f_type = (__typeof__(ret->f_type))strtoul(kind_of_fs, NULL, 0);
+    return rc;
+}
 
 /* As a whole or not at all, whenever the process is killed. */
 static void keep_synced(int fd)

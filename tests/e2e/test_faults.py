@@ -1,4 +1,4 @@
-"""The controller under faults: each write, fsync, allocation and start of a process fails once; a full and a slow disk, a
+"""The controller under faults: each write, read, open, send, fsync, allocation and start of a process fails once; a full and a slow disk, a
 wall clock that jumps, a machine that sleeps. What was finished is there afterwards, once, and --resume goes on.
 
 TRAWL_FAULT_TRIES: how many calls of each kind fail (30). "sites", as in the nightly run: every write, sync and start of a
@@ -229,6 +229,18 @@ def test_every_fsync_fails_once(folder):
     every_call_fails_once(folder, "fsync", 0, N_TRIALS)
 
 
+def test_every_read_fails_once(folder):
+    every_call_fails_once(folder, "read", 2, N_TRIALS)
+
+
+def test_every_open_fails_once(folder):
+    every_call_fails_once(folder, "open", 2, N_TRIALS)
+
+
+def test_every_send_fails_once(folder):
+    every_call_fails_once(folder, "send", 2, N_TRIALS)
+
+
 def test_every_start_of_a_process_fails_once(folder):
     every_call_fails_once(folder, "fork", 0, N_TRIALS)
 
@@ -354,6 +366,18 @@ def test_a_full_disk(folder):
         equal(after[key], row)
     equal(len(after), total)
     print("# the disk was full after %d trials and after %d" % (len(before), len(later)))
+
+
+def test_a_network_file_system_is_named(folder):
+    """NFS refuses nothing, it only keeps two machines' locks apart: who has a store there is to know."""
+    config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
+    env = {**os.environ, "LD_PRELOAD": shim(), "FAULTY_FS": "0x6969"}
+    _, err = run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q", env=env)
+    equal(err.count("s.db is on NFS: the locks"), 1)
+    assert "NFS, whose locks" in run("doctor", "--store", store, env=env)[0]
+    _, err = run("sweep", "--resume", "a", "--store", store, "--trials", 3, "-q")
+    assert "NFS" not in err, err
+    assert "store_place" not in run("doctor", "--store", store)[0]
 
 
 def test_a_quota_is_a_full_disk(folder):
