@@ -53,6 +53,8 @@ bool track_json_is_number(const cJSON *item, double *ret_value)
         *ret_value = item->valuedouble;
         return true;
     }
+    if (cJSON_IsRaw(item)) /* json_add_f64's way for a number of more than 15 digits */
+        return num_parse_f64(item->valuestring, ret_value);
     return cJSON_IsString(item) && num_parse_f64_any(item->valuestring, ret_value) && !isfinite(*ret_value);
 }
 
@@ -79,6 +81,8 @@ static void add_value(struct strbuf *sb, const cJSON *json, bool bare)
             add_value(sb, item, bare);
         }
         strbuf_add(sb, cJSON_IsObject(json) ? "}" : "]");
+    } else if (cJSON_IsRaw(json)) {
+        strbuf_add(sb, json->valuestring);
     } else {
         strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
     }

@@ -201,15 +201,18 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 OPENS(open)
 OPENS(open64)
 
-int statfs(const char *path, struct statfs *ret)
-{
-    const char *kind_of_fs = getenv("FAULTY_FS");
-    int rc = REAL(statfs)(path, ret);
-
-    if (rc == 0 && kind_of_fs != NULL)
-        ret->f_type = (__typeof__(ret->f_type))strtoul(kind_of_fs, NULL, 0);
-    return rc;
-}
+#define STATFS(name, type)                                                                                             \
+    int name(const char *path, struct type *ret)                                                                       \
+    {                                                                                                                  \
+        const char *kind_of_fs = getenv("FAULTY_FS");                                                                  \
+        int rc = REAL(name)(path, ret);                                                                                \
+                                                                                                                       \
+        if (rc == 0 && kind_of_fs != NULL)                                                                             \
+            ret->f_type = (__typeof__(ret->f_type))strtoul(kind_of_fs, NULL, 0);                                       \
+        return rc;                                                                                                     \
+    }
+STATFS(statfs, statfs)
+STATFS(statfs64, statfs64)
 
 /* As a whole or not at all, whenever the process is killed. */
 static void keep_synced(int fd)
