@@ -27,6 +27,8 @@
 #define URL_MAX 2048
 #define SERVER_TEXT_MAX 200
 #define BACKOFF_MAX_S 60.0
+#define RETRY_AFTER_MAX_S                                                                                              \
+    600.0 /* a server may ask for less, but not for silence: one wrong number is not the last word */
 
 struct http {
     CURL *curl;
@@ -353,7 +355,7 @@ static void judge_reply(struct http *http, const struct http_request *request, c
     char what[ERROR_TEXT_MAX], shown[ERROR_TEXT_MAX / 2];
     bool empty = t->body->len == 0;
 
-    reply->retry_after_s = isfinite(t->heard.retry_after_s) ? t->heard.retry_after_s : 0;
+    reply->retry_after_s = isfinite(t->heard.retry_after_s) ? fmin(t->heard.retry_after_s, RETRY_AFTER_MAX_S) : 0;
     if (isfinite(t->heard.remaining) && isfinite(t->heard.reset_s) && t->heard.reset_s > 0)
         reply->pause_s = fmin(BACKOFF_MAX_S, t->heard.reset_s / (fmax(0, t->heard.remaining) + 1));
     if (!empty && !looks_like_page(t) && json_parse(t->body->text, t->body->len, &reply->json, &none) != ST_OK)

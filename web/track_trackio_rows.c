@@ -105,11 +105,12 @@ static void add_config(struct trackio *t, const struct track_row *row)
 static void add_markdown_cell(struct strbuf *sb, const cJSON *cell)
 {
     char text[NUM_TEXT_MAX];
-
-    if (cJSON_IsNumber(cell))
-        snprintf(text, sizeof text, "%.6g", cell->valuedouble);
+    double value;
+    bool is_number = track_json_is_number(cell, &value);
+    if (is_number)
+        snprintf(text, sizeof text, "%.6g", value);
     strbuf_add(sb, " ");
-    for (const char *c = cJSON_IsNumber(cell) ? text : cJSON_IsString(cell) ? cell->valuestring : ""; *c != '\0'; c++)
+    for (const char *c = is_number ? text : cJSON_IsString(cell) ? cell->valuestring : ""; *c != '\0'; c++)
         strbuf_add_n(sb, *c == '|' || *c == '\n' ? " " : c, 1);
     strbuf_add(sb, " |");
 }

@@ -17,7 +17,8 @@ struct wandb_settings {
     char entity[WANDB_NAME_MAX], project[WANDB_NAME_MAX], job_type[WANDB_NAME_MAX];
     char run_id[WANDB_NAME_MAX], run_name[WANDB_NAME_MAX], run_group[WANDB_NAME_MAX]; /* of a training alone; "" */
     int resume; /* enum wandb_resume: what may be at run_id */
-    char tags[OPT_STR_MAX], notes[OPT_STR_MAX];
+    const char *env_tags; /* of WANDB_TAGS, beside track.tags that the rows tell; NULL */
+    char notes[OPT_STR_MAX];
     char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of a person behind a service's key */
     char proxy[OPT_STR_MAX];
     double timeout_s, stream_timeout_s; /* of a request; of one that carries data */
@@ -38,6 +39,7 @@ struct wandb {
     bool files;
     bool single; /* one training alone: no group, no run of a study */
     bool conflict; /* the last upsert met a 409 */
+    bool told_tag; /* that a tag is too long */
     char page[OPT_STR_MAX * 4];
 };
 

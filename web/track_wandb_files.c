@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+
 #include "base/mem.h"
 
 #define HEADERS_MAX 16
@@ -114,8 +116,25 @@ static char *table_text(const cJSON *front)
     return text;
 }
 
-/* The numbers of a front as a line of the study's history, at the step "trials". */
-static cJSON *front_values(const cJSON *front, const char *path, size_t size)
+/* What W&B keeps of a file that a line names. */
+static cJSON *media(cJSON *values, const char *name, const char *type, const char *path, const char *bytes, size_t n)
+{
+    cJSON *file = cJSON_AddObjectToObject(values, name);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int n_digest = 0;
+    char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+
+    if (EVP_Digest(bytes, n, digest, &n_digest, EVP_sha256(), NULL) != 1)
+        n_digest = 0;
+    for (unsigned int i = 0; i < n_digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    (void)(json_add_str(file, "_type", type) && json_add_str(file, "path", path) && json_add_str(file, "sha256", hex) &&
+           json_add_i64(file, "size", (int64_t)n));
+    return file;
+}
+
+/* The numbers of a front as a line of the study's history; table: text of the file at path, NULL: there is none. */
+static cJSON *front_values(const cJSON *front, const char *path, const char *text)
 {
     static const char *const names[][2] = {{"study/trials", "trials"},
                                            {"study/hypervolume", "hypervolume"},
@@ -128,26 +147,25 @@ static cJSON *front_values(const cJSON *front, const char *path, size_t size)
         if (json_get_f64(front, names[i][1], &value))
             (void)json_add_f64(values, names[i][0], value);
     }
-    table = path != NULL ? cJSON_AddObjectToObject(values, "study/front") : NULL;
+    table = text != NULL ? media(values, "study/front", "table-file", path, text, strlen(text)) : NULL;
     if (table != NULL) {
-        (void)json_add_str(table, "_type", "table-file");
-        (void)json_add_str(table, "path", path);
-        (void)json_add_i64(table, "size", (int64_t)size);
         (void)json_add_i64(table, "ncols", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "columns")));
         (void)json_add_i64(table, "nrows", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "rows")));
     }
     return values;
 }
 
-/* One line of the history at a step, with the summary. Takes values. */
+/* One line of the history at a step, or the first free one after it (W&B's client never sends two lines of one step), with
+ * the summary. Takes values. */
 static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
                       struct track_reply *reply)
 {
-    int64_t lines = wandb_state_i64(run, "lines", 0);
+    int64_t last = wandb_state_i64(run, "step", -1), lines = wandb_state_i64(run, "lines", 0);
     cJSON *summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
     cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files"), *file, *content;
     struct strbuf line, all;
 
+    step = step > last ? step : last + 1;
     strbuf_init(&line, 1u << 20);
     strbuf_init(&all, 1u << 20);
     wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
@@ -189,8 +207,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
     }
     n_requests = reply->n_requests;
     if (reply->verdict != TRACK_RETRY) { /* a table that is not taken costs itself alone */
-        size_t size = table != NULL ? strlen(table) : 0;
-        line_send(w, run, row, front_values(row->json, has_table ? path : NULL, size), trials, reply);
+        line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
         reply->n_requests = n_requests + 1;
     }
     mem_free(table);
@@ -200,7 +217,7 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
                         struct track_reply *reply)
 {
     int64_t step = wandb_state_i64(run, "step", 0), n_requests;
-    cJSON *values, *picture;
+    cJSON *values;
     struct strbuf page;
     char path[96];
 
@@ -212,9 +229,7 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
     n_requests = reply->n_requests;
     if (reply->verdict == TRACK_DONE) {
         values = cJSON_CreateObject();
-        picture = cJSON_AddObjectToObject(values, "study/picture");
-        (void)(json_add_str(picture, "_type", "html-file") && json_add_str(picture, "path", path) &&
-               json_add_i64(picture, "size", (int64_t)page.len));
+        (void)media(values, "study/picture", "html-file", path, page.text, page.len);
         line_send(w, run, row, values, step, reply);
         reply->n_requests = n_requests + 1;
     }

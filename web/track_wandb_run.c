@@ -1,7 +1,7 @@
 /* track_wandb_run.c - a run of W&B: made, taken up by its id, made anew when its id was deleted or the server forgot it.
  *
  * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines told),
- * "step" of the last line of a study, "summary" (all of it, W&B wants it whole), "shown", "group" (its names for people),
+ * "step" of the last line of a study (a line has a step of its own), "summary" (all of it, W&B wants it whole), "shown", "group" (its names for people),
  * "after_step" (of a run that was there: it had steps up to here), "generation" (a deleted run id is never taken again),
  * "remade" (the server forgot it, and nothing was told since)}. */
 #include "web/track_wandb.h"
@@ -55,26 +55,45 @@ static bool state_set_str(struct track_run *run, const char *key, const char *va
 
 /* -- making it -- */
 
-static bool add_tags(cJSON *variables, const struct wandb *w, const struct track_row *row)
+/* Once, and not one that W&B would refuse: half a tag would be another tag. */
+static void add_tag(cJSON *tags, struct wandb *w, const char *text, size_t n)
+{
+    char tag[TAG_MAX + 1];
+    const cJSON *there;
+
+    if (n > TAG_MAX && !w->told_tag) {
+        w->told_tag = true;
+        log_warn("wandb: the tag '%.*s...' has %zu characters, %d are possible; it is left out there, continuing", 40,
+                 text, n, TAG_MAX);
+    }
+    if (n == 0 || n > TAG_MAX)
+        return;
+    snprintf(tag, sizeof tag, "%.*s", (int)n, text);
+    cJSON_ArrayForEach(there, tags) if (strcmp(there->valuestring, tag) == 0) return;
+    cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
+}
+
+static bool add_tags(cJSON *variables, struct wandb *w, const struct track_row *row)
 {
     cJSON *tags = cJSON_AddArrayToObject(variables, "tags");
     const cJSON *item;
-    char tag[TAG_MAX + 1];
 
-    for (const char *at = w->settings.tags; tags != NULL && track_next_word(&at, tag, sizeof tag);)
-        if (tag[0] != '\0')
-            cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
-    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "tags"))
-    {
-        if (tags == NULL || !cJSON_IsString(item) || item->valuestring[0] == '\0' ||
-            strlen(item->valuestring) > TAG_MAX)
-            continue;
-        cJSON_AddItemToArray(tags, cJSON_CreateString(item->valuestring));
+    if (tags == NULL)
+        return false;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "tags")) if (cJSON_IsString(item))
+        add_tag(tags, w, item->valuestring, strlen(item->valuestring));
+    for (const char *at = w->settings.env_tags; at != NULL && *at != '\0';) {
+        size_t n = strcspn(at, ","), used = n, skip = strspn(at, " \t");
+        skip = skip < n ? skip : n;
+        while (used > skip && (at[used - 1] == ' ' || at[used - 1] == '\t'))
+            used--;
+        add_tag(tags, w, at + skip, used - skip);
+        at += at[n] == ',' ? n + 1 : n;
     }
-    return tags != NULL;
+    return true;
 }
 
-static cJSON *run_variables(const struct wandb *w, const struct track_run *run, const struct track_row *row)
+static cJSON *run_variables(struct wandb *w, const struct track_run *run, const struct track_row *row)
 {
     const char *name = json_get_str(row->json, "name"), *group = json_get_str(row->json, "group");
     cJSON *v = cJSON_CreateObject();

@@ -178,7 +178,6 @@ static void read_proxy(struct wandb_settings *s)
 enum status wandb_settings_read(const struct track_settings *track, struct wandb_settings *s, struct error *err)
 {
     const char *timeout = variable("WANDB_HTTP_TIMEOUT"), *insecure = variable("WANDB_INSECURE_DISABLE_SSL"), *origin;
-    char env_tags[OPT_STR_MAX];
 
     *s = (struct wandb_settings){.timeout_s = 30, .stream_timeout_s = 60};
     TRY(read_mode(s, err));
@@ -191,8 +190,7 @@ enum status wandb_settings_read(const struct track_settings *track, struct wandb
     (void)find(track->notes, "track.notes", "WANDB_NOTES", NULL, s->notes, sizeof s->notes);
     if (find(NULL, NULL, "WANDB_JOB_TYPE", NULL, s->job_type, sizeof s->job_type) == NULL)
         snprintf(s->job_type, sizeof s->job_type, "train");
-    (void)find(NULL, NULL, "WANDB_TAGS", NULL, env_tags, sizeof env_tags);
-    snprintf(s->tags, sizeof s->tags, "%.120s,%.120s", track->tags, env_tags);
+    s->env_tags = variable("WANDB_TAGS");
     (void)find(NULL, NULL, "WANDB_USERNAME", NULL, s->username, sizeof s->username);
     (void)find(NULL, NULL, "WANDB_USER_EMAIL", NULL, s->email, sizeof s->email);
     if (timeout != NULL && (!num_parse_f64(timeout, &s->timeout_s) || s->timeout_s <= 0))

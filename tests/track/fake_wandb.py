@@ -142,6 +142,8 @@ class FakeWandb(Fake):
         tags = variables.get("tags")
         if tags and any(not 1 <= len(tag) <= 64 for tag in tags):
             return Reply(400, {"errors": [{"message": "a tag has 1 to 64 characters"}]})
+        if tags and len(set(tags)) < len(tags):
+            return Reply(400, {"errors": [{"message": "a tag twice: %s" % tags}]})
         inserted = name not in self.runs
         if inserted:
             self.runs[name] = Run(name, project, variables.get("entity") or self.entity)
@@ -182,17 +184,28 @@ class FakeWandb(Fake):
             return "a line is too long"
         if file == "wandb-summary.json":
             run.summary = lines_json(content[-1])
-            return None
+            empty = [name for name, value in run.summary.items() if value is None]
+            return "null in the summary: %s" % empty if empty else None
         to = {"wandb-history.jsonl": run.history, "wandb-events.jsonl": run.events, "output.log": run.output}.get(file)
         if to is None:
             return "unknown file " + file
         if offset > len(to):
             return "%s: offset %d leaves a hole behind line %d" % (file, offset, len(to))
         for line in content if file != "output.log" else []:
-            if not isinstance(lines_json(line), dict):
+            row = lines_json(line)
+            if not isinstance(row, dict):
                 return "a line is no object"
+            for name, value in row.items():  # as W&B's client sends its media
+                if isinstance(value, dict) and value.get("_type", "").endswith("-file") and \
+                        not re.fullmatch("[0-9a-f]{64}", value.get("sha256", "")):
+                    return "%s has no sha256" % name
+                if value is None:
+                    return "%s is null" % name
         run.overwritten += min(len(content), len(to) - offset)
         to[offset:offset + len(content)] = content
+        steps = [lines_json(line).get("_step") for line in to] if to is run.history else []
+        if len(set(steps)) < len(steps):
+            return "two lines of one step: %s" % steps[-5:]
         return None
 
     def create_files(self, variables):

@@ -2,6 +2,7 @@
 """test_wandb.py - W&B's client, the uploader and `trawl sync` against a strict fake that goes wrong on request.
 
 What must arrive is read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
+import hashlib
 import json
 import math
 import pathlib
@@ -103,6 +104,13 @@ def test_sync_tells_everything_once(folder):
         assert {"config.ini", "report.html"} <= set(study.files), sorted(study.files)
         assert set(study.uploaded) == set(study.files), (study.uploaded, sorted(study.files))
         last = [row for row in study.rows() if "study/front" in row][-1]
+        front = [row.json for row in waiting.rows if row.type == "front"][-1]
+        for name in ("study/hypervolume", "study/cost_s", "study/best_score"):  # with every digit
+            equal((study.summary[name], last[name]), (front[name[6:]],) * 2)
+        for row in study.rows():
+            for value in row.values():
+                if isinstance(value, dict):
+                    equal(value["sha256"], hashlib.sha256(study.files[value["path"]]).hexdigest())
         table = json.loads(study.files[last["study/front"]["path"]])
         equal(table["columns"][:3], ["trial", "cost", "perf"])
         equal(len(table["data"]), last["study/front"]["nrows"])
@@ -132,6 +140,28 @@ def sick(folder, *faults, **more):
         equal(fake.pending_faults(), 0)
         waiting.check(fake)
         return fake, said
+
+
+def test_tags_are_sent_whole_and_once(folder):
+    long, edge = "x" * 65, "y" * 64
+    store = folder / "s.db"
+    with FakeWandb() as fake:
+        _, err = run("sweep", write(folder, "s.ini", SWEEP), "--store", store, "--name", "a", "--trials", 1, *TRACK, "--track.tags",
+                     "one, two,one,%s" % edge, env=environment(folder, fake.url, WANDB_TAGS="two , three," + long))
+        equal(fake.broken, [])
+        for run_ in fake.runs.values():
+            equal(run_.tags, ["one", "two", edge, "three"])
+        equal(err.count("has 65 characters, 64 are possible"), 1)
+
+
+def test_a_wish_for_years_of_silence(folder):
+    """One wrong Retry-After is no reason to say nothing more: the wait it may ask for is bounded."""
+    waiting = Waiting(folder, trials=1)
+    with FakeWandb() as fake:
+        fake.fail("status", code=429, retry_after=99999999)
+        err = waiting.sync(folder, fake.url, code=1, timeout="1s", TRAWL_DEBUG="1")
+        waits = [float(s) for s in re.findall(r"next try in ([0-9.]+) s", err)]
+        assert waits and max(waits) <= 600 * 1.5, err
 
 
 def test_too_many_requests(folder):
