@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "web/track.h"
 
 #define STOP_TIMEOUT_S                                                                                                 \
     3 /* how long a worker may take to end; with REQUEUE_PATIENCE_S less than a batch system's notice */
@@ -26,20 +27,38 @@
 
 extern char **environ;
 
+/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. NULL: no memory. Borrowed texts. */
+static char **environment(void)
+{
+    size_t n = 0, n_kept = 0;
+    char **kept;
+
+    while (environ[n] != NULL)
+        n++;
+    kept = mem_array(n + 1, sizeof *kept);
+    for (size_t i = 0; kept != NULL && i < n; i++)
+        if (!track_env_is_private(environ[i]))
+            kept[n_kept++] = environ[i];
+    return kept; /* zeroed: it ends with NULL */
+}
+
 static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct error *err)
 {
-    char *argv[] = {"trawl", "worker", NULL};
+    char *argv[] = {"trawl", "worker", NULL}, **env = environment();
     posix_spawn_file_actions_t actions;
-    int rc = fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
+    int rc = env == NULL ? ENOMEM : fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
 
     if (rc == 0) {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_adddup2(&actions, log_fd, 1); /* stdout is for data, and a worker has none */
         posix_spawn_file_actions_adddup2(&actions, log_fd, 2);
         posix_spawn_file_actions_adddup2(&actions, socket_fd, 3);
-        rc = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, argv, environ);
+        posix_spawn_file_actions_addclosefrom_np(&actions,
+                                                 4); /* libraries have descriptors that are not close-on-exec */
+        rc = posix_spawn(&w->pid, "/proc/self/exe", &actions, NULL, argv, env);
         posix_spawn_file_actions_destroy(&actions);
     }
+    mem_free(env);
     if (rc != 0) {
         w->pid = 0;
         return FAIL(err, ST_IO, "cannot start a worker process: %s", strerror(rc));

@@ -58,6 +58,8 @@ struct track_settings {
 extern const struct opt_table track_opt_table;
 
 /* Names, URLs without credentials, files that must exist; "neptune" is told that it is closed. No network, no secret. */
+/* "NAME=VALUE" of the environment: may it hold a tracker's or a proxy's login? For programs that need none. */
+bool track_env_is_private(const char *assignment);
 enum status track_settings_check(const struct track_settings *settings, struct error *err) MUST_USE;
 
 /* The next of "a, b": for lists in settings and variables; false behind the last. */

@@ -5,6 +5,7 @@ What must arrive is read from the outbox itself, before anything is sent. Usage:
 import hashlib
 import json
 import math
+import os
 import pathlib
 import random
 import re
@@ -152,6 +153,32 @@ def test_tags_are_sent_whole_and_once(folder):
         for run_ in fake.runs.values():
             equal(run_.tags, ["one", "two", edge, "three"])
         equal(err.count("has 65 characters, 64 are possible"), 1)
+
+
+def test_workers_get_neither_keys_nor_sockets(folder):
+    """Games that are not ours run in them."""
+    with FakeWandb() as fake:
+        env = environment(folder, fake.url, HTTPS_PROXY="http://user:word@127.0.0.1:9", HF_TOKEN="hf_secret")
+        env["NO_PROXY"] = "127.0.0.1"
+        inherited = os.open(folder, os.O_RDONLY)  # as a library's that is not close-on-exec
+        os.set_inheritable(inherited, True)
+        process = tap.start("sweep", write(folder, "s.ini", ENDLESS), "--store", folder / "s.db", "--name", "a", "--trials", 1,
+                            *TRACK, env=env, close_fds=False)
+        os.close(inherited)
+        tap.wait_for(lambda: any(run_.history for run_ in fake.runs.values()), process)
+        (worker,) = tap.children(process.pid)
+        told = pathlib.Path("/proc/%d/environ" % worker).read_text()
+        for word in (KEY, "hf_secret", "user:word"):
+            assert word in pathlib.Path("/proc/%d/environ" % process.pid).read_text() and word not in told, word
+
+        def targets(pid):
+            return {os.readlink(path) for path in pathlib.Path("/proc/%d/fd" % pid).iterdir()}
+
+        shared = targets(worker) & targets(process.pid)
+        assert str(folder) in targets(process.pid), targets(process.pid)
+        equal(shared - {"/dev/null", os.readlink("/proc/%d/fd/2" % worker)}, set())  # the pipe of its log
+        process.terminate()
+        process.communicate(timeout=tap.PATIENCE_S)
 
 
 def test_a_wish_for_years_of_silence(folder):
