@@ -238,7 +238,8 @@ static enum status study_to_json(const struct report *report, cJSON **ret_json, 
               add_f64(object, "budget_s", study->budget_s) && json_add_str(object, "program", study->program) &&
               json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
               add_f64(object, "best_score", best) && add_f64(object, "cost_s", cost_s) &&
-              add_f64(reference, "cost_s", report->ref.cost) &&
+              json_add_str(object, "cost_unit", report->cost == REPORT_COST_STEPS ? "steps" : "s") &&
+              add_f64(reference, "cost", report->ref.cost) && /* in that unit */
               add_f64(reference, "score", study->maximize ? report->ref.score : -report->ref.score) &&
               add_f64(object, "hypervolume", volume) &&
               (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)

@@ -72,7 +72,13 @@ def test_no_more_trials_than_cores_where_cost_is_time(folder):
     fails("daemon", "--store", store, "--devices", "cpu", "--runs-per-device", n + 1, code=2, says="hold each other up")
     run("sweep", config, "--store", store, "--name", "a", "--devices", "cpu", "--runs-per-device", n + 1, *CROWD, "--trials", 3, "-q")
     equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 3)
-    run("sweep", config, "--store", store, "--name", "b", "--trials", 2, "-q")
+    for name, unit in (("a", "steps"), ("b", "s")):
+        if name == "b":
+            run("sweep", config, "--store", store, "--name", "b", "--trials", 3, "-q")
+        study = show(store, name)["study"]
+        equal(study["cost_unit"], unit)
+        assert (study["reference"]["cost"] > 4000) == (unit == "steps"), study["reference"]  # of 4096 steps, or less than a second
+        equal(sorted(study["reference"]), ["cost", "score"])
     fails("sweep", "--resume", "b", "--store", store, "--devices", "cpu", "--runs-per-device", n + 1, "--trials", 4, code=2,
           says="hold each other up")
 
