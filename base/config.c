@@ -1,6 +1,6 @@
-/* config.c - the list of entries, the merge by layer, aliases, and the command line.
- * Invariants: (1) an entry never changes once added, but by config_respell; (2) `resolved` is true only while every
- * entry has been checked against the tables and aliases of this moment. */
+/* config.c - the list of entries, the merge by layer, and the command line.
+ * Invariants: (1) an entry never changes once added, but by config_edit; (2) `resolved` is true only while every entry
+ * has been checked against the tables of this moment. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,6 @@ enum status config_create(struct config **ret_config, struct error *err)
     return *ret_config != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the config");
 }
 
-void config_clear_warnings(struct config *config)
-{
-    for (size_t i = 0; i < config->n_warnings; i++)
-        mem_free(config->warnings[i].text);
-    config->n_warnings = 0;
-}
-
 void config_destroy(struct config *config)
 {
     if (config == NULL)
@@ -30,11 +23,8 @@ void config_destroy(struct config *config)
         mem_free(config->entries[i].value);
         mem_free(config->entries[i].origin);
     }
-    config_clear_warnings(config);
-    mem_free(config->warnings);
     mem_free(config->params);
     mem_free(config->entries);
-    mem_free(config->aliases);
     mem_free(config->tables);
     mem_free(config);
 }
@@ -66,14 +56,6 @@ bool config_spell_key(const char *key, char *ret_key)
     return true;
 }
 
-/* What a name means depends on the tables and aliases that there are. */
-static void follow_again(struct config *config)
-{
-    for (size_t i = 0; i < config->n_entries; i++)
-        (void)config_canonical(config, config->entries[i].key, config->entries[i].canonical);
-    config->resolved = false;
-}
-
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err)
 {
     char key[2 * CONFIG_KEY_MAX];
@@ -89,18 +71,7 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
     if (!config_grow(&config->tables, config->n_tables, &config->cap_tables, sizeof *config->tables))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     config->tables[config->n_tables++] = table;
-    follow_again(config);
-    return ST_OK;
-}
-
-enum status config_add_aliases(struct config *config, const struct config_alias *aliases, size_t n, struct error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!config_grow(&config->aliases, config->n_aliases, &config->cap_aliases, sizeof *config->aliases))
-            return FAIL(err, ST_NOMEM, "out of memory for the config");
-        config->aliases[config->n_aliases++] = aliases[i];
-    }
-    follow_again(config);
+    config->resolved = false;
     return ST_OK;
 }
 
@@ -116,7 +87,6 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
     entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
-    (void)config_canonical(config, entry->key, entry->canonical);
     entry->layer = layer;
     entry->text = layer == CONFIG_FILE ? config->n_texts : 0;
     entry->value = value != NULL ? mem_strdup(value) : NULL;
@@ -141,38 +111,46 @@ enum status config_set(struct config *config, enum config_layer layer, const cha
     return config_add_entry(config, layer, key, value, origin, err);
 }
 
-/* Letter by letter: parsing takes any case. */
-static bool is_own_choice(const struct opt_def *opt, const char *value)
+size_t config_n_items(const struct config *config)
 {
-    char word[OPT_STR_MAX];
-    double number;
-
-    if (opt == NULL || opt->type != OPT_ENUM || config_parse_value(opt, value, &number, NULL) != ST_OK)
-        return false;
-    config_format_value(opt, number, word, sizeof word);
-    return strcmp(word, value) == 0;
+    return config->n_entries;
 }
 
-enum status config_respell(struct config *config, const char *key, const char *from, const char *to, struct error *err)
+struct config_item config_item(const struct config *config, size_t i)
 {
-    char canonical[CONFIG_KEY_MAX];
+    const struct config_entry *e = &config->entries[i];
 
-    for (size_t i = 0; i < config->n_entries; i++) {
-        struct config_entry *entry = &config->entries[i];
-        char *text;
-        if (entry->value == NULL || strcasecmp(entry->value, from) != 0 ||
-            !config_canonical(config, entry->key, canonical) || strcmp(canonical, key) != 0)
-            continue;
-        if (is_own_choice(config_find_opt(config, key), entry->value))
-            continue;
-        text = mem_strdup(to);
-        if (text == NULL)
-            return FAIL(err, ST_NOMEM, "%s: out of memory for the config", entry->origin);
+    return (struct config_item){
+        .key = e->key, .value = e->value, .origin = e->origin, .layer = e->layer, .text = e->text};
+}
+
+enum status config_edit(struct config *config, size_t i, const char *key, const char *value, struct error *err)
+{
+    struct config_entry *entry = &config->entries[i];
+    char *text = value != NULL ? mem_strdup(value) : NULL;
+
+    if (value != NULL && text == NULL)
+        return FAIL(err, ST_NOMEM, "%s: out of memory for the config", entry->origin);
+    if (key != NULL && !config_spell_key(key, entry->key)) {
+        mem_free(text);
+        return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", entry->origin, key,
+                    CONFIG_KEY_MAX - 1);
+    }
+    if (value != NULL) {
         mem_free(entry->value);
         entry->value = text;
-        config->resolved = false;
     }
+    config->resolved = false;
     return ST_OK;
+}
+
+void config_remove(struct config *config, size_t i)
+{
+    mem_free(config->entries[i].value);
+    mem_free(config->entries[i].origin);
+    config->n_entries--;
+    memmove(&config->entries[i], &config->entries[i + 1], (config->n_entries - i) * sizeof *config->entries);
+    config->resolved = false;
 }
 
 /* Is this word "--section.key" or "--section.key=value"? */
@@ -244,40 +222,13 @@ bool config_split_sweep(const char *key, bool has_field, char *ret_param, const 
     return true;
 }
 
-bool config_follow_alias(const struct config *config, const char *key, char *ret_key)
-{
-    for (size_t i = 0; i < config->n_aliases && config_find_opt(config, key) == NULL; i++) { /* an option is itself */
-        if (strcmp(config->aliases[i].from, key) == 0) {
-            snprintf(ret_key, CONFIG_KEY_MAX, "%s", config->aliases[i].to != NULL ? config->aliases[i].to : key);
-            return config->aliases[i].to != NULL;
-        }
-    }
-    snprintf(ret_key, CONFIG_KEY_MAX, "%s", key);
-    return true;
-}
-
-bool config_canonical(const struct config *config, const char *key, char *ret_key)
-{
-    char param[CONFIG_KEY_MAX], followed[CONFIG_KEY_MAX], whole[2 * CONFIG_KEY_MAX];
-    const char *field = "";
-    bool used, has_field = config_split_sweep(key, true, param, &field);
-
-    if (!has_field)
-        return config_follow_alias(config, key, ret_key);
-    used = config_follow_alias(config, param, followed);
-    snprintf(whole, sizeof whole, SWEEP_PREFIX "%s.%s", followed, field);
-    snprintf(ret_key, CONFIG_KEY_MAX, "%.*s", CONFIG_KEY_MAX - 1, whole);
-    return used;
-}
-
-const struct config_entry *config_winner(const struct config *config, const char *canonical)
+const struct config_entry *config_winner(const struct config *config, const char *key)
 {
     const struct config_entry *best = NULL;
 
     for (size_t i = 0; i < config->n_entries; i++) {
         const struct config_entry *entry = &config->entries[i];
-        if (entry->value != NULL && (best == NULL || entry->layer >= best->layer) &&
-            strcmp(entry->canonical, canonical) == 0)
+        if (entry->value != NULL && (best == NULL || entry->layer >= best->layer) && strcmp(entry->key, key) == 0)
             best = entry;
     }
     return best;
@@ -287,15 +238,14 @@ const struct config_entry *config_winner(const struct config *config, const char
 static void look_up(const struct config *config, const char *key, const struct config_entry **ret_entry,
                     const struct opt_def **ret_opt)
 {
-    char spelt[CONFIG_KEY_MAX], canonical[CONFIG_KEY_MAX];
+    char spelt[CONFIG_KEY_MAX];
 
     *ret_entry = NULL;
     *ret_opt = NULL;
     if (!config_spell_key(key, spelt))
         return;
-    (void)config_canonical(config, spelt, canonical);
-    *ret_entry = config_winner(config, canonical);
-    *ret_opt = config_find_opt(config, canonical);
+    *ret_entry = config_winner(config, spelt);
+    *ret_opt = config_find_opt(config, spelt);
 }
 
 const char *config_peek(const struct config *config, const char *key)

@@ -3,7 +3,7 @@
  *
  * Life: create -> tables -> load file, args (entries are only collected) -> config_peek("env.name") lets the caller
  * add that env's table and defaults -> config_resolve checks every entry against the tables: unknown keys (nearest
- * match named, file and line), types, ranges -> config_fill copies one table's values into its settings struct.
+ * match named, file and line, all of them at once), types, ranges -> config_fill copies one table's values into its settings struct.
  *
  * Keys are "section.key", lower case, '-' read as '_'. The ini dialect: [section], key = value, ';' or '#' comments
  * (also behind a value after a space), '_' in numbers, texts in '' or "" (a quote inside is doubled);
@@ -26,25 +26,33 @@ struct strbuf;
 
 enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 
-/* A foreign name of a key. to == NULL: accepted and ignored, with a warning. A key that a table knows is that option and no
- * foreign name, also where the table is added later. */
-struct config_alias {
-    const char *from; /* "vec.total_agents" */
-    const char *to; /* "train.total_agents" */
+/* One entry as it was set: what a reader of another dialect looks at and changes before config_resolve. */
+struct config_item {
+    const char *key; /* "vec.total_agents", lower case; of a section line its name */
+    const char *value; /* NULL: a section line */
+    const char *origin; /* "x.ini:12" */
+    enum config_layer layer;
+    size_t text; /* which file it stands in, from 1; 0: none */
 };
 
 enum status config_create(struct config **ret_config, struct error *err) MUST_USE;
 void config_destroy(struct config *config);
 
-/* tables and aliases are borrowed and must outlive the config. */
+/* The table is borrowed and must outlive the config. */
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err) MUST_USE;
-enum status config_add_aliases(struct config *config, const struct config_alias *aliases, size_t n,
-                               struct error *err) MUST_USE;
 
-/* Before config_resolve: entries of a canonical key whose text is `from` (in any case) get the text `to`: foreign words
- * for our values ("float32" for "f32"). A text that is one of the option's own choices as it stands is left alone. */
-enum status config_respell(struct config *config, const char *key, const char *from, const char *to,
-                           struct error *err) MUST_USE;
+/* Items in the order of setting, their texts borrowed until the next change. An edit keeps what is NULL; a removal moves
+ * the later ones up. */
+size_t config_n_items(const struct config *config);
+struct config_item config_item(const struct config *config, size_t i);
+enum status config_edit(struct config *config, size_t i, const char *key, const char *value,
+                        struct error *err) MUST_USE;
+void config_remove(struct config *config, size_t i);
+/* Is item i a name that no table knows? Then with what to do about it in buf: "unknown key x.y; did you mean x.z?" */
+bool config_unknown(const struct config *config, size_t i, char *buf, size_t size);
+/* "sweep.train.gamma.min" -> "train.gamma", "min"; has_field false: "sweep.train.gamma" -> "train.gamma" (ret_param has
+ * CONFIG_KEY_MAX bytes). False when the key is not of that form. */
+bool config_split_sweep(const char *key, bool has_field, char *ret_param, const char **ret_field);
 
 /* Collects. origin is shown in messages: "breakout's default", "command line". */
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
@@ -59,7 +67,7 @@ enum status config_load_text(struct config *config, const char *name, const char
 enum status config_take_args(struct config *config, int *argc, char **argv, struct error *err) MUST_USE;
 
 /* The text of an entry before or after config_resolve, highest layer first; NULL when nobody set it and no table
- * knows it. Aliases are followed. Borrowed until the next change. */
+ * knows it. Borrowed until the next change. */
 const char *config_peek(const struct config *config, const char *key);
 /* "breakout.ini:12", "command line", "default"; "" when unknown. */
 const char *config_origin(const struct config *config, const char *key);
@@ -101,7 +109,7 @@ bool config_condition_holds(const struct config_condition *condition, const stru
 /* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform", "int_uniform",
  * "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit", "categorical". */
 struct config_sweep_param {
-    char key[CONFIG_KEY_MAX]; /* "train.learning_rate" (aliases followed) */
+    char key[CONFIG_KEY_MAX]; /* "train.learning_rate" */
     const struct opt_def *opt; /* its option, never NULL */
     enum opt_scale scale; /* by its distribution, else the option's; never OPT_FIXED; OPT_CATEGORICAL: no range */
     bool is_int; /* range: of whole numbers */
@@ -133,11 +141,5 @@ struct cJSON *config_to_json(const struct config *config);
 enum status config_write_help(const struct config *config, const char *section, struct strbuf *out,
                               struct error *err) MUST_USE;
 enum status config_write_reference(const struct config *config, struct strbuf *out, struct error *err) MUST_USE;
-
-/* Aliased or ignored entries, one line each, for the caller to log. */
-size_t config_n_warnings(const struct config *config);
-const char *config_warning(const struct config *config, size_t i);
-/* What warning i is about, when that has no effect: "train.compile" or "[sweep.vec.backend]"; NULL: an alias was read. */
-const char *config_ignored(const struct config *config, size_t i);
 
 #endif

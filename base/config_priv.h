@@ -11,29 +11,19 @@
 
 struct config_entry {
     char key[CONFIG_KEY_MAX]; /* as set, in lower case and with '_'; a [section] line: its name */
-    char canonical[CONFIG_KEY_MAX]; /* with aliases followed: looked for at every question, so it is kept */
     char *value; /* owned; NULL for a [section] line */
     char *origin; /* owned */
     enum config_layer layer;
     size_t text; /* which file it stands in, from 1; 0: none */
 };
 
-struct config_warning {
-    char *text; /* owned */
-    char ignored[CONFIG_KEY_MAX + 2]; /* "key" or "[section]"; "" when it was read under another name */
-};
-
 struct config {
     const struct opt_table **tables; /* (n_tables) borrowed */
     size_t n_tables, cap_tables;
-    struct config_alias *aliases; /* (n_aliases) texts borrowed */
-    size_t n_aliases, cap_aliases;
     struct config_entry *entries; /* (n_entries) owned */
     size_t n_entries, cap_entries;
     struct config_sweep_param *params; /* (n_params) texts point into entries */
     size_t n_params, cap_params;
-    struct config_warning *warnings; /* (n_warnings) owned */
-    size_t n_warnings, cap_warnings;
     size_t n_texts; /* loaded so far */
     bool resolved; /* every entry was checked since the last change */
 };
@@ -41,36 +31,25 @@ struct config {
 /* One more place at the end of *array (n of *cap used); false: out of memory, nothing changed. */
 bool config_grow(void *array_ptr, size_t n, size_t *cap, size_t size);
 
-/* Adds an entry; value NULL: a [section] line. key needs no canonical spelling. */
+/* Adds an entry; value NULL: a [section] line. key needs no certain spelling. */
 enum status config_add_entry(struct config *config, enum config_layer layer, const char *key, const char *value,
                              const char *origin, struct error *err) MUST_USE;
 
 /* Lower case, '-' to '_'; false when it does not fit. */
 bool config_spell_key(const char *key, char *ret_key);
 
-/* One step along the aliases; an option of a table and a key without an alias are their own. False: ignored. */
-bool config_follow_alias(const struct config *config, const char *key, char *ret_key);
-void config_clear_warnings(struct config *config);
-
-/* Follows aliases, also within "sweep.SECTION.KEY" and "sweep.SECTION.KEY.FIELD"; false: the key is to be ignored. */
-bool config_canonical(const struct config *config, const char *key, char *ret_key);
-
-/* "sweep.train.gamma.min" -> "train.gamma", "min"; has_field false: "sweep.train.gamma" -> "train.gamma". False when
- * the key is not of that form. */
-bool config_split_sweep(const char *key, bool has_field, char *ret_param, const char **ret_field);
-
-/* The winner of a canonical key, NULL if nobody set it. */
-const struct config_entry *config_winner(const struct config *config, const char *canonical);
+/* The winner of a key, NULL if nobody set it. */
+const struct config_entry *config_winner(const struct config *config, const char *key);
 
 bool config_has_section(const struct config *config, const char *section); /* by a table */
 
 /* "; did you mean train.gamma?" or what else helps, for a key that no table knows. */
 void config_hint(const struct config *config, const char *key, char *buf, size_t size);
 
-/* Sweep sections, by config_resolve: finds all parameters, then fills and checks each. */
-enum status config_add_param(struct config *config, const char *canonical, const struct config_entry *entry,
+/* Sweep sections, by config_resolve: finds all parameters, whose keys are known, then fills and checks each. */
+enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
                              struct error *err) MUST_USE;
-enum status config_check_sweep_field(const char *field, const struct config_entry *entry, struct error *err) MUST_USE;
+bool config_unknown_sweep_field(const char *field, char *buf, size_t size); /* true: with a hint in buf */
 enum status config_fill_params(struct config *config, struct error *err) MUST_USE;
 
 /* The value of an option as text in our own spelling ("90_000_000" -> "90000000"); buf OPT_STR_MAX bytes. */

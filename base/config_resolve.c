@@ -1,24 +1,12 @@
 /* config_resolve.c - checks every entry against the tables, finds what a misspelt name was meant to be, and fills
- * settings structs. Entries are checked in the order they were set, so the first wrong line of a file is the one told. */
-#include <stdarg.h>
+ * settings structs. Names that nobody knows are reported all at once; of wrong values, checked in the order they were
+ * set, the first one is. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/config_priv.h"
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/words.h"
-
-/* Is there an alias of that section ("vec" of "vec.total_agents")? */
-static bool has_alias_section(const struct config *config, const char *section)
-{
-    size_t n = strlen(section);
-
-    for (size_t i = 0; i < config->n_aliases; i++)
-        if (strncmp(config->aliases[i].from, section, n) == 0 && config->aliases[i].from[n] == '.')
-            return true;
-    return false;
-}
 
 /* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. A key in the right section
  * counts as nearer than the same word in another one. */
@@ -55,135 +43,114 @@ void config_hint(const struct config *config, const char *key, char *buf, size_t
         snprintf(buf, size, "; --help lists the known keys");
 }
 
-static enum status add_warning(struct config *config, struct error *err, const char *ignored, const char *fmt, ...)
-    PRINTF_LIKE(4, 5);
-
-static enum status add_warning(struct config *config, struct error *err, const char *ignored, const char *fmt, ...)
+/* A section that no table has; false: known, or a sweep's. */
+static bool unknown_section(const struct config *config, const char *key, char *buf, size_t size)
 {
-    struct config_warning *warning;
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (!config_grow(&config->warnings, config->n_warnings, &config->cap_warnings, sizeof *config->warnings))
-        return FAIL(err, ST_NOMEM, "out of memory for the config");
-    warning = &config->warnings[config->n_warnings];
-    snprintf(warning->ignored, sizeof warning->ignored, "%s", ignored);
-    warning->text = mem_strdup(text);
-    if (warning->text == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the config");
-    config->n_warnings++;
-    return ST_OK;
-}
-
-/* An entry that has no effect: a key, or a whole section. */
-static enum status warn_ignored(struct config *config, const struct config_entry *entry, struct error *err)
-{
-    char name[CONFIG_KEY_MAX + 2];
-
-    snprintf(name, sizeof name, entry->value == NULL ? "[%s]" : "%s", entry->key);
-    return add_warning(config, err, name, "%s: %s has no effect here and is ignored", entry->origin, name);
-}
-
-size_t config_n_warnings(const struct config *config)
-{
-    return config->n_warnings;
-}
-
-const char *config_warning(const struct config *config, size_t i)
-{
-    return config->warnings[i].text;
-}
-
-const char *config_ignored(const struct config *config, size_t i)
-{
-    return config->warnings[i].ignored[0] != '\0' ? config->warnings[i].ignored : NULL;
-}
-
-static enum status resolve_section(struct config *config, const struct config_entry *entry, struct error *err)
-{
-    char param[CONFIG_KEY_MAX], followed[CONFIG_KEY_MAX];
     const char *near = NULL;
     size_t best = SIZE_MAX;
 
-    if (config_split_sweep(entry->key, false, param, NULL)) {
-        if (!config_follow_alias(config, param, followed))
-            return warn_ignored(config, entry, err);
-        return config_add_param(config, followed, entry, err);
+    if (config_has_section(config, key))
+        return false;
+    if (strncmp(key, SWEEP_PREFIX, strlen(SWEEP_PREFIX)) == 0) {
+        snprintf(buf, size, "[%s] names no parameter; write [sweep.SECTION.KEY]", key);
+        return true;
     }
-    if (config_has_section(config, entry->key) || has_alias_section(config, entry->key))
-        return ST_OK;
-    if (strncmp(entry->key, SWEEP_PREFIX, strlen(SWEEP_PREFIX)) == 0)
-        return FAIL(err, ST_CONFIG, "%s: [%s] names no parameter; write [sweep.SECTION.KEY]", entry->origin,
-                    entry->key);
     for (size_t t = 0; t < config->n_tables; t++) {
-        size_t distance = word_distance(entry->key, config->tables[t]->section);
-        if (distance < best && word_is_near(entry->key, distance)) {
+        size_t distance = word_distance(key, config->tables[t]->section);
+        if (distance < best && word_is_near(key, distance)) {
             best = distance;
             near = config->tables[t]->section;
         }
     }
-    if (near != NULL)
-        return FAIL(err, ST_CONFIG, "%s: unknown section [%s]; did you mean [%s]?", entry->origin, entry->key, near);
-    return FAIL(err, ST_CONFIG, "%s: unknown section [%s]; --help lists the known ones", entry->origin, entry->key);
+    snprintf(buf, size,
+             near != NULL ? "unknown section [%s]; did you mean [%s]?"
+                          : "unknown section [%s]; --help lists the known ones",
+             key, near);
+    return true;
 }
 
-/* A file that sets one option by two names to two values contradicts itself; of two files the later one wins. */
-static enum status check_twice(const struct config *config, size_t at, const char *canonical, struct error *err)
+bool config_unknown(const struct config *config, size_t i, char *buf, size_t size)
 {
-    const struct config_entry *entry = &config->entries[at];
-
-    if (entry->layer != CONFIG_FILE)
-        return ST_OK;
-    for (size_t i = 0; i < at; i++) {
-        const struct config_entry *other = &config->entries[i];
-        if (other->layer != CONFIG_FILE || other->text != entry->text || other->value == NULL ||
-            strcmp(other->key, entry->key) == 0 || strcmp(other->value, entry->value) == 0)
-            continue;
-        if (strcmp(other->canonical, canonical) == 0)
-            return FAIL(err, ST_CONFIG, "%s: %s sets what %s at %s has set; keep one of them", entry->origin,
-                        entry->key, other->key, other->origin);
-    }
-    return ST_OK;
-}
-
-static enum status resolve_value(struct config *config, size_t at, struct error *err)
-{
-    const struct config_entry *entry = &config->entries[at];
-    char canonical[CONFIG_KEY_MAX], param[CONFIG_KEY_MAX], hint[2 * CONFIG_KEY_MAX];
-    const struct opt_def *opt;
+    const struct config_entry *entry = &config->entries[i];
+    bool is_section = entry->value == NULL;
+    char param[CONFIG_KEY_MAX], hint[2 * CONFIG_KEY_MAX];
     const char *field;
 
-    if (!config_canonical(config, entry->key, canonical))
-        return warn_ignored(config, entry, err);
-    TRY(check_twice(config, at, canonical, err));
-    if (config_split_sweep(canonical, true, param, &field)) {
-        TRY(config_add_param(config, param, entry, err));
-        return config_check_sweep_field(field, entry, err);
+    if (config_split_sweep(entry->key, !is_section, param, &field)) {
+        if (config_find_opt(config, param) == NULL) {
+            config_hint(config, param, hint, sizeof hint);
+            snprintf(buf, size, is_section ? "[%s] sweeps unknown key %s%s" : "%s sweeps unknown key %s%s", entry->key,
+                     param, hint);
+            return true;
+        }
+        if (is_section || !config_unknown_sweep_field(field, hint, sizeof hint))
+            return false;
+    } else if (is_section) {
+        return unknown_section(config, entry->key, buf, size);
+    } else {
+        if (config_find_opt(config, entry->key) != NULL)
+            return false;
+        config_hint(config, entry->key, hint, sizeof hint);
     }
-    opt = config_find_opt(config, canonical);
-    if (opt == NULL) {
-        config_hint(config, canonical, hint, sizeof hint);
-        return FAIL(err, ST_CONFIG, "%s: unknown key %s%s", entry->origin, entry->key, hint);
+    snprintf(buf, size, "unknown key %s%s", entry->key, hint);
+    return true;
+}
+
+/* All at once: a config of another program has dozens, and one a run is a long way. */
+static enum status check_known(const struct config *config, struct error *err)
+{
+    char text[ERROR_TEXT_MAX] = "", what[4 * CONFIG_KEY_MAX];
+    size_t n = 0, used = 0, shown = 0;
+
+    for (size_t i = 0; i < config->n_entries; i++) {
+        const struct config_entry *entry = &config->entries[i];
+        bool in_unknown_section = false; /* its section's line is in the list already */
+        if (!config_unknown(config, i, what, sizeof what))
+            continue;
+        for (size_t k = i; entry->value != NULL && k-- > 0 && !in_unknown_section;) {
+            const struct config_entry *line = &config->entries[k];
+            size_t len = strlen(line->key);
+            in_unknown_section = line->value == NULL && line->text == entry->text &&
+                                 strncmp(entry->key, line->key, len) == 0 && entry->key[len] == '.' &&
+                                 config_unknown(config, k, (char[4 * CONFIG_KEY_MAX]){0}, 4 * CONFIG_KEY_MAX);
+        }
+        if (in_unknown_section)
+            continue;
+        n++;
+        if (used + strlen(entry->origin) + strlen(what) + 64 < sizeof text) {
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%s: %s", n > 1 ? "\n  " : "", entry->origin, what);
+            shown++;
+        }
     }
-    if (strcmp(canonical, entry->key) != 0)
-        TRY(add_warning(config, err, "", "%s: %s is read as %s", entry->origin, entry->key, canonical));
-    return config_check_value(opt, entry->key, entry->value, entry->origin, err);
+    if (n == 0)
+        return ST_OK;
+    if (n == 1)
+        return FAIL(err, ST_CONFIG, "%s", text);
+    if (shown < n)
+        snprintf(text + used, sizeof text - used, "\n  and %zu more", n - shown);
+    return FAIL(err, ST_CONFIG, "%zu names are unknown:\n  %s", n, text);
+}
+
+static enum status resolve_entry(struct config *config, const struct config_entry *entry, struct error *err)
+{
+    char param[CONFIG_KEY_MAX];
+    const char *field;
+
+    if (config_split_sweep(entry->key, entry->value != NULL, param, &field))
+        return config_add_param(config, param, entry, err);
+    if (entry->value == NULL)
+        return ST_OK;
+    return config_check_value(config_find_opt(config, entry->key), entry->key, entry->value, entry->origin, err);
 }
 
 enum status config_resolve(struct config *config, struct error *err)
 {
     config->resolved = false;
     config->n_params = 0;
-    config_clear_warnings(config);
-    for (size_t i = 0; i < config->n_entries; i++) {
-        if (config->entries[i].value == NULL)
-            TRY(resolve_section(config, &config->entries[i], err));
-        else
-            TRY(resolve_value(config, i, err));
-    }
+    TRY(check_known(config, err));
+    for (size_t i = 0; i < config->n_entries; i++)
+        TRY(resolve_entry(config, &config->entries[i], err));
     TRY(config_fill_params(config, err));
     config->resolved = true;
     return ST_OK;

@@ -47,63 +47,36 @@ const struct config_sweep_param *config_sweep_param(const struct config *config,
     return &config->params[i];
 }
 
-/* Two sections of a file may not mean one parameter; two files, or a file and the command line, may. */
-static enum status check_same_section(const struct config *config, const char *canonical,
-                                      const struct config_entry *entry, struct error *err)
-{
-    char key[CONFIG_KEY_MAX + 16], other_key[CONFIG_KEY_MAX];
-    const char *field;
-
-    for (const struct config_entry *other = config->entries; other < entry; other++) {
-        char param[CONFIG_KEY_MAX];
-        if (other->value != NULL || other->layer != CONFIG_FILE || other->text != entry->text ||
-            strcmp(other->key, entry->key) == 0 || !config_split_sweep(other->key, false, param, NULL))
-            continue;
-        snprintf(key, sizeof key, "sweep.%s.x", param); /* any field: aliases inside are followed the same */
-        if (!config_canonical(config, key, other_key) || !config_split_sweep(other_key, true, param, &field))
-            continue;
-        if (strcmp(param, canonical) == 0)
-            return FAIL(err, ST_CONFIG, "%s: [%s] is the same parameter as [%s] at %s; keep one of them", entry->origin,
-                        entry->key, other->key, other->origin);
-    }
-    return ST_OK;
-}
-
-enum status config_add_param(struct config *config, const char *canonical, const struct config_entry *entry,
+enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
                              struct error *err)
 {
-    const struct opt_def *opt = config_find_opt(config, canonical);
-    char hint[2 * CONFIG_KEY_MAX];
+    const struct opt_def *opt = config_find_opt(config, key);
     struct config_sweep_param *param;
 
-    if (entry->value == NULL)
-        TRY(check_same_section(config, canonical, entry, err));
     for (size_t i = 0; i < config->n_params; i++)
-        if (strcmp(config->params[i].key, canonical) == 0)
+        if (strcmp(config->params[i].key, key) == 0)
             return ST_OK;
-    if (opt == NULL) {
-        config_hint(config, canonical, hint, sizeof hint);
-        if (entry->value == NULL)
-            return FAIL(err, ST_CONFIG, "%s: [%s] sweeps unknown key %s%s", entry->origin, entry->key, canonical, hint);
-        return FAIL(err, ST_CONFIG, "%s: %s sweeps unknown key %s%s", entry->origin, entry->key, canonical, hint);
-    }
+    if (opt == NULL)
+        return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
     if (!config_grow(&config->params, config->n_params, &config->cap_params, sizeof *config->params))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     param = &config->params[config->n_params++];
     *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
-    snprintf(param->key, sizeof param->key, "%s", canonical);
+    snprintf(param->key, sizeof param->key, "%s", key);
     return ST_OK;
 }
 
-enum status config_check_sweep_field(const char *field, const struct config_entry *entry, struct error *err)
+bool config_unknown_sweep_field(const char *field, char *buf, size_t size)
 {
     const char *near = word_nearest(field, field_names, N_FIELDS);
 
     if (near != NULL && strcmp(near, field) == 0)
-        return ST_OK;
+        return false;
     if (near != NULL)
-        return FAIL(err, ST_CONFIG, "%s: unknown key %s; did you mean %s?", entry->origin, entry->key, near);
-    return FAIL(err, ST_CONFIG, "%s: unknown key %s; a sweep section knows " FIELDS, entry->origin, entry->key);
+        snprintf(buf, size, "; did you mean %s?", near);
+    else
+        snprintf(buf, size, "; a sweep section knows " FIELDS);
+    return true;
 }
 
 static const char *take_field(const struct config *config, const char *param_key, const char *field,

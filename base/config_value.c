@@ -42,17 +42,30 @@ static bool parse_bool(const char *value, double *ret_number)
     return false;
 }
 
-static bool parse_enum(const struct opt_def *opt, const char *value, double *ret_number)
+static bool find_choice(const struct opt_def *opt, const char *value, size_t n, double *ret_number)
 {
     const char *word;
     size_t len;
 
     for (size_t i = 0; (word = config_choice(opt->choices, i, &len)) != NULL; i++) {
-        if (strlen(value) == len && strncasecmp(value, word, len) == 0) {
+        if (n == len && strncasecmp(value, word, len) == 0) {
             *ret_number = (double)i;
             return true;
         }
     }
+    return false;
+}
+
+static bool parse_enum(const struct opt_def *opt, const char *value, double *ret_number)
+{
+    size_t n = strlen(value), len;
+    const char *also;
+
+    if (find_choice(opt, value, n, ret_number))
+        return true;
+    for (size_t i = 0; opt->also != NULL && (also = config_choice(opt->also, i, &len)) != NULL; i++)
+        if (n < len && also[n] == '=' && strncasecmp(also, value, n) == 0)
+            return find_choice(opt, also + n + 1, len - n - 1, ret_number);
     return false;
 }
 

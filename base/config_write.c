@@ -34,7 +34,7 @@ static bool is_sweep(const struct config *config, size_t t)
 static bool take_value(const struct config *config, const struct opt_table *table, const struct opt_def *opt,
                        bool only_changed, char *value)
 {
-    char key[CONFIG_KEY_MAX], other[CONFIG_KEY_MAX], def[OPT_STR_MAX];
+    char key[CONFIG_KEY_MAX], def[OPT_STR_MAX];
     const struct config_entry *entry;
 
     snprintf(key, sizeof key, "%s.%s", table->section, opt->key);
@@ -43,11 +43,9 @@ static bool take_value(const struct config *config, const struct opt_table *tabl
     config_value_text(opt, config_default(opt), def);
     if (!only_changed || strcmp(value, def) != 0)
         return true;
-    for (size_t i = 0; i < config->n_entries; i++) {
-        (void)config_canonical(config, config->entries[i].key, other);
-        if (config->entries[i].layer == CONFIG_ENV && strcmp(other, key) == 0)
+    for (size_t i = 0; i < config->n_entries; i++)
+        if (config->entries[i].layer == CONFIG_ENV && strcmp(config->entries[i].key, key) == 0)
             return true;
-    }
     return false;
 }
 

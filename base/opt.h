@@ -31,6 +31,7 @@ struct opt_def {
     double sweep_min, sweep_max; /* what a sweep searches when its section gives no min/max */
     double sweep_factor; /* above 1: it searches instead from 1/factor to factor times the config's own value; sizes */
     const char *choices; /* OPT_ENUM: "adam|muon" */
+    const char *also; /* OPT_ENUM: other words for a choice, "gpu=cuda|nvidia=cuda"; NULL: none */
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
     /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer = adam|muon" (any

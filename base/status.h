@@ -27,7 +27,7 @@ enum status {
     ST_INTERNAL, /* a broken invariant: a bug in Trawl */
 };
 
-#define ERROR_TEXT_MAX 1024
+#define ERROR_TEXT_MAX 2048
 
 struct error {
     enum status status;

@@ -82,7 +82,7 @@ static enum status tell(const struct control_cmd *c, const char *text, bool live
         if (!live && c->command.kind != CONTROL_STOP && c->command.kind != CONTROL_PAUSE)
             printf("written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` "
                    "does\n",
-                   c->store_path, c->command.study, c->store_path);
+                   c->store_path, c->command.study, SHELL_WORD(c->store_path));
         else if (!live)
             printf("written to %s; no controller was running\n", c->store_path);
         return ST_OK;

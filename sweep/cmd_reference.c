@@ -2,6 +2,7 @@
 #include "sweep/sweep.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char head[] =
     "# Options\n\n"
@@ -29,25 +30,46 @@ static enum status add_game(const struct env_def *env, struct strbuf *out, struc
     return rc;
 }
 
+static const char *const how_text[] = {"read as", "left out", "only", "by code"};
+
 /* Names of the PufferLib ini family. */
 static void add_dialect(struct strbuf *out)
 {
     strbuf_add(
-        out, "\n## Names from the PufferLib ini family\n\nConfigs of that family load as they are. These keys are read "
-             "under our names:\n\n| theirs | ours |\n|---|---|\n");
-    for (size_t i = 0; i < dialect_n_aliases; i++)
-        if (dialect_aliases[i].to != NULL)
-            strbuf_addf(out, "| `%s` | `%s` |\n", dialect_aliases[i].from, dialect_aliases[i].to);
-    strbuf_add(out, "\nThese values too, in any case; a value of ours as it stands (`sweep.method = protein`) is what "
+        out, "\n## Names from the PufferLib ini family\n\nConfigs of PufferLib 3.0 and 4.0 train what they train "
+             "there: [puffer.md](puffer.md). Their names, whose they are,\nand what becomes of them:\n\n| name | of | "
+             "how | ours, or the values | why |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_rows; i++) {
+        const struct dialect_row *r = &dialect_rows[i];
+        strbuf_addf(out, "| `%s` | %s | %s | ", r->key,
+                    r->of == DIALECT_3      ? "3.0"
+                    : r->of == DIALECT_4    ? "4.0"
+                    : r->of == DIALECT_BOTH ? "both"
+                                            : "",
+                    how_text[r->how]);
+        for (const char *at = r->to; at != NULL && *at != '\0'; at += at[strcspn(at, "|")] == '|')
+            strbuf_addf(out, "%s`%.*s`", at > r->to ? " " : "", (int)strcspn(at, "|"), at), at += strcspn(at, "|");
+        strbuf_addf(out, " | %s |\n", r->why != NULL ? r->why : "");
+    }
+    strbuf_add(out, "\nOptions of its games that our rules fix; another value is an error:\n\n| game | option | only "
+                    "value |\n|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_game_rows; i++)
+        if (dialect_game_rows[i].only != NULL)
+            strbuf_addf(out, "| %s | `env.%s` | %.*s |\n", dialect_game_rows[i].game, dialect_game_rows[i].key,
+                        (int)strcspn(dialect_game_rows[i].only, "|"), dialect_game_rows[i].only);
+    strbuf_add(out, "\nIts words, in any case; a word of ours as it stands (`sweep.method = protein`) is what "
                     "it says:\n\n| key | theirs | ours |\n|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_values; i++)
         strbuf_addf(out, "| `%s` | `%s` | `%s` |\n", dialect_values[i].key, dialect_values[i].from,
                     dialect_values[i].to);
-    strbuf_add(out, "\nThese are accepted and ignored, with one warning:");
-    for (size_t i = 0, n = 0; i < dialect_n_aliases; i++)
-        if (dialect_aliases[i].to == NULL)
-            strbuf_addf(out, "%s`%s`", n++ % 4 == 0 ? "\n" : " ", dialect_aliases[i].from);
-    strbuf_add(out, "\n");
+    strbuf_add(
+        out,
+        "\nWhat a config of that version trains with when no file says:\n\n| option | 3.0 | 4.0 |\n|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_defaults; i++) {
+        const struct dialect_default *d = &dialect_defaults[i];
+        strbuf_addf(out, "| `%s`%s%s | %s | %s |\n", d->key, d->game != NULL ? " of " : "",
+                    d->game != NULL ? d->game : "", d->v3 != NULL ? d->v3 : "", d->v4 != NULL ? d->v4 : "");
+    }
 }
 
 enum status cmd_reference(int argc, char **argv, struct error *err)

@@ -484,13 +484,18 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
     TRY(cli_parse(cli, argc, argv, &words, err));
     if (words.help)
         return cli_print_options(s->setup->config, "sweep", err);
-    TRY(check_usage(s, &words, err));
-    s->has_config = words.n == 1 || argc != n_before; /* options without a file: those of the study's own config */
+    if (s->print_config && words.n == 0)
+        return FAIL(err, ST_USAGE, "sweep: --print-config needs a config file");
+    if (!s->print_config)
+        TRY(check_usage(s, &words, err));
+    s->has_config = words.n > 0 || argc != n_before; /* options without a file: those of the study's own config */
     if (s->has_config) {
         TRY(set_shorthands(s, err));
-        TRY(words.n == 1 ? setup_load(s->setup, words.v[0], err) : load_stored(s, err));
+        TRY(words.n > 0 ? setup_load_all(s->setup, words.v, words.n, err) : load_stored(s, err));
         s->setup->searches = true;
         TRY(setup_finish(s->setup, err));
+        if (s->print_config)
+            return setup_print(s->setup, err);
         TRY(check_devices(s->setup, err));
         TRY(track_settings_check(&s->setup->track, err));
     }
@@ -519,6 +524,8 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
          "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
         {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
+        {"print-config", 0, CLI_FLAG, &s.print_config, NULL,
+         "print every value and range as a config, and run nothing"},
         {"quiet", 'q', CLI_FLAG, &s.quiet, NULL, "show no progress"},
     };
     const struct cli cli = {
@@ -546,7 +553,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 0,
-        .max_words = 1,
+        .max_words = CLI_MAX_WORDS,
         .words_text = "a config file",
     };
     enum status rc = run(&s, argc, argv, &cli, err);

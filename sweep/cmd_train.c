@@ -14,7 +14,7 @@
 struct train_cmd {
     const char *checkpoint, *resume;
     const char *trackers, *store_path, *name; /* --track, --store, --name */
-    bool json, quiet;
+    bool json, quiet, print_config;
     struct setup *setup;
     struct run run;
     struct dashboard dashboard;
@@ -83,7 +83,7 @@ static void print_result(const struct train_cmd *t)
     printf("%s steps in %s, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
            format_seconds(r->cost_s, s), num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
     if (t->checkpoint != NULL)
-        printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, t->checkpoint);
+        printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
 }
 
 /* A resumed run that has nothing left to do. */
@@ -155,7 +155,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         return ST_OK;
     if (t->checkpoint != NULL)
         return FAIL(err, ST_INTERRUPTED, "interrupted; the checkpoint is saved, go on with `trawl train --resume %s`",
-                    t->checkpoint);
+                    SHELL_WORD(t->checkpoint));
     return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
 }
 
@@ -165,14 +165,14 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
     char *text = NULL;
     enum status rc;
 
-    if (words->n == 1 && t->resume != NULL)
+    if (words->n > 0 && t->resume != NULL)
         return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
     if (words->n == 0 && t->resume == NULL)
         return FAIL(err, ST_USAGE, "train: a game or a config file is missing; `trawl envs` lists the games");
     if (t->trackers != NULL)
         TRY(config_set(t->setup->config, CONFIG_COMMAND, "track.trackers", t->trackers, "--track", err));
-    if (words->n == 1) {
-        TRY(setup_load(t->setup, words->v[0], err));
+    if (words->n > 0) {
+        TRY(setup_load_all(t->setup, words->v, words->n, err));
     } else {
         TRY(checkpoint_read_config(t->resume, &text, err));
         rc = config_load_text(t->setup->config, t->resume, text, err);
@@ -208,24 +208,29 @@ enum status cmd_train(int argc, char **argv, struct error *err)
         {"store", 0, CLI_TEXT, &t.store_path, "FILE",
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
         {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
+        {"print-config", 0, CLI_FLAG, &t.print_config, NULL,
+         "print every value of the run as a config, and train nothing"},
         {"quiet", 'q', CLI_FLAG, &t.quiet, NULL, "show no progress"},
     };
     const struct cli cli = {
         .name = "train",
-        .synopsis = "trawl train ENV|CONFIG [--section.key value ...] [-o FILE] [--json]",
+        .synopsis = "trawl train ENV|CONFIG [CONFIG ...] [--section.key value ...] [-o FILE] [--json]",
         .about =
-            "Trains one policy by PPO on a game, by the game's defaults or a config file. Ctrl-C stops cleanly and\n"
+            "Trains one policy by PPO on a game, by the game's defaults or config files, of which the later one wins. "
+            "Ctrl-C stops\n"
+            "cleanly and "
             "saves the checkpoint when one was asked for. With --track every report also goes to experiment trackers, "
             "as one\n"
             "run, which a --resume goes on with; what they have not got at the end waits for `trawl sync --store "
             "FILE`.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
+                    "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
                     "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
         .opts = opts,
         .n_opts = sizeof opts / sizeof opts[0],
         .min_words = 0,
-        .max_words = 1,
+        .max_words = CLI_MAX_WORDS,
         .words_text = "a game or a config file",
     };
     enum status rc = setup_create(&t.setup, err);
@@ -240,6 +245,10 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     }
     if (rc == ST_OK)
         rc = load_config(&t, &words, err);
+    if (rc == ST_OK && t.print_config) {
+        rc = setup_print(t.setup, err);
+        goto out;
+    }
     if (rc == ST_OK && t.checkpoint != NULL)
         rc = check_output(t.checkpoint, err);
     if (rc == ST_OK) {

@@ -138,7 +138,7 @@ static enum status watch(struct follow *f, struct error *err)
             return FAIL(err, ST_IO,
                         "the daemon of %s is gone; the study %s goes on when one begins again: `trawl daemon --store "
                         "%s`",
-                        f->store_path, f->name, f->store_path);
+                        f->store_path, f->name, SHELL_WORD(f->store_path));
     }
     return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon goes on with %s (`trawl stop %s` ends it)",
                 f->name, f->name);

@@ -66,7 +66,7 @@ static void print_compared(const struct rerun *r)
         printf("%-10s %18s %18s   %s\n", "weights", "checkpoint", "", r->params_equal ? "equal" : "DIFFERENT");
     printf("device stored: %s\ndevice now:    %s\n", r->trial.device != NULL ? r->trial.device : "-", a->device);
     if (r->output != NULL)
-        printf("checkpoint %s; `trawl eval %s` plays it\n", r->output, r->output);
+        printf("checkpoint %s; `trawl eval %s` plays it\n", r->output, SHELL_WORD(r->output));
 }
 
 static cJSON *compared_json(const struct rerun *r)

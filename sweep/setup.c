@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -111,8 +110,7 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
         (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
-        (with_sweep && (rc = config_add_table(setup->config, &track_opt_table, err)) != ST_OK) ||
-        (rc = config_add_aliases(setup->config, dialect_aliases, dialect_n_aliases, err)) != ST_OK) {
+        (with_sweep && (rc = config_add_table(setup->config, &track_opt_table, err)) != ST_OK)) {
         setup_destroy(setup);
         return rc;
     }
@@ -130,6 +128,7 @@ void setup_destroy(struct setup *setup)
     if (setup == NULL)
         return;
     config_destroy(setup->config);
+    dialect_end(&setup->dialect);
     mem_free(setup->env_settings);
     mem_free(setup);
 }
@@ -140,45 +139,36 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
 
     if (env_find(word) != NULL)
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
+    if (checkpoint_is_one(word))
+        return FAIL(
+            err, ST_USAGE,
+            "%s is a checkpoint and no config: `trawl train --resume %s` continues its training, `trawl eval %s` "
+            "plays it",
+            word, SHELL_WORD(word), SHELL_WORD(word));
     if (file_exists(word) || strchr(word, '/') != NULL || (n > 4 && strcmp(word + n - 4, ".ini") == 0))
         return config_load_file(setup->config, word, err);
     return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all",
                 word, env_nearest(word));
 }
 
-static enum status map_values(struct setup *setup, struct error *err)
+enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err)
 {
-    for (size_t i = 0; i < dialect_n_values; i++) {
-        const struct dialect_value *v = &dialect_values[i];
-        const char *value = config_peek(setup->config, v->key);
-        char was[OPT_STR_MAX] = "";
-        if (value != NULL && strcasecmp(v->from, value) == 0)
-            snprintf(was, sizeof was, "%s", value);
-        TRY(config_respell(setup->config, v->key, v->from, v->to, err));
-        if (was[0] != '\0' && strcmp(was, config_peek(setup->config, v->key)) != 0) /* not one of our own words */
-            log_warn("%s: %s = %s is read as %s", config_origin(setup->config, v->key), v->key, was, v->to);
-    }
+    for (int i = 0; i < n; i++)
+        TRY(setup_load(setup, words[i], err));
     return ST_OK;
 }
 
 static enum status find_env(struct setup *setup, struct error *err)
 {
     const char *name = config_peek(setup->config, "env.name");
-    char short_name[OPT_STR_MAX], origin[512];
 
     if (name == NULL || name[0] == '\0')
         return FAIL(err, ST_CONFIG,
                     "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
-    snprintf(origin, sizeof origin, "%s", config_origin(setup->config, "env.name"));
-    if (env_find(name) == NULL && strncmp(name, "puffer_", 7) == 0) {
-        snprintf(short_name, sizeof short_name, "%s", name + 7);
-        TRY(config_set(setup->config, CONFIG_COMMAND, "env.name", short_name, origin, err));
-        name = short_name;
-    }
     setup->env = env_find(name);
     if (setup->env == NULL)
-        return FAIL(err, ST_CONFIG, "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all", origin, name,
-                    env_nearest(name));
+        return FAIL(err, ST_CONFIG, "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all",
+                    config_origin(setup->config, "env.name"), name, env_nearest(name));
     return ST_OK;
 }
 
@@ -263,9 +253,10 @@ static enum status take_fixed(struct setup *setup, struct error *err)
 
 static enum status finish(struct setup *setup, struct error *err)
 {
+    TRY(dialect_begin(&setup->dialect, setup->config, err));
     TRY(find_env(setup, err));
     TRY(add_env(setup, err));
-    TRY(map_values(setup, err));
+    TRY(dialect_translate(&setup->dialect, setup->config, setup->env->name, err));
     TRY(config_resolve(setup->config, err));
     if (setup->searches)
         TRY(take_fixed(setup, err));
@@ -279,33 +270,10 @@ static enum status finish(struct setup *setup, struct error *err)
     return check_sweep(setup, err);
 }
 
-/* One line for all ignored keys: a config of the foreign family has dozens. Renamed keys lose nothing: debug. */
-static void log_warnings(const struct config *config)
-{
-    char names[1024] = "";
-    size_t used = 0, n = 0;
-
-    for (size_t i = 0; i < config_n_warnings(config); i++) {
-        const char *name = config_ignored(config, i);
-        if (name == NULL) {
-            log_debug("%s", config_warning(config, i));
-            continue;
-        }
-        if (strncmp(name, "sweep.", 6) == 0 && strchr(name + 6, '.') != NULL)
-            continue; /* a field of an ignored [sweep.X.Y] section */
-        n++;
-        if (used + strlen(name) + 3 < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", name);
-    }
-    if (n > 0)
-        log_warn("%zu key(s) have no effect here and are ignored: %s", n, names);
-}
-
 enum status setup_finish(struct setup *setup, struct error *err)
 {
     TRY(finish(setup, err));
-    log_warnings(setup->config);
-    return ST_OK;
+    return dialect_report(&setup->dialect, err);
 }
 
 /* Copies what base resolved for one table into the file layer of another config. */
@@ -382,6 +350,43 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
         if (*ret_text == NULL)
             rc = FAIL(err, ST_NOMEM, "out of memory for the config's text");
     }
+    strbuf_free(&sb);
+    return rc;
+}
+
+/* The range or the choices of a parameter, in our words. */
+static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
+{
+    static const char *const words[] = {"", "linear", "log", "logit", "pow2", "categorical"};
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+
+    strbuf_addf(sb, "\n[sweep.%s]\ndistribution = %s\n", p->key,
+                p->scale == OPT_LINEAR && p->is_int ? "int" : words[p->scale]);
+    if (p->scale != OPT_CATEGORICAL)
+        strbuf_addf(sb, "min = %s\nmax = %s\n", num_format_f64(p->min, lo), num_format_f64(p->max, hi));
+    if (p->values != NULL)
+        strbuf_addf(sb, "values = %s\n", p->values);
+    if (p->mean != NULL)
+        strbuf_addf(sb, "mean = %s\n", p->mean);
+}
+
+enum status setup_print(const struct setup *setup, struct error *err)
+{
+    struct strbuf sb;
+    char *text = NULL;
+    enum status rc;
+
+    strbuf_init(&sb, INI_MAX_BYTES);
+    rc = setup_to_ini(setup, &text, err);
+    if (rc == ST_OK) {
+        strbuf_add(&sb, text);
+        for (size_t i = 0; i < config_n_sweep_params(setup->config); i++)
+            add_param(&sb, config_sweep_param(setup->config, i));
+        rc = strbuf_status(&sb, "the config's text", err);
+    }
+    if (rc == ST_OK)
+        fputs(sb.text, stdout);
+    mem_free(text);
     strbuf_free(&sb);
     return rc;
 }

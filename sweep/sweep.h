@@ -13,6 +13,7 @@
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "sweep/dialect.h"
 #include "trainer/trainer.h"
 #include "web/track.h"
 
@@ -44,7 +45,7 @@ struct cli_opt {
     const char *help;
 };
 
-#define CLI_MAX_WORDS 3
+#define CLI_MAX_WORDS 16
 
 struct cli {
     const char *name; /* "train" */
@@ -66,6 +67,10 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
+/* A word as a shell needs it, in quotes where it has to be, for commands in messages; what does not fit is cut. */
+#define SHELL_WORD_MAX 1024
+#define SHELL_WORD(word) cli_shell_word((word), (char[SHELL_WORD_MAX]){0})
+const char *cli_shell_word(const char *word, char buf[SHELL_WORD_MAX]);
 /* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
 /* Prints the help of the options of a section (NULL: of all), behind a command's own help. */
@@ -124,14 +129,18 @@ struct setup {
     struct train_settings train;
     struct sweep_settings sweep;
     struct track_settings track;
+    struct dialect dialect; /* how the config of another program was read */
     bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
     bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
 };
 
-enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables, aliases; nothing loaded */
+enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables; nothing loaded */
 void setup_destroy(struct setup *setup);
-/* word: a game's name or a config file. */
+/* word: a game's name or a config file. Of several the later ones win, key by key. */
 enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
+enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;
+/* Prints the config as it is resolved, with its search ranges, as an ini file that loads again. */
+enum status setup_print(const struct setup *setup, struct error *err) MUST_USE;
 /* After every source was loaded: the game's table and defaults, resolve, fill; logs warnings. */
 enum status setup_finish(struct setup *setup, struct error *err) MUST_USE;
 
@@ -146,16 +155,6 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
 /* Every value as ini text; caller: mem_free. */
 enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
-
-/* dialect.c: names of the PufferLib ini family */
-extern const struct config_alias dialect_aliases[];
-extern const size_t dialect_n_aliases;
-/* Foreign values of known keys, read in any case; what is a value of ours as it stands is never one of them. */
-struct dialect_value {
-    const char *key, *from, *to;
-};
-extern const struct dialect_value dialect_values[];
-extern const size_t dialect_n_values;
 
 /* ---- run.c: a device and a trainer for a setup ---- */
 

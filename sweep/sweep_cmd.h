@@ -7,7 +7,7 @@
 struct sweep_cmd {
     const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
-    bool json, quiet, has_config;
+    bool json, quiet, print_config, has_config;
     struct setup *setup; /* of the config that was given */
     struct store *store;
     struct study_run *run;

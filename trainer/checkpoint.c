@@ -7,11 +7,14 @@
  * section against the trainer before it changes anything. */
 #include "trainer/trainer_priv.h"
 
+#include "base/config.h"
 #include "base/file.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define CKPT_MAGIC "TRAWLCKP"
 #define CKPT_VERSION 1
@@ -106,6 +109,20 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     }
 }
 
+/* A field's number as people write it: a choice by its word. */
+static void shape_text(const char *name, int64_t number, char *buf, size_t size)
+{
+    const struct opt_table *const tables[] = {&policy_opt_table, &train_opt_table};
+
+    snprintf(buf, size, "%" PRId64, number);
+    for (size_t t = 0; t < 2; t++) {
+        size_t n = strlen(tables[t]->section);
+        for (size_t i = 0; strncmp(name, tables[t]->section, n) == 0 && name[n] == '.' && i < tables[t]->n_defs; i++)
+            if (strcmp(tables[t]->defs[i].key, name + n + 1) == 0)
+                config_format_value(&tables[t]->defs[i], (double)number, buf, size);
+    }
+}
+
 static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape *file, const struct ckpt_shape *mine,
                                       struct error *err)
 {
@@ -120,11 +137,11 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"the game's state size", offsetof(struct ckpt_shape, state_size)},
         {"policy.hidden_size", offsetof(struct ckpt_shape, hidden_size)},
         {"policy.num_layers", offsetof(struct ckpt_shape, num_layers)},
-        {"policy.core (number of the choice)", offsetof(struct ckpt_shape, core)},
-        {"policy.activation (number of the choice)", offsetof(struct ckpt_shape, activation)},
+        {"policy.core", offsetof(struct ckpt_shape, core)},
+        {"policy.activation", offsetof(struct ckpt_shape, activation)},
         {"train.total_agents", offsetof(struct ckpt_shape, total_agents)},
-        {"train.optimizer (number of the choice)", offsetof(struct ckpt_shape, optimizer)},
-        {"policy.encoder (number of the choice)", offsetof(struct ckpt_shape, encoder)},
+        {"train.optimizer", offsetof(struct ckpt_shape, optimizer)},
+        {"policy.encoder", offsetof(struct ckpt_shape, encoder)},
         {"policy.conv_layers", offsetof(struct ckpt_shape, conv_layers)},
         {"policy.conv_channels", offsetof(struct ckpt_shape, conv_channels)},
         {"policy.conv_stride", offsetof(struct ckpt_shape, conv_stride)},
@@ -134,13 +151,16 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         return FAIL(err, ST_CONFIG, "%s: was made by training %.31s, this run plays %.31s; use its own config", path,
                     file->env, mine->env);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char was[64], is[64];
         int64_t a, b;
         memcpy(&a, (const char *)file + fields[i].offset, sizeof a);
         memcpy(&b, (const char *)mine + fields[i].offset, sizeof b);
-        if (a != b)
-            return FAIL(err, ST_CONFIG,
-                        "%s: was made with %s %" PRId64 ", this run has %" PRId64 "; use the checkpoint's own config",
-                        path, fields[i].name, a, b);
+        if (a == b)
+            continue;
+        shape_text(fields[i].name, a, was, sizeof was);
+        shape_text(fields[i].name, b, is, sizeof is);
+        return FAIL(err, ST_CONFIG, "%s: was made with %s %s, this run has %s; use the checkpoint's own config", path,
+                    fields[i].name, was, is);
     }
     if (memcmp(file, mine, sizeof *file) != 0)
         return FAIL(err, ST_CONFIG,
@@ -371,6 +391,19 @@ enum status checkpoint_load_weights(struct trainer *t, const char *path, struct 
         trainer_weights_cast(t);
     mem_free(bytes);
     return rc;
+}
+
+bool checkpoint_is_one(const char *path)
+{
+    char magic[sizeof CKPT_MAGIC] = "";
+    struct stat info;
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    bool is_one = file != NULL && fread(magic, 1, sizeof CKPT_MAGIC - 1, file) == sizeof CKPT_MAGIC - 1 &&
+                  memcmp(magic, CKPT_MAGIC, sizeof CKPT_MAGIC - 1) == 0;
+
+    if (file != NULL)
+        fclose(file);
+    return is_one;
 }
 
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err)

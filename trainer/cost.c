@@ -70,7 +70,7 @@ static bool window_is_enough(const struct trainer *t)
 {
     const struct cost *c = &t->cost;
     double n = (double)(t->n_collected - c->from_collected), passed_s = c->seen_wall_s - c->from_wall_s;
-    double mean = t->set.replay_ratio * (double)t->n_agents / (double)t->n_segments; /* minibatches of an iteration */
+    double mean = schedule_mean_minibatches(&t->set, t->horizon); /* minibatches of an iteration */
 
     if (passed_s >= WINDOW_MAX_S)
         return n >= 1.0;

@@ -35,11 +35,18 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
     };
 }
 
+double schedule_mean_minibatches(const struct train_settings *set, size_t horizon)
+{
+    double want = set->replay_ratio * (double)set->total_agents * (double)horizon / (double)set->minibatch_size;
+
+    return set->replay_rounding == TRAIN_ROUNDING_FLOOR ? floor(want) : want;
+}
+
 /* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. A minibatch
  * of a shorter rollout has fewer samples, and there are fewer minibatches: as many env steps to each as before. */
 int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry)
 {
-    double want = set->replay_ratio * (double)set->total_agents * (double)horizon / (double)set->minibatch_size;
+    double want = schedule_mean_minibatches(set, horizon);
     double whole = floor(want + *carry + 0.5);
 
     *carry += want - whole;

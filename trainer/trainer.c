@@ -67,6 +67,13 @@ static enum status check_train(const struct train_settings *s, const struct env_
                     " x train.horizon %" PRId64 " steps; lower total_agents or horizon, or raise total_timesteps to "
                     "at least their product",
                     s->total_timesteps, s->total_agents, s->horizon);
+    if (s->replay_ratio > 0.0 && s->replay_rounding == TRAIN_ROUNDING_FLOOR &&
+        schedule_mean_minibatches(s, (size_t)s->horizon) < 1.0)
+        return FAIL(
+            err, ST_CONFIG,
+            "train.replay_ratio %g of a rollout of %" PRId64 " steps is less than one minibatch of %" PRId64
+            ", so with train.replay_rounding floor nothing would be trained; lower minibatch_size, or take carry",
+            s->replay_ratio, s->total_agents * s->horizon, s->minibatch_size);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
     return ST_OK;

@@ -31,6 +31,7 @@ struct train_settings {
     int64_t seed;
     int64_t total_agents, horizon, minibatch_size; /* minibatch_size in tokens, a multiple of horizon */
     double replay_ratio; /* samples trained per sample collected */
+    int replay_rounding; /* enum train_rounding */
     double learning_rate, min_lr_ratio;
     bool anneal_lr;
     int optimizer; /* enum train_optimizer */
@@ -51,6 +52,7 @@ struct train_settings {
     double checkpoint_interval_s; /* 0: only at the end */
 };
 enum train_optimizer { TRAIN_ADAM, TRAIN_MUON };
+enum train_rounding { TRAIN_ROUNDING_CARRY, TRAIN_ROUNDING_FLOOR };
 enum train_precision { TRAIN_PRECISION_AUTO, TRAIN_F32, TRAIN_BF16 };
 extern const struct opt_table train_opt_table;
 
@@ -173,6 +175,7 @@ enum status trainer_save(struct trainer *trainer, const char *path, const char *
                          struct error *err) MUST_USE;
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */
 enum status trainer_load(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
+bool checkpoint_is_one(const char *path); /* by its first bytes; false also when it cannot be read */
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err) MUST_USE;
 

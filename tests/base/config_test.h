@@ -75,15 +75,6 @@ TABLE(policy_table, "policy", "Policy", policy_defs, struct policy);
 TABLE(game_table, "env", "Breakout", game_defs, struct env_game);
 TABLE(sweep_table, "sweep", "Sweep", sweep_defs, struct sweep);
 
-static const struct config_alias test_aliases[] = {
-    {"base.env_name", "env.name"},
-    {"base.package", NULL},
-    {"vec.total_agents", "train.total_agents"},
-    {"vec.backend", NULL},
-    {"rnn.hidden_size", "policy.hidden_size"},
-    {"train.bptt_horizon", "train.horizon"},
-};
-
 static inline enum status new_config(struct config **ret_config, struct error *err)
 {
     static const struct opt_table *const tables[] = {&env_table, &train_table, &policy_table, &game_table,
@@ -92,7 +83,7 @@ static inline enum status new_config(struct config **ret_config, struct error *e
     TRY(config_create(ret_config, err));
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         TRY(config_add_table(*ret_config, tables[i], err));
-    return config_add_aliases(*ret_config, test_aliases, sizeof test_aliases / sizeof test_aliases[0], err);
+    return ST_OK;
 }
 
 /* Text and arguments into a resolved config. The caller destroys it in any case. */

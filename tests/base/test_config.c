@@ -1,4 +1,4 @@
-/* test_config.c - what loads: the ini dialect, layers, aliases, sweep sections, and writing what loads again. */
+/* test_config.c - what loads: the ini dialect, layers, several files, sweep sections, and writing what loads again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,22 +12,17 @@
 
 /* As users of the family have it. */
 static const char family_ini[] = "\xef\xbb\xbf; Breakout\r\n"
-                                 "[base]\r\n"
-                                 "package = ocean\r\n"
-                                 "env_name = \"breakout\"\r\n"
+                                 "[env]\r\n"
+                                 "name = \"breakout\"\r\n"
                                  "\r\n"
-                                 "[vec]\n"
-                                 "backend = Native # how envs are stepped\n"
-                                 "total-agents = 8192\n"
-                                 "[env]\n"
                                  "  frameskip = 3\n"
                                  "[policy]\n"
                                  "note = 'semi; hash # and ''quote'''   ; a comment\n"
-                                 "[rnn]\n"
                                  "hidden_size=64\n"
                                  "[train]\n"
+                                 "total-agents = 8192 # played side by side\n"
                                  "Total_Timesteps = 90_000_000\n"
-                                 "bptt_horizon: 3.2e1\n"
+                                 "horizon: 3.2e1\n"
                                  "learning_rate = 0.0445;no comment without a blank would be a number\n"
                                  "anneal_lr = False\n"
                                  "optimizer = ADAM\n"
@@ -40,10 +35,8 @@ static const char family_ini[] = "\xef\xbb\xbf; Breakout\r\n"
                                  "max = 0.1\n"
                                  "mean = 0.01\n"
                                  "scale = auto\n"
-                                 "[sweep.vec.total_agents]\n"
+                                 "[sweep.train.total_agents]\n"
                                  "distribution = uniform_pow2\n"
-                                 "[sweep.vec.backend]\n"
-                                 "distribution = categorical\n"
                                  "[sweep.train.optimizer]\n"
                                  "values = adam, muon\n"
                                  "[sweep.train.gamma]\n";
@@ -60,7 +53,7 @@ static struct config *family_config(void)
     return good_config(text, NULL);
 }
 
-static void the_family_dialect_loads(void **state)
+static void what_users_write_loads(void **state)
 {
     struct config *config = family_config();
     struct train train;
@@ -98,38 +91,36 @@ static void a_semicolon_without_a_blank_is_no_comment(void **state)
 
     (void)state;
     assert_int_equal(try_config(&config, family_ini, NULL, &err), ST_CONFIG);
-    assert_non_null(strstr(err.text, "x.ini:18: train.learning_rate is \"0.0445;no comment"));
+    assert_non_null(strstr(err.text, "x.ini:13: train.learning_rate is \"0.0445;no comment"));
     config_destroy(config);
 }
 
-static void aliases_and_ignored_keys_are_told(void **state)
+static void items_are_read_changed_and_removed(void **state)
 {
-    struct config *config = family_config();
-    const char *ignored[64];
-    char all[4096] = "";
-    size_t n_ignored = 0;
+    struct config *config = NULL;
+    struct config_item item;
+    char what[200];
 
     (void)state;
-    for (size_t i = 0; i < config_n_warnings(config); i++) {
-        strcat(all, config_warning(config, i));
-        strcat(all, "\n");
-    }
-    assert_non_null(strstr(all, "x.ini:3: base.package has no effect here and is ignored\n"));
-    assert_non_null(strstr(all, "x.ini:8: vec.total_agents is read as train.total_agents\n"));
-    assert_non_null(strstr(all, "x.ini:17: train.bptt_horizon is read as train.horizon\n"));
-    assert_non_null(strstr(all, "x.ini:32: [sweep.vec.backend] has no effect here and is ignored\n"));
-    for (size_t i = 0; i < config_n_warnings(config); i++)
-        if (config_ignored(config, i) != NULL)
-            ignored[n_ignored++] = config_ignored(config, i);
-        else
-            assert_non_null(strstr(config_warning(config, i), "is read as"));
-    assert_true(n_ignored >= 2);
-    assert_string_equal(ignored[0], "base.package");
-    assert_string_equal(ignored[n_ignored - 2], "[sweep.vec.backend]");
-    assert_string_equal(ignored[n_ignored - 1], "sweep.vec.backend.distribution");
-    assert_string_equal(config_peek(config, "vec.total_agents"), "8192");
-    assert_string_equal(config_peek(config, "train.total-agents"), "8192");
-    assert_string_equal(config_origin(config, "train.total_agents"), "x.ini:8");
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_text(config, "x.ini", "[old]\nsize = 7\nnoise = 1\n", NULL), ST_OK);
+    assert_int_equal(config_set(config, CONFIG_COMMAND, "train.gamma", "0.5", "command line", NULL), ST_OK);
+    assert_int_equal(config_n_items(config), 4);
+    item = config_item(config, 1);
+    assert_string_equal(item.key, "old.size");
+    assert_string_equal(item.value, "7");
+    assert_string_equal(item.origin, "x.ini:2");
+    assert_true(item.layer == CONFIG_FILE && item.text == 1);
+    assert_null(config_item(config, 0).value);
+    assert_true(config_unknown(config, 0, what, sizeof what) && config_unknown(config, 1, what, sizeof what));
+    assert_false(config_unknown(config, 3, what, sizeof what));
+    assert_int_equal(config_edit(config, 1, "train.horizon", "8", NULL), ST_OK);
+    config_remove(config, 2);
+    config_remove(config, 0);
+    assert_int_equal(config_resolve(config, NULL), ST_OK);
+    assert_string_equal(config_peek(config, "train.horizon"), "8");
+    assert_string_equal(config_origin(config, "train.horizon"), "x.ini:2");
+    assert_string_equal(config_peek(config, "train.gamma"), "0.5");
     config_destroy(config);
 }
 
@@ -147,9 +138,9 @@ static void sweep_sections_become_parameters(void **state)
     assert_true(!p->is_int && p->min == 0.00001 && p->max == 0.1);
     assert_string_equal(p->mean, "0.01");
     assert_null(p->values);
-    assert_string_equal(p->origin, "x.ini:24");
+    assert_string_equal(p->origin, "x.ini:19");
     p = config_sweep_param(config, 1);
-    assert_string_equal(p->key, "train.total_agents"); /* through the alias */
+    assert_string_equal(p->key, "train.total_agents");
     assert_int_equal(p->scale, OPT_POW2);
     assert_true(p->is_int && p->min == p->opt->sweep_min && p->max == p->opt->sweep_max);
     p = config_sweep_param(config, 2);
@@ -265,7 +256,7 @@ static void arguments_are_taken_out_in_order(void **state)
     config_destroy(config);
 }
 
-/* As `default.ini env.ini`: key by key, also within a sweep's section, and whichever name of an option each file uses. */
+/* As `default.ini env.ini`: key by key, also within a sweep's section. */
 static void the_later_file_wins_key_by_key(void **state)
 {
     struct config *config = NULL;
@@ -279,13 +270,13 @@ static void the_later_file_wins_key_by_key(void **state)
                                       NULL),
                      ST_OK);
     assert_int_equal(config_load_text(config, "b.ini",
-                                      "[train]\nhorizon = 2\n[vec]\ntotal_agents = 16\n"
+                                      "[train]\nhorizon = 2\ntotal_agents = 16\n"
                                       "[sweep.train.gamma]\nmax = 0.4\n",
                                       NULL),
                      ST_OK);
     assert_int_equal(config_resolve(config, NULL), ST_OK);
     assert_string_equal(config_peek(config, "train.total_agents"), "16");
-    assert_string_equal(config_origin(config, "train.total_agents"), "b.ini:4");
+    assert_string_equal(config_origin(config, "train.total_agents"), "b.ini:3");
     assert_string_equal(config_peek(config, "train.gamma"), "0.1");
     assert_string_equal(config_peek(config, "train.horizon"), "2");
     p = config_sweep_param(config, 0);
@@ -319,33 +310,6 @@ static void a_text_of_any_length_comes_back(void **state)
     }
 }
 
-static void two_names_may_say_the_same(void **state)
-{
-    struct config *config = good_config("[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 8\n", NULL);
-
-    (void)state;
-    assert_string_equal(config_peek(config, "train.total_agents"), "8");
-    config_destroy(config);
-}
-
-static void foreign_words_are_respelt(void **state)
-{
-    struct config *config = NULL;
-    struct train train;
-
-    (void)state;
-    assert_int_equal(new_config(&config, NULL), ST_OK);
-    assert_int_equal(config_load_text(config, "x.ini", "[train]\noptimizer = Kingma\n[policy]\nnote = Kingma\n", NULL),
-                     ST_OK);
-    assert_int_equal(config_respell(config, "train.optimizer", "kingma", "adam", NULL), ST_OK);
-    assert_int_equal(config_resolve(config, NULL), ST_OK);
-    assert_int_equal(config_fill(config, &train_table, &train, NULL), ST_OK);
-    assert_int_equal(train.optimizer, 0);
-    assert_string_equal(config_origin(config, "train.optimizer"), "x.ini:2");
-    assert_string_equal(config_peek(config, "policy.note"), "Kingma"); /* another key */
-    config_destroy(config);
-}
-
 static void the_last_of_equal_arguments_wins(void **state)
 {
     const char *const args[] = {"--train.gamma=0.1", "--train.gamma", "0.2", NULL};
@@ -354,49 +318,6 @@ static void the_last_of_equal_arguments_wins(void **state)
     (void)state;
     assert_string_equal(config_peek(config, "train.gamma"), "0.2");
     config_destroy(config);
-}
-
-/* Another program's name, ignored or read as another key, gives way to an option of that very name: also one of a table
- * that is added after the file was read, as a game's is. */
-static void an_option_beats_a_foreign_name(void **state)
-{
-    struct wide {
-        int64_t width, num_envs;
-    };
-    static const struct opt_def wide_defs[] = {
-        OPT_ROW_INT(struct wide, width, "5", 2, 100, OPT_LINEAR, 3, 9, "cells", "Columns."),
-        OPT_ROW_INT(struct wide, num_envs, "1", 1, 8, OPT_FIXED, 0, 0, "", "A word of its own."),
-    };
-    static const struct config_alias aliases[] = {{"env.width", NULL}, {"env.num_envs", "train.total_agents"}};
-    TABLE(wide_table, "env", "Wide", wide_defs, struct wide);
-    static const char text[] = "[env]\nwidth = 7\nnum_envs = 2\n[sweep.env.width]\nmin = 3\nmax = 9\n";
-    struct config *config = NULL;
-    struct error err = {0};
-    struct wide wide;
-
-    (void)state;
-    for (int late = 0; late < 2; late++) {
-        assert_int_equal(new_config(&config, NULL), ST_OK);
-        assert_int_equal(config_add_aliases(config, aliases, 2, NULL), ST_OK);
-        if (!late)
-            assert_int_equal(config_add_table(config, &wide_table, NULL), ST_OK);
-        assert_int_equal(config_load_text(config, "x.ini", text, NULL), ST_OK);
-        if (late)
-            assert_int_equal(config_add_table(config, &wide_table, NULL), ST_OK);
-        assert_int_equal(config_resolve(config, NULL), ST_OK);
-        assert_int_equal(config_fill(config, &wide_table, &wide, NULL), ST_OK);
-        assert_int_equal(wide.width, 7);
-        assert_int_equal(wide.num_envs, 2);
-        assert_string_equal(config_peek(config, "train.total_agents"), "1024");
-        assert_int_equal(config_n_sweep_params(config), 1);
-        assert_string_equal(config_sweep_param(config, 0)->key, "env.width");
-        assert_int_equal(config_n_warnings(config), 0);
-        assert_int_equal(config_set(config, CONFIG_COMMAND, "env.width", "-3", "command line", NULL), ST_OK);
-        assert_int_equal(config_resolve(config, &err), ST_CONFIG);
-        assert_non_null(strstr(err.text, "command line: env.width"));
-        error_clear(&err);
-        config_destroy(config);
-    }
 }
 
 /* Bounds that a section leaves out: the usual ones, widened to hold the config's own value; of a size around that value. */
@@ -664,7 +585,7 @@ static void out_of_memory_anywhere_is_an_error(void **state)
 {
     char path[] = "/tmp/trawl-test-config-XXXXXX";
     int fd = mkstemp(path), nth;
-    static const char text[] = "[train]\ngamma = 0.7\n[vec]\nbackend = x\n[sweep.train.gamma]\nmin = 0.6\n";
+    static const char text[] = "[train]\ngamma = 0.7\n[policy]\nnote = x\n[sweep.train.gamma]\nmin = 0.6\n";
 
     (void)state;
     assert_true(fd >= 0);
@@ -687,10 +608,9 @@ static void out_of_memory_anywhere_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_family_dialect_loads),
+        cmocka_unit_test(what_users_write_loads),
         cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
-        cmocka_unit_test(aliases_and_ignored_keys_are_told),
-        cmocka_unit_test(an_option_beats_a_foreign_name),
+        cmocka_unit_test(items_are_read_changed_and_removed),
         cmocka_unit_test(usual_ranges_follow_the_config),
         cmocka_unit_test(one_value_is_fixed),
         cmocka_unit_test(sweep_sections_become_parameters),
@@ -700,8 +620,6 @@ int main(void)
         cmocka_unit_test(arguments_are_taken_out_in_order),
         cmocka_unit_test(the_later_file_wins_key_by_key),
         cmocka_unit_test(a_text_of_any_length_comes_back),
-        cmocka_unit_test(two_names_may_say_the_same),
-        cmocka_unit_test(foreign_words_are_respelt),
         cmocka_unit_test(the_last_of_equal_arguments_wins),
         cmocka_unit_test(a_written_ini_loads_equal),
         cmocka_unit_test(written_arguments_load_equal),

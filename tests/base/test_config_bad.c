@@ -36,8 +36,40 @@ static void unknown_names_get_the_nearest(void **state)
     assert_bad("[train]\nzzzzzz = 1\n", "x.ini:2: unknown key train.zzzzzz; --help lists the known keys");
     assert_bad("[trian]\ngamma = 1\n", "x.ini:1: unknown section [trian]; did you mean [train]?");
     assert_bad("\n[nothing_like_it]\n", "x.ini:2: unknown section [nothing_like_it]; --help lists the known ones");
-    assert_bad("[vec]\nbackand = x\n", "x.ini:2: unknown key vec.backand...");
     assert_bad("[sweep]\ntrails = 3\n", "x.ini:2: unknown key sweep.trails; did you mean sweep.trials?");
+}
+
+/* One message has them all: a section with all it holds, keys, sections and fields of a sweep. */
+static void unknown_names_come_all_at_once(void **state)
+{
+    char text[4000] = "[train]\n", want[ERROR_TEXT_MAX] = "";
+    struct config *config = NULL;
+    struct error err = {0};
+
+    (void)state;
+    assert_bad("[train]\ngmama = 1\nhorizon = 0\n[nothing_like_it]\na = 1\nb = 2\n[sweep.train.gamma]\nmni = 0.5\n"
+               "[sweep.train.zzzzzz]\nmin = 1\n",
+               "4 names are unknown:\n"
+               "  x.ini:2: unknown key train.gmama; did you mean train.gamma?\n"
+               "  x.ini:4: unknown section [nothing_like_it]; --help lists the known ones\n"
+               "  x.ini:8: unknown key sweep.train.gamma.mni; did you mean min?\n"
+               "  x.ini:9: [sweep.train.zzzzzz] sweeps unknown key train.zzzzzz; --help lists the known keys");
+    for (int i = 0; i < 20; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "zzzzzzzzz%d = 1\n", i);
+    assert_int_equal(try_config(&config, text, NULL, &err), ST_CONFIG);
+    for (int i = 0; i < 20; i++) {
+        snprintf(want, sizeof want, "x.ini:%d: unknown key train.zzzzzzzzz%d;", i + 2, i);
+        if (strstr(err.text, want) == NULL)
+            fail_msg("%s is missing in: %s", want, err.text);
+    }
+    config_destroy(config);
+    for (int i = 20; i < 90; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "zzzzzzzzz%d = 1\n", i);
+    error_clear(&err);
+    assert_int_equal(try_config(&config, text, NULL, &err), ST_CONFIG);
+    assert_memory_equal(err.text, "90 names are unknown:\n", 22);
+    assert_non_null(strstr(err.text, " more"));
+    config_destroy(config);
 }
 
 static void values_out_of_range_or_type(void **state)
@@ -57,7 +89,6 @@ static void values_out_of_range_or_type(void **state)
                "x.ini:2: train.optimizer is \"adma\", allowed is one of adam, muon; did you mean adam?");
     assert_bad("[train]\noptimizer = lamb8888\n",
                "x.ini:2: train.optimizer is \"lamb8888\", allowed is one of adam, muon");
-    assert_bad("[vec]\ntotal_agents = 0\n", "x.ini:2: vec.total_agents is 0, allowed is 1 to 1000000");
 }
 
 static void repeats_are_contradictions(void **state)
@@ -67,11 +98,6 @@ static void repeats_are_contradictions(void **state)
                "x.ini:4: section [train] was opened before at x.ini:1; merge the two");
     assert_bad("[train]\ngamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
     assert_bad("[train]\nGamma = 1\ngamma = 1\n", "x.ini:3: train.gamma was set before at x.ini:2; keep one of them");
-    assert_bad("[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 16\n",
-               "x.ini:4: train.total_agents sets what vec.total_agents at x.ini:2 has set; keep one of them");
-    assert_bad("[sweep.vec.total_agents]\n[sweep.train.total_agents]\n",
-               "x.ini:2: [sweep.train.total_agents] is the same parameter as [sweep.vec.total_agents] at x.ini:1; keep "
-               "one of them");
 }
 
 static void lines_that_are_no_ini(void **state)
@@ -251,15 +277,16 @@ static void a_line_without_an_end_is_refused(void **state)
 {
     static char text[2 * CONFIG_LINE_MAX_BYTES];
     struct strbuf out;
-    struct config *config;
+    struct config *config = NULL;
     struct error err = {0};
 
     (void)state;
-    snprintf(text, sizeof text, "[base]\npackage = %0*d\n", CONFIG_LINE_MAX_BYTES, 1);
-    config = good_config(text, NULL);
-    assert_int_equal(strlen(config_peek(config, "base.package")), CONFIG_LINE_MAX_BYTES);
+    snprintf(text, sizeof text, "[train]\nhorizon = %0*d\n", CONFIG_LINE_MAX_BYTES, 8);
+    assert_int_equal(new_config(&config, NULL), ST_OK);
+    assert_int_equal(config_load_text(config, "x.ini", text, NULL), ST_OK);
+    assert_int_equal(strlen(config_peek(config, "train.horizon")), CONFIG_LINE_MAX_BYTES);
     config_destroy(config);
-    snprintf(text, sizeof text, "[base]\npackage = %0*d\n", CONFIG_LINE_MAX_BYTES + 1, 1);
+    snprintf(text, sizeof text, "[train]\nhorizon = %0*d\n", CONFIG_LINE_MAX_BYTES + 1, 8);
     assert_bad(text, "x.ini:2: the value has 65537 bytes, at most 65536 are possible");
     config = good_config(NULL, (const char *const[]){"--policy.note=a note", NULL});
     strbuf_init(&out, 10);
@@ -291,6 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_names_get_the_nearest),
+        cmocka_unit_test(unknown_names_come_all_at_once),
         cmocka_unit_test(values_out_of_range_or_type),
         cmocka_unit_test(repeats_are_contradictions),
         cmocka_unit_test(lines_that_are_no_ini),

@@ -480,24 +480,6 @@ static void methods_match_gp(void **state)
     assert_string_equal(sweep_opt_table.defs[0].choices, suggest_method_names());
 }
 
-/* Every alias leads to an option or to nothing, never to a key that no table has. */
-static void dialect_leads_somewhere(void **state)
-{
-    struct setup *setup;
-    struct search s;
-
-    (void)state;
-    OK(load(GAME "[sweep.train.gamma]\n", &setup, &s, err));
-    for (size_t i = 0; i < dialect_n_aliases; i++)
-        if (dialect_aliases[i].to != NULL && config_find_opt(setup->config, dialect_aliases[i].to) == NULL)
-            fail_msg("%s leads to %s, which is no option", dialect_aliases[i].from, dialect_aliases[i].to);
-    for (size_t i = 0; i < dialect_n_values; i++)
-        OK(config_check_value(config_find_opt(setup->config, dialect_values[i].key), dialect_values[i].key,
-                              dialect_values[i].to, "here", err));
-    search_free(&s);
-    setup_destroy(setup);
-}
-
 /* What --help and the reference list as a choice is that choice; the dialect's capitalised names are read as ours. */
 static void own_methods_are_what_they_say(void **state)
 {
@@ -514,24 +496,6 @@ static void own_methods_are_what_they_say(void **state)
         OK(load(text, &setup, &s, err));
         assert_string_equal(config_peek(setup->config, "sweep.method"), words[i][1]);
         assert_int_equal(setup->sweep.method, i < 5 ? i : 0); /* the settings say the same */
-        search_free(&s);
-        setup_destroy(setup);
-    }
-}
-
-/* No alias takes the name of an option of ours, of any game. */
-static void the_dialect_hides_no_option(void **state)
-{
-    (void)state;
-    for (size_t g = 0; g < env_count(); g++) {
-        struct setup *setup;
-        struct search s;
-        char text[128];
-        snprintf(text, sizeof text, "[env]\nname = %s\n[sweep.train.gamma]\n", env_at(g)->name);
-        OK(load(text, &setup, &s, err));
-        for (size_t i = 0; i < dialect_n_aliases; i++)
-            if (config_find_opt(setup->config, dialect_aliases[i].from) != NULL)
-                fail_msg("%s: the option %s is hidden by the dialect", env_at(g)->name, dialect_aliases[i].from);
         search_free(&s);
         setup_destroy(setup);
     }
@@ -660,9 +624,7 @@ int main(void)
         cmocka_unit_test(damaged_spaces_are_refused),
         cmocka_unit_test(methods_match_gp),
         cmocka_unit_test(costs_and_scores_are_judged),
-        cmocka_unit_test(dialect_leads_somewhere),
         cmocka_unit_test(own_methods_are_what_they_say),
-        cmocka_unit_test(the_dialect_hides_no_option),
         cmocka_unit_test(advised_bounds_are_allowed),
         cmocka_unit_test(every_allocation_may_fail),
     };

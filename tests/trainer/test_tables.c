@@ -127,6 +127,16 @@ static void test_schedule(void **unused)
     for (int i = 0; i < 50; i++)
         total += schedule_minibatches(&s, 8, &carry);
     assert_int_equal(total, 10);
+    s = (struct train_settings){.replay_ratio =
+                                    1.4242098997083206, /* PufferLib's breakout: 5 of 5.7 minibatches, always */
+                                .replay_rounding = TRAIN_ROUNDING_FLOOR,
+                                .total_agents = 4096,
+                                .horizon = 64,
+                                .minibatch_size = 65536};
+    carry = 0.0;
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(schedule_minibatches(&s, 64, &carry), 5);
+    s = (struct train_settings){.total_agents = 10, .horizon = 8, .minibatch_size = 40};
     s.replay_ratio = 3.0; /* 6 minibatches a rollout of 8 steps, one to 4/3 steps also where it is shorter */
     carry = 0.0;
     assert_int_equal(schedule_minibatches(&s, 4, &carry), 3);
