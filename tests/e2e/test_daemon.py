@@ -211,7 +211,7 @@ def test_studies_beyond_the_places_wait_their_turn(folder):
     store, n = folder / "s.db", 70
     run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "s0", "--trials", 1, "-q")
     with contextlib.closing(sqlite3.connect(store)) as db, db:
-        columns = [row[1] for row in db.execute("PRAGMA table_info(study)") if row[1] not in ("id", "name", "state", "trials_max", "end_rule", "end_text")]
+        columns = [row[1] for row in db.execute("PRAGMA table_info(study)") if row[1] not in ("id", "name", "state", "trials_max", "end_rule", "end_text", "checksum")]
         for i in range(1, n):
             db.execute("INSERT INTO study (name, state, trials_max, %s) SELECT ?, ?, 2, %s FROM study WHERE name = 's0'"
                        % (", ".join(columns), ", ".join(columns)), ("s%d" % i, "running" if i <= 66 else "paused"))
