@@ -176,18 +176,6 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)
     *ret_log = sum;
 }
 
-int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, double quota)
-{
-    int64_t n_open = 0;
-    for (size_t i = 0; i < batch->n_envs; i++) {
-        if (kept[i].episodes < quota)
-            env_log_sum(&kept[i], &batch->logs[i]);
-        n_open += kept[i].episodes < quota;
-    }
-    memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
-    return n_open;
-}
-
 /* -- whole state -- */
 size_t env_batch_state_bytes(const struct env_batch *batch)
 {

@@ -69,6 +69,14 @@ struct env_log {
     double perf; /* in [0, 1] */
     double ep_return; /* sum of (unclipped) rewards */
     double ep_length; /* agent decisions */
+    double limit; /* the log takes this many episodes and no more; 0: all */
+};
+
+/* The episode that is running, as far as it has come; an instance ends with it (env_loop.h). */
+struct env_track {
+    double ep_return; /* sum of rewards, mean over agents */
+    double ep_length; /* decisions so far */
+    float score, perf; /* as the last step set them */
 };
 
 ENV_FN void env_log_sum(struct env_log *sum, const struct env_log *log) /* sum += log */
@@ -85,7 +93,8 @@ struct env_step {
     float *rewards;
     bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
     bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */
-    /* Valid when ended or truncated, for the log (mean over agents for multi-agent games). */
+    /* For the log, when ended or truncated (mean over agents for multi-agent games). A game that knows them earlier sets
+     * them at every step: an evaluation that ends by its step limit counts an unfinished episode with what it had. */
     float score, perf;
 };
 

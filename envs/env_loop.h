@@ -23,14 +23,10 @@
 #ifndef ENVS_ENV_LOOP_H
 #define ENVS_ENV_LOOP_H
 
-/* The episode that is running. */
-struct env_track {
-    double ep_return; /* sum of rewards, mean over agents */
-    double ep_length; /* decisions so far */
-};
-
 ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, float score, float perf)
 {
+    if (log->limit > 0.0 && log->episodes >= log->limit)
+        return;
     log->episodes += 1.0;
     log->score += (double)score;
     log->perf += (double)perf;
@@ -42,13 +38,15 @@ ENV_FN void env_log_add(struct env_log *log, const struct env_track *track, floa
 
 struct LOOP(_instance) {
     struct LOOP(_state) state; /* first: a pointer to the instance is one to its state */
-    struct env_track track;
+    struct env_track track; /* last */
 };
 
 ENV_FN void LOOP(_instance_begin)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it)
 {
     it->track.ep_return = 0.0;
     it->track.ep_length = 0.0;
+    it->track.score = 0.0f;
+    it->track.perf = 0.0f;
     LOOP(_reset)(settings, &it->state);
 }
 
@@ -104,6 +102,8 @@ ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct
     }
     it->track.ep_return += shape.n_agents == 1 ? sum : sum / (double)shape.n_agents;
     it->track.ep_length += 1.0;
+    it->track.score = ret_step->score;
+    it->track.perf = ret_step->perf;
 }
 
 /* After a step that ended the episode: it goes into the log, and the next one begins. */

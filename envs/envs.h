@@ -24,6 +24,7 @@ struct env_def {
     const struct env_default *defaults;
     size_t n_defaults;
     size_t state_size;
+    size_t track_at; /* where the struct env_track lies in a state; 0: it has none */
     /* Checks settings beyond their ranges and gives the shape. */
     enum status (*shape)(const void *settings, struct env_shape *ret_shape, struct error *err);
     /* Batch loops over instances [from, to): the game's code inlined. states: (n_envs, state_size). */
@@ -58,9 +59,6 @@ void env_batch_step_part(struct env_batch *batch, struct pool *pool, const struc
 
 /* Sum over instances in index order, then cleared. */
 void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
-/* Each instance's log is added to its kept (n_envs), unless that holds quota episodes, and cleared. Returns how many
- * instances' kept hold fewer than quota. */
-int64_t env_batch_keep_logs(struct env_batch *batch, struct env_log *kept, double quota);
 /* That of each instance (n_envs), then cleared. */
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 

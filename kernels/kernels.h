@@ -211,9 +211,6 @@ struct kern_ops {
     void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
     /* *log (device memory) = sum of the games' logs in index order, which are then cleared. */
     void (*env_log_take)(struct kern *k, struct kern_env *env, struct env_log *log);
-    /* Each game's log is added to its kept (n_envs, device memory), unless that holds quota episodes, and then cleared;
-     * *n_open (device memory): games whose kept holds fewer than quota afterwards. */
-    void (*env_log_keep)(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open, double quota);
     /* rewards (N) clamped by hyper->reward_clip in place; reset (N) = terms | truncs. */
     void (*step_post)(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
                       const struct kern_hyper *hyper, size_t N);

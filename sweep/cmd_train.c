@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "kernels/kernels.h"
@@ -22,6 +23,8 @@ struct train_cmd {
     double last_save_s;
     struct error save_err;
     struct train_result result;
+    struct eval_result eval; /* stopped: there is none */
+    double start_s; /* from the start of the process to the first iteration; 0: unknown */
     struct train_track *track;
 };
 
@@ -50,16 +53,31 @@ static bool should_stop(void *ctx)
     return signals_stop() || train_track_stopped(t->track);
 }
 
+/* Means over the last episodes of training. */
+static cJSON *window_json(const struct train_result *r)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_f64(json, "score", r->score) && json_add_f64(json, "perf", r->perf) &&
+              json_add_f64(json, "ep_return", r->ep_return) && json_add_f64(json, "ep_length", r->ep_length) &&
+              json_add_f64(json, "episodes", r->episodes);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
 static cJSON *result_json(const struct train_cmd *t, bool interrupted)
 {
     const struct train_result *r = &t->result;
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) && json_add_f64(json, "score", r->score) &&
-              json_add_f64(json, "perf", r->perf) && json_add_f64(json, "ep_return", r->ep_return) &&
-              json_add_f64(json, "ep_length", r->ep_length) && json_add_f64(json, "episodes", r->episodes) &&
+    bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) &&
+              (t->eval.stopped || evaluate_add_json(json, &t->eval)) && json_add(json, "train", window_json(r)) &&
               json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->updates) &&
-              json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "steps_per_s", r->steps_per_s) &&
-              json_add_i64(json, "n_params", r->n_params) && json_add_i64(json, "seed", t->setup->train.seed) &&
+              json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "start_s", t->start_s) &&
+              json_add_f64(json, "steps_per_s", r->steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
+              json_add_i64(json, "seed", t->setup->train.seed) &&
               json_add_bool(json, "stopped", r->stopped || interrupted) &&
               json_add_str(json, "device", kern_device_name(t->run.kern)) &&
               json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
@@ -74,14 +92,16 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
 static void print_result(const struct train_cmd *t)
 {
     const struct train_result *r = &t->result;
-    char a[NUM_TEXT_MAX], b[NUM_TEXT_MAX], s[32];
+    char a[NUM_TEXT_MAX], b[NUM_TEXT_MAX], s[32], whole[32];
 
+    if (!t->eval.stopped)
+        evaluate_print(&t->eval);
     if (r->episodes > 0)
-        printf("score %.6g  perf %.4f  (mean of the last %.0f episodes)\n", r->score, r->perf, r->episodes);
-    else
-        printf("no episode ended: no score; raise train.total_timesteps\n");
-    printf("%s steps in %s, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
-           format_seconds(r->cost_s, s), num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
+        printf("in training: score %.6g  perf %.4f  (mean of its last %.0f episodes)\n", r->score, r->perf,
+               r->episodes);
+    printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
+           format_seconds(r->cost_s, s), format_seconds(t->start_s + r->cost_s, whole),
+           num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
     if (t->checkpoint != NULL)
         printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
 }
@@ -105,13 +125,13 @@ static void tell_end(struct train_cmd *t, enum status rc, const struct error *er
     bool by_page = train_track_stopped(t->track);
 
     if (rc != ST_OK)
-        train_track_result(t->track, TRIAL_FAILED, NULL, err != NULL ? err->text : NULL);
+        train_track_result(t->track, TRIAL_FAILED, NULL, NULL, err != NULL ? err->text : NULL);
     else if (signals_stop() && t->checkpoint != NULL)
         train_track_pause(t->track);
     else if (signals_stop() || by_page)
-        train_track_result(t->track, TRIAL_STOPPED, &t->result, by_page ? "stopped on its page" : "interrupted");
+        train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval, by_page ? "stopped on its page" : "interrupted");
     else
-        train_track_result(t->track, TRIAL_DONE, &t->result, NULL);
+        train_track_result(t->track, TRIAL_DONE, &t->result, &t->eval, NULL);
     train_track_close(t->track, signals_stop());
     t->track = NULL;
 }
@@ -120,6 +140,15 @@ static struct train_track_options track_options(const struct train_cmd *t)
 {
     return (struct train_track_options){
         .store_path = t->store_path, .name = t->name, .checkpoint = t->checkpoint, .resume = t->resume};
+}
+
+/* What a run that has ended is worth. */
+static enum status evaluate_policy(struct train_cmd *t, struct error *err)
+{
+    struct eval_settings settings;
+
+    eval_settings_of(&t->setup->train, &settings);
+    return evaluate(t->run.trainer, &settings, t->quiet, &t->eval, err);
 }
 
 static enum status run_training(struct train_cmd *t, struct error *err)
@@ -139,11 +168,14 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (!t->quiet)
         dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);
     t->last_save_s = clock_mono_s();
+    t->start_s = machine_process_age_s();
     rc = trainer_run(t->run.trainer, &callbacks, &t->result, err);
     if (!t->quiet)
         dashboard_end(&t->dashboard);
     if (rc == ST_OK && t->checkpoint != NULL)
         rc = trainer_save(t->run.trainer, t->checkpoint, t->config_text, err);
+    if (rc == ST_OK && !t->result.stopped)
+        rc = evaluate_policy(t, err);
     tell_end(t, rc, err);
     if (rc != ST_OK)
         return rc;
@@ -197,7 +229,7 @@ static enum status print_options(struct setup *setup, int argc, char **argv, str
 
 enum status cmd_train(int argc, char **argv, struct error *err)
 {
-    struct train_cmd t = {0};
+    struct train_cmd t = {.eval = {.stopped = true}};
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},

@@ -176,6 +176,17 @@ void run_close(struct run *run);
 /* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */
 cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 
+/* ---- evaluate.c: the evaluation that a run in this process ends with ---- */
+
+/* trainer_eval with a line of progress on stderr every few seconds (not when quiet); a signal stops it. */
+enum status evaluate(struct trainer *trainer, const struct eval_settings *settings, bool quiet,
+                     struct eval_result *ret_result, struct error *err) MUST_USE;
+/* "256 episodes", or how many of them ended within how many steps. */
+const char *evaluate_text(const struct eval_result *result, char buf[160]);
+/* score, score_se, ..., episodes, unfinished, max_steps, eval_s; false: out of memory. */
+bool evaluate_add_json(cJSON *json, const struct eval_result *result);
+void evaluate_print(const struct eval_result *result); /* a line to stdout */
+
 /* ---- term.c: a block of lines redrawn in place on a terminal ---- */
 
 int term_width(int fd); /* columns of the terminal that fd is; 80 when it does not say */

@@ -359,19 +359,21 @@ bool train_track_stopped(struct train_track *t)
     return t->stopped;
 }
 
-void train_track_result(struct train_track *t, enum trial_state state, const struct train_result *r, const char *reason)
+void train_track_result(struct train_track *t, enum trial_state state, const struct train_result *r,
+                        const struct eval_result *eval, const char *reason)
 {
     struct trial_result result = {
         .state = state, .score = NAN, .perf = NAN, .cost_s = NAN, .device_s = NAN, .reason = reason};
     struct error err = {0};
     const char *row;
+    double unused;
 
     if (t == NULL || t->broken)
         return;
     result.env_steps = t->env_steps;
     if (r != NULL) {
-        result.score = r->score;
-        result.perf = r->perf;
+        result.score = train_outcome(r, eval, "score", &result.score_se);
+        result.perf = train_outcome(r, eval, "perf", &unused);
         result.cost_s = result.device_s = r->cost_s;
         result.env_steps = r->env_steps;
     }

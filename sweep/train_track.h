@@ -27,9 +27,9 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
 void train_track_metrics(struct train_track *track, const struct train_metrics *metrics, int64_t device_memory_bytes);
 /* Has somebody pressed Stop on the run's page? */
 bool train_track_stopped(struct train_track *track);
-/* The last word: state done, stopped or failed. result may be NULL when it failed. reason: NULL when done. */
+/* The last word: state done, stopped or failed. result and eval may be NULL when it failed; a stopped run has no eval. reason: NULL when done. */
 void train_track_result(struct train_track *track, enum trial_state state, const struct train_result *result,
-                        const char *reason);
+                        const struct eval_result *eval, const char *reason);
 /* In place of it: it was interrupted, and --resume goes on. */
 void train_track_pause(struct train_track *track);
 /* Sends what is left for at most track.flush_s (interrupted: less), says what is not sent, and frees. */

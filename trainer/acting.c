@@ -5,33 +5,49 @@ static void acting_plan(struct acting *a, size_t n_games)
 {
     struct trainer *t = a->t;
     struct plan *plan = &a->plan;
-    size_t n = a->n, L = t->policy.recurrent ? t->policy.n_layers : 0;
+    size_t n = a->n, T = a->n_kept, slots = T > 1 ? T + 1 : 1, L = t->policy.recurrent ? t->policy.n_layers : 0;
 
-    plan_add(plan, &a->obs, "observations of play", t->ops->act_size, n, t->policy.obs_size, 1);
+    plan_add(plan, &a->obs, "observations of play", t->ops->act_size, slots * n, t->policy.obs_size, 1);
     plan_add(plan, &a->h, "states of play", sizeof(float), L, n, t->policy.state_size);
-    plan_add(plan, &a->rewards, "rewards of play", sizeof(float), n, 1, 1);
-    plan_add(plan, &a->logp, "log-probabilities of play", sizeof(float), n, 1, 1);
-    plan_add(plan, &a->value, "values of play", sizeof(float), n, 1, 1);
-    plan_add(plan, &a->actions, "actions of play", sizeof(int32_t), n, (size_t)t->shape.n_heads, 1);
+    plan_add(plan, &a->rewards, "rewards of play", sizeof(float), T, n, 1);
+    plan_add(plan, &a->logp, "log-probabilities of play", sizeof(float), T, n, 1);
+    plan_add(plan, &a->value, "values of play", sizeof(float), slots, n, 1);
+    if (T > 1)
+        plan_add(plan, &a->boot, "bootstraps of play", sizeof(float), T, n, 1);
+    plan_add(plan, &a->actions, "actions of play", sizeof(int32_t), T, n, (size_t)t->shape.n_heads);
     if (t->shape.has_mask)
-        plan_add(plan, &a->mask, "masks of play", 1, n, t->policy.n_logits, 1);
-    plan_add(plan, &a->terms, "terminations of play", 1, n, 1, 1);
-    plan_add(plan, &a->truncs, "truncations of play", 1, n, 1, 1);
-    plan_add(plan, &a->reset, "resets of play", 1, n, 1, 1);
+        plan_add(plan, &a->mask, "masks of play", slots, n, t->policy.n_logits, 1);
+    plan_add(plan, &a->terms, "terminations of play", T, n, 1, 1);
+    plan_add(plan, &a->truncs, "truncations of play", T, n, 1, 1);
+    plan_add(plan, &a->reset, "resets of play", slots, n, 1, 1);
     plan_add(plan, &a->rng, "random stream of play", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, NULL, "games of play", t->def->state_size + sizeof(struct env_log), n_games, 1, 1);
     policy_plan_step(&t->policy, &a->step, plan, n);
 }
 
-enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int64_t seed, const char *lower,
-                        struct error *err)
+static void acting_shape(struct acting *a, struct trainer *t, size_t n_games, bool at_once)
+{
+    a->t = t;
+    a->n = n_games * (size_t)t->shape.n_agents;
+    a->n_kept = at_once && !t->direct ? ACTING_STEPS : 1;
+    acting_plan(a, n_games);
+}
+
+size_t acting_bytes(struct trainer *t, size_t n_games)
+{
+    struct acting a = {0};
+
+    acting_shape(&a, t, n_games, true);
+    return a.plan.total;
+}
+
+enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int64_t seed, bool at_once,
+                        const char *lower, struct error *err)
 {
     struct rng root = rng_split(rng_split(t->root, STREAM_EVAL), (uint64_t)seed),
                sample = rng_split(root, STREAM_SAMPLE);
 
-    a->t = t;
-    a->n = n_games * (size_t)t->shape.n_agents;
-    acting_plan(a, n_games);
+    acting_shape(a, t, n_games, at_once);
     TRY(plan_check(&a->plan, t->kern, lower, err));
     TRY(plan_alloc(&a->plan, t->kern, err));
     TRY(kern_env_create(t->kern, &a->games, t->def, t->env_settings, n_games, rng_split(root, STREAM_ENV), err));
@@ -43,30 +59,122 @@ void acting_close(struct acting *a)
 {
     if (a->t == NULL)
         return;
+    kern_graph_destroy(a->t->kern, a->graph);
     kern_env_destroy(a->t->kern, a->games);
     plan_free(&a->plan, a->t->kern);
 }
 
-void acting_step(struct acting *a, bool greedy)
+/* The decision of slot s; what it leads to goes to slot `next`. */
+static void act(struct acting *a, size_t s, size_t next, bool greedy)
 {
     struct trainer *t = a->t;
     struct policy_weights w = trainer_weights(t);
+    size_t n = a->n, D = t->policy.obs_size, A = t->policy.n_logits;
+    int32_t *actions = a->actions + s * n * (size_t)t->shape.n_heads;
     struct kern_env_io io = {
-        .actions = a->actions,
-        .rewards = a->rewards,
-        .terms = a->terms,
-        .truncs = a->truncs,
-        .obs = a->obs,
-        .mask = a->mask,
+        .actions = actions,
+        .rewards = a->rewards + s * n,
+        .terms = a->terms + s * n,
+        .truncs = a->truncs + s * n,
+        .obs = act_at(t->ops, a->obs, next * n * D),
+        .mask = a->mask != NULL ? a->mask + next * n * A : NULL,
     };
 
-    policy_forward_step(&t->policy, t->kern, &a->step, &w, a->obs, a->h, a->n, a->reset, a->n);
-    t->ops->sample(t->kern, a->actions, a->logp, a->value, a->step.out, a->mask, &t->policy.heads, a->rng, greedy,
-                   a->n);
+    policy_forward_step(&t->policy, t->kern, &a->step, &w, act_at(t->ops, a->obs, s * n * D), a->h, n, a->reset + s * n,
+                        n);
+    t->ops->sample(t->kern, actions, a->logp + s * n, a->value + s * n, a->step.out,
+                   a->mask != NULL ? a->mask + s * n * A : NULL, &t->policy.heads, a->rng, greedy, n);
     t->ops->env_step(t->kern, a->games, &io);
+}
+
+static void go_on(struct acting *a, size_t s, size_t next)
+{
+    size_t n = a->n;
+
+    a->t->ops->step_post(a->t->kern, a->rewards + s * n, a->reset + next * n, a->terms + s * n, a->truncs + s * n,
+                         a->t->hyper, n);
+}
+
+void acting_step(struct acting *a, bool greedy)
+{
+    act(a, 0, 0, greedy);
 }
 
 void acting_go_on(struct acting *a)
 {
-    a->t->ops->step_post(a->t->kern, a->rewards, a->reset, a->terms, a->truncs, a->t->hyper, a->n);
+    go_on(a, 0, 0);
+}
+
+/* All steps in one operation, when the device has one for this net and game; it samples. */
+static bool acting_at_once(struct acting *a, bool greedy)
+{
+    struct trainer *t = a->t;
+    struct kern_net net;
+    const struct kern_rollout all = {
+        .net = &net,
+        .weights = t->weights,
+        .params = t->params,
+        .env = a->games,
+        .hyper = t->hyper,
+        .rng = a->rng,
+        .T = a->n_kept,
+        .N = a->n,
+        .obs = a->obs,
+        .mask = a->mask,
+        .reset = a->reset,
+        .actions = a->actions,
+        .logp = a->logp,
+        .rewards = a->rewards,
+        .boot = a->boot,
+        .values = a->value,
+        .terms = a->terms,
+        .truncs = a->truncs,
+        .h = a->h,
+    };
+
+    if (greedy || t->ops->rollout == NULL || t->policy.n_convs > 0)
+        return false;
+    policy_fill_net(&t->policy, &net);
+    return t->ops->rollout(t->kern, &all);
+}
+
+/* ACTING_STEPS steps in their slots, and the last slot to the front. */
+static void play_kept(struct acting *a, bool greedy)
+{
+    struct trainer *t = a->t;
+    size_t n = a->n, T = a->n_kept, D = t->policy.obs_size, A = t->policy.n_logits;
+
+    if (!acting_at_once(a, greedy))
+        for (size_t s = 0; s < T; s++) {
+            act(a, s, s + 1, greedy);
+            go_on(a, s, s + 1);
+        }
+    t->ops->copy(t->kern, a->obs, act_at(t->ops, a->obs, T * n * D), n * D * t->ops->act_size);
+    t->ops->copy(t->kern, a->reset, a->reset + T * n, n);
+    if (a->mask != NULL)
+        t->ops->copy(t->kern, a->mask, a->mask + T * n * A, n * A);
+}
+
+enum status acting_play(struct acting *a, bool greedy, struct error *err)
+{
+    struct kern *k = a->t->kern;
+
+    if (a->n_kept == 1) {
+        for (size_t s = 0; s < ACTING_STEPS; s++) {
+            acting_step(a, greedy);
+            acting_go_on(a);
+        }
+        return ST_OK;
+    }
+    if (!a->t->set.graphs || !kern_can_record(k) || !a->played) {
+        play_kept(a, greedy);
+        a->played = true; /* once without being recorded, so that libraries load what they need */
+        return ST_OK;
+    }
+    if (a->graph == NULL) {
+        TRY(kern_record_begin(k, err));
+        play_kept(a, greedy);
+        TRY(kern_record_end(k, &a->graph, err));
+    }
+    return kern_replay(k, a->graph, err);
 }

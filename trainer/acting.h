@@ -5,26 +5,37 @@
 
 #include "trainer/trainer_priv.h"
 
+#define ACTING_STEPS 32 /* that acting_play plays */
+
+/* T steps are kept (n_kept), each in a slot; with one they overwrite each other. obs, mask and reset have a slot more, for
+ * what comes before the next decision. */
 struct acting {
     struct trainer *t; /* borrowed */
     size_t n; /* agents of all games */
+    size_t n_kept; /* T: 1, or ACTING_STEPS where a device plays them in one go */
     struct plan plan;
     struct policy_step step;
     struct kern_env *games; /* owned */
-    void *obs; /* (n, D) act */
-    float *h, *rewards, *logp, *value;
-    int32_t *actions;
+    void *obs; /* (T + 1, n, D) act */
+    float *h; /* (L, n, S) */
+    float *rewards, *logp, *value, *boot; /* (T, n); value: (T + 1, n) */
+    int32_t *actions; /* (T, n, n_heads) */
     uint8_t *mask, *terms, *truncs, *reset;
     struct rng *rng;
+    struct kern_graph *graph; /* of acting_play, once it has been recorded; owned */
+    bool played;
 };
 
-/* a is zeroed, but what the caller needs on the device may be in its plan; lower: what makes it smaller. acting_close also
- * after a failure. */
-enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int64_t seed, const char *lower,
-                        struct error *err) MUST_USE;
+/* a is zeroed, but what the caller needs on the device may be in its plan; at_once: for acting_play, on a device that has a
+ * queue; lower: what makes it smaller. acting_close also after a failure. */
+enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int64_t seed, bool at_once,
+                        const char *lower, struct error *err) MUST_USE;
 void acting_close(struct acting *a);
+size_t acting_bytes(struct trainer *t, size_t n_games); /* device memory that acting_open for acting_play takes */
 /* One decision of all agents. rewards, terms and truncs are as the games gave them until acting_go_on. */
 void acting_step(struct acting *a, bool greedy);
 void acting_go_on(struct acting *a);
+/* ACTING_STEPS decisions of all agents; the same choice of greedy each time. May return before they are made. */
+enum status acting_play(struct acting *a, bool greedy, struct error *err) MUST_USE;
 
 #endif

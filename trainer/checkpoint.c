@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #define CKPT_MAGIC "TRAWLCKP"
-#define CKPT_VERSION 1
+#define CKPT_VERSION 2 /* of 1 the policy alone can be read */
 #define CKPT_BYTE_ORDER 0x01020304u
 #define CKPT_MAX_BYTES ((size_t)1 << 36)
 #define CKPT_ALIGN 16
@@ -311,10 +311,17 @@ static char *ckpt_find(char *bytes, size_t n, const char *name, size_t *ret_byte
 static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes, size_t n, struct error *err)
 {
     size_t last = t->horizon * t->n_agents, got;
+    struct ckpt_header header;
     struct ckpt_shape shape, mine;
     struct ckpt_list list;
     char *at;
 
+    memcpy(&header, bytes, sizeof header);
+    if (header.version < CKPT_VERSION)
+        return FAIL(err, ST_VERSION,
+                    "%s: is of an older Trawl (checkpoint version %" PRIu32 ", this program resumes %d): `trawl eval` "
+                    "plays its policy; train again, or resume it with the older program",
+                    path, header.version, CKPT_VERSION);
     ckpt_shape_fill(t, &mine);
     ckpt_list_trainer(&list, t, &shape);
     at = ckpt_find(bytes, n, "shape", &got);
@@ -362,13 +369,14 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     return rc;
 }
 
-enum status checkpoint_load_weights(struct trainer *t, const char *path, struct error *err)
+enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
 {
     size_t n = 0, got = 0, want = t->policy.n_params * sizeof(float);
     struct ckpt_shape shape = {0}, mine;
     char *bytes = NULL, *at;
     enum status rc = ST_OK;
 
+    TRY(trainer_sync(t, err));
     TRY(ckpt_read(path, &bytes, &n, err));
     ckpt_shape_fill(t, &mine);
     at = ckpt_find(bytes, n, "shape", &got);

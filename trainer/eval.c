@@ -1,111 +1,244 @@
 /* eval.c - plays whole episodes with the policy as it is, on games of its own.
- * All instances are played as one batch, whose logs are kept apart: each counts its first k episodes and no more, which
- * keeps games that end early from being counted more often than games that last. A game that has its k plays on, uncounted,
- * until all have theirs.
+ * All instances are played as one batch. The log of each is limited to its first k episodes, which keeps games that end early
+ * from being counted more often than games that last. A game that has its k plays on, uncounted, until all have theirs or
+ * have played max_steps; an episode that is unfinished then counts with what it has.
+ * Every game weighs the same: a mean is the mean of the games' means, and its standard error comes from their spread.
  * Invariant: nothing of the training state is touched but scratch. */
 #include "trainer/acting.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#define STEPS_BETWEEN_LOOKS 16 /* on a device: to ask whether all have their episodes costs a wait */
+#define GAMES_MAX 1024 /* at a time, when the caller leaves it to us */
 
 struct eval_run {
     struct trainer *t;
+    const struct eval_settings *set;
     size_t n_games;
-    double quota; /* episodes to count of each instance */
+    double quota; /* episodes to count of each game */
+    int64_t limit, steps; /* decisions of each agent: at most, so far */
     struct acting play;
-    struct env_log *kept; /* (n_games) device: episodes counted so far */
-    struct env_log *logs; /* (n_games) kept on the host, owned */
-    int64_t *n_open; /* device: games that still owe episodes */
+    char *state; /* of all games and their logs, on the host, owned */
+    size_t state_bytes;
+    int64_t finished; /* episodes, of n_games * quota */
 };
 
-static enum status eval_open(struct eval_run *e, int64_t seed, struct error *err)
+static size_t eval_games(const struct trainer *t, int64_t episodes, int64_t agents)
 {
-    plan_add(&e->play.plan, &e->n_open, "evaluation count", sizeof(int64_t), 1, 1, 1);
-    plan_add(&e->play.plan, &e->kept, "evaluation logs", sizeof(struct env_log), e->n_games, 1, 1);
-    e->logs = mem_array(e->n_games, sizeof *e->logs);
-    if (e->logs == NULL)
-        return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of agents", e->n_games);
-    return acting_open(&e->play, e->t, e->n_games, seed, "the number of agents", err);
+    size_t per_game = (size_t)t->shape.n_agents;
+    int64_t most = agents > 0 ? agents : GAMES_MAX;
+    size_t n = (size_t)(most < episodes ? most : episodes);
+
+    return (n + per_game - 1) / per_game;
+}
+
+size_t eval_bytes(struct trainer *t)
+{
+    return acting_bytes(t, eval_games(t, t->set.eval_episodes, 0));
+}
+
+/* ---- the games' logs, in the state that was saved ---- */
+
+static struct env_log log_of(const struct eval_run *e, size_t i)
+{
+    struct env_log log;
+
+    memcpy(&log, e->state + e->n_games * e->t->def->state_size + i * sizeof log, sizeof log);
+    return log;
+}
+
+/* What game i did in the episodes that count: sums. *ret_cut: the last of them is unfinished. */
+static struct env_log game_sum(const struct eval_run *e, size_t i, bool *ret_cut)
+{
+    const struct env_def *def = e->t->def;
+    struct env_log log = log_of(e, i);
+    struct env_track track;
+
+    *ret_cut = false;
+    if (log.episodes >= e->quota || def->track_at == 0)
+        return log;
+    memcpy(&track, e->state + i * def->state_size + def->track_at, sizeof track);
+    if (!(track.ep_length > 0.0))
+        return log;
+    *ret_cut = true;
+    log.episodes += 1.0;
+    log.score += (double)track.score;
+    log.perf += (double)track.perf;
+    log.ep_return += track.ep_return;
+    log.ep_length += track.ep_length;
+    return log;
+}
+
+static enum status eval_look(struct eval_run *e, int64_t *ret_open, struct error *err)
+{
+    double sum = 0.0;
+
+    TRY(kern_env_save(e->t->kern, e->play.games, e->state, err));
+    *ret_open = 0;
+    for (size_t i = 0; i < e->n_games; i++) {
+        double n = log_of(e, i).episodes;
+        sum += n;
+        *ret_open += n < e->quota;
+    }
+    e->finished = (int64_t)sum;
+    return ST_OK;
+}
+
+/* ---- playing ---- */
+
+static enum status eval_limit_logs(struct eval_run *e, struct error *err)
+{
+    const struct env_log log = {.limit = e->quota};
+
+    TRY(kern_env_save(e->t->kern, e->play.games, e->state, err));
+    for (size_t i = 0; i < e->n_games; i++)
+        memcpy(e->state + e->n_games * e->t->def->state_size + i * sizeof log, &log, sizeof log);
+    TRY(kern_env_load(e->t->kern, e->play.games, e->state, err));
+    return kern_sync(e->t->kern, err); /* the upload may still read from state */
+}
+
+static enum status eval_open(struct eval_run *e, struct error *err)
+{
+    TRY(acting_open(&e->play, e->t, e->n_games, e->set->seed, true,
+                    e->set->agents > 0 ? "the number of agents" : "train.eval_episodes", err));
+    e->state_bytes = kern_env_state_bytes(e->play.games);
+    e->state = mem_alloc(e->state_bytes);
+    if (e->state == NULL)
+        return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of episodes", e->n_games);
+    return eval_limit_logs(e, err);
 }
 
 static void eval_close(struct eval_run *e)
 {
     acting_close(&e->play);
-    mem_free(e->logs);
+    mem_free(e->state);
 }
 
-static void eval_step(struct eval_run *e, bool greedy)
+/* Is it to go on? */
+static bool eval_tell(const struct eval_run *e)
 {
-    acting_step(&e->play, greedy);
-    e->t->ops->env_log_keep(e->t->kern, e->play.games, e->kept, e->n_open, e->quota);
-    acting_go_on(&e->play);
+    const struct eval_progress progress = {.steps = e->steps,
+                                           .max_steps = e->limit,
+                                           .finished = e->finished,
+                                           .episodes = (int64_t)e->n_games * (int64_t)e->quota};
+
+    return e->set->on_progress == NULL || e->set->on_progress(e->set->ctx, &progress);
 }
 
-/* Plays until every game has its episodes, at most max_steps decisions. */
-static enum status eval_play(struct eval_run *e, const struct eval_settings *set, struct error *err)
+/* Lets others of the device in front who wait to be alone on it. Nothing is in flight. Returns the seconds that it took. */
+static double eval_turn(const struct eval_run *e)
 {
-    struct kern *k = e->t->kern;
-    int64_t n_open = 1, look = e->t->direct ? 1 : STEPS_BETWEEN_LOOKS;
+    const struct train_gate *gate = e->set->gate;
+    double from_s = clock_mono_s();
 
-    for (int64_t s = 0; n_open > 0 && s < set->max_steps; s++) {
-        eval_step(e, set->greedy);
-        if ((s + 1) % look == 0)
-            TRY(kern_download(k, &n_open, e->n_open, sizeof n_open, err));
+    if (gate == NULL || !gate->wanted(gate->ctx))
+        return 0.0;
+    gate->leave(gate->ctx);
+    gate->enter(gate->ctx, false);
+    return clock_mono_s() - from_s;
+}
+
+/* Plays until every game has its episodes, until the limit or until it is stopped. *ret_waited_s: of that time, for others. */
+static enum status eval_play(struct eval_run *e, bool *ret_stopped, double *ret_waited_s, struct error *err)
+{
+    int64_t open = 1;
+
+    *ret_stopped = false;
+    while (open > 0 && e->steps < e->limit && !*ret_stopped) {
+        TRY(acting_play(&e->play, e->set->greedy, err));
+        e->steps += ACTING_STEPS;
+        TRY(eval_look(e, &open, err));
+        *ret_stopped = !eval_tell(e);
+        *ret_waited_s += eval_turn(e);
     }
-    return kern_download(k, e->logs, e->kept, e->n_games * sizeof *e->logs, err);
+    return ST_OK;
 }
 
-static void eval_sum(const struct eval_run *e, struct eval_result *ret_result)
+/* ---- the result ---- */
+
+struct moments {
+    double n, sum, square;
+};
+
+/* Mean and standard error over the games; shift keeps squares small: the first game's value. */
+static void moments_end(const struct moments *m, double shift, double *ret_mean, double *ret_se)
 {
-    struct env_log sum = {0};
-    double mean = 0.0, square = 0.0, n = 0.0;
+    double mean = m->sum / m->n, variance = (m->square - m->n * mean * mean) / (m->n - 1.0);
+
+    *ret_mean = m->n > 0.0 ? shift + mean : NAN;
+    *ret_se = m->n > 1.0 ? sqrt(fmax(0.0, variance) / m->n) : NAN;
+}
+
+static void eval_sum(const struct eval_run *e, struct eval_result *r)
+{
+    double *const means[] = {&r->score, &r->perf, &r->ep_return, &r->ep_length};
+    double *const errors[] = {&r->score_se, &r->perf_se, &r->ep_return_se, &r->ep_length_se};
+    struct moments m[4] = {{0}};
+    double shift[4] = {0};
 
     for (size_t i = 0; i < e->n_games; i++) {
-        env_log_sum(&sum, &e->logs[i]);
-        if (e->logs[i].episodes > 0.0) {
-            double perf = e->logs[i].perf / e->logs[i].episodes;
-            mean += perf;
-            square += perf * perf;
-            n += 1.0;
+        bool cut;
+        struct env_log log = game_sum(e, i, &cut);
+        const double sums[] = {log.score, log.perf, log.ep_return, log.ep_length};
+        r->unfinished += cut;
+        r->episodes += (int64_t)log.episodes;
+        for (int k = 0; k < 4 && log.episodes > 0.0; k++) {
+            double value = sums[k] / log.episodes;
+            shift[k] = m[k].n > 0.0 ? shift[k] : value;
+            m[k].n += 1.0;
+            m[k].sum += value - shift[k];
+            m[k].square += (value - shift[k]) * (value - shift[k]);
         }
     }
-    *ret_result = (struct eval_result){
-        .score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN, .episodes = sum.episodes, .perf_std = NAN};
-    if (sum.episodes > 0.0) {
-        ret_result->score = sum.score / sum.episodes;
-        ret_result->perf = sum.perf / sum.episodes;
-        ret_result->ep_return = sum.ep_return / sum.episodes;
-        ret_result->ep_length = sum.ep_length / sum.episodes;
-        ret_result->perf_std = sqrt(fmax(0.0, square / n - (mean / n) * (mean / n)));
-    }
+    for (int k = 0; k < 4; k++)
+        moments_end(&m[k], shift[k], means[k], errors[k]);
+}
+
+static enum status check(const struct eval_settings *s, struct error *err)
+{
+    if (s->episodes < 1 || s->agents < 0 || s->max_steps < 1)
+        return FAIL(err, ST_USAGE,
+                    "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64
+                    " steps; episodes and steps must be at least 1",
+                    s->episodes, s->agents, s->max_steps);
+    return ST_OK;
+}
+
+void eval_settings_of(const struct train_settings *train, struct eval_settings *ret_settings)
+{
+    *ret_settings = (struct eval_settings){.episodes = train->eval_episodes, .max_steps = train->eval_max_steps};
 }
 
 enum status trainer_eval(struct trainer *t, const struct eval_settings *settings, struct eval_result *ret_result,
                          struct error *err)
 {
-    struct eval_run e = {.t = t};
-    int64_t n_agents = t->shape.n_agents;
+    const struct train_gate *gate = settings->gate;
+    struct eval_run e = {.t = t, .set = settings};
+    double from_s, waited_s = 0.0;
     enum status rc;
 
-    if (settings->episodes < 1 || settings->agents < 1 || settings->max_steps < 1)
-        return FAIL(err, ST_USAGE,
-                    "evaluation of %" PRId64 " episodes by %" PRId64 " agents in %" PRId64
-                    " steps; each must be at least 1",
-                    settings->episodes, settings->agents, settings->max_steps);
-    size_t n = (size_t)(settings->agents < settings->episodes ? settings->agents : settings->episodes);
-    e.n_games = (n + (size_t)n_agents - 1) / (size_t)n_agents;
-    e.quota = ceil((double)settings->episodes / (double)e.n_games);
+    TRY(check(settings, err));
     TRY(trainer_sync(t, err));
-    rc = eval_open(&e, settings->seed, err);
+    e.n_games = eval_games(t, settings->episodes, settings->agents);
+    e.quota = ceil((double)settings->episodes / (double)e.n_games);
+    e.limit = (settings->max_steps + ACTING_STEPS - 1) / ACTING_STEPS * ACTING_STEPS;
+    *ret_result = (struct eval_result){.max_steps = e.limit};
+    if (gate != NULL)
+        gate->enter(gate->ctx, false);
+    from_s = clock_mono_s();
+    rc = eval_open(&e, err);
     if (rc == ST_OK)
-        rc = eval_play(&e, settings, err);
+        rc = eval_play(&e, &ret_result->stopped, &waited_s, err);
     if (rc == ST_OK)
         eval_sum(&e, ret_result);
+    ret_result->steps = e.steps;
     eval_close(&e);
+    ret_result->eval_s = clock_mono_s() - from_s - waited_s;
+    if (gate != NULL)
+        gate->leave(gate->ctx);
     return rc;
 }

@@ -210,7 +210,7 @@ static enum status iteration_collect(struct trainer *t, struct error *err)
     t->lr = f->lr;
     stats_add(&t->count.stats, &report.stats);
     env_log_sum(&t->count.log, &report.log);
-    window_add(&t->window, t->count.env_steps, &report.log);
+    window_add(&t->window, t->count.env_steps, t->count.updates, &report.log, &report.stats);
     t->unsettled_n++;
     trainer_tick(t);
     if (t->cost.state == COST_SHARED)

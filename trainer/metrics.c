@@ -13,18 +13,28 @@
     {                                                                                                                  \
         .name = name_, .offset = offsetof(struct train_metrics, f), .is_int = true, .unit = unit_, .help = help_       \
     }
-#define ROW_PHASE(i, name_, help_) ROW_F(phase_s[i], "profile/" name_, "s", help_)
+#define ROW_CLOCK(f, name_, unit_, help_)                                                                              \
+    {                                                                                                                  \
+        .name = name_, .offset = offsetof(struct train_metrics, f), .is_int = false, .by_clock = true, .unit = unit_,  \
+        .help = help_                                                                                                  \
+    }
+#define ROW_PHASE(i, name_, help_) ROW_CLOCK(phase_s[i], "profile/" name_, "s", help_)
 
 const struct train_metric_def train_metric_defs[] = {
     ROW_I(env_steps, "env_steps", "steps", "Agent decisions since training began"),
     ROW_I(updates, "updates", "minibatches", "Optimiser steps since training began"),
-    ROW_F(wall_s, "wall_s", "s", "Wall time of training, over resumes"),
-    ROW_F(steps_per_s, "steps_per_s", "steps/s", "Agent decisions per second since the last report"),
+    ROW_CLOCK(wall_s, "wall_s", "s", "Wall time of training, over resumes"),
+    ROW_CLOCK(steps_per_s, "steps_per_s", "steps/s", "Agent decisions per second since the last report"),
     ROW_F(episodes, "episodes", "episodes", "Episodes that ended since the last report"),
     ROW_F(score, "score", "game", "Mean score of those episodes, in the game's own unit"),
     ROW_F(perf, "perf", "0..1", "Mean performance of those episodes"),
     ROW_F(ep_return, "ep_return", "reward", "Mean sum of unclipped rewards of those episodes"),
     ROW_F(ep_length, "ep_length", "steps", "Mean length of those episodes"),
+    ROW_F(window_score, "train/score", "game",
+          "Mean score of the episodes that ended in the last tenth of the steps so far"),
+    ROW_F(window_perf, "train/perf", "0..1", "Mean performance of those episodes"),
+    ROW_F(window_ep_return, "train/ep_return", "reward", "Mean sum of unclipped rewards of those episodes"),
+    ROW_F(window_ep_length, "train/ep_length", "steps", "Mean length of those episodes"),
     ROW_F(policy_loss, "train/policy_loss", "1",
           "Mean clipped policy loss of the samples trained since the last report"),
     ROW_F(value_loss, "train/value_loss", "reward^2",
@@ -84,7 +94,8 @@ void stats_add(struct kern_stats *sum, const struct kern_stats *stats)
 }
 
 /* A bucket holds per_bucket iterations. When all are full, neighbours are merged and buckets hold twice as many. */
-void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
+void window_add(struct window *w, int64_t env_steps, int64_t updates, const struct env_log *log,
+                const struct kern_stats *stats)
 {
     struct window_bucket *last;
 
@@ -93,6 +104,7 @@ void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
             for (size_t i = 0; i < WINDOW_MAX / 2; i++) {
                 struct window_bucket merged = w->buckets[2 * i + 1];
                 env_log_sum(&merged.log, &w->buckets[2 * i].log);
+                stats_add(&merged.stats, &w->buckets[2 * i].stats);
                 w->buckets[i] = merged;
             }
             w->n = WINDOW_MAX / 2;
@@ -104,19 +116,30 @@ void window_add(struct window *w, int64_t env_steps, const struct env_log *log)
     }
     last = &w->buckets[w->n - 1];
     last->env_steps = env_steps;
+    last->updates = updates;
     env_log_sum(&last->log, log);
+    stats_add(&last->stats, stats);
     w->in_last++;
 }
 
-/* Episodes that ended in the last tenth of env_steps, widened bucket by bucket until there is one. */
-void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log)
+/* Episodes that ended and updates that were made in the last tenth of env_steps, each widened bucket by bucket until there
+ * is one. */
+void window_sum(const struct window *w, int64_t env_steps, struct window_sum *s)
 {
-    *ret_log = (struct env_log){0};
-    for (int64_t i = w->n - 1; i >= 0; i--) {
-        int64_t from = i > 0 ? w->buckets[i - 1].env_steps : 0;
-        env_log_sum(ret_log, &w->buckets[i].log);
-        if (env_steps - from >= env_steps / 10 && ret_log->episodes > 0.0)
-            break;
+    bool more_log = true, more_stats = true;
+
+    *s = (struct window_sum){0};
+    for (int64_t i = w->n - 1; i >= 0 && (more_log || more_stats); i--) {
+        const struct window_bucket *before = i > 0 ? &w->buckets[i - 1] : NULL;
+        bool is_tenth = env_steps - (before != NULL ? before->env_steps : 0) >= env_steps / 10;
+        if (more_log)
+            env_log_sum(&s->log, &w->buckets[i].log);
+        if (more_stats) {
+            stats_add(&s->stats, &w->buckets[i].stats);
+            s->updates += w->buckets[i].updates - (before != NULL ? before->updates : 0);
+        }
+        more_log = more_log && !(is_tenth && s->log.episodes > 0.0);
+        more_stats = more_stats && !(is_tenth && s->stats.n_minibatches > 0.0);
     }
 }
 
@@ -125,37 +148,99 @@ static double ratio_or_nan(double sum, double n)
     return n > 0.0 ? sum / n : NAN;
 }
 
-void trainer_get_metrics(struct trainer *t, struct train_metrics *m)
+/* What is a mean over episodes (log) and over updates (sums). */
+static void metrics_fill_means(struct train_metrics *m, const struct env_log *log, const struct kern_stats *s,
+                               int64_t updates)
 {
-    const struct trainer_counters *c = &t->count;
-    const struct kern_stats *s = &c->stats;
-    trainer_profile_settle(t);
-    double n = s->n_tokens, span_s = c->wall_s - c->report_wall_s, known_s = 0.0;
+    double n = s->n_tokens;
     double var_ret = ratio_or_nan(s->ret_sq, n) - pow(ratio_or_nan(s->ret_sum, n), 2.0);
     double var_err = ratio_or_nan(s->err_sq, n) - pow(ratio_or_nan(s->err_sum, n), 2.0);
 
-    *m = (struct train_metrics){
-        .env_steps = c->env_steps,
-        .updates = c->updates,
-        .wall_s = c->wall_s,
-        .steps_per_s = ratio_or_nan((double)(c->env_steps - c->report_env_steps), span_s),
-        .episodes = c->log.episodes,
-        .score = ratio_or_nan(c->log.score, c->log.episodes),
-        .perf = ratio_or_nan(c->log.perf, c->log.episodes),
-        .ep_return = ratio_or_nan(c->log.ep_return, c->log.episodes),
-        .ep_length = ratio_or_nan(c->log.ep_length, c->log.episodes),
-        .policy_loss = ratio_or_nan(s->policy_loss, n),
-        .value_loss = ratio_or_nan(s->value_loss, n),
-        .entropy = ratio_or_nan(s->entropy, n),
-        .approx_kl = ratio_or_nan(s->approx_kl, n),
-        .clip_fraction = ratio_or_nan(s->clip_fraction, n),
-        .explained_variance = var_ret > 0.0 ? 1.0 - var_err / var_ret : NAN,
-        .grad_norm = ratio_or_nan(s->grad_norm, (double)(c->updates - c->report_updates)),
-        .lr = (double)t->lr,
-    };
+    m->episodes = log->episodes;
+    m->score = ratio_or_nan(log->score, log->episodes);
+    m->perf = ratio_or_nan(log->perf, log->episodes);
+    m->ep_return = ratio_or_nan(log->ep_return, log->episodes);
+    m->ep_length = ratio_or_nan(log->ep_length, log->episodes);
+    m->policy_loss = ratio_or_nan(s->policy_loss, n);
+    m->value_loss = ratio_or_nan(s->value_loss, n);
+    m->entropy = ratio_or_nan(s->entropy, n);
+    m->approx_kl = ratio_or_nan(s->approx_kl, n);
+    m->clip_fraction = ratio_or_nan(s->clip_fraction, n);
+    m->explained_variance = var_ret > 0.0 ? 1.0 - var_err / var_ret : NAN;
+    m->grad_norm = ratio_or_nan(s->grad_norm, (double)updates);
+}
+
+/* What counts from the beginning, and what is now. */
+static void metrics_fill_totals(struct trainer *t, struct train_metrics *m)
+{
+    const struct trainer_counters *c = &t->count;
+    double known_s = 0.0;
+
+    trainer_profile_settle(t);
+    m->env_steps = c->env_steps;
+    m->updates = c->updates;
+    m->wall_s = c->wall_s;
+    m->lr = (double)t->lr;
     for (int i = 0; i < PHASE_OTHER; i++) {
         m->phase_s[i] = c->phase_s[i];
         known_s += c->phase_s[i];
     }
     m->phase_s[PHASE_OTHER] = fmax(0.0, c->wall_s - known_s);
+}
+
+static void metrics_fill_window(const struct env_log *log, struct train_metrics *m)
+{
+    m->window_score = ratio_or_nan(log->score, log->episodes);
+    m->window_perf = ratio_or_nan(log->perf, log->episodes);
+    m->window_ep_return = ratio_or_nan(log->ep_return, log->episodes);
+    m->window_ep_length = ratio_or_nan(log->ep_length, log->episodes);
+}
+
+void trainer_get_metrics(struct trainer *t, struct train_metrics *m)
+{
+    const struct trainer_counters *c = &t->count;
+    struct window_sum sum;
+
+    *m = (struct train_metrics){0};
+    metrics_fill_totals(t, m);
+    metrics_fill_means(m, &c->log, &c->stats, c->updates - c->report_updates);
+    window_sum(&t->window, c->env_steps, &sum);
+    metrics_fill_window(&sum.log, m);
+    m->steps_per_s = ratio_or_nan((double)(c->env_steps - c->report_env_steps), c->wall_s - c->report_wall_s);
+}
+
+void metrics_of_window(struct trainer *t, struct train_metrics *m)
+{
+    struct window_sum sum;
+
+    *m = (struct train_metrics){0};
+    metrics_fill_totals(t, m);
+    window_sum(&t->window, t->count.env_steps, &sum);
+    metrics_fill_means(m, &sum.log, &sum.stats, sum.updates);
+    metrics_fill_window(&sum.log, m);
+    m->steps_per_s = ratio_or_nan((double)m->env_steps, m->wall_s);
+}
+
+double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
+                     double *ret_se)
+{
+    const struct eval_result none = {.stopped = true}, *e = eval != NULL ? eval : &none;
+    const struct {
+        const char *name;
+        double mean, se;
+    } evaluated[] = {{"score", e->score, e->score_se},
+                     {"perf", e->perf, e->perf_se},
+                     {"ep_return", e->ep_return, e->ep_return_se},
+                     {"ep_length", e->ep_length, e->ep_length_se}};
+
+    *ret_se = NAN;
+    for (size_t i = 0; !e->stopped && i < sizeof evaluated / sizeof evaluated[0]; i++)
+        if (strcmp(evaluated[i].name, metric) == 0) {
+            *ret_se = evaluated[i].se;
+            return evaluated[i].mean;
+        }
+    for (size_t i = 0; i < train_n_metric_defs; i++)
+        if (strcmp(train_metric_defs[i].name, metric) == 0)
+            return train_metric_value(&result->window, i);
+    return NAN;
 }

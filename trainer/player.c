@@ -24,7 +24,7 @@ static enum status player_begin(struct player *p, int64_t seed, struct error *er
 {
     struct kern *kern = p->t->kern;
 
-    TRY(acting_open(&p->play, p->t, 1, seed, "the size of the policy", err));
+    TRY(acting_open(&p->play, p->t, 1, seed, false, "the size of the policy", err));
     p->state_bytes = kern_env_state_bytes(p->play.games);
     p->state = mem_alloc(p->state_bytes);
     p->host_rewards = mem_array(p->play.n, sizeof *p->host_rewards);
@@ -57,7 +57,7 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
     if (rc == ST_OK)
         rc = trainer_create(&p->t, kern, def, env_settings, policy, &small, err);
     if (rc == ST_OK)
-        rc = checkpoint_load_weights(p->t, checkpoint, err);
+        rc = trainer_load_weights(p->t, checkpoint, err);
     if (rc == ST_OK)
         rc = player_begin(p, seed, err);
     if (rc != ST_OK) {

@@ -74,6 +74,14 @@ static enum status check_train(const struct train_settings *s, const struct env_
             "train.replay_ratio %g of a rollout of %" PRId64 " steps is less than one minibatch of %" PRId64
             ", so with train.replay_rounding floor nothing would be trained; lower minibatch_size, or take carry",
             s->replay_ratio, s->total_agents * s->horizon, s->minibatch_size);
+    if (s->minibatch_size == 1 && s->norm_adv && s->replay_ratio > 0.0)
+        return FAIL(err, ST_CONFIG,
+                    "train.minibatch_size 1 with train.norm_adv true: an advantage less its own mean is 0, so nothing "
+                    "would be learned; raise minibatch_size or set norm_adv to false");
+    if (s->eval_episodes < 1 || s->eval_max_steps < 1)
+        return FAIL(err, ST_CONFIG,
+                    "train.eval_episodes is %" PRId64 ", train.eval_max_steps %" PRId64 "; each must be at least 1",
+                    s->eval_episodes, s->eval_max_steps);
     if (!(s->replay_ratio >= 0.0 && s->replay_ratio <= 1e6))
         return FAIL(err, ST_CONFIG, "train.replay_ratio is %g, it must be 0 to 1000000", s->replay_ratio);
     return ST_OK;
@@ -112,6 +120,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_segments, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, NULL, "games", t->def->state_size + sizeof(struct env_log), t->n_envs, 1, 1);
+    plan_add(plan, NULL, "evaluation", eval_bytes(t), 1, 1, 1);
     rollout_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
@@ -319,17 +328,16 @@ static bool trainer_report(struct trainer *t, const struct train_callbacks *call
 
 static void trainer_fill_result(struct trainer *t, bool stopped, struct train_result *ret_result)
 {
-    struct train_metrics metrics;
-    struct env_log log;
+    struct train_metrics window;
 
-    trainer_get_metrics(t, &metrics);
-    window_sum(&t->window, t->count.env_steps, &log);
+    metrics_of_window(t, &window);
     *ret_result = (struct train_result){
-        .score = log.episodes > 0.0 ? log.score / log.episodes : NAN,
-        .perf = log.episodes > 0.0 ? log.perf / log.episodes : NAN,
-        .ep_return = log.episodes > 0.0 ? log.ep_return / log.episodes : NAN,
-        .ep_length = log.episodes > 0.0 ? log.ep_length / log.episodes : NAN,
-        .episodes = log.episodes,
+        .score = window.score,
+        .perf = window.perf,
+        .ep_return = window.ep_return,
+        .ep_length = window.ep_length,
+        .episodes = window.episodes,
+        .window = window,
         .env_steps = t->count.env_steps,
         .updates = t->count.updates,
         .cost_s = t->count.wall_s,
@@ -338,7 +346,7 @@ static void trainer_fill_result(struct trainer *t, bool stopped, struct train_re
         .n_params = (int64_t)t->policy.n_params,
         .stopped = stopped,
     };
-    memcpy(ret_result->phase_s, metrics.phase_s, sizeof ret_result->phase_s);
+    memcpy(ret_result->phase_s, window.phase_s, sizeof ret_result->phase_s);
 }
 
 enum status trainer_run(struct trainer *t, const struct train_callbacks *callbacks, struct train_result *ret_result,

@@ -48,6 +48,7 @@ struct train_settings {
     int precision; /* enum train_precision; the CPU has f32 only */
     bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
     double device_timeout_s; /* a GPU that finishes nothing for so long is taken for hung */
+    int64_t eval_episodes, eval_max_steps; /* of the evaluation that a run ends with (eval_settings_of) */
     double log_interval_s; /* how often on_metrics is called; a point is always made at the end */
     double checkpoint_interval_s; /* 0: only at the end */
 };
@@ -76,6 +77,7 @@ struct train_metrics {
     double steps_per_s; /* since the last report */
     double episodes; /* ended since the last report */
     double score, perf, ep_return, ep_length; /* means over them; NaN when none ended */
+    double window_score, window_perf, window_ep_return, window_ep_length; /* as in struct train_result */
     double policy_loss, value_loss, entropy, approx_kl, clip_fraction, explained_variance, grad_norm;
     double lr;
     double phase_s[PHASE_COUNT]; /* seconds in each phase since training began */
@@ -86,18 +88,20 @@ struct train_metric_def {
     const char *name; /* "score", "train/policy_loss", "profile/env" */
     size_t offset; /* of a double or int64_t in struct train_metrics */
     bool is_int;
+    bool by_clock; /* differs from run to run of the same bytes: nothing to search by */
     const char *unit, *help;
 };
 extern const struct train_metric_def train_metric_defs[];
 extern const size_t train_n_metric_defs;
 double train_metric_value(const struct train_metrics *metrics, size_t i);
 
-/* What a finished (or stopped) run is worth: means over the episodes that ended in the last tenth of its steps (at
- * least the last rollout; widened until it holds an episode), so it depends on the run alone and not on when reports
- * were made. NaN when no episode ended at all. */
+/* What a finished (or stopped) run did: means over the last tenth of its steps (at least the last rollout; widened until it
+ * holds an episode and an update), so they depend on the run alone and not on when reports were made. NaN when no episode
+ * ended at all. They lag behind the policy, and short episodes are counted more often: what it is worth, trainer_eval says. */
 struct train_result {
     double score, perf, ep_return, ep_length;
     double episodes; /* the means are over */
+    struct train_metrics window; /* every metric over that window; what counts from the beginning, as it is at the end */
     int64_t env_steps, updates;
     double cost_s; /* seconds of training on a device that the run has for itself, over resumes */
     bool cost_calibrated; /* cost_s is the time of an iteration alone times iterations; false: time that passed */
@@ -176,22 +180,47 @@ enum status trainer_save(struct trainer *trainer, const char *path, const char *
 /* Everything: weights, optimiser, rng, schedule, env state; the trainer must be of the same shape. Bit-exact resume. */
 enum status trainer_load(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
 bool checkpoint_is_one(const char *path); /* by its first bytes; false also when it cannot be read */
+/* The policy's weights alone, also into a trainer of other agents, optimiser or horizon; to evaluate it. */
+enum status trainer_load_weights(struct trainer *trainer, const char *path, struct error *err) MUST_USE;
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err) MUST_USE;
 
-/* Plays at least `episodes` episodes with the policy's weights on fresh games (seed apart from training), bounded by
- * max_steps decisions per agent; greedy: argmax in place of sampling. Every agent's first episodes count equally, so
- * short ones are not favoured. */
+/* Plays at least `episodes` episodes with the policy's weights on fresh games (their streams are apart from training's).
+ * Every game's first episodes count and no others, so short ones are not favoured. One that is unfinished after max_steps
+ * decisions of each agent (rounded up to a multiple of 32) counts with what it has. Same weights and settings, same bytes;
+ * training is left as it was. */
+struct eval_progress {
+    int64_t steps, max_steps; /* decisions of each agent: so far, at most */
+    int64_t finished, episodes; /* episodes that have ended, and that are to */
+};
 struct eval_settings {
-    int64_t episodes, agents, seed, max_steps;
-    bool greedy;
+    int64_t episodes, max_steps;
+    int64_t agents; /* at a time; 0: as many as episodes, at most 1024 */
+    int64_t seed;
+    bool greedy; /* argmax in place of sampling */
+    const struct train_gate *gate; /* NULL: the device is this run's alone */
+    void *ctx;
+    /* Called after every few steps, on the calling thread; returns false to stop. May be NULL. */
+    bool (*on_progress)(void *ctx, const struct eval_progress *progress);
 };
 struct eval_result {
-    double score, perf, ep_return, ep_length, episodes;
-    double perf_std; /* over episodes is unknown when logs are sums: standard deviation over agents' means */
+    double score, perf, ep_return, ep_length; /* means; NaN only when it was stopped at once */
+    double score_se, perf_se, ep_return_se, ep_length_se; /* their standard errors, over games; NaN of a single one */
+    int64_t episodes, unfinished; /* that the means are over; those of them that had not ended */
+    int64_t steps, max_steps; /* decisions of each agent: made, at most */
+    double eval_s; /* time that it took */
+    bool stopped; /* a callback asked to end early: what it has is not the result */
 };
+/* What the evaluation at the end of a run plays; caller adds what else it wants. */
+void eval_settings_of(const struct train_settings *train, struct eval_settings *ret_settings);
 enum status trainer_eval(struct trainer *trainer, const struct eval_settings *settings, struct eval_result *ret_result,
                          struct error *err) MUST_USE;
+
+/* The value of a logged metric that a run is worth: score, perf, ep_return and ep_length by its evaluation (NULL or stopped:
+ * by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard error, NaN when
+ * unknown. */
+double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
+                     double *ret_se);
 
 /* Weights of the policy, flat (n) f32 on the host; for tests and exporters. */
 size_t trainer_n_params(const struct trainer *trainer);

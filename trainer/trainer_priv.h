@@ -197,17 +197,24 @@ struct trainer_counters {
     struct kern_stats stats;
 };
 
-/* ---- metrics.c: the result window, sums of logs over runs of iterations ---- */
+/* ---- metrics.c: the result window, sums of logs and statistics over runs of iterations ---- */
 struct window_bucket {
-    int64_t env_steps; /* at its end */
+    int64_t env_steps, updates; /* at its end */
     struct env_log log;
+    struct kern_stats stats;
+};
+struct window_sum {
+    struct env_log log;
+    struct kern_stats stats;
+    int64_t updates; /* optimiser steps that stats are of */
 };
 struct window {
     int64_t n, per_bucket, in_last; /* iterations a bucket holds; those in the last one */
     struct window_bucket buckets[WINDOW_MAX];
 };
-void window_add(struct window *w, int64_t env_steps, const struct env_log *log);
-void window_sum(const struct window *w, int64_t env_steps, struct env_log *ret_log);
+void window_add(struct window *w, int64_t env_steps, int64_t updates, const struct env_log *log,
+                const struct kern_stats *stats);
+void window_sum(const struct window *w, int64_t env_steps, struct window_sum *ret_sum);
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
 
 /* ---- iterate.c: what is in flight and what is recorded ---- */
@@ -340,9 +347,12 @@ void trainer_tick_skip(struct trainer *t); /* what passed since is not counted *
 int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those in flight */
 void recordings_free(struct trainer *t);
 
-/* ---- checkpoint.c ---- */
-/* The policy's weights alone, into a trainer of another size. */
-enum status checkpoint_load_weights(struct trainer *t, const char *path, struct error *err) MUST_USE;
+/* ---- metrics.c ---- */
+/* The metrics of a result (trainer.h). */
+void metrics_of_window(struct trainer *t, struct train_metrics *ret_metrics);
+
+/* ---- eval.c ---- */
+size_t eval_bytes(struct trainer *t); /* device memory that the evaluation at the end takes */
 
 /* ---- cost.c ---- */
 void cost_begin(struct trainer *t, const struct train_gate *gate); /* starts the clock */

@@ -276,12 +276,6 @@ static void cpu_env_log_take(struct kern *k, struct kern_env *env, struct env_lo
     env_batch_take_log(batch_of(env), log);
 }
 
-static void cpu_env_log_keep(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open, double quota)
-{
-    (void)k;
-    *n_open = env_batch_keep_logs(batch_of(env), kept, quota);
-}
-
 static void cpu_mark(struct kern *k, uint64_t *ns)
 {
     (void)k;
@@ -308,7 +302,6 @@ static const struct kern_ops cpu_ops = {
     .env_step = cpu_env_step,
     .env_observe = cpu_env_observe,
     .env_log_take = cpu_env_log_take,
-    .env_log_keep = cpu_env_log_keep,
     .step_post = cpu_step_post,
     .advantage = cpu_advantage,
     .mean_std = cpu_mean_std,

@@ -333,38 +333,6 @@ extern "C" void cuda_env_log_take(struct kern *k, struct kern_env *base, struct 
     cuda_launched(k, "the sum of the games' logs");
 }
 
-/* kept (n) += logs (n) below the quota; logs are cleared. n_open was 0. */
-__global__ void __launch_bounds__(LOG_BLOCK)
-    log_keep_k(struct env_log *kept, struct env_log *logs, unsigned long long *n_open, double quota, size_t n)
-{
-    const size_t i = (size_t)blockIdx.x * LOG_BLOCK + threadIdx.x;
-    bool open = false;
-
-    if (i < n) {
-        if (kept[i].episodes < quota)
-            env_log_sum(&kept[i], &logs[i]);
-        open = kept[i].episodes < quota;
-        logs[i] = {};
-    }
-    int count = __syncthreads_count(open);
-    if (threadIdx.x == 0 && count > 0)
-        atomicAdd(n_open, (unsigned long long)count); /* whole numbers: in any order the same */
-}
-
-extern "C" void cuda_env_log_keep(struct kern *k, struct kern_env *base, struct env_log *kept, int64_t *n_open,
-                                  double quota)
-{
-    struct cuda_env *env = cuda_env_of(base);
-    cudaStream_t stream = cuda_of(k)->stream;
-
-    if (env->game == NULL)
-        cuda_env_host_logs(k, env);
-    cuda_check(k, cudaMemsetAsync(n_open, 0, sizeof *n_open, stream), "clearing a count");
-    log_keep_k<<<(unsigned)((env->n_envs + LOG_BLOCK - 1) / LOG_BLOCK), LOG_BLOCK, 0, stream>>>(
-        kept, env->logs, (unsigned long long *)n_open, quota, env->n_envs);
-    cuda_launched(k, "the games' logs");
-}
-
 extern "C" enum status cuda_env_take_log(struct kern *kern, struct kern_env *base, struct env_log *ret_log,
                                          struct error *err)
 {

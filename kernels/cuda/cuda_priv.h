@@ -161,7 +161,6 @@ void cuda_sum_rows(struct kern *k, float *x, size_t rows, size_t n);
 void cuda_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
                     size_t row_bytes, size_t N);
 void cuda_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log);
-void cuda_env_log_keep(struct kern *k, struct kern_env *env, struct env_log *kept, int64_t *n_open, double quota);
 void cuda_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 
 /* ---- games: cuda_env.cu; the rest of struct kern_device ---- */

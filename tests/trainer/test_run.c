@@ -292,35 +292,6 @@ static void test_numeric_failure(void **unused)
     }
 }
 
-static void test_eval(void **unused)
-{
-    struct eval_settings e = {.episodes = 40, .agents = 10, .seed = 3, .max_steps = 100000};
-    struct eval_result r, again;
-    struct setup s;
-
-    (void)unused;
-    setup_game(&s, "cartpole", 1);
-    struct trainer *t = setup_trainer(&s), *other = setup_trainer(&s);
-    iterate(t, 1);
-    iterate(other, 1);
-    OK(trainer_eval(t, &e, &r, err));
-    OK(trainer_eval(t, &e, &again, err));
-    assert_true(r.episodes == 40.0); /* each of 10 games counts 4 episodes, however short */
-    assert_memory_equal(&r, &again, sizeof r);
-    assert_true(r.score > 8.0 && r.score < 100.0 && r.perf_std > 0.0);
-    iterate(t, 2); /* evaluation left training alone */
-    iterate(other, 2);
-    assert_same_weights(t, other);
-    e.max_steps = 3; /* nothing can end by then */
-    OK(trainer_eval(t, &e, &r, err));
-    assert_true(r.episodes == 0.0 && isnan(r.perf));
-    e.episodes = 0;
-    assert_int_equal(trainer_eval(t, &e, &r, NULL), ST_USAGE);
-    trainer_destroy(t);
-    trainer_destroy(other);
-    setup_close(&s);
-}
-
 static double learn(const char *game, int core, int encoder, int64_t steps)
 {
     struct setup s;
@@ -374,7 +345,6 @@ int main(void)
         cmocka_unit_test(test_no_episode),
         cmocka_unit_test(test_target_kl),
         cmocka_unit_test(test_numeric_failure),
-        cmocka_unit_test(test_eval),
         cmocka_unit_test(test_learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,30 +164,38 @@ static void test_last_rollout(void **unused)
 static void test_window(void **unused)
 {
     struct window *w = calloc(1, sizeof *w);
-    struct env_log log = {.episodes = 1.0}, sum;
+    struct env_log log = {.episodes = 1.0};
+    struct kern_stats stats = {.n_tokens = 4.0, .n_minibatches = 1.0}, none = {0};
+    struct window_sum sum;
 
     (void)unused;
     window_sum(w, 0, &sum);
-    assert_true(sum.episodes == 0.0);
+    assert_true(sum.log.episodes == 0.0);
     for (int i = 1; i <= 100; i++) { /* small: exactly the last tenth */
         log.score = i;
-        window_add(w, i, &log);
+        stats.entropy = 4 * i;
+        window_add(w, i, 3 * i, &log, &stats);
     }
     window_sum(w, 100, &sum);
-    assert_true(sum.episodes == 10.0);
-    assert_true(sum.score == 955.0); /* 91 + ... + 100 */
+    assert_true(sum.stats.entropy == 4 * 955.0 && sum.stats.n_tokens == 40.0 && sum.updates == 30);
+    assert_true(sum.log.episodes == 10.0);
+    assert_true(sum.log.score == 955.0); /* 91 + ... + 100 */
     for (int i = 101; i <= 20000; i++) { /* large: merged, still a tenth give or take a bucket */
         log.score = i;
-        window_add(w, i, &log);
+        stats.entropy = 4 * i;
+        window_add(w, i, 3 * i, &log, &stats);
     }
     window_sum(w, 20000, &sum);
-    assert_true(sum.episodes >= 2000.0 && sum.episodes <= 2100.0);
-    assert_float_equal(sum.score / sum.episodes, 19000.0, 60.0);
+    assert_float_equal(sum.stats.entropy / sum.stats.n_tokens, 19000.0, 60.0);
+    assert_true(sum.updates == 3 * (int64_t)sum.stats.n_minibatches);
+    assert_true(sum.log.episodes >= 2000.0 && sum.log.episodes <= 2100.0);
+    assert_float_equal(sum.log.score / sum.log.episodes, 19000.0, 60.0);
     log = (struct env_log){0};
     for (int i = 20001; i <= 40000; i++) /* nothing ends any more: widened until there is something */
-        window_add(w, i, &log);
+        window_add(w, i, 60000, &log, &none);
     window_sum(w, 40000, &sum);
-    assert_true(sum.episodes > 0.0 && sum.episodes <= 128.0);
+    assert_true(sum.stats.n_minibatches > 0.0 && sum.stats.n_minibatches <= 128.0);
+    assert_true(sum.log.episodes > 0.0 && sum.log.episodes <= 128.0);
     free(w);
 }
 
