@@ -115,8 +115,9 @@ double machine_process_age_s(void)
         line[0] = '\0';
     fclose(file);
     at = strrchr(line, ')');
-    if (at == NULL || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                             &started) != 1)
+    if (at == NULL ||
+        sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &started) !=
+            1)
         return 0.0;
     clock_gettime(CLOCK_BOOTTIME, &now);
     age_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)started / (double)sysconf(_SC_CLK_TCK);

@@ -72,9 +72,8 @@ static const struct opt_def squared_options[] = {
                     .n_defs = COUNT(game##_options),                                                                   \
                     .settings_size = sizeof(struct game##_settings)},                                                  \
         .defaults = defaults_, .n_defaults = n_defaults_, .state_size = sizeof(struct game##_instance),                \
-        .track_at = offsetof(struct game##_instance, track),                                                           \
-        .shape = game##_check_shape, .reset_range = game##_reset_range, .observe_range = game##_observe_range,         \
-        .step_range = game##_step_range,                                                                               \
+        .track_at = offsetof(struct game##_instance, track), .shape = game##_check_shape,                              \
+        .reset_range = game##_reset_range, .observe_range = game##_observe_range, .step_range = game##_step_range,     \
     }
 
 static const struct env_def env_table[] = {

@@ -30,6 +30,7 @@ struct kern {
     size_t memory_bytes;
     size_t block_tokens; /* see kern_block_tokens */
     char name[KERN_NAME_MAX];
+    char vector_units[64];
 };
 
 struct kern_device {
@@ -92,6 +93,13 @@ static inline const char *kern_device_name(const struct kern *kern)
 {
     return kern->name;
 }
+/* Beside threads, what the bytes of a CPU's results depend on: the vector units that OpenBLAS and this build use,
+ * "SkylakeX+avx512". "" on a GPU, whose name says as much. */
+static inline const char *kern_vector_units(const struct kern *kern)
+{
+    return kern->vector_units;
+}
+
 static inline size_t kern_n_threads(const struct kern *kern)
 {
     return kern->n_threads;

@@ -159,6 +159,7 @@ static const char migration_4[] = "ALTER TABLE trial ADD COLUMN slot TEXT;"
 static const char migration_5[] =
     "ALTER TABLE trial ADD COLUMN score_se REAL;" /* standard error of score over the evaluated episodes */
     "ALTER TABLE trial ADD COLUMN eval_episodes INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE trial ADD COLUMN eval_unfinished INTEGER NOT NULL DEFAULT 0;" /* of eval_episodes, at the step limit */
     "ALTER TABLE trial ADD COLUMN eval_s REAL;" /* seconds of the evaluation, not part of cost_s */
     "ALTER TABLE trial ADD COLUMN start_s REAL;" /* that a fresh process needs before its first iteration, not in cost_s */
     "ALTER TABLE trial ADD COLUMN program TEXT;" /* build that ran it; NULL: that of the study */

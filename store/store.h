@@ -148,6 +148,7 @@ struct trial {
     double propose_s; /* that it took to find its values; NaN when unknown */
     double score_se; /* standard error of score over eval_episodes; NaN: not an evaluation */
     int64_t eval_episodes; /* score and perf are means over them; 0: over the end of training */
+    int64_t eval_unfinished; /* of them, at the step limit: counted with what they had */
     double eval_s; /* seconds of the evaluation, not part of cost_s; NaN when unknown */
     double start_s; /* that a fresh process needs before its first iteration, not part of cost_s; NaN when unknown */
     char *program; /* build that ran it; NULL: that of the study */
@@ -165,6 +166,11 @@ enum status store_trial_start(struct store *store, int64_t trial_id, const char 
 /* As store_trial_start, but curve and checkpoint are kept: the trial goes on where they end. */
 enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                struct error *err) MUST_USE;
+/* Curve and checkpoints of a running trial are forgotten: it begins again after all. */
+enum status store_trial_anew(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+/* The config of a trial that waits, completed by what was chosen for it when it is about to run. */
+enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config,
+                                   struct error *err) MUST_USE;
 /* Why a trial goes back into the queue: it was stopped, its worker died under it (deaths), or its worker was killed or
  * frozen from outside (losses). */
 enum trial_requeue { REQUEUE_STOPPED, REQUEUE_DIED, REQUEUE_LOST };
@@ -197,9 +203,11 @@ struct trial_result {
     const char *checkpoint_path; /* NULL: none */
     const char *cost_method, *log_tail; /* NULL: none */
     int64_t eval_episodes; /* 0: score is of the end of training, and score_se and eval_s are unknown */
+    int64_t eval_unfinished;
     double score_se, eval_s;
     double start_s; /* 0: unknown */
     const char *program, *kernels; /* NULL: unknown */
+    const char *device; /* NULL: as it was when it began */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };

@@ -131,6 +131,7 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
     trial->eval_s = store_column_f64(stmt, 26);
     trial->start_s = store_column_f64(stmt, 27);
     trial->losses = sqlite3_column_int64(stmt, 30);
+    trial->eval_unfinished = sqlite3_column_int64(stmt, 31);
     return ST_OK;
 }
 
@@ -239,6 +240,28 @@ enum status store_trial_resume(struct store *store, int64_t trial_id, const char
     return start(store, trial_id, device, slot, false, err);
 }
 
+enum status store_trial_anew(struct store *store, int64_t trial_id, struct error *err)
+{
+    static const char what[] = "clearing a trial";
+
+    TRY(store_begin(store, what, err));
+    return store_end(store, store_attempt_clear(store, trial_id, err), what, err);
+}
+
+enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config, struct error *err)
+{
+    static const char what[] = "completing a trial's config";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_sql(store, SQL_TRIAL_CONFIG, &stmt, err));
+    TRY(store_begin(store, what, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    store_bind_text(stmt, 2, config);
+    rc = change(store, stmt, trial_id, "given another config", what, err);
+    return store_end(store, rc, what, err);
+}
+
 enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
 {
     static const char what[] = "putting a trial back into the queue";
@@ -333,6 +356,8 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     sqlite3_bind_double(stmt, 15, result->start_s > 0.0 ? result->start_s : NAN);
     store_bind_text(stmt, 16, result->program);
     store_bind_text(stmt, 17, result->kernels);
+    sqlite3_bind_int64(stmt, 18, result->eval_unfinished);
+    store_bind_text(stmt, 19, result->device);
     rc = store_row_check(store, SQL_TRIAL_ROW, trial_id, err);
     if (rc == ST_OK)
         rc = store_sql_run(store, stmt, what, err);

@@ -22,9 +22,12 @@
 #define HALF ".ckpt.tmp." /* as trainer_save names it, with the process behind */
 #define KEEP_LAST 3 /* of the trials that ended last, on the front or not */
 
+/* By the store's real path: a store that is reached by two names has one folder. */
 static void folder_of(const char *store_path, char buf[PATH_MAX])
 {
-    snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, store_path);
+    char real[PATH_MAX];
+
+    snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, realpath(store_path, real) != NULL ? real : store_path);
 }
 
 void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf)
@@ -101,6 +104,9 @@ enum status checkpoint_to_resume(const struct study_run *run, const struct trial
     TRY(store_checkpoint_path(run->store, trial->id, &stored, err));
     checkpoint_path(run, trial, path); /* where the store is now; it may have been moved with its folder */
     *ret_there = stored != NULL && access(path, R_OK) == 0;
+    if (stored != NULL && !*ret_there)
+        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", run->view.study.name,
+                 (long long)trial->number, path, strerror(errno));
     mem_free(stored);
     return ST_OK;
 }

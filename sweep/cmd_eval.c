@@ -80,7 +80,8 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         {"agents", 0, CLI_INT, &e.settings.agents, "N",
          "play with this many agents at a time (as many as episodes, at most 1024)"},
         {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
-        {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N", "stop after this many decisions of each agent (train.eval_max_steps)"},
+        {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N",
+         "stop after this many decisions of each agent (train.eval_max_steps)"},
         {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
         {"json", 0, CLI_FLAG, &e.json, NULL, "print the result as one JSON object"},
     };
@@ -88,8 +89,10 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         .name = "eval",
         .synopsis = "trawl eval CHECKPOINT [--episodes N] [--json]",
         .about =
-            "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every game's\n"
-            "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished at\n"
+            "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every "
+            "game's\n"
+            "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished "
+            "at\n"
             "the step limit counts with what it has, and the result says so. +- is the standard error of the mean.",
         .examples = "  trawl eval cartpole.ckpt\n"
                     "  trawl eval breakout.ckpt --episodes 1000 --greedy --json",

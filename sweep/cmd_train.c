@@ -19,7 +19,7 @@ struct train_cmd {
     struct setup *setup;
     struct run run;
     struct dashboard dashboard;
-    char *config_text;
+    char *config_text, *label; /* label: config_text as checkpoints have it */
     double last_save_s;
     struct error save_err;
     struct train_result result;
@@ -38,7 +38,7 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
     train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->run.kern));
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
-        if (trainer_save(t->run.trainer, t->checkpoint, t->config_text, &t->save_err) != ST_OK) {
+        if (trainer_save(t->run.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
             log_warn("%s; training goes on, the next save is in %g s", t->save_err.text, every_s);
             error_clear(&t->save_err);
         }
@@ -129,7 +129,8 @@ static void tell_end(struct train_cmd *t, enum status rc, const struct error *er
     else if (signals_stop() && t->checkpoint != NULL)
         train_track_pause(t->track);
     else if (signals_stop() || by_page)
-        train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval, by_page ? "stopped on its page" : "interrupted");
+        train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval,
+                           by_page ? "stopped on its page" : "interrupted");
     else
         train_track_result(t->track, TRIAL_DONE, &t->result, &t->eval, NULL);
     train_track_close(t->track, signals_stop());
@@ -151,6 +152,21 @@ static enum status evaluate_policy(struct train_cmd *t, struct error *err)
     return evaluate(t->run.trainer, &settings, t->quiet, &t->eval, err);
 }
 
+/* What its checkpoints say of who made them; a resumed run says what is different now. */
+static enum status label_checkpoints(struct train_cmd *t, struct error *err)
+{
+    char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX] = "", maker[CHECKPOINT_LABEL_MAX];
+
+    if (t->resume != NULL)
+        TRY(checkpoint_read_label(t->resume, owner, before, sizeof before, err));
+    checkpoint_maker(kern_device_name(t->run.kern), before, maker, sizeof maker);
+    if (before[0] != '\0' && strcmp(maker, before) != 0)
+        log_warn(
+            "%s was made by %s; what follows is made by %s on %s, so the bytes are not those of one build or device",
+            t->resume, before, program_text, kern_device_name(t->run.kern));
+    return checkpoint_label(NULL, maker, t->config_text, &t->label, err);
+}
+
 static enum status run_training(struct train_cmd *t, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
@@ -163,6 +179,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         TRY(trainer_load(t->run.trainer, t->resume, err));
         tell_finished(t);
     }
+    TRY(label_checkpoints(t, err));
     signals_catch();
     TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->run.kern), &tracking, err));
     if (!t->quiet)
@@ -173,7 +190,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (!t->quiet)
         dashboard_end(&t->dashboard);
     if (rc == ST_OK && t->checkpoint != NULL)
-        rc = trainer_save(t->run.trainer, t->checkpoint, t->config_text, err);
+        rc = trainer_save(t->run.trainer, t->checkpoint, t->label, err);
     if (rc == ST_OK && !t->result.stopped)
         rc = evaluate_policy(t, err);
     tell_end(t, rc, err);
@@ -189,6 +206,28 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         return FAIL(err, ST_INTERRUPTED, "interrupted; the checkpoint is saved, go on with `trawl train --resume %s`",
                     SHELL_WORD(t->checkpoint));
     return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
+}
+
+/* A resumed run goes on with the random streams of its checkpoint: another seed would be said and not used. */
+static enum status check_seed(const struct train_cmd *t, const char *text, struct error *err)
+{
+    const char *given = config_peek(t->setup->config, "train.seed"), *own;
+    struct setup *setup = NULL;
+    enum status rc;
+
+    if (given == NULL)
+        return ST_OK;
+    TRY(setup_create(&setup, err));
+    rc = config_load_text(setup->config, t->resume, text, err);
+    own = rc == ST_OK ? config_peek(setup->config, "train.seed") : NULL;
+    if (own != NULL && strcmp(given, own) != 0)
+        rc = FAIL(
+            err, ST_USAGE,
+            "train: --train.seed %s, but %s goes on with the random streams of its seed %s; leave --train.seed out, "
+            "or begin a new run with it",
+            given, t->resume, own);
+    setup_destroy(setup);
+    return rc;
 }
 
 /* The config of the run: the word, or what the checkpoint holds. */
@@ -207,7 +246,9 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
         TRY(setup_load_all(t->setup, words->v, words->n, err));
     } else {
         TRY(checkpoint_read_config(t->resume, &text, err));
-        rc = config_load_text(t->setup->config, t->resume, text, err);
+        rc = check_seed(t, text, err);
+        if (rc == ST_OK)
+            rc = config_load_text(t->setup->config, t->resume, text, err);
         mem_free(text);
         TRY(rc);
         if (t->checkpoint == NULL)
@@ -293,5 +334,6 @@ out:
     run_close(&t.run);
     setup_destroy(t.setup);
     mem_free(t.config_text);
+    mem_free(t.label);
     return rc;
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "sweep/lane.h"
 
@@ -80,11 +81,14 @@ static enum status open_device(struct workshop *shop, const cJSON *message, stru
                                            : open_lanes(shop, message, &n_lanes, &why);
     if (opened == ST_NOMEM)
         explain_memory(shop->memory_bytes, &why);
+    const struct kern *kern = opened == ST_OK ? shop->lanes[0].run.kern : NULL;
     bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
     if (ok && opened == ST_OK)
-        ok = json_add_str(hello, "device", kern_device_name(shop->lanes[0].run.kern)) &&
-             json_add_i64(hello, "lanes", n_lanes);
+        ok = json_add_str(hello, "device", kern_device_name(kern)) && json_add_i64(hello, "lanes", n_lanes) &&
+             json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda") &&
+             json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern)) &&
+             json_add_str(hello, "vector_units", kern_vector_units(kern));
     else if (ok)
         ok = json_add_str(hello, "reason", why.text);
     if (!ok) {
@@ -184,6 +188,7 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     shop = mem_alloc(sizeof *shop);
     if (shop == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a worker");
+    shop->process_s = machine_process_age_s();
     rc = workshop_create(shop, WORKER_FD, err);
     if (rc == ST_OK)
         rc = serve(shop, err);

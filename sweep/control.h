@@ -163,24 +163,29 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *view
 
 /* controller -> worker
  *   open {config, device, lanes, cores?, memory_bytes?}     device: "auto" (as config says), "cpu", "cuda:1"
- *   run {trial, attempt, number, study, config, checkpoint_path?, checkpoint_every_s?, checkpoint_end?, resume_from?}
- *       checkpoint_end: writes one when the trial is done; a resume_from that cannot be read starts the trial anew
+ *   run {trial, attempt, number, study, config, metric, owner?, checkpoint_path?, checkpoint_every_s?, checkpoint_end?,
+ *        resume_from?}
+ *       owner: of its checkpoints; checkpoint_end: writes one when the trial is done
  *   stop {trial, attempt, checkpoint}
  *   exit
  * worker -> controller
- *   hello {version, pid, device, lanes} or hello {version, reason}
+ *   hello {version, pid, device, lanes, kind, threads, vector_units} or hello {version, reason}
+ *       kind: "cpu" or "cuda"; threads of each lane
  *   alive {lanes: [{trial, attempt, env_steps, iterations, waits}], memory_bytes, device_memory_bytes}   once a second
  *       waits: for device memory that the worker's other trials hold; that it makes no progress is then no hang
+ *   anew {trial, attempt, reason}                           resume_from is missing, damaged or another trial's
  *   training {trial, attempt, env_steps}                    its cost begins, or goes on from there
  *   metrics {trial, attempt, env_steps, wall_s, values}     wall_s: its cost so far, by the same method as cost_s
  *   checkpoint {trial, attempt, path, env_steps}
- *   result {trial, attempt, state, perf, cost_s, device_s, wall_s, env_steps, episodes, reason, cost_method, checkpoint?,
- *           lost, final}
- *       wall_s: that passed since training began; checkpoint: the file that holds the state it ended in
+ *   evaluating {trial, attempt, cost_s}                     training has ended; what follows is no part of its cost
+ *   result {trial, attempt, state, score, perf, cost_s, device_s, wall_s, env_steps, reason, cost_method, checkpoint?, lost,
+ *           start_s, program, device, vector_units, score_se?, eval_episodes?, eval_unfinished?, eval_s?}
+ *       wall_s: that passed since training began; checkpoint: the file that holds the state it ended in; score: the value of
+ *       `metric`. eval_...: of a trial that is done
  * trial is the row in the store, number the one that people know. lost: the device is of no use to this process any more,
  * which ends. With several trials on it the process ends without a word on any: whose fault it was is not known. */
 #define PROTO_MAX_BYTES (1u << 20)
-#define PROTO_VERSION 2
+#define PROTO_VERSION 3
 
 struct proto {
     int fd;

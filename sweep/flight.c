@@ -38,13 +38,15 @@ static cJSON *run_message(const struct flight *f, bool resume)
     const struct sweep_settings *s = &f->run->setup->sweep;
     const struct trial *t = trial_of(f);
     cJSON *json = proto_message("run");
-    char path[PATH_MAX];
+    char path[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
 
     checkpoint_path(f->run, t, path);
+    checkpoint_owner(&f->run->view.study, t, owner, sizeof owner);
     if (json != NULL &&
         !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
           json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->run->view.study.name) &&
-          json_add_str(json, "config", t->config) && json_add_str(json, "checkpoint_path", path) &&
+          json_add_str(json, "config", t->config) && json_add_str(json, "metric", f->run->view.study.metric) &&
+          json_add_str(json, "owner", owner) && json_add_str(json, "checkpoint_path", path) &&
           json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s) &&
           json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE) &&
           (!resume || json_add_str(json, "resume_from", path)))) {
@@ -63,6 +65,40 @@ static void refuse(struct flight *f, const char *why)
     f->ended = true;
 }
 
+/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it goes on, is run again
+ * or is exported to. */
+static enum status settle_config(struct study_run *run, struct trial *t, const struct worker *w, struct error *err)
+{
+    struct setup_override overrides[3] = {
+        {.key = "train.device"}, {.key = "train.threads"}, {.key = "train.vector_units"}};
+    struct setup *setup = NULL, *settled = NULL;
+    bool cpu = strcmp(w->kind, "cpu") == 0;
+    struct error wrong = {0};
+    char *text = NULL;
+    enum status rc;
+
+    if (w->kind[0] == '\0' || t->attempt > 0)
+        return ST_OK;
+    rc = trial_setup(t, &setup, &wrong);
+    if (rc != ST_OK) /* the worker will say what is wrong with a config */
+        return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
+    snprintf(overrides[0].value, sizeof overrides[0].value, "%s", w->kind);
+    snprintf(overrides[1].value, sizeof overrides[1].value, "%lld",
+             (long long)(setup->train.threads == 0 ? w->threads : setup->train.threads));
+    snprintf(overrides[2].value, sizeof overrides[2].value, "%s", w->vector_units);
+    rc = setup_derive(setup, overrides, cpu ? 3 : 1, "the worker", &settled, err);
+    if (rc == ST_OK)
+        rc = setup_to_ini(settled, &text, err);
+    if (rc == ST_OK && strcmp(text, t->config) != 0)
+        STORE_INSIST(rc, run->store, err, store_trial_set_config(run->store, t->id, text, err));
+    if (rc == ST_OK)
+        rc = copy_text(&t->config, text, err);
+    mem_free(text);
+    setup_destroy(settled);
+    setup_destroy(setup);
+    return rc;
+}
+
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err)
 {
     struct worker *w = slot->worker;
@@ -74,7 +110,9 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
 
     if (f == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a trial");
-    rc = checkpoint_to_resume(run, t, &resume, err);
+    rc = settle_config(run, t, w, err);
+    if (rc == ST_OK)
+        rc = checkpoint_to_resume(run, t, &resume, err);
     if (rc == ST_OK)
         STORE_INSIST(rc, run->store, err,
                      resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
@@ -96,7 +134,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     f->trial_id = t->id;
     f->attempt = t->attempt;
     f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
-    f->score = NAN;
+    f->score = f->trained_cost_s = NAN;
     f->resumed = resume;
     run->n_queued--;
     run->n_flights++;
@@ -177,22 +215,27 @@ static enum status store_metrics(struct flight *f, const cJSON *message, struct 
 
 static void read_result(struct flight *f, const cJSON *message)
 {
-    const char *metric = f->run->view.study.metric;
-    const cJSON *final = cJSON_GetObjectItemCaseSensitive(message, "final");
+    const char *metric = f->run->view.study.metric, *program = json_get_str(message, "program");
+    const char *units = json_get_str(message, "vector_units"), *device = json_get_str(message, "device");
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     const char *cost_method = json_get_str(message, "cost_method");
     struct trial_result *r = &f->result;
     char why[sizeof f->reason] = "";
-    double episodes = 0;
 
-    r->score = r->perf = r->cost_s = r->device_s = NAN;
+    r->score = r->perf = r->cost_s = r->device_s = r->score_se = r->eval_s = NAN;
+    (void)json_get_f64(message, "score", &r->score);
+    (void)json_get_f64(message, "score_se", &r->score_se);
+    (void)json_get_i64(message, "eval_episodes", &r->eval_episodes);
+    (void)json_get_i64(message, "eval_unfinished", &r->eval_unfinished);
+    (void)json_get_f64(message, "eval_s", &r->eval_s);
+    (void)json_get_f64(message, "start_s", &r->start_s);
     (void)json_get_f64(message, "perf", &r->perf);
     (void)json_get_f64(message, "cost_s", &r->cost_s);
     (void)json_get_f64(message, "device_s", &r->device_s);
     (void)json_get_i64(message, "env_steps", &r->env_steps);
-    (void)json_get_f64(message, "episodes", &episodes);
-    if (final != NULL)
-        (void)json_get_f64(final, metric, &r->score);
+    snprintf(f->program, sizeof f->program, "%s", program != NULL ? program : "");
+    snprintf(f->vector_units, sizeof f->vector_units, "%s", units != NULL ? units : "");
+    snprintf(f->device, sizeof f->device, "%s", device != NULL ? device : "");
     snprintf(f->cost_method, sizeof f->cost_method, "%s", cost_method != NULL ? cost_method : "wall");
     r->state = TRIAL_FAILED;
     if (state != NULL && strcmp(state, "stopped") == 0)
@@ -201,9 +244,6 @@ static void read_result(struct flight *f, const cJSON *message)
         snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
     else if (!isfinite(r->cost_s))
         snprintf(why, sizeof why, "the worker gave no cost");
-    else if (!isfinite(r->score) && episodes < 1)
-        snprintf(why, sizeof why, "no episode ended within %lld steps, so there is no %s; raise train.total_timesteps",
-                 (long long)r->env_steps, metric);
     else if (!isfinite(r->score))
         snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
     else
@@ -211,6 +251,18 @@ static void read_result(struct flight *f, const cJSON *message)
     if (r->state != TRIAL_STOPPED) /* when done it was faster than the word to stop */
         memcpy(f->reason, why, sizeof why);
     f->ended = true;
+}
+
+/* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */
+static enum status begin_again(struct flight *f, const char *reason, struct error *err)
+{
+    enum status rc;
+
+    f->resumed = false;
+    log_warn("%s: trial %lld begins again: %s", f->run->view.study.name, (long long)trial_of(f)->number,
+             reason != NULL ? reason : "its checkpoint cannot be taken");
+    STORE_INSIST(rc, f->run->store, err, store_trial_anew(f->run->store, f->trial_id, err));
+    return rc;
 }
 
 enum status flight_message(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
@@ -225,6 +277,10 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     if (type != NULL && strcmp(type, "training") == 0) {
         f->trains = true;
         f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
+    } else if (type != NULL && strcmp(type, "anew") == 0) {
+        return begin_again(f, json_get_str(message, "reason"), err);
+    } else if (type != NULL && strcmp(type, "evaluating") == 0) {
+        (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
     } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
         const char *path = json_get_str(message, "path");
         int64_t env_steps = 0;
@@ -246,6 +302,8 @@ double flight_cost_s(const struct flight *f, double now_s)
 {
     double alone_s = fmax(now_s - f->start_s, f->reported_s); /* reported: with what it had before it was stopped */
 
+    if (isfinite(f->trained_cost_s))
+        return f->trained_cost_s;
     return f->slot->worker->spec.lanes > 1 ? f->reported_s : alone_s;
 }
 
@@ -261,8 +319,8 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
 
     if (why == FLIGHT_REQUEUE)
         f->stop = why; /* it will run again, whatever it was to be stopped for */
-    if (f->asked_s > 0 || f->ended)
-        return;
+    if (f->asked_s > 0 || f->ended || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
+        return; /* trained to its end, it costs no more, and its evaluation has a limit of its own */
     f->stop = why;
     f->asked_s = now_s;
     if (why == FLIGHT_LIMIT)
@@ -327,6 +385,9 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->reason = f->reason[0] != '\0' ? f->reason : NULL;
     r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
     r->log_tail = log_tail;
+    r->program = f->program[0] != '\0' ? f->program : NULL;
+    r->device = f->device[0] != '\0' ? f->device : NULL;
+    r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
     news = track_hooks_result(f->run->track, r);
     STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, news, err));
     TRY(rc);
@@ -337,6 +398,15 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     t->cost_s = r->cost_s;
     t->device_s = r->device_s;
     t->env_steps = r->env_steps;
+    t->score_se = r->eval_episodes > 0 ? r->score_se : NAN;
+    t->eval_episodes = r->eval_episodes;
+    t->eval_unfinished = r->eval_unfinished;
+    t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
+    t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
+    TRY(copy_text(&t->program, r->program, err));
+    if (r->device != NULL)
+        TRY(copy_text(&t->device, r->device, err));
+    TRY(copy_text(&t->kernels, r->kernels, err));
     TRY(copy_text(&t->reason, r->reason, err)); /* in place of an earlier attempt's */
     TRY(copy_text(&t->cost_method, r->cost_method, err));
     TRY(copy_text(&t->log_tail, log_tail, err));

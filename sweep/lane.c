@@ -11,8 +11,20 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 
 /* ---- checkpoints ---- */
+
+static enum status lane_write(struct lane *lane, struct error *err)
+{
+    const struct lane_trial *t = &lane->trial;
+    char *text = NULL;
+
+    TRY(checkpoint_label(t->owner, t->maker, t->config, &text, err));
+    enum status rc = trainer_save(lane->run.trainer, t->checkpoint_path, text, err);
+    mem_free(text);
+    return rc;
+}
 
 static void lane_save(struct lane *lane)
 {
@@ -22,7 +34,7 @@ static void lane_save(struct lane *lane)
     cJSON *json;
 
     t->saved_s = clock_mono_s();
-    if (trainer_save(lane->run.trainer, t->checkpoint_path, t->config, &why) != ST_OK) {
+    if (lane_write(lane, &why) != ST_OK) {
         log_warn("%s; the last checkpoint is kept, continuing", why.text);
         return;
     }
@@ -38,16 +50,41 @@ static void lane_save(struct lane *lane)
     workshop_send(lane->shop, json);
 }
 
-/* A trial whose checkpoint cannot be read starts anew: it costs time, not the trial. */
+/* Its own checkpoint, not another trial's of the same shape. */
+static enum status lane_load(struct lane *lane, struct error *err)
+{
+    struct lane_trial *t = &lane->trial;
+    char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX];
+
+    TRY(checkpoint_read_label(t->resume_from, owner, before, sizeof owner, err));
+    if (t->owner != NULL && strcmp(owner, t->owner) != 0)
+        return FAIL(err, ST_CONFIG, "%s: is the checkpoint of %s and not of %s", t->resume_from,
+                    owner[0] != '\0' ? owner : "nobody that it names", t->owner);
+    TRY(trainer_load(lane->run.trainer, t->resume_from, err));
+    checkpoint_maker(kern_device_name(lane->run.kern), before, t->maker, sizeof t->maker);
+    if (before[0] != '\0' && strcmp(t->maker, before) != 0)
+        log_warn("resumed by another build or device than before (%s): the result is not that of one of them",
+                 t->maker);
+    return ST_OK;
+}
+
+/* A trial whose checkpoint cannot be taken begins again: it costs time, not the trial. The controller then clears its curve. */
 static enum status lane_resume(struct lane *lane, struct error *err)
 {
     struct error why = {0};
+    cJSON *json;
 
-    if (lane->trial.resume_from == NULL || trainer_load(lane->run.trainer, lane->trial.resume_from, &why) == ST_OK)
+    checkpoint_maker(kern_device_name(lane->run.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
+    if (lane->trial.resume_from == NULL || lane_load(lane, &why) == ST_OK)
         return ST_OK;
     if (kern_is_lost(lane->run.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
-    log_warn("%s; the trial starts anew", why.text);
+    json = lane_message(lane, "anew");
+    if (json != NULL && !json_add_str(json, "reason", why.text)) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
     return ST_OK;
 }
 
@@ -154,13 +191,16 @@ static void note_memory(struct lane *lane)
 static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
 {
     struct workshop *shop = lane->shop;
+    double begun_s;
     enum status rc;
 
     pthread_mutex_lock(&shop->lock);
     lane->seen_freed = shop->n_freed;
     pthread_mutex_unlock(&shop->lock);
     gate_enter_open(&shop->gate);
+    begun_s = clock_mono_s();
     rc = run_open(&lane->run, setup, err);
+    lane->trial.create_s = clock_mono_s() - begun_s;
     if (rc == ST_OK)
         rc = lane_resume(lane, err);
     if (rc == ST_OK)
@@ -171,10 +211,15 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     return rc;
 }
 
+static struct train_gate lane_gate(struct lane *lane)
+{
+    return (struct train_gate){
+        .ctx = &lane->shop->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
+}
+
 static enum status lane_train(struct lane *lane, struct train_result *ret_result, struct error *err)
 {
-    const struct train_gate gate = {
-        .ctx = &lane->shop->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
+    const struct train_gate gate = lane_gate(lane);
     const struct train_callbacks callbacks = {.ctx = lane,
                                               .gate = lane->shop->n_lanes > 1 ? &gate : NULL,
                                               .on_metrics = on_metrics,
@@ -198,11 +243,48 @@ static enum status lane_train(struct lane *lane, struct train_result *ret_result
     return rc;
 }
 
+/* Each look is progress to the supervisor, like an iteration. */
+static bool on_evaluation(void *ctx, const struct eval_progress *progress)
+{
+    struct lane *lane = ctx;
+
+    (void)progress;
+    atomic_fetch_add(&lane->iterations, 1);
+    return !atomic_load(&lane->stop);
+}
+
+/* What the policy is worth. Stopped: the trial is, with its training as it was, and saved if that was asked for. */
+static enum status lane_evaluate(struct lane *lane, const struct setup *setup, struct train_result *result,
+                                 struct eval_result *ret_eval, struct error *err)
+{
+    const struct train_gate gate = lane_gate(lane);
+    struct lane_trial *t = &lane->trial;
+    struct eval_settings settings;
+    cJSON *json = lane_message(lane, "evaluating");
+
+    if (json != NULL && !json_add_f64(json, "cost_s", result->cost_s)) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+    eval_settings_of(&setup->train, &settings);
+    settings.gate = lane->shop->n_lanes > 1 ? &gate : NULL;
+    settings.ctx = lane;
+    settings.on_progress = on_evaluation;
+    TRY(trainer_eval(lane->run.trainer, &settings, ret_eval, err));
+    result->stopped = ret_eval->stopped;
+    if (ret_eval->stopped && t->checkpoint_path != NULL && !t->saved && atomic_load(&lane->checkpoint))
+        lane_save(lane);
+    return ST_OK;
+}
+
 static void lane_read_message(struct lane *lane, const cJSON *message)
 {
     struct lane_trial *t = &lane->trial;
 
     *t = (struct lane_trial){.config = json_get_str(message, "config"),
+                             .metric = json_get_str(message, "metric"),
+                             .owner = json_get_str(message, "owner"),
                              .checkpoint_path = json_get_str(message, "checkpoint_path"),
                              .resume_from = json_get_str(message, "resume_from")};
     (void)json_get_i64(message, "trial", &t->id);
@@ -236,9 +318,18 @@ static void lane_explain_memory(const struct lane *lane, struct error *why)
         snprintf(why->text + n, sizeof why->text - n, "; %s", limit);
 }
 
+/* The device stays open as it is, whatever the config calls it; but a trial has its own number of threads. */
+static void keep_device(const struct lane *lane, struct setup *setup)
+{
+    setup->train.device = lane->run.device;
+    if (setup->train.threads == 0 || setup->train.threads == (int64_t)kern_n_threads(lane->run.kern))
+        setup->train.threads = lane->run.threads; /* its share of the cores, as it was opened */
+}
+
 static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 {
     struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
+    struct eval_result eval = {.stopped = true};
     struct error why = {0};
     struct setup *setup = NULL;
     int64_t number = lane->trial.id;
@@ -249,19 +340,21 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     log_set_trial(number);
     rc = atomic_load(&lane->shop->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
                                         : workshop_read_config(lane->shop, message, &setup, &why);
-    if (rc == ST_OK && setup->train.threads == 0)
-        setup->train.threads = lane->run.threads; /* its share of the cores, as it was opened */
+    if (rc == ST_OK)
+        keep_device(lane, setup);
     if (rc == ST_OK)
         rc = lane_open_trial(lane, setup, &why);
     if (rc == ST_OK)
         rc = lane_train(lane, &result, &why);
+    if (rc == ST_OK && !result.stopped)
+        rc = lane_evaluate(lane, setup, &result, &eval, &why);
     if (rc == ST_NOMEM)
         lane_explain_memory(lane, &why);
     if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
         workshop_declare_lost(lane->shop);
     if (atomic_load(&lane->shop->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
-    json = lane_result_json(lane, rc, &result, why.text);
+    json = lane_result_json(lane, rc, &result, &eval, why.text);
     if (!atomic_load(&lane->shop->lost))
         lane_free_trial(lane);
     setup_destroy(setup);
@@ -323,17 +416,27 @@ static void lane_set_state(struct lane *lane, enum lane_state state, bool done)
     pthread_mutex_unlock(&shop->lock);
 }
 
+/* What a process alone would need as well; the other lanes find some of it done. */
+static void note_start(const struct lane *lane, double begun_s)
+{
+    if (lane == &lane->shop->lanes[0])
+        atomic_fetch_add(&lane->shop->open_us, (unsigned long long)(1e6 * (clock_mono_s() - begun_s)));
+}
+
 /* The device, and two iterations of the study's own config, so that no trial has in its cost what is loaded once. */
 static void lane_open(struct lane *lane)
 {
     struct workshop *shop = lane->shop;
+    double begun_s;
     enum status rc;
 
     gate_enter_open(&shop->gate);
+    begun_s = clock_mono_s();
     rc = run_open_device(&lane->run, shop->setup, &lane->opened_err);
     if (rc == ST_OK && lane->run.cache != NULL && shop->n_lanes > 1) /* half of the device for what may come */
         trainer_cache_share(lane->run.cache, kern_memory_total_bytes(lane->run.kern) / (2 * shop->n_lanes),
                             wait_for_memory, lane);
+    note_start(lane, begun_s);
     gate_leave_open(&shop->gate);
     pthread_mutex_lock(&shop->lock);
     lane->opened = rc;
@@ -345,11 +448,14 @@ static void lane_open(struct lane *lane)
 static void lane_warm_up(struct lane *lane)
 {
     struct workshop *shop = lane->shop;
+    double begun_s;
 
     if (lane->run.cache != NULL) {
         gate_enter_open(&shop->gate);
+        begun_s = clock_mono_s();
         run_warm_up(&lane->run, shop->setup);
         note_memory(lane);
+        note_start(lane, begun_s);
         gate_leave_open(&shop->gate);
     }
     if (kern_is_lost(lane->run.kern))

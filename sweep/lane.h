@@ -23,8 +23,10 @@ enum lane_state {
 /* A trial in a lane; the lane's thread alone. */
 struct lane_trial {
     int64_t id, attempt;
-    const char *config; /* text; these three are the message's, NULL: not given */
-    const char *checkpoint_path, *resume_from;
+    const char *config; /* text; these are the message's, NULL: not given */
+    const char *metric, *owner, *checkpoint_path, *resume_from;
+    char maker[CHECKPOINT_LABEL_MAX]; /* builds and devices that it was trained by */
+    double create_s; /* that its trainer took to make */
     double checkpoint_every_s; /* 0: never by time */
     bool checkpoint_end; /* one more when it is done */
     double saved_s; /* when last */
@@ -70,6 +72,8 @@ struct workshop {
     atomic_bool silent; /* several trials were on it: nobody knows whose fault it was, so no result is sent any more */
     atomic_ullong device_bytes; /* held, when a lane last looked */
     struct setup *setup; /* of "open", owned */
+    double process_s; /* from the start of the process to its first line of ours */
+    atomic_ullong open_us; /* that lane 0 took to open its device and to warm it up */
     int64_t memory_bytes; /* that this process may take; 0: no limit */
     int device, ordinal; /* enum kern_kind, -1: the config's; which GPU */
     pthread_t heartbeat;
@@ -98,8 +102,9 @@ enum status workshop_read_config(const struct workshop *shop, const cJSON *messa
 /* ---- lane_say.c: messages about the lane's trial; NULL: out of memory ---- */
 cJSON *lane_message(const struct lane *lane, const char *type); /* with trial and attempt */
 cJSON *lane_metrics_json(const struct train_metrics *metrics);
-/* why: of a failure. */
-cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *result, const char *why);
+/* eval: stopped, there is none. why: of a failure. */
+cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *result,
+                        const struct eval_result *eval, const char *why);
 
 /* ---- lane.c ---- */
 void *lane_main(void *lane);

@@ -1,6 +1,7 @@
 /* lane_say.c - what a lane tells the controller about its trial: protocol 2 of sweep/control.h.
  * Invariant: a message is whole or NULL (out of memory), which workshop_send counts as a failure to send. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "sweep/lane.h"
@@ -35,47 +36,63 @@ cJSON *lane_metrics_json(const struct train_metrics *m)
     return json;
 }
 
-/* The metrics of the last report, with the result's means in place of that report's. */
-static cJSON *final_json(struct lane_trial *t, const struct train_result *r)
+/* A done trial by its evaluation, a stopped one by the end of its training. */
+static bool fill_scores(cJSON *json, const struct lane_trial *t, const struct train_result *r,
+                        const struct eval_result *eval)
 {
-    t->last.score = r->score;
-    t->last.perf = r->perf;
-    t->last.ep_return = r->ep_return;
-    t->last.ep_length = r->ep_length;
-    t->last.steps_per_s = r->steps_per_s;
-    return lane_metrics_json(&t->last);
+    double se, none, score = t->metric != NULL ? train_outcome(r, eval, t->metric, &se) : NAN;
+
+    return json_add_f64(json, "perf", train_outcome(r, eval, "perf", &none)) &&
+           (t->metric == NULL || json_add_f64(json, "score", score)) &&
+           (eval->stopped || (json_add_i64(json, "eval_episodes", eval->episodes) &&
+                              json_add_i64(json, "eval_unfinished", eval->unfinished) &&
+                              json_add_f64(json, "eval_s", eval->eval_s) && json_add_f64(json, "score_se", se)));
+}
+
+/* How its bytes came about, and what a process of its own would need before its first iteration. */
+static bool fill_origin(cJSON *json, const struct lane *lane)
+{
+    const struct workshop *shop = lane->shop;
+    const struct kern *kern = lane->run.kern;
+    const char *maker = lane->trial.maker;
+    double start_s = shop->process_s + 1e-6 * (double)atomic_load(&shop->open_us) + lane->trial.create_s;
+
+    return json_add_f64(json, "start_s", start_s) &&
+           json_add_str(json, "program", strstr(maker, CHECKPOINT_THEN) != NULL ? maker : program_text) &&
+           json_add_str(json, "vector_units", kern != NULL ? kern_vector_units(kern) : "") &&
+           json_add_str(json, "device", kern != NULL ? kern_device_name(kern) : "");
 }
 
 /* state, cost and what else the store keeps. */
 static bool result_fill(cJSON *json, struct lane *lane, enum status trained, const struct train_result *r,
-                        const char *why)
+                        const struct eval_result *eval, const char *why)
 {
     struct lane_trial *t = &lane->trial;
     const char *state = trained != ST_OK ? "failed" : r->stopped ? "stopped" : "done";
     double wall_s = t->start_s > 0.0 ? clock_mono_s() - t->start_s : 0.0;
     double cost_s = trained == ST_OK || r->cost_calibrated ? r->cost_s : wall_s;
     bool lost = atomic_load(&lane->shop->lost);
-    bool ok = json_add_str(json, "state", state) && json_add_f64(json, "perf", r->perf) &&
-              json_add_f64(json, "cost_s", cost_s) && json_add_f64(json, "device_s", cost_s) &&
-              json_add_f64(json, "wall_s", wall_s) &&
+    bool ok = json_add_str(json, "state", state) && json_add_f64(json, "cost_s", cost_s) &&
+              json_add_f64(json, "device_s", cost_s) && json_add_f64(json, "wall_s", wall_s) &&
               json_add_str(json, "cost_method", r->cost_calibrated ? "calibrated" : "wall") &&
               json_add_i64(json, "env_steps", trained == ST_OK ? r->env_steps : t->last.env_steps) &&
-              json_add_f64(json, "episodes", r->episodes) && json_add_bool(json, "lost", lost);
+              json_add_bool(json, "lost", lost) && fill_origin(json, lane);
 
     if (ok && trained != ST_OK)
         ok = json_add_str(json, "reason", why);
     if (ok && t->saved)
         ok = json_add_str(json, "checkpoint", t->checkpoint_path);
     if (ok && trained == ST_OK)
-        ok = json_add(json, "final", final_json(t, r));
+        ok = fill_scores(json, t, r, eval);
     return ok;
 }
 
-cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *r, const char *why)
+cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *r,
+                        const struct eval_result *eval, const char *why)
 {
     cJSON *json = lane_message(lane, "result");
 
-    if (json != NULL && !result_fill(json, lane, trained, r, why)) {
+    if (json != NULL && !result_fill(json, lane, trained, r, eval, why)) {
         cJSON_Delete(json);
         return NULL;
     }

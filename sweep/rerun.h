@@ -21,8 +21,10 @@ void rerun_stats(const double *values, size_t n, struct rerun_stats *ret_stats);
 /* One training of the config. */
 struct rerun_again {
     int64_t seed, env_steps;
-    double score, perf, cost_s;
-    char device[256];
+    double score, score_se, perf, cost_s; /* score_se NaN: of the end of training */
+    int64_t eval_episodes, eval_unfinished;
+    double eval_s;
+    char device[256], vector_units[64];
 };
 
 struct rerun {
@@ -35,7 +37,6 @@ struct rerun {
     char *checkpoint; /* of the trial, if the store knows one that is still there */
     struct setup *setup;
     struct run run;
-    struct train_metrics last;
     struct rerun_again *runs; /* (max(n_seeds, 1)) */
     size_t n;
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */

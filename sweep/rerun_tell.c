@@ -31,12 +31,27 @@ static bool is_same(const struct rerun *r)
     return score_equal(r) && r->runs[0].env_steps == r->trial.env_steps && r->params_equal != 0;
 }
 
+/* The build that made the stored result. */
+static const char *stored_program(const struct rerun *r)
+{
+    return r->trial.program != NULL ? r->trial.program : r->study.program;
+}
+
+static bool units_equal(const struct rerun *r)
+{
+    return r->trial.kernels == NULL || strcmp(r->trial.kernels, r->runs[0].vector_units) == 0;
+}
+
 /* What else may differ when the bytes do. */
 static const char *why_different(const struct rerun *r)
 {
+    if (strstr(stored_program(r), CHECKPOINT_THEN) != NULL)
+        return "it was resumed by another build or on another device on its way";
+    if (!units_equal(r))
+        return "this CPU has other vector units, so the same bytes cannot come out";
     if (!device_equal(r))
         return "it ran on another device";
-    if (strcmp(r->study.program, program_text) != 0)
+    if (strcmp(stored_program(r), program_text) != 0)
         return "the program is another one since";
     if (r->setup->train.max_seconds > 0)
         return "train.max_seconds ends it by the clock";
@@ -65,6 +80,11 @@ static void print_compared(const struct rerun *r)
     if (r->params_equal >= 0)
         printf("%-10s %18s %18s   %s\n", "weights", "checkpoint", "", r->params_equal ? "equal" : "DIFFERENT");
     printf("device stored: %s\ndevice now:    %s\n", r->trial.device != NULL ? r->trial.device : "-", a->device);
+    if (!units_equal(r))
+        printf("vector units:  %s stored, %s now: the same bytes cannot come out here\n", r->trial.kernels,
+               a->vector_units);
+    if (strcmp(stored_program(r), program_text) != 0)
+        printf("program:       %s stored, %s now\n", stored_program(r), program_text);
     if (r->output != NULL)
         printf("checkpoint %s; `trawl eval %s` plays it\n", r->output, SHELL_WORD(r->output));
 }
@@ -76,7 +96,9 @@ static cJSON *compared_json(const struct rerun *r)
     bool ok =
         json != NULL && old != NULL && now != NULL && json_add_f64(old, "score", r->trial.score) &&
         json_add_f64(old, "cost_s", r->trial.cost_s) && json_add_i64(old, "env_steps", r->trial.env_steps) &&
-        json_add_str(old, "device", r->trial.device) && json_add_str(old, "program", r->study.program) &&
+        json_add_str(old, "device", r->trial.device) && json_add_str(old, "program", stored_program(r)) &&
+        json_add_f64(old, "score_se", r->trial.score_se) && json_add_str(old, "vector_units", r->trial.kernels) &&
+        json_add_f64(now, "score_se", a->score_se) && json_add_str(now, "vector_units", a->vector_units) &&
         json_add_f64(now, "score", a->score) && json_add_f64(now, "cost_s", a->cost_s) &&
         json_add_i64(now, "env_steps", a->env_steps) && json_add_str(now, "device", a->device) &&
         json_add_str(now, "program", program_text) && json_add_str(json, "study", r->study.name) &&

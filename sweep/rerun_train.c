@@ -2,7 +2,6 @@
  * Invariants: (1) the store is only read; (2) a rerun ends at the env steps that the stored trial came to. */
 #include "sweep/rerun.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +9,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "kernels/kernels.h"
-
-static bool on_metrics(void *ctx, const struct train_metrics *m)
-{
-    struct rerun *r = ctx;
-
-    r->last = *m;
-    return true;
-}
 
 /* A trial that was stopped on its way is repeated up to there. */
 static bool should_stop(void *ctx)
@@ -31,20 +22,6 @@ static bool should_stop(void *ctx)
         return false;
     trainer_get_metrics(r->run.trainer, &now);
     return now.env_steps >= r->trial.env_steps;
-}
-
-/* The study's metric at the end of a run, as the worker computes it. */
-static double final_score(struct rerun *r, const struct train_result *result)
-{
-    r->last.score = result->score;
-    r->last.perf = result->perf;
-    r->last.ep_return = result->ep_return;
-    r->last.ep_length = result->ep_length;
-    r->last.steps_per_s = result->steps_per_s;
-    for (size_t i = 0; i < train_n_metric_defs; i++)
-        if (strcmp(train_metric_defs[i].name, r->study.metric) == 0)
-            return train_metric_value(&r->last, i);
-    return NAN;
 }
 
 /* Are the weights those of the stored checkpoint? Loads it over the trainer's, so this comes last. */
@@ -68,39 +45,71 @@ static enum status compare_params(struct rerun *r, struct error *err)
 
 static enum status save(struct rerun *r, const struct setup *setup, struct error *err)
 {
-    char *text = NULL;
+    char *text = NULL, *label = NULL, maker[CHECKPOINT_LABEL_MAX];
     enum status rc = setup_to_ini(setup, &text, err);
 
+    checkpoint_maker(kern_device_name(r->run.kern), NULL, maker, sizeof maker);
     if (rc == ST_OK)
-        rc = trainer_save(r->run.trainer, r->output, text, err);
+        rc = checkpoint_label(NULL, maker, text, &label, err);
+    if (rc == ST_OK)
+        rc = trainer_save(r->run.trainer, r->output, label, err);
     mem_free(text);
+    mem_free(label);
     return rc;
+}
+
+/* As the stored trial was: one that was stopped has the end of its training for a score. */
+static bool is_evaluated(const struct rerun *r)
+{
+    return r->trial.state != TRIAL_STOPPED;
+}
+
+static enum status evaluate_policy(struct rerun *r, const struct setup *setup, struct eval_result *ret_eval,
+                                   struct error *err)
+{
+    struct eval_settings settings;
+
+    eval_settings_of(&setup->train, &settings);
+    return evaluate(r->run.trainer, &settings, r->quiet, ret_eval, err);
+}
+
+static void fill_again(const struct rerun *r, int64_t seed, const struct train_result *result,
+                       const struct eval_result *eval, struct rerun_again *ret)
+{
+    double none;
+
+    *ret = (struct rerun_again){.seed = seed,
+                                .env_steps = result->env_steps,
+                                .perf = train_outcome(result, eval, "perf", &none),
+                                .cost_s = result->cost_s,
+                                .eval_episodes = eval->episodes,
+                                .eval_unfinished = eval->unfinished,
+                                .eval_s = eval->eval_s};
+    ret->score = train_outcome(result, eval, r->study.metric, &ret->score_se);
+    snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->run.kern));
+    snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->run.kern));
 }
 
 static enum status train_once(struct rerun *r, int64_t seed, struct rerun_again *ret_again, struct error *err)
 {
-    struct train_callbacks callbacks = {.ctx = r, .on_metrics = on_metrics, .should_stop = should_stop};
+    struct train_callbacks callbacks = {.ctx = r, .should_stop = should_stop};
     struct setup_override override = {.key = "train.seed"};
     struct train_result result;
+    struct eval_result eval = {.stopped = true};
     struct setup *setup = NULL;
     enum status rc;
 
     snprintf(override.value, sizeof override.value, "%lld", (long long)seed);
-    memset(&r->last, 0, sizeof r->last);
     TRY(setup_derive(r->setup, &override, 1, "rerun", &setup, err));
     rc = run_open(&r->run, setup, err);
     if (rc == ST_OK)
         rc = trainer_run(r->run.trainer, &callbacks, &result, err);
+    if (rc == ST_OK && is_evaluated(r))
+        rc = evaluate_policy(r, setup, &eval, err);
     if (rc == ST_OK && signals_stop())
         rc = ST_INTERRUPTED;
-    if (rc == ST_OK) {
-        *ret_again = (struct rerun_again){.seed = seed,
-                                          .env_steps = result.env_steps,
-                                          .score = final_score(r, &result),
-                                          .perf = result.perf,
-                                          .cost_s = result.cost_s};
-        snprintf(ret_again->device, sizeof ret_again->device, "%s", kern_device_name(r->run.kern));
-    }
+    if (rc == ST_OK)
+        fill_again(r, seed, &result, &eval, ret_again);
     if (rc == ST_OK && r->output != NULL)
         rc = save(r, setup, err);
     if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)

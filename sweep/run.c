@@ -1,8 +1,20 @@
 /* run.c - a device and a trainer for a setup; the device stays open between runs on it. */
 #include "sweep/sweep.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "kernels/kernels.h"
+
+/* The formulas are the same on every CPU, the bytes are not. */
+static void tell_units(const struct run *run, const struct setup *setup)
+{
+    const char *want = setup->train.vector_units, *have = kern_vector_units(run->kern);
+
+    if (want[0] != '\0' && have[0] != '\0' && strcmp(want, have) != 0)
+        log_warn("this run was made with the vector units %s, here they are %s: the same bytes cannot come out", want,
+                 have);
+}
 
 #define WARM_ITERATIONS 2 /* plain, and recorded */
 
@@ -24,6 +36,7 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
         TRY(kern_open(&run->kern, &settings, err));
         run->device = setup->train.device;
         run->threads = setup->train.threads;
+        tell_units(run, setup);
         if (kern_can_record(run->kern)) /* a CPU has nothing that is dear to make, and may need the memory */
             TRY(trainer_cache_create(&run->cache, err));
     }

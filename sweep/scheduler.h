@@ -91,7 +91,10 @@ struct worker {
     enum worker_state state;
     pid_t pid; /* 0: none */
     struct proto proto;
-    char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", of its greeting */
+    char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", of its greeting; below too */
+    char kind[8]; /* "cpu", "cuda"; "": it did not say */
+    int64_t threads; /* of each lane */
+    char vector_units[64];
     char log[WORKER_LOG_BYTES]; /* the last of what it wrote to stderr, whole lines but for the first */
     size_t log_n;
     int log_fd; /* its stderr; -1: closed */
@@ -132,6 +135,7 @@ void workers_stop(struct worker *workers, size_t n); /* asks, waits shortly, kil
 void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf /* (PATH_MAX) */);
 void checkpoints_begin(struct study_run *run); /* makes their folder */
 void checkpoints_end(const struct study_run *run); /* removes it when it is empty */
+/* Is there a file for the trial to go on from? One that the store names and that is not there is reported. */
 enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
                                  struct error *err) MUST_USE;
 enum status checkpoints_prune(const struct study_run *run, struct error *err) MUST_USE; /* after a trial has ended */
@@ -339,6 +343,7 @@ struct flight {
     double charged_s; /* until when its device time is in its study's share */
     double handed_s, start_s; /* given to the worker; training began (before that: handed_s) */
     bool trains; /* it has said so */
+    double trained_cost_s; /* of the whole training: it is evaluated now; NaN: not yet */
     double asked_s; /* told to stop; 0: not */
     enum flight_stop stop;
     int64_t env_steps, iterations;
@@ -351,6 +356,7 @@ struct flight {
     bool ended; /* result is whole */
     struct trial_result result;
     char reason[ERROR_TEXT_MAX], cost_method[16];
+    char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];
 };
 /* A trial whose message no worker could take has ended afterwards. */
 enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;

@@ -34,7 +34,8 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, method, "pareto", "pareto|random|sobol|protein|carbs", OPT_FIXED,
         "Chooses how the next trial is found: by a model of score and cost (protein and carbs: rivals to compare "
         "with), at random, or evenly spread."),
-    OPT_ROW_STR(struct sweep_settings, metric, "perf", "Names the logged number that is a trial's score."),
+    OPT_ROW_STR(struct sweep_settings, metric, "perf",
+                "Names the logged number that is a trial's score; docs/metrics.md lists them."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
                  "Says whether a higher or a lower score is better."),
     OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",
@@ -187,12 +188,12 @@ static enum status add_env(struct setup *setup, struct error *err)
     return ST_OK;
 }
 
-static bool is_metric(const char *name)
+static const struct train_metric_def *find_metric(const char *name)
 {
     for (size_t i = 0; i < train_n_metric_defs; i++)
         if (strcmp(train_metric_defs[i].name, name) == 0)
-            return true;
-    return false;
+            return &train_metric_defs[i];
+    return NULL;
 }
 
 static enum status check_time(const struct setup *setup, const char *key, const char *text, struct error *err)
@@ -207,6 +208,7 @@ static enum status check_time(const struct setup *setup, const char *key, const 
 
 static enum status check_sweep(const struct setup *setup, struct error *err)
 {
+    const struct train_metric_def *metric;
     const char *names[64], *near;
     char list[600] = "";
     size_t n = 0, used = 0;
@@ -221,7 +223,14 @@ static enum status check_sweep(const struct setup *setup, struct error *err)
     if (setup->sweep.target[0] != '\0' && !num_parse_f64(setup->sweep.target, &value))
         return FAIL(err, ST_CONFIG, "%s: sweep.target is '%s', a number is needed, or nothing for no target",
                     config_origin(setup->config, "sweep.target"), setup->sweep.target);
-    if (is_metric(setup->sweep.metric))
+    metric = find_metric(setup->sweep.metric);
+    if (metric != NULL && metric->by_clock)
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: sweep.metric is '%s', which differs from run to run of the same config and seed; search by perf, "
+            "and by time with sweep.cost",
+            config_origin(setup->config, "sweep.metric"), setup->sweep.metric);
+    if (metric != NULL)
         return ST_OK;
     for (; n < train_n_metric_defs && n < 64; n++) {
         names[n] = train_metric_defs[n].name;

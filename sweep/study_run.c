@@ -92,8 +92,8 @@ static enum status recover(struct study_run *run, struct error *err)
 void study_run_forget(struct study_run *run, size_t i)
 {
     struct trial *t = &run->view.trials[i];
-    char **texts[] = {&t->params, &t->config,      &t->origin,   &t->device,
-                      &t->slot,   &t->cost_method, &t->log_tail, &t->reason};
+    char **texts[] = {&t->params,      &t->config,   &t->origin,  &t->device,  &t->slot,
+                      &t->cost_method, &t->log_tail, &t->program, &t->kernels, &t->reason};
     size_t n = sizeof texts / sizeof texts[0];
 
     if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)

@@ -176,6 +176,22 @@ void run_close(struct run *run);
 /* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */
 cJSON *run_profile_json(const double phase_s[PHASE_COUNT]);
 
+/* ---- checkpoint_label.c: whose a checkpoint is, and which build on which device made it ---- */
+
+#define CHECKPOINT_LABEL_MAX 512
+#define CHECKPOINT_THEN ", then by " /* between makers */
+/* "trial 17 of the study first (study 3 of ..., config 1a2b3c4d)": no other trial of any store is called that. */
+void checkpoint_owner(const struct study *study, const struct trial *trial, char *buf, size_t size);
+/* "trawl 0.1.0 (abc1234) on DEVICE"; of a run that others have made so far (before): "BEFORE, then by ...". before: NULL or ""
+ * for a new run. */
+void checkpoint_maker(const char *device, const char *before, char *buf, size_t size);
+/* The text for trainer_save; owner NULL: of a training alone. Caller: mem_free. */
+enum status checkpoint_label(const char *owner, const char *maker, const char *config, char **ret_text,
+                             struct error *err) MUST_USE;
+/* Both are "" where the file does not say. */
+enum status checkpoint_read_label(const char *path, char *ret_owner, char *ret_maker, size_t size,
+                                  struct error *err) MUST_USE;
+
 /* ---- evaluate.c: the evaluation that a run in this process ends with ---- */
 
 /* trainer_eval with a line of progress on stderr every few seconds (not when quiet); a signal stops it. */

@@ -152,6 +152,7 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
 enum status worker_greeted(struct worker *w, const cJSON *message, struct error *err)
 {
     const char *device = json_get_str(message, "device"), *reason = json_get_str(message, "reason");
+    const char *kind = json_get_str(message, "kind"), *units = json_get_str(message, "vector_units");
     int64_t version = 0;
 
     if (reason != NULL)
@@ -162,6 +163,10 @@ enum status worker_greeted(struct worker *w, const cJSON *message, struct error 
             "the worker process speaks version %lld of the messages, this one %d; was the program replaced meanwhile?",
             (long long)version, PROTO_VERSION);
     snprintf(w->device, sizeof w->device, "%s", device != NULL ? device : w->spec.name);
+    snprintf(w->kind, sizeof w->kind, "%s", kind != NULL ? kind : "");
+    snprintf(w->vector_units, sizeof w->vector_units, "%s", units != NULL ? units : "");
+    w->threads = 0;
+    (void)json_get_i64(message, "threads", &w->threads);
     w->state = WORKER_READY;
     w->was_ready = true;
     return ST_OK;

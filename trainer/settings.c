@@ -8,6 +8,7 @@
 #define ROW_BOOL(...) OPT_ROW_BOOL(struct train_settings, __VA_ARGS__)
 #define ROW_INT(...) OPT_ROW_INT(struct train_settings, __VA_ARGS__)
 #define ROW_FLOAT(...) OPT_ROW_FLOAT(struct train_settings, __VA_ARGS__)
+#define ROW_STR(...) OPT_ROW_STR(struct train_settings, __VA_ARGS__)
 #define ROW_ENUM(...) OPT_ROW_ENUM(struct train_settings, __VA_ARGS__)
 
 static const struct opt_def policy_defs[] = {
@@ -97,6 +98,10 @@ static const struct opt_def train_defs[] = {
     ROW_ENUM(device, "auto", "auto|cpu|cuda", OPT_FIXED,
              "Chooses the device; auto: a GPU where there is one, else the CPU.", .also = "gpu=cuda"),
     ROW_INT(threads, "0", 0, 4096, OPT_FIXED, 0, 0, "threads", "Uses this many CPU threads; 0 is one per core."),
+    ROW_STR(
+        vector_units, "",
+        "Names the vector units that a CPU run was made with, of exported trials: another machine then says that it "
+        "cannot give the same bytes."),
     ROW_ENUM(precision, "auto", "auto|f32|bf16", OPT_FIXED,
              "Chooses the number format of weights and activations; auto: bf16 on a GPU, f32 on a CPU.",
              .also = "float32=f32|fp32=f32|bfloat16=bf16"),
@@ -106,9 +111,10 @@ static const struct opt_def train_defs[] = {
               "Gives up on a GPU that finishes nothing for so long.", .depends = "train.device = auto|cuda"),
     ROW_INT(eval_episodes, "256", 1, 1e7, OPT_FIXED, 0, 0, "episodes",
             "Ends a run with an evaluation of so many whole episodes: the score. Its time is not part of the cost."),
-    ROW_INT(eval_max_steps, "20000", 1, 1e12, OPT_FIXED, 0, 0, "steps",
-            "Ends the evaluation after so many decisions of each agent; an episode that is unfinished then counts as it "
-            "is, and the result says so."),
+    ROW_INT(
+        eval_max_steps, "20000", 1, 1e12, OPT_FIXED, 0, 0, "steps",
+        "Ends the evaluation after so many decisions of each agent; an episode that is unfinished then counts as it "
+        "is, and the result says so."),
     ROW_FLOAT(log_interval_s, "1", 0, 1e6, OPT_FIXED, 0, 0, "s",
               "Reports metrics this often; 0 reports after every rollout."),
     ROW_FLOAT(checkpoint_interval_s, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",

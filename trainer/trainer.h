@@ -45,6 +45,7 @@ struct train_settings {
     double prio_alpha, prio_beta0; /* alpha 0: segments are shuffled, each once per epoch */
     int device; /* enum kern_kind: auto|cpu|cuda */
     int64_t threads; /* CPU threads, 0: one per core */
+    char vector_units[OPT_STR_MAX]; /* that a CPU run was made with; "": unknown. For messages, changes nothing */
     int precision; /* enum train_precision; the CPU has f32 only */
     bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
     double device_timeout_s; /* a GPU that finishes nothing for so long is taken for hung */
@@ -101,7 +102,8 @@ double train_metric_value(const struct train_metrics *metrics, size_t i);
 struct train_result {
     double score, perf, ep_return, ep_length;
     double episodes; /* the means are over */
-    struct train_metrics window; /* every metric over that window; what counts from the beginning, as it is at the end */
+    struct train_metrics
+        window; /* every metric over that window; what counts from the beginning, as it is at the end */
     int64_t env_steps, updates;
     double cost_s; /* seconds of training on a device that the run has for itself, over resumes */
     bool cost_calibrated; /* cost_s is the time of an iteration alone times iterations; false: time that passed */

@@ -14,6 +14,14 @@
 
 /* Of one lane. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
 #define CPU_BLOCK_TOKENS 1024
+/* What the compiler was allowed to use (-march). */
+#if defined(__AVX512F__)
+#define BUILT_FOR "avx512"
+#elif defined(__AVX2__)
+#define BUILT_FOR "avx2"
+#else
+#define BUILT_FOR "base"
+#endif
 #define BLAS_WORK_BYTES ((size_t)160 << 20) /* 128 MB and what the allocator adds */
 
 struct cpu_env {
@@ -73,6 +81,7 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
     machine_cpu_name(model, sizeof model);
     snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,
              kern->n_threads == 1 ? "" : "s", cpu_blas_core());
+    snprintf(kern->vector_units, sizeof kern->vector_units, "%s+%s", cpu_blas_core(), BUILT_FOR);
     kern->memory_bytes = machine_memory_bytes();
     kern->block_tokens = CPU_BLOCK_TOKENS;
     kern->impl = cpu;

@@ -50,20 +50,23 @@ static cJSON *about(const char *type, const struct job *job)
 
 static void finish(struct fake *w, struct job *job, const char *state, bool lost)
 {
-    cJSON *json = about("result", job), *final = cJSON_CreateObject();
+    cJSON *json = about("result", job);
     double cost_s = strcmp(w->kind, "dear") == 0 ? 1e3 : strcmp(w->kind, "cheap") == 0 ? 1e-6 : TRIAL_S;
 
-    json_add_f64(final, "perf", 1.0 / (1.0 + (double)job->number));
+    json_add_f64(json, "score", 1.0 / (1.0 + (double)job->number));
     json_add_str(json, "state", state);
     json_add_f64(json, "perf", 0.5);
     json_add_f64(json, "cost_s", cost_s);
     json_add_f64(json, "device_s", cost_s);
     json_add_i64(json, "env_steps", 100);
-    json_add_f64(json, "episodes", 3);
+    json_add_i64(json, "eval_episodes", 3);
+    json_add_f64(json, "score_se", 0.125);
+    json_add_f64(json, "eval_s", 0.25);
+    json_add_f64(json, "start_s", 0.5);
+    json_add_str(json, "program", "a toy");
     json_add_str(json, "cost_method", "calibrated");
     json_add_str(json, "reason", strcmp(state, "failed") == 0 ? "illegal access" : NULL);
     json_add_bool(json, "lost", lost);
-    json_add(json, "final", final);
     say(w, json);
     job->on = false;
 }

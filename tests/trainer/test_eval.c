@@ -316,8 +316,10 @@ static void test_window_is_of_the_run(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts), cmocka_unit_test(test_training_is_biased),
-        cmocka_unit_test(test_leaves_training_alone), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_training_is_biased),
+        cmocka_unit_test(test_leaves_training_alone),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_window_is_of_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
