@@ -51,22 +51,21 @@ static const char *const store_sql_text[SQL_COUNT] = {
                          "created_ms, propose_s) "
                          "VALUES (?1, (SELECT coalesce(max(number), -1) + 1 FROM trial WHERE study_id = ?1), 'queued', "
                          "?2, ?3, ?4, ?5, 0, ?6, ?7) RETURNING id, number",
-    [SQL_TRIAL_START] =
-        "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
-        "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
-        "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
-        "score_se = NULL, eval_episodes = 0, eval_unfinished = 0, eval_s = NULL, start_s = NULL, program = NULL, kernels = NULL, "
-        "checksum = NULL "
-        "WHERE id = ?1 AND state IN "
-        "('queued', 'lost')",
-    [SQL_TRIAL_FINISH] =
-        "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
-        "?6, env_steps = ?7, "
-        "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
-        "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, "
-        "eval_unfinished = ?18, device = coalesce(?19, device), checksum = NULL WHERE id = "
-        "?1 AND state IN ('queued', "
-        "'running')",
+    [SQL_TRIAL_START] = "UPDATE trial SET state = 'running', attempt = attempt + 1, device = ?2, started_ms = ?3, "
+                        "finished_ms = NULL, reason = NULL, score = NULL, perf = NULL, cost_s = NULL, device_s = NULL, "
+                        "env_steps = 0, slot = ?4, cost_method = NULL, log_tail = NULL, "
+                        "score_se = NULL, eval_episodes = 0, eval_unfinished = 0, eval_s = NULL, start_s = NULL, "
+                        "program = NULL, kernels = NULL, "
+                        "checksum = NULL "
+                        "WHERE id = ?1 AND state IN "
+                        "('queued', 'lost')",
+    [SQL_TRIAL_FINISH] = "UPDATE trial SET state = ?2, score = ?3, perf = ?4, cost_s = ?5, device_s = "
+                         "?6, env_steps = ?7, "
+                         "reason = ?8, finished_ms = ?9, cost_method = ?10, log_tail = ?11, score_se = ?12, "
+                         "eval_episodes = ?13, eval_s = ?14, start_s = ?15, program = ?16, kernels = ?17, "
+                         "eval_unfinished = ?18, device = coalesce(?19, device), checksum = NULL WHERE id = "
+                         "?1 AND state IN ('queued', "
+                         "'running')",
     [SQL_TRIAL_CONFIG] = "UPDATE trial SET config = ?2, checksum = NULL WHERE id = ?1 AND state IN ('queued', 'lost')",
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "

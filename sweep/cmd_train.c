@@ -215,7 +215,7 @@ static enum status check_seed(const struct train_cmd *t, const char *text, struc
     struct setup *setup = NULL;
     enum status rc;
 
-    if (given == NULL)
+    if (strcmp(config_origin(t->setup->config, "train.seed"), "default") == 0)
         return ST_OK;
     TRY(setup_create(&setup, err));
     rc = config_load_text(setup->config, t->resume, text, err);

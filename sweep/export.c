@@ -109,15 +109,39 @@ enum status export_pick(const struct study *study, const struct trial *trials, c
     return ST_OK;
 }
 
+/* "0.93 +- 0.004 over 256 episodes"; of a trial that was not evaluated the value alone. */
+static void score_text(const struct trial *t, char *buf, size_t size)
+{
+    char score[NUM_TEXT_MAX], se[NUM_TEXT_MAX];
+    int n = snprintf(buf, size, "%s", num_format_f64(t->score, score));
+
+    if (t->eval_episodes == 0)
+        return;
+    if (isfinite(t->score_se))
+        n += snprintf(buf + n, size - (size_t)n, " +- %s", num_format_f64(t->score_se, se));
+    n += snprintf(buf + n, size - (size_t)n, " over %lld episodes", (long long)t->eval_episodes);
+    if (t->eval_unfinished > 0)
+        snprintf(buf + n, size - (size_t)n, ", of which %lld did not end", (long long)t->eval_unfinished);
+}
+
 static void header(const struct study *study, const struct trial *t, const char *rule, char *buf, size_t size)
 {
-    char score[NUM_TEXT_MAX], cost[NUM_TEXT_MAX];
+    char score[160], cost[NUM_TEXT_MAX], whole[NUM_TEXT_MAX] = "";
+    int n;
 
-    snprintf(buf, size,
-             "; trial %lld of the study %s, picked by %.60s\n; %s %s, cost %s s, %lld env steps, seed %lld, %s\n"
-             "; `trawl train` runs this file as it is\n",
-             (long long)t->number, study->name, rule, study->metric, num_format_f64(t->score, score),
-             num_format_f64(t->cost_s, cost), (long long)t->env_steps, (long long)t->seed, study->program);
+    score_text(t, score, sizeof score);
+    n = snprintf(
+        buf, size,
+        "; trial %lld of the study %s, picked by %.60s\n; %s %s, %lld env steps, seed %lld\n; cost %s s in a warm "
+        "worker",
+        (long long)t->number, study->name, rule, study->metric, score, (long long)t->env_steps, (long long)t->seed,
+        num_format_f64(t->cost_s, cost));
+    if (isfinite(t->start_s))
+        n += snprintf(buf + n, size - (size_t)n, ", %s s from process start",
+                      num_format_f64(t->start_s + t->cost_s, whole));
+    snprintf(buf + n, size - (size_t)n, "\n; made by %s on %s%s%s\n; `trawl train` runs this file as it is\n",
+             t->program != NULL ? t->program : study->program, t->device != NULL ? t->device : "an unknown device",
+             t->kernels != NULL ? ", vector units " : "", t->kernels != NULL ? t->kernels : "");
 }
 
 static enum status build_json(const struct study *study, const struct trial *t, const struct setup *setup,
@@ -126,6 +150,9 @@ static enum status build_json(const struct study *study, const struct trial *t, 
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "study", study->name) && json_add_i64(json, "trial", t->number) &&
               json_add_f64(json, "score", t->score) && json_add_f64(json, "cost_s", t->cost_s) &&
+              json_add_f64(json, "score_se", t->score_se) && json_add_f64(json, "start_s", t->start_s) &&
+              json_add_str(json, "program", t->program != NULL ? t->program : study->program) &&
+              json_add_str(json, "device", t->device) && json_add_str(json, "vector_units", t->kernels) &&
               json_add_i64(json, "env_steps", t->env_steps) && json_add_i64(json, "seed", t->seed) &&
               json_add(json, "config", config_to_json(setup->config));
     char *text = ok ? json_print(json, true) : NULL;
@@ -143,7 +170,7 @@ enum status export_build(const struct study *study, const struct trial *trial, c
                          enum export_format format, struct strbuf *out, struct error *err)
 {
     struct setup *setup = NULL;
-    char head[512];
+    char head[1536];
     enum status rc = trial_setup(trial, &setup, err);
 
     if (rc != ST_OK)

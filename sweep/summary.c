@@ -228,10 +228,14 @@ static void print_larger(const struct study_view *v)
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)
 {
-    char cost[32];
+    const struct trial *t = &v->trials[i];
+    char cost[32], whole[32];
 
-    printf("  %-8s trial %lld, %s %.5g at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
-           v->trials[i].score, study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
+    printf("  %-8s trial %lld, %s %.5g at a cost of %s", what, (long long)t->number, v->study.metric, t->score,
+           study_view_cost_text(v, study_view_trial_cost(v, t), cost));
+    if (v->search.cost != SEARCH_COST_STEPS && isfinite(t->start_s))
+        printf(" in a warm worker, %s from process start", format_seconds(t->start_s + t->cost_s, whole));
+    printf("\n");
 }
 
 /* What `trawl export --pick best` takes: the models' choice, or the best run while they know too little; v->n: none. */

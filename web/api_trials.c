@@ -36,17 +36,25 @@ enum column {
     COL_FINISHED,
     COL_LIVE_SCORE,
     COL_LIVE_S,
+    COL_SCORE_SE,
+    COL_EVAL_EPISODES,
+    COL_EVAL_UNFINISHED,
+    COL_EVAL_S,
+    COL_START_S,
+    COL_PROGRAM,
+    COL_VECTOR_UNITS,
     COLUMNS
 };
 static const char *const column_names[COLUMNS] = {
-    "number",      "state",    "score",      "perf",       "cost",        "cost_s",     "device_s",
-    "env_steps",   "on_front", "origin",     "seed",       "attempt",     "device",     "slot",
-    "cost_method", "reason",   "created_ms", "started_ms", "finished_ms", "live_score", "live_s"};
+    "number",      "state",         "score",           "perf",       "cost",        "cost_s",     "device_s",
+    "env_steps",   "on_front",      "origin",          "seed",       "attempt",     "device",     "slot",
+    "cost_method", "reason",        "created_ms",      "started_ms", "finished_ms", "live_score", "live_s",
+    "score_se",    "eval_episodes", "eval_unfinished", "eval_s",     "start_s",     "program",    "vector_units"};
 
 static bool is_text(int column)
 {
     return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
-           column == COL_COST_METHOD || column == COL_REASON;
+           column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS;
 }
 
 static const char *column_text(const struct view *v, size_t i, int column)
@@ -64,6 +72,10 @@ static const char *column_text(const struct view *v, size_t i, int column)
         return t->slot;
     case COL_COST_METHOD:
         return t->cost_method;
+    case COL_PROGRAM:
+        return t->program != NULL ? t->program : v->study.program;
+    case COL_VECTOR_UNITS:
+        return t->kernels;
     default:
         return t->reason;
     }
@@ -109,6 +121,16 @@ static double column_number(const struct view *v, size_t i, int column)
         return time_value(t->finished_ms);
     case COL_LIVE_SCORE:
         return live ? v->live[i].score : (double)NAN;
+    case COL_SCORE_SE:
+        return t->score_se;
+    case COL_EVAL_EPISODES:
+        return (double)t->eval_episodes;
+    case COL_EVAL_UNFINISHED:
+        return (double)t->eval_unfinished;
+    case COL_EVAL_S:
+        return t->eval_s;
+    case COL_START_S:
+        return t->start_s;
     case COL_LIVE_S:
         return live ? v->live[i].wall_s : (double)NAN;
     default:

@@ -1,4 +1,4 @@
-"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 2 (sweep/control.h)."""
+"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 3 (sweep/control.h)."""
 import json
 import os
 import socket
@@ -43,7 +43,8 @@ class Worker:
         return json.loads(line)
 
     def run(self, trial, config, attempt=1, **more):
-        self.send(type="run", trial=trial, attempt=attempt, number=trial, study="test", config=config, **more)
+        self.send(type="run", trial=trial, attempt=attempt, number=trial, study="test", config=config,
+                  **{"metric": "perf", **more})
 
     def wait(self, until, timeout=tap.PATIENCE_S):
         """Takes messages until one satisfies until(message), and gives that one; results and the others are kept."""

@@ -121,6 +121,8 @@ function head(data, answer, n) {
   h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: compareUrl([n, data.best_trial].filter((k, at) => k !== null && k !== undefined && (at === 0 || k !== n)).map((k) => `${data.name}/${k}`))}, 'Compare'))),
   h('div.tiles', null, tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : data.metric),
     tile(t.cost === null ? fmt.duration(t.live_s) : fmt.cost(t.cost, data.cost_unit), t.cost === null ? 'running for' : 'cost'),
+    t.cost_s > 0 && t.start_s > 0 && tile(fmt.duration(t.start_s + t.cost_s), 'from process start'),
+    t.eval_episodes > 0 && tile(t.score_se === null ? '–' : `± ${fmt.number(t.score_se)}`, `standard error, ${t.eval_episodes} episodes${t.eval_unfinished ? `, ${t.eval_unfinished} unfinished` : ''}`),
     tile(t.env_steps ? fmt.compact(t.env_steps) : '–', 'env steps'),
     t.cost_s > 0 && t.env_steps > 0 && tile(`${fmt.compact(t.env_steps / t.cost_s)}/s`, 'env steps each second'))];
 }
