@@ -184,7 +184,7 @@ enum status gp_confirm_next(const struct gp_insight *in, const struct gp_history
         size_t n = b->n_seeds + pending[i];
         double width = fmax((b->hi - b->lo) / range, LEAST_WIDTH);
         bool confirmed = n >= (pick ? n_pick : n_front) || (n >= 2 && width <= tight);
-        double worth = (pick ? 2.0 : 1.0) * width / (double)n; /* what is doubtful, and by how much a run lessens it */
+        double worth = (pick ? 4.0 : 1.0) * width / (double)n; /* what is doubtful, and by how much a run lessens it */
         if (confirmed || !(worth > most))
             continue;
         most = worth;

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define MODEL_RUNS 3.0
 #define DOUBT 1.5
 #define COVERAGE 0.95
 
@@ -25,18 +24,21 @@ static double within(const struct gp_history *history, double score)
     return history->has_score_bounds ? fmin(fmax(score, history->score_min), history->score_max) : score;
 }
 
-/* The interval by the model and the point's own runs. support: runs that the model's noise is known by. */
-static void state_interval(const struct gp_history *history, const struct mean_ss *own, double support,
+/* A point whose runs were too far below all others for the models, which learned a higher score in their place: by its runs alone. */
+static void believe_runs(const struct mean_ss *own, double spread, double *ret_freedom, struct gp_belief *b)
+{
+    b->noise_sd = own->n > 1.0 ? sqrt(own->ss / (own->n - 1.0)) : spread;
+    b->score = own->mean;
+    b->score_sd = fmax(b->score_sd, b->noise_sd / sqrt(own->n));
+    *ret_freedom = fmax(own->n - 1.0, 1.0);
+}
+
+/* freedom: degrees of it that the noise is known by. */
+static void state_interval(const struct gp_history *history, const struct mean_ss *own, double freedom,
                            struct gp_belief *b)
 {
-    double freedom = fmin(support, MODEL_RUNS), var = b->noise_sd * b->noise_sd;
-    if (own->n > 1.0) {
-        var = (freedom * var + own->ss) / (freedom + own->n - 1.0);
-        freedom += own->n - 1.0;
-        b->noise_sd = sqrt(var);
-    }
     double t = gsl_cdf_tdist_Pinv(0.5 + 0.5 * COVERAGE, freedom);
-    double half = t * sqrt(b->score_sd * b->score_sd + var / GP_PROMISE_SEEDS);
+    double half = t * sqrt(b->score_sd * b->score_sd + b->noise_sd * b->noise_sd / GP_PROMISE_SEEDS);
     b->n_seeds = (size_t)(own->n + 0.5);
     b->mean = own->n > 0.0 ? own->mean : NAN;
     b->lo = within(history, b->score - half);
@@ -48,18 +50,22 @@ void beliefs_predict(const struct pareto_search *s, const struct gp_history *his
                      const size_t *groups, size_t m, double *cross, struct gp_belief *ret)
 {
     static const struct mean_ss none = {0};
-    double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], support;
+    const struct mean_ss *own;
+    double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], freedom;
     const struct model *score = &s->score, *cost = &s->cost;
     model_predict(cost, u, m, cross, m1, s1);
     model_predict(score, u, m, cross, m2, s2);
     for (size_t p = 0; p < m; p++) {
-        double noise = model_noise(score, m2[p], &support);
+        double noise = model_noise(score, m2[p], groups ? s->score_row[groups[p]] : SIZE_MAX, &freedom);
         ret[p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
                                     .score_sd = score->constant ? 0.0 : DOUBT * score->y_sd * s2[p],
                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
                                     .log_cost_sd = cost->constant ? 0.0 : cost->y_sd * s1[p],
                                     .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise)};
-        state_interval(history, groups ? &s->obs.done_score[groups[p]] : &none, support, &ret[p]);
+        own = groups ? &s->obs.done_score[groups[p]] : &none;
+        if (own->n > 0.0 && s->obs.score[groups[p]].mean > own->mean + 1e-9 * score->y_sd)
+            believe_runs(own, score->y_sd, &freedom, &ret[p]);
+        state_interval(history, own, freedom, &ret[p]);
     }
 }
 
@@ -94,7 +100,7 @@ static enum status find_front(struct gp_insight *ret, const struct gp_history *h
         bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE;
         believed[i] = (struct gp_trial){
             .state = stands ? GP_TRIAL_DONE : GP_TRIAL_PENDING, .score = b->score, .cost = exp(b->log_cost)};
-        sd[i] = b->score_sd;
+        sd[i] = b->score_sd / DOUBT; /* both of a pair share most of what the doubt is for */
         sd[n + i] = b->log_cost_sd;
         seeds[i] = b->n_seeds;
     }

@@ -12,30 +12,38 @@
 #include "gp/gp_priv.h"
 #include "gp/model_priv.h"
 
+#define ROWS_MIN 32 /* below it there is one level of noise: with fewer, studies were worse for learning more */
 #define ROUNDS 3 /* of EM */
 #define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */
 #define WIDTH_NARROW 0.15
 #define PRIOR 1.0 /* runs that say what the wider kernel says */
 
-static void average(const struct model *m, double at, double width, double *ret_ss, double *ret_n)
+static void average(const struct model *m, double at, size_t own, double width, double *ret_ss, double *ret_n)
 {
     *ret_ss = *ret_n = 0.0;
     for (size_t j = 0; j < m->n_noise; j++) {
+        if (j == own)
+            continue;
         double z = (at - m->noise_at[j]) / width, w = exp(-0.5 * z * z);
         *ret_ss += w * m->noise_ss[j];
         *ret_n += w * m->noise_n[j];
     }
 }
 
-double model_noise(const struct model *m, double mean, double *ret_support)
+double model_noise(const struct model *m, double mean, size_t own, double *ret_freedom)
 {
-    double ss, n, wide;
-    average(m, mean, WIDTH_WIDE, &ss, &n);
-    wide = (ss + PRIOR * m->noise) / (n + PRIOR);
-    average(m, mean, WIDTH_NARROW, &ss, &n);
-    if (ret_support)
-        *ret_support = n + PRIOR;
-    return fmax((ss + PRIOR * wide) / (n + PRIOR), MODEL_NOISE_FLOOR);
+    double ss, n, v, freedom = MODEL_NOISE_RUNS;
+    average(m, mean, own, WIDTH_WIDE, &ss, &n);
+    v = (ss + PRIOR * m->noise) / (n + PRIOR);
+    average(m, mean, own, WIDTH_NARROW, &ss, &n);
+    v = (ss + PRIOR * v) / (n + PRIOR);
+    if (own < m->n_noise && m->runs[own] > 1.0) {
+        v = (freedom * v + m->runs_ss[own]) / (freedom + m->runs[own] - 1.0);
+        freedom += m->runs[own] - 1.0;
+    }
+    if (ret_freedom)
+        *ret_freedom = freedom;
+    return fmax(v, own < m->n_noise ? fmax(m->noise_min[own], MODEL_NOISE_FLOOR) : MODEL_NOISE_FLOOR);
 }
 
 /* What the rows say of their noise by the factored model. */
@@ -58,12 +66,12 @@ static void expect(struct model *m)
 
 enum status model_learn_noise(struct model *m, struct error *err)
 {
-    if (m->constant)
+    if (m->constant || m->n < ROWS_MIN)
         return ST_OK;
     for (int round = 0; round < ROUNDS; round++) {
         expect(m);
         for (size_t j = 0; j < m->n; j++)
-            m->share[j] = fmax(model_noise(m, m->noise_at[j], NULL), m->noise_min[j]) / m->noise / m->runs[j];
+            m->share[j] = model_noise(m, m->noise_at[j], j, NULL) / m->noise / m->runs[j];
         TRY(model_factor(m, err));
     }
     return ST_OK;

@@ -33,10 +33,12 @@ static int compare_doubles(const void *va, const void *vb)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Scores below this count as this; -INFINITY when there are too few to tell. */
+/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. */
 static double clip_limit(const struct gp_history *history, double *work)
 {
     size_t n = 0;
+    if (history->has_score_bounds)
+        return -INFINITY;
     for (size_t i = 0; i < history->n; i++)
         if (history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_STOPPED)
             work[n++] = history->trials[i].score;

@@ -31,6 +31,7 @@ struct pareto_search {
     struct observations obs;
     size_t n_front;
     size_t *front; /* groups on the front, owned */
+    size_t *score_row; /* (groups) row of the score model; SIZE_MAX: none; owned */
     size_t n_pending; /* pending groups that are believed */
     struct model score, cost; /* factored, with the pending points */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */

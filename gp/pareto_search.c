@@ -103,6 +103,8 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
             order[n++] = g;
     for (size_t j = 0; j < n; j++) {
         const struct mean_ss *value = &values[order[j]];
+        if (model == &s->score)
+            s->score_row[order[j]] = j;
         memcpy(u + j * dim, o->u + order[j] * dim, dim * sizeof *u);
         mean[j] = value->mean;
         ss[j] = value->ss;
@@ -259,8 +261,11 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
     TRY(observations_init(&s->obs, s->space, history, err));
     s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     s->front = mem_array(s->obs.n, sizeof *s->front);
-    if (!s->front)
+    s->score_row = mem_array(s->obs.n, sizeof *s->score_row);
+    if (!s->front || !s->score_row)
         return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
+    for (size_t g = 0; g < s->obs.n; g++)
+        s->score_row[g] = SIZE_MAX;
     find_front(s);
     if (s->n_front == 0)
         return FAIL(err, ST_NUMERIC, "no finished trial lies inside the search space");
@@ -353,6 +358,8 @@ void pareto_search_clear(struct pareto_search *s)
     observations_free(&s->obs);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
+    mem_free(s->score_row);
+    s->score_row = NULL;
     s->front = NULL;
     s->n_front = s->n_pending = 0;
     s->has_ok = false;
