@@ -107,15 +107,44 @@ static void add_head(const struct board *b, const struct board_style *style, str
     strbuf_add(out, "\n");
 }
 
+static int64_t running_confirming(const struct study_view *v)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        n += v->trials[i].state == TRIAL_RUNNING && trial_is_confirming(&v->trials[i]);
+    return n;
+}
+
+/* "best 0.93 (0.9 to 0.95, 3 seeds, mean 0.93)  trial 7, cost 0.4 s" */
+static void add_pick(const struct study_view *v, size_t i, const char *what, enum board_color color,
+                     const struct board_style *style, struct strbuf *out)
+{
+    char score[32], interval[PROMISE_TEXT_MAX], seeds[PROMISE_TEXT_MAX], cost[32];
+    struct promise p;
+
+    study_view_promise(v, i, &p);
+    strbuf_addf(out, "%s ", what);
+    snprintf(score, sizeof score, "%.4g", p.score);
+    add_painted(out, style, color, score);
+    if (style->width >= NARROW)
+        strbuf_addf(out, " (%s%s%s)", p.is_known ? promise_interval_text(&p, interval) : "", p.is_known ? ", " : "",
+                    promise_seeds_text(&p, seeds));
+    strbuf_addf(out, "  trial %lld, cost %s", (long long)v->trials[i].number, study_view_cost_text(v, p.cost, cost));
+}
+
 static void add_counts(const struct board *b, const struct board_style *style, struct strbuf *out)
 {
     const struct study_view *v = b->view;
     int64_t failed = study_view_count(v, TRIAL_FAILED), stopped = study_view_count(v, TRIAL_STOPPED);
-    size_t best = study_view_best(v);
-    char text[64], cost[32];
+    size_t pick = study_view_pick(v, GP_BEST), knee = study_view_pick(v, GP_KNEE);
+    int64_t confirming = running_confirming(v);
+    char text[64];
 
     strbuf_addf(out, "done %lld  running %lld", (long long)study_view_count(v, TRIAL_DONE),
                 (long long)study_view_count(v, TRIAL_RUNNING));
+    if (confirming > 0)
+        strbuf_addf(out, " (%lld confirming)", (long long)confirming);
     if (stopped > 0)
         strbuf_addf(out, "  stopped %lld", (long long)stopped);
     strbuf_add(out, "  ");
@@ -129,17 +158,13 @@ static void add_counts(const struct board *b, const struct board_style *style, s
     if (isfinite(b->status->gain))
         strbuf_addf(out, " (%+.1f %%/h)", 100 * b->status->gain);
     strbuf_add(out, "\n");
-    if (best == v->n)
+    if (pick == v->n)
         return;
-    strbuf_addf(out, "best ");
-    snprintf(text, sizeof text, "%.5g", v->trials[best].score);
-    add_painted(out, style, COLOR_BEST, text);
-    strbuf_addf(out, "  trial %lld, cost %s", (long long)v->trials[best].number,
-                study_view_cost_text(v, study_view_trial_cost(v, &v->trials[best]), cost));
-    size_t knee;
-    if (pareto_knee(&v->history, &knee, NULL) == ST_OK && knee < v->n && knee != best && style->width >= NARROW)
-        strbuf_addf(out, "   knee %.5g  trial %lld, cost %s", v->trials[knee].score, (long long)v->trials[knee].number,
-                    study_view_cost_text(v, study_view_trial_cost(v, &v->trials[knee]), cost));
+    add_pick(v, pick, "best", COLOR_BEST, style, out);
+    if (knee < v->n && knee != pick && style->width >= NARROW) {
+        strbuf_add(out, "   ");
+        add_pick(v, knee, "knee", COLOR_NONE, style, out);
+    }
     strbuf_add(out, "\n");
 }
 
@@ -200,7 +225,7 @@ void board_write(const struct board *b, const struct board_style *style, struct 
 {
     int room = style->height - 2 - 4 - (style->width < NARROW); /* head and counts; the cursor's line stays free */
     size_t n_slots = b->status->n_slots, n_events = b->status->n_events;
-    bool plots = study_view_best(b->view) < b->view->n;
+    bool plots = study_view_best_run(b->view) < b->view->n;
     int plot, more;
 
     if (n_slots > SLOTS_SHOWN)

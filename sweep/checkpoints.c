@@ -128,7 +128,7 @@ static bool is_wanted(const struct study_run *run, size_t i)
     }
     if (run->setup->sweep.keep != SWEEP_KEEP_FRONT)
         return run->setup->sweep.keep == SWEEP_KEEP_ALL;
-    if (v->on_front[i])
+    if (v->on_front[i] || v->front_run[i])
         return true;
     for (size_t k = 0; k < v->n; k++)
         n_later += v->trials[k].state == TRIAL_DONE && v->trials[k].finished_ms > v->trials[i].finished_ms;

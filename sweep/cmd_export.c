@@ -7,28 +7,52 @@
 
 #include "base/file.h"
 
+/* What is promised, to stderr; where it was seen once, how to confirm it. */
+static void print_promise(const struct study_view *v, const struct trial *t, const struct export_reason *why,
+                          const char *store_file, const char *path)
+{
+    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
+    struct strbuf store;
+
+    fprintf(stderr, "wrote trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name, path,
+            v->study.metric, promise_text(&why->promise, text),
+            promise_cost_text(&why->promise, study_report_cost(v->search.cost), cost));
+    if (why->note != NULL)
+        fprintf(stderr, "note: %s\n", why->note);
+    if (why->promise.n_seeds >= 2)
+        return;
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, store_file);
+    fprintf(stderr, "unconfirmed; to run it under fresh seeds: trawl rerun %s --store %s --trial %lld --seeds %d\n",
+            v->study.name, store.text, (long long)t->number, GP_PROMISE_SEEDS);
+    strbuf_free(&store);
+}
+
 static enum status export_trial(struct store *store, const char *study, const char *rule, enum export_format format,
                                 const char *path, struct error *err)
 {
     struct study_view view = {0};
+    struct export_reason why = {.rule = rule};
+    struct gp_picked picked = {0};
     struct strbuf out;
-    char cost[32];
-    size_t i = 0;
     enum status rc = study_view_load(store, study, &view, err);
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     if (rc == ST_OK)
-        rc = export_pick(&view.study, view.trials, view.gp, view.n, rule, &i, err);
+        rc = study_view_advise(&view, err);
     if (rc == ST_OK)
-        rc = export_build(&view.study, &view.trials[i], rule, format, &out, err);
+        rc = export_pick(&view.study, &view.advice, &view.history, rule, &picked, err);
+    if (rc == ST_OK) {
+        why.note = picked.note;
+        study_view_promise(&view, picked.i, &why.promise);
+        rc = export_build(&view.study, &view.trials[picked.i], &why, format, &out, err);
+    }
     if (rc == ST_OK && path != NULL)
         rc = file_write_all(path, out.text, out.len, err);
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        fprintf(stderr, "wrote trial %lld of %s (%s %.4g, cost %s) to %s\n", (long long)view.trials[i].number, study,
-                view.study.metric, view.trials[i].score,
-                study_view_cost_text(&view, study_view_trial_cost(&view, &view.trials[i]), cost), path);
+        print_promise(&view, &view.trials[picked.i], &why, store_path(store), path);
     strbuf_free(&out);
     study_view_free(&view);
     return rc;

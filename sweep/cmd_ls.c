@@ -8,7 +8,46 @@
 #include <time.h>
 #include <unistd.h>
 
-static cJSON *row_json(const struct study *s, const struct study_counts *counts, const char *now)
+#include "base/mem.h"
+
+struct best { /* of a study, as `show` and `export --pick best` have it */
+    int64_t trial; /* -1: none */
+    struct promise promise;
+};
+
+/* A study that cannot be read as a search has none; `trawl show` says why. */
+static void find_best(struct store *store, const char *study, struct best *ret)
+{
+    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    struct error why = {0};
+    size_t i;
+
+    *ret = (struct best){.trial = -1};
+    if (view == NULL || study_view_load(store, study, view, &why) != ST_OK) {
+        mem_free(view);
+        return;
+    }
+    if (study_view_advise(view, &why) == ST_OK && (i = study_view_pick(view, GP_BEST)) < view->n) {
+        ret->trial = view->trials[i].number;
+        study_view_promise(view, i, &ret->promise);
+    }
+    study_view_free(view);
+    mem_free(view);
+}
+
+static bool add_best(cJSON *json, const struct best *best)
+{
+    const struct promise *p = &best->promise;
+
+    if (best->trial < 0)
+        return json_add_str(json, "best_trial", NULL) && json_add_str(json, "best_score", NULL);
+    return json_add_i64(json, "best_trial", best->trial) && json_add_f64(json, "best_score", p->score) &&
+           json_add_i64(json, "best_seeds", (int64_t)p->n_seeds) &&
+           (!p->is_known || (json_add_f64(json, "best_lo", p->lo) && json_add_f64(json, "best_hi", p->hi)));
+}
+
+static cJSON *row_json(const struct study *s, const struct study_counts *counts, const struct best *best,
+                       const char *now)
 {
     cJSON *json = cJSON_CreateObject(), *states = json != NULL ? cJSON_CreateObject() : NULL;
     bool ok = json != NULL && json_add(json, "counts", states);
@@ -22,7 +61,8 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts,
          json_add_str(json, "metric", s->metric) &&
          json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
          json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
-         json_add_f64(json, "cost_s", counts->cost_s) && json_add_f64(json, "best_score", counts->best_score) &&
+         json_add_f64(json, "cost_s", counts->cost_s) && add_best(json, best) &&
+         json_add_f64(json, "best_run_score", counts->best_score) &&
          json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "now", now) &&
          json_add_str(json, "end_rule", s->end_rule) && json_add_str(json, "end_text", s->end_text) &&
          json_add_i64(json, "priority", s->priority) && json_add_i64(json, "seed", s->seed) &&
@@ -34,22 +74,27 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts,
     return json;
 }
 
-static void print_row(const struct study *s, const struct study_counts *c, const char *state)
+static void print_row(const struct study *s, const struct study_counts *c, const struct best *b, const char *state)
 {
     int64_t n = 0;
-    char cost[32], best[32] = "-", when[32] = "";
+    char cost[32], best[32] = "-", when[32] = "", interval[PROMISE_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
     time_t seconds = (time_t)(s->created_ms / 1000);
     struct tm tm;
 
     for (int i = 0; i < TRIAL_STATES; i++)
         n += c->n[i];
-    if (isfinite(c->best_score))
-        snprintf(best, sizeof best, "%.4g", c->best_score);
+    if (b->trial >= 0)
+        snprintf(best, sizeof best, "%.4g", b->promise.score);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%MZ", &tm);
-    printf("%-20s %-11s %6lld %6lld %6lld %10s %10s  %-10s %-8s %s\n", s->name, state, (long long)n,
+    printf("%-20s %-11s %6lld %6lld %6lld %10s %10s  %-10s %-8s %-17s", s->name, state, (long long)n,
            (long long)c->n[TRIAL_DONE], (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric,
            s->method, when);
+    if (b->trial >= 0)
+        printf("  trial %lld: %s%s%s", (long long)b->trial,
+               b->promise.is_known ? promise_interval_text(&b->promise, interval) : "", b->promise.is_known ? ", " : "",
+               promise_seeds_text(&b->promise, seeds));
+    printf("\n");
 }
 
 static enum status list(struct store *store, bool json, struct error *err)
@@ -63,21 +108,23 @@ static enum status list(struct store *store, bool json, struct error *err)
     if (rc == ST_OK && !json && n == 0)
         printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
     if (rc == ST_OK && !json && n > 0)
-        printf("%-20s %-11s %6s %6s %6s %10s %10s  %-10s %-8s %s\n", "study", "state", "trials", "done", "failed",
-               "best", "cost", "metric", "method", "begun");
+        printf("%-20s %-11s %6s %6s %6s %10s %10s  %-10s %-8s %-17s  %s\n", "study", "state", "trials", "done",
+               "failed", "best", "cost", "metric", "method", "begun", "the best: 95 % and seeds");
     served_ask(store_path(store), &served);
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct study_counts counts;
+        struct best best;
         const char *now;
         rc = store_study_counts(store, &studies[i], &counts, err);
         if (rc != ST_OK)
             break;
         now = served_state(&served, &studies[i], counts.n[TRIAL_RUNNING]);
+        find_best(store, studies[i].name, &best);
         if (!json) {
-            print_row(&studies[i], &counts, now);
+            print_row(&studies[i], &counts, &best, now);
             continue;
         }
-        cJSON *row = row_json(&studies[i], &counts, now);
+        cJSON *row = row_json(&studies[i], &counts, &best, now);
         if (array == NULL || row == NULL || !cJSON_AddItemToArray(array, row))
             rc = FAIL(err, ST_NOMEM, "out of memory for the list of studies");
     }
@@ -239,10 +286,10 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         rc = study_view_load(store, words.v[0], &view, err);
     if (rc == ST_OK && json)
         rc = study_view_print_json(&view, path, err);
-    else if (rc == ST_OK && front)
-        print_front_table(&view);
     else if (rc == ST_OK && timeline)
         rc = timeline_print(&view, err);
+    else if (rc == ST_OK && (rc = study_view_advise(&view, err)) == ST_OK && front)
+        print_front_table(&view);
     else if (rc == ST_OK) {
         print_study(&view, path);
         rc = insight_print(&view, path, err);

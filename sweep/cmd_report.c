@@ -28,7 +28,7 @@ static enum status find_format(const char *name, const char *path, enum report_f
     return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
 }
 
-static enum status write_report(const struct study_view *view, const char *store_path, enum report_format format,
+static enum status write_report(struct study_view *view, const char *store_path, enum report_format format,
                                 const char *path, struct error *err)
 {
     bool binary = format == REPORT_PDF || format == REPORT_PNG;
@@ -40,6 +40,7 @@ static enum status write_report(const struct study_view *view, const char *store
     if (binary && path == NULL && isatty(STDOUT_FILENO))
         return FAIL(err, ST_USAGE, "report: %s is nothing for a terminal; say -o report.%s", format_names[format],
                     format_names[format]);
+    TRY(study_view_advise(view, err));
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     study_view_report(view, store_path, &report);
     if (format != REPORT_CSV && format != REPORT_JSON) {

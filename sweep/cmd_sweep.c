@@ -417,7 +417,9 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
         if (print_json(s, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     } else {
-        progress_print_summary(v, s->store_path);
+        struct error print_err = {0};
+        if (progress_print_summary(&s->run->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
+            rc = FAIL(err, print_err.status, "%s", print_err.text);
     }
     if (rc == ST_OK)
         rc = sweep_check_any_done(v, err);

@@ -80,7 +80,10 @@ struct study_view {
     double **x; /* (n) points of dim natural values, owned; a point never moves */
     struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
-    bool *on_front;
+    bool *on_front; /* (n) by what is believed of the trials, where advice has it; else by their runs */
+    bool *front_run; /* (n) by single runs alone */
+    struct gp_insight advice; /* beliefs of the first advice.n trials, without edges and importance; n 0: none yet */
+    bool advice_stale; /* trials have changed since */
     struct pareto_ref ref;
     struct gp_trial *other; /* of history.other, and their points; owned (warm_start_load) */
     double *other_x;
@@ -91,15 +94,29 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
                  struct gp_trial *ret_row);
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;
+/* What a score of this study can be. */
+void study_score_bounds(const struct study *study, struct gp_history *history);
 void study_view_free(struct study_view *view);
 enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE; /* room for n trials */
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
                               struct error *err) MUST_USE;
+/* What all trials together say, unless it is there: for readers, who show nothing else as advice. */
+enum status study_view_advise(struct study_view *view, struct error *err) MUST_USE;
+/* Takes advice that somebody else has worked out, of this study's first trials. */
+void study_view_take_advice(struct study_view *view, struct gp_insight *advice);
+bool study_view_same_point(const struct study_view *view, size_t a,
+                           size_t b); /* runs of one config, but for the seed? */
+size_t study_view_first_run(const struct study_view *view, int64_t number); /* the first trial of this one's config */
+/* The belief in trial i; NULL: none. */
+const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
 /* After trials[i] changed: its row of the history, the front and the reference. */
 enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
-/* Index of the best finished trial by the study's direction, of equals the cheapest; n if none. */
-size_t study_view_best(const struct study_view *view);
+/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is export_pick's. */
+size_t study_view_pick(const struct study_view *view,
+                       enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
+void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
+size_t study_view_best_run(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
 /* What a study of this kind of cost counts: seconds or env steps; NaN when unknown. */
@@ -109,10 +126,12 @@ double study_view_trial_cost(const struct study_view *view, const struct trial *
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* s, over all trials */
+double study_view_score(const struct study_view *view,
+                        double row_score); /* of a row or belief, in the study's direction */
 /* The view as web/ wants it, borrowed from it; path: the store's. */
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report);
 /* {"study": ..., "trials": [...]} on stdout. */
-enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err) MUST_USE;
+enum status study_view_print_json(struct study_view *view, const char *path, struct error *err) MUST_USE;
 
 /* ---- insight.c: what the models say about a study ---- */
 
@@ -237,9 +256,10 @@ void progress_end(struct progress *progress);
 void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n);
 /* ---- summary.c, to stdout ---- */
 
-/* Front, failures, next commands. */
-void progress_print_summary(const struct study_view *view, const char *store_path);
-void summary_print_cap(const struct study_view *view); /* a warning when every trial is dearer than sweep.max_cost */
-void print_front_table(const struct study_view *view);
+/* Front, failures, what to take, next commands. */
+enum status progress_print_summary(struct study_view *view, const char *store_path, struct error *err) MUST_USE;
+void summary_print_cap(
+    const struct study_view *view); /* a warning when every trial is more expensive than sweep.max_cost */
+void print_front_table(const struct study_view *view); /* by its advice, if there is any */
 
 #endif

@@ -1,6 +1,6 @@
 /* early_stop.c - the curves of a study's finished trials, kept beside the view, and the judgement of the trial in flight.
  * Invariant: only done trials teach; scores are higher-is-better as in the view's history. */
-#include "sweep/control.h"
+#include "sweep/scheduler.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ bool early_stop_judge(const struct early_stop *es, const struct study_view *v, s
     double cost = v->search.cost == SEARCH_COST_STEPS ? (double)env_steps : seconds;
     struct gp_verdict verdict;
 
-    if (!es->on || !(total > 0))
+    if (!es->on || !(total > 0) || trial_is_confirming(&v->trials[i])) /* a run cut short confirms nothing */
         return false;
     gp_stop_judge(es->curves, es->n, &(struct gp_stop_now){(double)env_steps / total, sign * score, cost}, &verdict);
     if (verdict.stop)

@@ -8,55 +8,17 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-/* The best by score among done trials that pass; better: the cheapest of them instead. */
-static size_t pick_among(const struct gp_trial *rows, size_t n, double cost_max, double score_min, bool cheapest)
+size_t best_run(const struct gp_history *history)
 {
-    size_t best = n;
+    size_t best = history->n;
 
-    for (size_t i = 0; i < n; i++) {
-        const struct gp_trial *t = &rows[i];
-        bool wins;
-        if (t->state != GP_TRIAL_DONE || t->cost > cost_max || t->score < score_min)
-            continue;
-        if (best == n)
-            wins = true;
-        else if (cheapest)
-            wins = t->cost < rows[best].cost;
-        else
-            wins = t->score > rows[best].score || (t->score == rows[best].score && t->cost < rows[best].cost);
-        if (wins)
+    for (size_t i = 0; i < history->n; i++) {
+        const struct gp_trial *t = &history->trials[i], *b = &history->trials[best < history->n ? best : i];
+        if (t->state == GP_TRIAL_DONE &&
+            (best == history->n || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
             best = i;
     }
     return best;
-}
-
-/* The trial that the models would take, by what is sure of it; n: too little is known. */
-static enum status recommend(const struct study *study, const struct trial *trials, const struct gp_trial *rows,
-                             size_t n, size_t *ret_i, struct error *err)
-{
-    struct search search;
-    double *x = NULL;
-    struct gp_trial *own = NULL;
-
-    *ret_i = n;
-    TRY(search_from_json(study->space, &search, err));
-    size_t dim = search.space.dim;
-    enum status rc = ST_OK;
-    x = mem_array2(n + 1, dim, sizeof *x);
-    own = mem_array(n + 1, sizeof *own);
-    if (x == NULL || own == NULL)
-        rc = FAIL(err, ST_NOMEM, "out of memory for %zu trials", n);
-    for (size_t i = 0; rc == ST_OK && i < n; i++) {
-        rc = search_point(&search, trials[i].params, x + i * dim, err);
-        own[i] = rows[i];
-        own[i].x = x + i * dim;
-    }
-    if (rc == ST_OK)
-        rc = gp_recommend(&search.space, &(struct gp_history){.n = n, .trials = own}, ret_i, err);
-    mem_free(x);
-    mem_free(own);
-    search_free(&search);
-    return rc;
 }
 
 /* "cost<=12" -> the number after prefix. */
@@ -67,43 +29,73 @@ static bool parse_after(const char *text, const char *prefix, double *ret_value)
     return strncmp(text, prefix, n) == 0 && (num_parse_f64(text + n, ret_value) || parse_seconds(text + n, ret_value));
 }
 
-enum status export_pick(const struct study *study, const struct trial *trials, const struct gp_trial *rows, size_t n,
-                        const char *rule, size_t *ret_i, struct error *err)
+/* What gp_pick is asked for; false: the rule is not one of its. */
+static bool read_rule(const char *text, bool maximize, enum gp_rule *ret_rule, double *ret_value)
 {
+    *ret_value = 0;
+    *ret_rule = GP_BEST;
+    if (strcmp(text, "best") == 0)
+        return true;
+    *ret_rule = GP_KNEE;
+    if (strcmp(text, "knee") == 0)
+        return true;
+    *ret_rule = GP_COST_MAX;
+    if (parse_after(text, "cost<=", ret_value))
+        return true;
+    *ret_rule = GP_SCORE_MIN;
+    if (!parse_after(text, maximize ? "score>=" : "score<=", ret_value))
+        return false;
+    *ret_value = maximize ? *ret_value : -*ret_value;
+    return true;
+}
+
+static enum status pick_trial(const struct study *study, int64_t number, struct gp_picked *ret, struct error *err)
+{
+    size_t n = ret->i;
+
+    if (number < 0 || (uint64_t)number >= n)
+        return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %lld, its trials are 0 to %zu", study->name,
+                    (long long)number, n > 0 ? n - 1 : 0);
+    ret->i = (size_t)number;
+    return ST_OK;
+}
+
+/* A front without a bend offers its best where its knee is asked for. */
+static enum status pick_by_models(const struct gp_insight *advice, const struct gp_history *history, enum gp_rule rule,
+                                  double value, struct gp_picked *ret, struct error *err)
+{
+    TRY(gp_pick(advice, history, rule, value, ret, err));
+    if (rule != GP_KNEE || ret->i < history->n)
+        return ST_OK;
+    TRY(gp_pick(advice, history, GP_BEST, 0, ret, err));
+    ret->supported = false;
+    ret->note = "the front has no bend, so this is the best";
+    return ST_OK;
+}
+
+enum status export_pick(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
+                        const char *rule, struct gp_picked *ret, struct error *err)
+{
+    enum gp_rule kind;
     double value;
     int64_t number;
-    bool maximize = study->maximize;
 
-    *ret_i = n;
-    if (strcmp(rule, "best") == 0) {
-        TRY(recommend(study, trials, rows, n, ret_i, err));
-        if (*ret_i >= n)
-            *ret_i = pick_among(rows, n, INFINITY, -INFINITY, false);
-    } else if (strcmp(rule, "best-run") == 0) {
-        *ret_i = pick_among(rows, n, INFINITY, -INFINITY, false);
-    } else if (strcmp(rule, "knee") == 0) {
-        TRY(pareto_knee(&(struct gp_history){.n = n, .trials = rows}, ret_i, err));
-        if (*ret_i >= n)
-            return FAIL(err, ST_NOTFOUND, "export: the front of %s has no knee; take best, or 'cost<=SECONDS'",
-                        study->name);
-    } else if (parse_after(rule, "cost<=", &value)) {
-        *ret_i = pick_among(rows, n, value, -INFINITY, false);
-    } else if (parse_after(rule, maximize ? "score>=" : "score<=", &value)) {
-        *ret_i = pick_among(rows, n, INFINITY, maximize ? value : -value, true);
-    } else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number)) {
-        for (size_t i = 0; i < n; i++)
-            if (trials[i].number == number)
-                *ret_i = i;
-        if (*ret_i == n)
-            return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %lld, its trials are 0 to %zu",
-                        study->name, (long long)number, n > 0 ? n - 1 : 0);
-    } else {
+    *ret = (struct gp_picked){.i = history->n, .supported = true};
+    if (strcmp(rule, "best-run") == 0)
+        ret->i = best_run(history);
+    else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number))
+        TRY(pick_trial(study, number, ret, err));
+    else if (read_rule(rule, study->maximize, &kind, &value))
+        TRY(pick_by_models(advice, history, kind, value, ret, err));
+    else
         return FAIL(
             err, ST_USAGE,
             "export: --pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
-            maximize ? ">" : "<");
-    }
-    if (*ret_i >= n)
+            study->maximize ? ">" : "<");
+    if (ret->i >= history->n && ret->note != NULL && best_run(history) < history->n)
+        return FAIL(err, ST_NOTFOUND, "export: no trial of %s fits '%s': %s; --pick best always gives one", study->name,
+                    rule, ret->note);
+    if (ret->i >= history->n)
         return FAIL(err, ST_NOTFOUND, "export: no finished trial of %s fits '%s'; `trawl show %s` lists them",
                     study->name, rule, study->name);
     return ST_OK;
@@ -124,33 +116,63 @@ static void score_text(const struct trial *t, char *buf, size_t size)
         snprintf(buf + n, size - (size_t)n, ", of which %lld did not end", (long long)t->eval_unfinished);
 }
 
-static void header(const struct study *study, const struct trial *t, const char *rule, char *buf, size_t size)
+void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
+                    const struct trial *trial, size_t i, struct promise *ret)
 {
-    char score[160], cost[NUM_TEXT_MAX], whole[NUM_TEXT_MAX] = "";
-    int n;
+    promise_make(advice->beliefs != NULL && i < advice->n ? &advice->beliefs[i] : NULL, &history->trials[i], trial,
+                 study->maximize, ret);
+}
 
+enum report_cost study_report_cost(enum search_cost kind)
+{
+    return kind == SEARCH_COST_STEPS    ? REPORT_COST_STEPS
+           : kind == SEARCH_COST_DEVICE ? REPORT_COST_DEVICE
+                                        : REPORT_COST_WALL;
+}
+
+/* What the config promises, and how sure that is, as comments. */
+static void header(const struct study *study, const struct trial *t, const struct export_reason *why,
+                   struct strbuf *out)
+{
+    const struct promise *p = &why->promise;
+    char score[160], number[NUM_TEXT_MAX], text[PROMISE_TEXT_MAX];
+
+    strbuf_addf(out, "; trial %lld of the study %s, picked by %.60s\n", (long long)t->number, study->name, why->rule);
+    if (why->note != NULL)
+        strbuf_addf(out, "; %s\n", why->note);
+    if (p->is_known)
+        strbuf_addf(out, "; promise: %s %s\n; the interval is of the mean of %d runs under fresh seeds\n",
+                    study->metric, promise_text(p, text), GP_PROMISE_SEEDS);
+    if (p->n_seeds < 2)
+        strbuf_addf(out,
+                    "; unconfirmed, seen once: `trawl rerun %s --trial %lld --seeds %d` runs it under fresh seeds\n",
+                    study->name, (long long)t->number, GP_PROMISE_SEEDS);
     score_text(t, score, sizeof score);
-    n = snprintf(
-        buf, size,
-        "; trial %lld of the study %s, picked by %.60s\n; %s %s, %lld env steps, seed %lld\n; cost %s s in a warm "
-        "worker",
-        (long long)t->number, study->name, rule, study->metric, score, (long long)t->env_steps, (long long)t->seed,
-        num_format_f64(t->cost_s, cost));
+    strbuf_addf(out, "; its run: %s %s, %lld env steps, seed %lld\n; cost %s s in a warm worker", study->metric, score,
+                (long long)t->env_steps, (long long)t->seed, num_format_f64(t->cost_s, number));
     if (isfinite(t->start_s))
-        n += snprintf(buf + n, size - (size_t)n, ", %s s from process start",
-                      num_format_f64(t->start_s + t->cost_s, whole));
-    snprintf(buf + n, size - (size_t)n, "\n; made by %s on %s%s%s\n; `trawl train` runs this file as it is\n",
-             t->program != NULL ? t->program : study->program, t->device != NULL ? t->device : "an unknown device",
-             t->kernels != NULL ? ", vector units " : "", t->kernels != NULL ? t->kernels : "");
+        strbuf_addf(out, ", %s s from process start", num_format_f64(t->start_s + t->cost_s, number));
+    strbuf_addf(out, "\n; made by %s on %s%s%s\n", t->program != NULL ? t->program : study->program,
+                t->device != NULL ? t->device : "an unknown device", t->kernels != NULL ? ", vector units " : "",
+                t->kernels != NULL ? t->kernels : "");
+    strbuf_add(out, "; `trawl train` runs this file as it is\n");
+}
+
+static bool add_promise(cJSON *json, const struct promise *p)
+{
+    return json_add_i64(json, "n_seeds", (int64_t)p->n_seeds) &&
+           (!p->is_known || (json_add_f64(json, "score_mean", p->score) && json_add_f64(json, "score_lo", p->lo) &&
+                             json_add_f64(json, "score_hi", p->hi) && json_add_f64(json, "cost_mean", p->cost)));
 }
 
 static enum status build_json(const struct study *study, const struct trial *t, const struct setup *setup,
-                              struct strbuf *out, struct error *err)
+                              const struct promise *promise, struct strbuf *out, struct error *err)
 {
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "study", study->name) && json_add_i64(json, "trial", t->number) &&
-              json_add_f64(json, "score", t->score) && json_add_f64(json, "cost_s", t->cost_s) &&
-              json_add_f64(json, "score_se", t->score_se) && json_add_f64(json, "start_s", t->start_s) &&
+              json_add_f64(json, "score", t->score) && add_promise(json, promise) &&
+              json_add_f64(json, "cost_s", t->cost_s) && json_add_f64(json, "score_se", t->score_se) &&
+              json_add_f64(json, "start_s", t->start_s) &&
               json_add_str(json, "program", t->program != NULL ? t->program : study->program) &&
               json_add_str(json, "device", t->device) && json_add_str(json, "vector_units", t->kernels) &&
               json_add_i64(json, "env_steps", t->env_steps) && json_add_i64(json, "seed", t->seed) &&
@@ -166,23 +188,21 @@ static enum status build_json(const struct study *study, const struct trial *t, 
     return ST_OK;
 }
 
-enum status export_build(const struct study *study, const struct trial *trial, const char *rule,
+enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err)
 {
     struct setup *setup = NULL;
-    char head[1536];
     enum status rc = trial_setup(trial, &setup, err);
 
     if (rc != ST_OK)
         return rc;
     switch (format) {
     case EXPORT_INI:
-        header(study, trial, rule, head, sizeof head);
-        strbuf_add(out, head);
+        header(study, trial, why, out);
         rc = config_write_ini(setup->config, false, false, out, err);
         break;
     case EXPORT_JSON:
-        rc = build_json(study, trial, setup, out, err);
+        rc = build_json(study, trial, setup, &why->promise, out, err);
         break;
     case EXPORT_ARGS:
         strbuf_addf(out, "trawl train %s ", setup->env->name);

@@ -9,12 +9,22 @@ enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS };
 /* name: "ini", "json", "args", or NULL: by the path's suffix (NULL: ini). */
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,
                                struct error *err) MUST_USE;
-/* "best" (what the models recommend; the best run while they know too little), "best-run", "knee", "cost<=30", "score>=18"
- * (score<= when the study minimizes), "trial=3"; rows: the trials by study_judge. */
-enum status export_pick(const struct study *study, const struct trial *trials, const struct gp_trial *rows, size_t n,
-                        const char *rule, size_t *ret_i, struct error *err) MUST_USE;
-/* rule: named in the head of an ini. The trial has its config. */
-enum status export_build(const struct study *study, const struct trial *trial, const char *rule,
+/* "best" (what the models recommend; the best run while they know too little), "best-run", "knee" (the best where the front
+ * has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". advice: of this history. */
+enum status export_pick(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
+                        const char *rule, struct gp_picked *ret_picked, struct error *err) MUST_USE;
+size_t best_run(const struct gp_history *history); /* the best score of one run, of equals the cheapest; n: none */
+/* Of trial i, which is `trial`. */
+void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
+                    const struct trial *trial, size_t i, struct promise *ret_promise);
+enum report_cost study_report_cost(enum search_cost kind);
+
+struct export_reason { /* why this trial, for the head of an ini */
+    const char *rule, *note; /* note: of gp_picked, may be NULL */
+    struct promise promise;
+};
+/* The trial has its config. */
+enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err) MUST_USE;
 
 #endif

@@ -32,6 +32,7 @@ static enum status load(struct follow *f, struct error *err)
 
     study_view_free(&f->view);
     TRY(study_view_load(f->store, f->name, &f->view, err));
+    TRY(study_view_advise(&f->view, err));
     f->loaded_at_s = clock_mono_s();
     f->load_s = f->loaded_at_s - begin_s;
     return ST_OK;

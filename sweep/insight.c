@@ -1,6 +1,6 @@
 /* insight.c - what the models say about a study, for `trawl show`: the trial to take, how much each parameter matters,
  * bounds that the front leans on. Everything stands on stdout, scores in the study's own direction. */
-#include "sweep/control.h"
+#include "sweep/export.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,22 +113,17 @@ enum status insight_init(struct gp_insight *ret, const struct study_view *v, str
     return rc;
 }
 
-static double own_score(const struct study_view *v, double score)
-{
-    return v->study.maximize ? score : -score;
-}
-
 static void print_recommended(const struct study_view *v, const struct gp_insight *in)
 {
-    const struct gp_belief *b;
-    char cost[32];
+    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
+    struct promise p;
 
     if (in->recommended >= v->n)
         return;
-    b = &in->beliefs[in->recommended];
-    printf("recommended: trial %lld, expected %s %.4g +- %.2g at a cost of %s (one run varies by +- %.2g)\n",
-           (long long)v->trials[in->recommended].number, v->study.metric, own_score(v, b->score), b->score_sd,
-           study_view_cost_text(v, exp(b->log_cost), cost), in->score_noise_sd);
+    export_promise(&v->study, in, &v->history, &v->trials[in->recommended], in->recommended, &p);
+    printf("recommended: trial %lld, %s %s at a cost of %s (one run varies by +- %.2g)\n",
+           (long long)v->trials[in->recommended].number, v->study.metric, promise_text(&p, text),
+           promise_cost_text(&p, study_report_cost(v->search.cost), cost), p.noise_sd);
 }
 
 static void effect_text(const struct gp_importance *importance, char buf[32])
@@ -230,9 +225,14 @@ static cJSON *belief_json(const struct study_view *v, const struct gp_insight *i
 {
     const struct gp_belief *b = &in->beliefs[i];
     cJSON *json = cJSON_CreateObject();
+    struct promise p;
+
+    export_promise(&v->study, in, &v->history, &v->trials[i], i, &p);
     bool ok = json != NULL && json_add_i64(json, "trial", v->trials[i].number) &&
-              json_add_f64(json, "score", own_score(v, b->score)) && json_add_f64(json, "score_sd", b->score_sd) &&
-              json_add_f64(json, "cost", exp(b->log_cost)) && json_add_f64(json, "log_cost_sd", b->log_cost_sd);
+              json_add_f64(json, "score", p.score) && json_add_f64(json, "score_sd", b->score_sd) &&
+              json_add_f64(json, "score_lo", p.lo) && json_add_f64(json, "score_hi", p.hi) &&
+              json_add_i64(json, "n_seeds", (int64_t)p.n_seeds) && json_add_f64(json, "cost", p.cost) &&
+              json_add_f64(json, "log_cost_sd", b->log_cost_sd);
 
     if (!ok) {
         cJSON_Delete(json);

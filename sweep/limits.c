@@ -117,7 +117,7 @@ static bool over(double spent, double max, const char *what, const char *rule, s
 
 static bool target_reached(const struct study_view *v, struct study_end *ret_end)
 {
-    size_t best = study_view_best(v);
+    size_t best = study_view_best_run(v);
 
     if (!v->study.has_target || best == v->n)
         return false;

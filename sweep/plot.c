@@ -93,7 +93,7 @@ static void draw_stairs(struct canvas *c, const struct study_view *v)
 
 static void draw(struct canvas *c, const struct study_view *v)
 {
-    size_t best = study_view_best(v);
+    size_t best = study_view_pick(v, GP_BEST);
 
     draw_stairs(c, v);
     for (size_t i = 0; i < v->n; i++)

@@ -1,5 +1,6 @@
 /* progress.c - what a sweep shows while it runs: a live block on a terminal, else a line per trial. */
 #include "sweep/board.h"
+#include "sweep/scheduler.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,6 +64,8 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     if (v->study.trials_max > 0)
         fprintf(stderr, "/%lld", (long long)v->study.trials_max);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (trial_is_confirming(trial))
+        fprintf(stderr, ", confirming trial %lld", (long long)study_view_first_run(v, trial->number));
     if (trial->state == TRIAL_DONE)
         fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s%s%s\n", v->study.metric, trial->score,
                 study_view_cost_text(v, study_view_trial_cost(v, trial), cost), study_view_front_size(v),

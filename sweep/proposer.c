@@ -25,11 +25,88 @@ struct proposer {
     size_t cap;
     struct gp_history history;
     int64_t number;
-    struct suggestion suggestion;
-    double seconds;
-    enum status status;
+    struct space space; /* never changes */
+    struct confirm_plan plan;
+    struct proposal proposal;
     struct error err;
 };
+
+/* Runs of trial i's config, those under way included. */
+static size_t n_seeds(const struct gp_insight *advice, const struct gp_history *history, size_t i)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < history->n; k++)
+        n += advice->point[k] == advice->point[i] &&
+             (history->trials[k].state == GP_TRIAL_DONE || history->trials[k].state == GP_TRIAL_PENDING);
+    return n;
+}
+
+/* Best or knee, if it was seen once; n: neither. A study does not end with one of them unconfirmed. */
+static enum status choose_pick(struct proposer *p, const struct gp_history *own, size_t *ret_i)
+{
+    static const enum gp_rule rules[] = {GP_BEST, GP_KNEE};
+    const struct gp_insight *advice = &p->proposal.advice;
+    struct gp_picked picked;
+
+    *ret_i = own->n;
+    for (size_t k = 0; k < 2 && *ret_i == own->n && advice->point != NULL; k++) {
+        TRY(gp_pick(advice, own, rules[k], 0, &picked, &p->err));
+        if (picked.i < own->n && n_seeds(advice, own, picked.i) < 2)
+            *ret_i = picked.i;
+    }
+    return ST_OK;
+}
+
+/* The config to run again under a fresh seed; history.n: none. */
+static enum status choose_confirm(struct proposer *p, size_t *ret_i)
+{
+    struct gp_history own = p->history;
+    struct gp_insight *advice = &p->proposal.advice;
+    struct gp_picked picked;
+
+    own.n_other = 0; /* advice is of this study's runs alone, as every reader gives it */
+    *ret_i = own.n;
+    if (advice->n == 0)
+        TRY(gp_beliefs_init(advice, &p->space, &own, &p->err));
+    if (p->plan.turn >= CONFIRM_END)
+        TRY(choose_pick(p, &own, ret_i));
+    if (*ret_i == own.n)
+        TRY(gp_confirm_next(advice, &own, &(struct gp_confirm_settings){0}, ret_i, &p->err));
+    if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST) {
+        TRY(gp_pick(advice, &own, GP_BEST, 0, &picked, &p->err));
+        *ret_i = picked.i;
+    }
+    if (*ret_i < own.n && own.trials[*ret_i].cost > p->plan.cost_left)
+        *ret_i = own.n;
+    return ST_OK;
+}
+
+static enum status propose(struct proposer *p)
+{
+    struct suggestion *s = &p->proposal.suggestion;
+    size_t i = p->history.n;
+    enum status rc = ST_OK;
+
+    if (p->plan.turn >= CONFIRM_FIRST)
+        rc = choose_confirm(p, &i);
+    if (rc == ST_OK && i == p->history.n) {
+        rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
+        if (rc != ST_LIMIT || p->plan.turn == CONFIRM_NO)
+            return rc;
+        struct error used_up = p->err;
+        error_clear(&p->err);
+        if ((rc = choose_confirm(p, &i)) == ST_OK && i == p->history.n) {
+            p->err = used_up;
+            return ST_LIMIT;
+        }
+    }
+    if (rc != ST_OK)
+        return rc;
+    *s = (struct suggestion){.origin = CONFIRM_ORIGIN};
+    memcpy(s->x, p->history.trials[i].x, p->space.dim * sizeof *s->x);
+    return ST_OK;
+}
 
 static void *think(void *ctx)
 {
@@ -45,8 +122,8 @@ static void *think(void *ctx)
         pthread_mutex_unlock(&p->lock);
         double begin_s = clock_mono_s();
         error_clear(&p->err);
-        p->status = suggester_next(p->suggester, &p->history, p->number, &p->suggestion, &p->err);
-        p->seconds = clock_mono_s() - begin_s;
+        p->proposal.status = propose(p);
+        p->proposal.seconds = clock_mono_s() - begin_s;
         pthread_mutex_lock(&p->lock);
         if (p->state == PROPOSER_ASKED)
             p->state = PROPOSER_ANSWERED;
@@ -80,6 +157,7 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
     if (p == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for proposals");
     p->wake_fd = wake_fd;
+    p->space = *space;
     rc = suggester_create(&p->suggester, space, settings, err);
     if (rc == ST_OK)
         rc = reserve(p, n_room, err);
@@ -115,6 +193,7 @@ void proposer_destroy(struct proposer *p)
     pthread_cond_destroy(&p->asked);
     pthread_mutex_destroy(&p->lock);
     suggester_destroy(p->suggester);
+    gp_insight_free(&p->proposal.advice);
     mem_free(p->trials);
     mem_free(p);
 }
@@ -134,7 +213,8 @@ bool proposer_is_busy(const struct proposer *p)
     return state_of(p) != PROPOSER_IDLE;
 }
 
-enum status proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number, struct error *err)
+enum status proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number,
+                         const struct confirm_plan *plan, struct error *err)
 {
     if (history->n > p->cap)
         TRY(reserve(p, 2 * history->n, err));
@@ -143,6 +223,8 @@ enum status proposer_ask(struct proposer *p, const struct gp_history *history, i
     if (history->n > 0)
         memcpy(p->trials, history->trials, history->n * sizeof *p->trials);
     p->number = number;
+    p->plan = *plan;
+    p->proposal = (struct proposal){0};
     pthread_mutex_lock(&p->lock);
     p->state = PROPOSER_ASKED;
     pthread_cond_signal(&p->asked);
@@ -150,16 +232,14 @@ enum status proposer_ask(struct proposer *p, const struct gp_history *history, i
     return ST_OK;
 }
 
-bool proposer_take(struct proposer *p, struct suggestion *ret_suggestion, double *ret_seconds, enum status *ret_status,
-                   struct error *err)
+bool proposer_take(struct proposer *p, struct proposal *ret_proposal, struct error *err)
 {
     if (state_of(p) != PROPOSER_ANSWERED)
         return false;
-    *ret_suggestion = p->suggestion;
-    *ret_seconds = p->seconds;
-    *ret_status = p->status;
-    if (p->status != ST_OK)
-        (void)FAIL(err, p->status, "%s", p->err.text);
+    *ret_proposal = p->proposal;
+    p->proposal = (struct proposal){0};
+    if (ret_proposal->status != ST_OK)
+        (void)FAIL(err, ret_proposal->status, "%s", p->err.text);
     pthread_mutex_lock(&p->lock);
     p->state = PROPOSER_IDLE;
     pthread_mutex_unlock(&p->lock);

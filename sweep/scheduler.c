@@ -341,7 +341,7 @@ static enum status give(struct scheduler *s, struct slot *slot, struct error *er
                 s->listener.on_trial_start(s->listener.ctx, slot->flight);
             return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
         }
-        TRY(study_run_ask(s->studies[best], err));
+        TRY(study_run_ask(s->studies[best], s, err));
         if (proposer_is_busy(s->studies[best]->proposer))
             return ST_OK;
     }
@@ -397,7 +397,7 @@ static enum status fill(struct scheduler *s, struct error *err)
     for (size_t i = 0; i < s->n_studies && n_busy > 0; i++) {
         struct study_run *run = s->studies[i];
         if (run->n_flights > 0 && run->n_queued < study_run_ahead(run, n_busy))
-            TRY(study_run_ask(run, err));
+            TRY(study_run_ask(run, s, err));
     }
     return ST_OK;
 }

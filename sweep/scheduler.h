@@ -167,6 +167,27 @@ double study_limits_wall_s(const struct study_run *run, double now_s); /* of wal
 /* Of the whole study, by the limit that is nearest; 0 when its limits cannot be foreseen. */
 double study_limits_fraction(const struct study_run *run, double running_s, double now_s);
 
+/* ---- confirm.c: when a config is run again under a fresh seed ---- */
+
+#define CONFIRM_ORIGIN "confirm" /* of such a trial, in the store */
+
+enum confirm_turn {
+    CONFIRM_NO,
+    CONFIRM_IF_STUCK, /* only when no new point is left to try */
+    CONFIRM_FIRST, /* if any advice is doubtful; else a new point */
+    CONFIRM_END, /* the same, best and knee before all: what is left of the share takes what is left of the study */
+    CONFIRM_LAST /* as CONFIRM_END, and in any case: the last runs of the study: a new point could not be confirmed any more */
+};
+struct confirm_plan {
+    enum confirm_turn turn;
+    double cost_left; /* of the share, in what history.cost counts; INFINITY: it is counted otherwise */
+};
+/* What the next trial is for. Of limits in trials or seconds of training it reads the trials alone, so that a resumed study
+ * goes on as it would have done. running_s: training of what flies; wall_s: of sweep.wall_time. */
+void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
+                       double wall_s, struct confirm_plan *ret_plan);
+bool trial_is_confirming(const struct trial *trial);
+
 /* ---- gain.c: growth of the hypervolume ---- */
 
 struct gain_watch {
@@ -209,6 +230,8 @@ struct study_run {
     int wake_fd; /* the scheduler's, for the proposer */
     struct track_hooks *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
+    size_t asked_at; /* trials that had ended when a proposal was asked for last */
+    size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: one was */
     bool told_cap; /* that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* of its trials */
@@ -389,7 +412,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
 /* A queued trial for that worker; false: none. */
 bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i);
 /* For a proposal, unless one is on its way or may not be. */
-enum status study_run_ask(struct study_run *run, struct error *err) MUST_USE;
+enum status study_run_ask(struct study_run *run, const struct scheduler *s, struct error *err) MUST_USE;
 enum status study_run_collect(struct study_run *run,
                               struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
 size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
@@ -410,10 +433,15 @@ enum status proposer_create(struct proposer **ret_proposer, const struct space *
 void proposer_destroy(struct proposer *proposer); /* waits for a proposal on its way */
 /* The history is copied, but for the points, which must stay. One at a time. */
 enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
-                         struct error *err) MUST_USE;
+                         const struct confirm_plan *plan, struct error *err) MUST_USE;
 bool proposer_is_busy(const struct proposer *proposer);
-/* False: not yet. *ret_status: of suggester_next. */
-bool proposer_take(struct proposer *proposer, struct suggestion *ret_suggestion, double *ret_seconds,
-                   enum status *ret_status, struct error *err);
+struct proposal {
+    struct suggestion suggestion; /* origin CONFIRM_ORIGIN: a run again */
+    double seconds; /* that it took */
+    struct gp_insight advice; /* n 0: nobody needed it; else of the history that was asked for */
+    enum status status; /* of suggester_next */
+};
+/* False: not yet. The advice becomes the caller's (gp_insight_free). */
+bool proposer_take(struct proposer *proposer, struct proposal *ret_proposal, struct error *err);
 
 #endif

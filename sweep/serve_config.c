@@ -1,5 +1,6 @@
 /* serve_config.c - configs, picks, exports, reports and commands for the pages: each by the code behind the command line, so that both give
  * the same. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,26 +10,64 @@
 #include "sweep/serve_hooks.h"
 #include "sweep/service.h"
 
-enum status serve_pick(void *ctx, const struct study *study, const struct trial *trials, const struct gp_trial *rows,
-                       size_t n, const char *rule, size_t *ret_i, struct error *err)
+enum status serve_advise(void *ctx, const struct study *study, const double *x, size_t dim,
+                         const struct gp_history *history, struct gp_insight *ret, struct error *err)
+{
+    struct search *search = mem_alloc(sizeof *search); /* large */
+    struct gp_trial *rows = mem_array(history->n + 1, sizeof *rows); /* those without a point are left out */
+    size_t n = 0;
+    enum status rc = ST_OK;
+
+    (void)ctx;
+    *ret = (struct gp_insight){0};
+    if (search == NULL || rows == NULL)
+        rc = FAIL(err, ST_NOMEM, "out of memory for the advice of %zu trials", history->n);
+    if (rc == ST_OK)
+        rc = search_from_json(study->space, search, err);
+    if (rc == ST_OK && search->space.dim != dim)
+        rc = FAIL(err, ST_CORRUPT, "the search space of %s cannot be read", study->name);
+    for (; rc == ST_OK && n < history->n; n++) {
+        rows[n] = history->trials[n];
+        rows[n].x = x + n * dim;
+        for (size_t k = 0; k < dim; k++)
+            if (!isfinite(rows[n].x[k]))
+                rc = FAIL(err, ST_CORRUPT, "trial %zu of %s has no usable parameters", n, study->name);
+    }
+    if (rc == ST_OK) {
+        struct gp_history own = *history;
+        own.trials = rows;
+        study_score_bounds(study, &own);
+        rc = gp_beliefs_init(ret, &search->space, &own, err);
+    }
+    search_free(search);
+    mem_free(search);
+    mem_free(rows);
+    return rc;
+}
+
+enum status serve_pick(void *ctx, const struct study *study, const struct gp_insight *advice,
+                       const struct gp_history *history, const char *rule, struct gp_picked *ret_picked,
+                       struct error *err)
 {
     static const char command[] = "export: ";
     struct error why = {0};
 
     (void)ctx;
-    enum status rc = export_pick(study, trials, rows, n, rule, ret_i, &why);
+    enum status rc = export_pick(study, advice, history, rule, ret_picked, &why);
     size_t skip = strncmp(why.text, command, sizeof command - 1) == 0 ? sizeof command - 1 : 0;
     return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text + skip);
 }
 
 enum status serve_export(void *ctx, const struct study *study, const struct trial *trial, const char *rule,
-                         const char *format, struct strbuf *out, struct error *err)
+                         const char *note, const struct promise *promise, const char *format, struct strbuf *out,
+                         struct error *err)
 {
     enum export_format kind;
+    struct export_reason why = {rule, note, *promise};
 
     (void)ctx;
     TRY(export_find_format(format, NULL, &kind, err));
-    return export_build(study, trial, rule, kind, out, err);
+    return export_build(study, trial, &why, kind, out, err);
 }
 
 /* -- config rows -- */
@@ -177,6 +216,8 @@ enum status serve_report(void *ctx, const char *study, enum report_format format
     if (rc == ST_OK)
         rc = study_view_load(store, study, view, err);
     store_close(store);
+    if (rc == ST_OK)
+        rc = study_view_advise(view, err);
     if (rc == ST_OK) {
         study_view_report(view, c->store_path, &report);
         if (format != REPORT_CSV && format != REPORT_JSON) {

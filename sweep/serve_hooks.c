@@ -56,6 +56,7 @@ void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx)
                                       .model_create = serve_model_create,
                                       .model_slice = serve_model_slice,
                                       .model_destroy = serve_model_destroy,
+                                      .advise = serve_advise,
                                       .pick = serve_pick,
                                       .export_text = serve_export,
                                       .trial_config = serve_trial_config,

@@ -8,10 +8,14 @@ struct serve_ctx { /* read-only once the server runs */
     const char *store_path;
 };
 /* serve_config.c, serve_model.c: hooks, as struct serve_hooks says */
-enum status serve_pick(void *ctx, const struct study *study, const struct trial *trials, const struct gp_trial *rows,
-                       size_t n, const char *rule, size_t *ret_i, struct error *err) MUST_USE;
+enum status serve_advise(void *ctx, const struct study *study, const double *x, size_t dim,
+                         const struct gp_history *history, struct gp_insight *ret_advice, struct error *err) MUST_USE;
+enum status serve_pick(void *ctx, const struct study *study, const struct gp_insight *advice,
+                       const struct gp_history *history, const char *rule, struct gp_picked *ret_picked,
+                       struct error *err) MUST_USE;
 enum status serve_export(void *ctx, const struct study *study, const struct trial *trial, const char *rule,
-                         const char *format, struct strbuf *out, struct error *err) MUST_USE;
+                         const char *note, const struct promise *promise, const char *format, struct strbuf *out,
+                         struct error *err) MUST_USE;
 enum status serve_trial_config(void *ctx, const struct study *study, const struct trial *trial,
                                const struct trial *against, cJSON **ret_rows, struct error *err) MUST_USE;
 enum status serve_report(void *ctx, const char *study, enum report_format format, struct strbuf *out,

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-#define INTERVAL 1.959963984540054 /* standard deviations of 95 % */
 #define FRONT_RANDOM 4096 /* points over the whole space */
 #define FRONT_NEAR 48 /* points around each trial of the believed front */
 #define FRONT_SEEDS 64 /* such trials at most */
@@ -24,20 +23,18 @@ struct study_model {
     cJSON *insight_json, *front_json;
 };
 
-static double own(const struct study_model *m, double score)
-{
-    return m->view.study.maximize ? score : -score;
-}
-
 /* score, cost and their intervals. */
 static bool add_belief(cJSON *json, const struct study_model *m, const struct gp_belief *b)
 {
-    double reach = INTERVAL * b->score_sd, mean = own(m, b->score), span = INTERVAL * b->log_cost_sd;
+    const struct gp_trial unseen = {.state = GP_TRIAL_PENDING};
+    const struct trial none = {0};
+    struct promise p;
 
-    return json_add_f64(json, "score", mean) && json_add_f64(json, "score_sd", b->score_sd) &&
-           json_add_f64(json, "score_lo", mean - reach) && json_add_f64(json, "score_hi", mean + reach) &&
-           json_add_f64(json, "cost", exp(b->log_cost)) && json_add_f64(json, "cost_lo", exp(b->log_cost - span)) &&
-           json_add_f64(json, "cost_hi", exp(b->log_cost + span));
+    promise_make(b, &unseen, &none, m->view.study.maximize, &p);
+    return json_add_f64(json, "score", p.score) && json_add_f64(json, "score_sd", b->score_sd) &&
+           json_add_f64(json, "score_lo", p.lo) && json_add_f64(json, "score_hi", p.hi) &&
+           json_add_f64(json, "cost", p.cost) && json_add_f64(json, "cost_lo", p.cost_lo) &&
+           json_add_f64(json, "cost_hi", p.cost_hi);
 }
 
 /* Takes item. */
@@ -98,7 +95,8 @@ static bool add_trial(cJSON *list, const struct study_model *m, size_t i)
 {
     cJSON *json = belief_json(m, &m->insight.beliefs[i]);
 
-    if (json != NULL && json_add_i64(json, "trial", m->view.trials[i].number))
+    if (json != NULL && json_add_i64(json, "trial", m->view.trials[i].number) &&
+        json_add_i64(json, "n_seeds", (int64_t)m->insight.beliefs[i].n_seeds))
         return append(list, json);
     cJSON_Delete(json);
     return false;
@@ -113,7 +111,8 @@ static bool build_insight(struct study_model *m)
 
     if (ok && in->recommended < m->view.n) {
         best = belief_json(m, &in->beliefs[in->recommended]);
-        ok = best != NULL && json_add_i64(best, "trial", m->view.trials[in->recommended].number);
+        ok = best != NULL && json_add_i64(best, "trial", m->view.trials[in->recommended].number) &&
+             json_add_i64(best, "n_seeds", (int64_t)in->beliefs[in->recommended].n_seeds);
         ok = json_add(json, "recommended", best) && ok;
     } else if (ok) {
         ok = json_add_str(json, "recommended", NULL);
@@ -296,11 +295,8 @@ enum status serve_model_create(void *ctx, const char *study, void **ret_model, s
         serve_model_destroy(m);
         return rc;
     }
-    *ret_what = (struct serve_model){.n = m->view.n,
-                                     .beliefs = m->insight.beliefs,
+    *ret_what = (struct serve_model){.is_there = m->insight.beliefs != NULL,
                                      .note = m->insight.note,
-                                     .score_noise_sd = m->insight.score_noise_sd,
-                                     .recommended = m->insight.recommended,
                                      .insight = m->insight_json,
                                      .front = m->front_json};
     *ret_model = m;

@@ -69,6 +69,10 @@ static const struct opt_def sweep_defs[] = {
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
     OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",
                  "Stops a trial when finished curves say that it will not improve the front."),
+    OPT_ROW_FLOAT(
+        struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
+        "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "
+        "at most this share of the study's budget; 0: never."),
     OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
                 "Stops the sweep after this many failed trials in a row; 0: never."),
     OPT_ROW_ENUM(

@@ -92,8 +92,8 @@ static enum status recover(struct study_run *run, struct error *err)
 void study_run_forget(struct study_run *run, size_t i)
 {
     struct trial *t = &run->view.trials[i];
-    char **texts[] = {&t->params,      &t->config,   &t->origin,  &t->device,  &t->slot,
-                      &t->cost_method, &t->log_tail, &t->program, &t->kernels, &t->reason};
+    char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot,  &t->cost_method,
+                      &t->log_tail, &t->program, &t->kernels, &t->reason};
     size_t n = sizeof texts / sizeof texts[0];
 
     if (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED && t->state != TRIAL_FAILED)
@@ -144,6 +144,7 @@ enum status study_run_take_space(struct study_run *run, struct search *wider, st
     run->view.search = *wider;
     memset(wider, 0, sizeof *wider);
     run->used_up = false;
+    run->stuck_at = SIZE_MAX;
     return had_proposer ? open_proposer(run, err) : ST_OK;
 }
 
@@ -158,6 +159,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
     TRY(open_proposer(run, err));
     run->early.on = run->setup->sweep.early_stop;
+    run->stuck_at = SIZE_MAX;
     TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
     for (size_t i = 0; i < run->view.n; i++) {
         TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
@@ -290,36 +292,50 @@ static bool config_trial(struct study_run *run, struct suggestion *ret)
            trial_check_allows(run->check, ret->x);
 }
 
-enum status study_run_ask(struct study_run *run, struct error *err)
+static size_t n_ended(const struct study_run *run)
+{
+    return run->view.n - run->n_queued - run->n_flights;
+}
+
+enum status study_run_ask(struct study_run *run, const struct scheduler *s, struct error *err)
 {
     struct suggestion first;
+    struct confirm_plan plan;
 
     if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_room(&run->view) == 0 ||
-        proposer_is_busy(run->proposer))
+        proposer_is_busy(run->proposer) || run->stuck_at == n_ended(run))
         return ST_OK;
     if (config_trial(run, &first))
         return queue_trial(run, &first, 0, err);
-    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, err);
+    confirm_plan_make(&run->view, &run->setup->sweep, study_run_running_s(run, s), study_limits_wall_s(run, s->now_s),
+                      &plan);
+    run->asked_at = n_ended(run);
+    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, &plan, err);
 }
 
 enum status study_run_collect(struct study_run *run, struct error *err)
 {
-    struct suggestion suggestion;
+    struct proposal proposal;
     struct error none = {0};
     enum status rc;
-    double seconds;
 
-    if (!proposer_take(run->proposer, &suggestion, &seconds, &rc, &none))
+    if (!proposer_take(run->proposer, &proposal, &none))
         return ST_OK;
-    if (rc == ST_LIMIT) {
-        run->used_up = true;
+    rc = proposal.status;
+    if (proposal.advice.n > 0)
+        study_view_take_advice(&run->view, &proposal.advice);
+    run->stuck_at = SIZE_MAX;
+    if (rc == ST_LIMIT) { /* what has run since, or still runs, may leave a doubt worth a run */
+        run->stuck_at = run->asked_at;
+        run->used_up = run->stuck_at == run->view.n;
         return ST_OK;
     }
     if (rc != ST_OK)
         return FAIL(err, rc, "%s", none.text);
-    if (strcmp(suggestion.origin, "default") == 0) /* the suggester's start, which is not the config (config_trial) */
-        strcpy(suggestion.origin, "start");
-    return queue_trial(run, &suggestion, seconds, err);
+    if (strcmp(proposal.suggestion.origin, "default") ==
+        0) /* the suggester's start, which is not the config (config_trial) */
+        strcpy(proposal.suggestion.origin, "start");
+    return queue_trial(run, &proposal.suggestion, proposal.seconds, err);
 }
 
 enum status study_run_adopt(struct study_run *run, struct error *err)

@@ -1,7 +1,7 @@
 /* study_view.c - a study as loaded from the store: trials, their points, history as the model sees it, front.
  * Invariants: (1) x, gp and on_front have one row a trial, in order of number; (2) scores in gp are higher-is-better;
  * (3) a point never moves, so that others may hold on to it: points lie in blocks of POINTS_BLOCK. */
-#include "sweep/control.h"
+#include "sweep/export.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,6 +49,7 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
     bool usable = isfinite(t->score) && isfinite(cost) && cost >= 0;
 
     ret_row->score = usable ? (study->maximize ? t->score : -t->score) : NAN;
+    ret_row->score_se = t->score_se;
     ret_row->cost = usable ? fmax(cost, COST_MIN) : NAN; /* its logarithm is needed */
     switch (t->state) {
     case TRIAL_DONE:
@@ -66,19 +67,72 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
     }
 }
 
+void study_score_bounds(const struct study *study, struct gp_history *history)
+{
+    history->has_score_bounds = study->metric != NULL && strcmp(study->metric, "perf") == 0; /* 0 .. 1 in every game */
+    history->score_min = study->maximize ? 0 : -1;
+    history->score_max = study->maximize ? 1 : 0;
+}
+
 static void fill_row(struct study_view *view, size_t i)
 {
     study_judge(&view->study, view->search.cost, &view->trials[i], &view->gp[i]);
     view->gp[i].x = view->x[i];
 }
 
+/* What is advised is shown: the best is a member also where a cheaper one is as good within noise. */
+static void judge_front(struct study_view *view)
+{
+    size_t best;
+
+    for (size_t i = 0; i < view->n; i++) {
+        const struct gp_belief *b = study_view_belief(view, i);
+        view->on_front[i] = b != NULL ? b->on_front : view->advice.beliefs == NULL && view->front_run[i];
+    }
+    if (view->advice.beliefs != NULL && (best = view->advice.recommended) < view->n)
+        view->on_front[best] = true;
+}
+
 static enum status update_front(struct study_view *view, struct error *err)
 {
     view->history.n = view->n;
     view->history.trials = view->gp;
-    TRY(pareto_front(&view->history, NULL, view->on_front, err));
+    TRY(pareto_front(&view->history, NULL, view->front_run, err));
+    judge_front(view);
     pareto_reference(&view->history, &view->ref);
     return ST_OK;
+}
+
+const struct gp_belief *study_view_belief(const struct study_view *view, size_t i)
+{
+    return view->advice.beliefs != NULL && i < view->advice.n ? &view->advice.beliefs[i] : NULL;
+}
+
+void study_view_take_advice(struct study_view *view, struct gp_insight *advice)
+{
+    gp_insight_free(&view->advice);
+    view->advice = *advice;
+    *advice = (struct gp_insight){0};
+    judge_front(view);
+}
+
+enum status study_view_advise(struct study_view *view, struct error *err)
+{
+    struct gp_insight advice = {0};
+    struct gp_history history = view->history;
+
+    if (view->n == 0 || (view->advice.n == view->n && !view->advice_stale))
+        return ST_OK;
+    history.n_other = 0; /* not every reader has them, and all are to say the same */
+    TRY(gp_beliefs_init(&advice, &view->search.space, &history, err));
+    study_view_take_advice(view, &advice);
+    view->advice_stale = false;
+    return ST_OK;
+}
+
+bool study_view_same_point(const struct study_view *view, size_t a, size_t b)
+{
+    return memcmp(view->x[a], view->x[b], view->search.space.dim * sizeof **view->x) == 0;
 }
 
 /* Room for the point of trial i; those before it have theirs. */
@@ -95,7 +149,7 @@ static enum status grow(struct study_view *view, size_t n, struct error *err)
 {
     double **x = mem_grow(view->x, view->n, n, sizeof *x);
     struct gp_trial *gp;
-    bool *front;
+    bool *front, *run;
 
     if (x == NULL)
         goto fail;
@@ -108,6 +162,10 @@ static enum status grow(struct study_view *view, size_t n, struct error *err)
     if (front == NULL)
         goto fail;
     view->on_front = front;
+    run = mem_grow(view->front_run, view->n, n, sizeof *run);
+    if (run == NULL)
+        goto fail;
+    view->front_run = run;
     return ST_OK;
 fail:
     return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
@@ -144,6 +202,7 @@ enum status study_view_load(struct store *store, const char *name, struct study_
     rc = store_study_find(store, name, &ret_view->study, err);
     if (rc == ST_OK)
         rc = search_from_json(ret_view->study.space, &ret_view->search, err);
+    study_score_bounds(&ret_view->study, &ret_view->history);
     if (rc == ST_OK)
         rc = load_trials(store, ret_view, err);
     if (rc != ST_OK)
@@ -159,6 +218,8 @@ void study_view_free(struct study_view *view)
     mem_free(view->x);
     mem_free(view->gp);
     mem_free(view->on_front);
+    mem_free(view->front_run);
+    gp_insight_free(&view->advice);
     mem_free(view->other);
     mem_free(view->other_x);
     search_free(&view->search);
@@ -197,20 +258,33 @@ enum status study_view_append(struct study_view *view, struct trial *trial, cons
 enum status study_view_update(struct study_view *view, size_t i, struct error *err)
 {
     fill_row(view, i);
+    view->advice_stale = true;
     return update_front(view, err);
 }
 
-size_t study_view_best(const struct study_view *view)
+size_t study_view_best_run(const struct study_view *view)
 {
-    size_t best = view->n;
+    return best_run(&view->history);
+}
 
-    for (size_t i = 0; i < view->n; i++) {
-        const struct gp_trial *t = &view->gp[i], *b = best < view->n ? &view->gp[best] : NULL;
-        if (t->state == GP_TRIAL_DONE &&
-            (b == NULL || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
-            best = i;
-    }
-    return best;
+size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
+{
+    struct gp_picked picked;
+    struct gp_insight none = {.n = view->n, .recommended = view->n, .note = "no advice yet"};
+    const struct gp_insight *advice = &view->advice;
+    struct gp_history history = view->history;
+
+    if (advice->n == 0)
+        advice = &none;
+    history.n = advice->n; /* in a sweep that runs, advice is of the trials of a moment ago */
+    if (gp_pick(advice, &history, rule, 0, &picked, NULL) != ST_OK || picked.i >= history.n)
+        return view->n;
+    return picked.i;
+}
+
+void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise)
+{
+    export_promise(&view->study, &view->advice, &view->history, &view->trials[i], i, ret_promise);
 }
 
 int64_t study_view_count(const struct study_view *view, enum trial_state state)
@@ -241,6 +315,20 @@ double study_view_cost(const struct study_view *view)
     return sum;
 }
 
+size_t study_view_first_run(const struct study_view *view, int64_t number)
+{
+    size_t i = (size_t)number, k = 0;
+
+    while (k < i && i < view->n && !study_view_same_point(view, k, i))
+        k++;
+    return k;
+}
+
+double study_view_score(const struct study_view *view, double row_score)
+{
+    return view->study.maximize ? row_score : -row_score;
+}
+
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report)
 {
     *ret_report = (struct report){.study = &view->study,
@@ -248,20 +336,20 @@ void study_view_report(const struct study_view *view, const char *path, struct r
                                   .n_trials = view->n,
                                   .history = &view->history,
                                   .on_front = view->on_front,
+                                  .insight = view->advice.n > 0 ? &view->advice : NULL,
                                   .ref = view->ref,
                                   .space = &view->search.space,
                                   .program = program_text,
                                   .store_path = path,
-                                  .cost = view->search.cost == SEARCH_COST_STEPS    ? REPORT_COST_STEPS
-                                          : view->search.cost == SEARCH_COST_DEVICE ? REPORT_COST_DEVICE
-                                                                                    : REPORT_COST_WALL};
+                                  .cost = study_report_cost(view->search.cost)};
 }
 
-enum status study_view_print_json(const struct study_view *view, const char *path, struct error *err)
+enum status study_view_print_json(struct study_view *view, const char *path, struct error *err)
 {
     struct report report;
     cJSON *json = NULL, *insight = NULL, *timeline = NULL;
 
+    TRY(study_view_advise(view, err));
     study_view_report(view, path, &report);
     TRY(report_to_json(&report, &json, err));
     enum status rc = insight_to_json(view, &insight, err);

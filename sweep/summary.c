@@ -1,6 +1,7 @@
 /* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what to do
  * next. To stdout. */
 #include "sweep/board.h"
+#include "sweep/export.h"
 
 #include <limits.h>
 #include <math.h>
@@ -9,6 +10,14 @@
 #include <unistd.h>
 
 #define FRONT_MAX_ROWS 20
+
+/* What is believed of trial i, as the front's table shows it. */
+static double shown_cost(const struct study_view *v, size_t i)
+{
+    const struct gp_belief *b = study_view_belief(v, i);
+
+    return b != NULL ? exp(b->log_cost) : v->gp[i].cost;
+}
 
 /* Rows of the front by cost. */
 static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
@@ -19,11 +28,11 @@ static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t 
         size_t k = n;
         if (!v->on_front[i])
             continue;
-        if (n == max) { /* keep the dearest: they are the best */
+        if (n == max) { /* keep the most expensive: they are the best */
             memmove(ret_rows, ret_rows + 1, (--n) * sizeof *ret_rows);
             k = n;
         }
-        while (k > 0 && v->gp[ret_rows[k - 1]].cost > v->gp[i].cost) {
+        while (k > 0 && shown_cost(v, ret_rows[k - 1]) > shown_cost(v, i)) {
             ret_rows[k] = ret_rows[k - 1];
             k--;
         }
@@ -52,21 +61,40 @@ static size_t columns_that_fit(const struct study_view *v, size_t from, int widt
     return end;
 }
 
+#define FIRST_COLUMNS 64 /* width of trial, cost, score, interval and seeds */
+
+/* Cost and score are what all trials say of a config, not what its one run gave. */
+static void print_promise_columns(const struct study_view *v, size_t i)
+{
+    char cost[32], score[32] = "-", interval[PROMISE_TEXT_MAX] = "-", seeds[32];
+    struct promise p;
+
+    study_view_promise(v, i, &p);
+    if (p.is_known)
+        promise_interval_text(&p, interval);
+    snprintf(score, sizeof score, "%.4g", p.score);
+    if (p.n_seeds > 1)
+        snprintf(seeds, sizeof seeds, "%zu", p.n_seeds);
+    else
+        snprintf(seeds, sizeof seeds, "once");
+    printf("%12s %10s %22s %5s ", study_view_cost_text(v, shown_cost(v, i), cost), score, interval, seeds);
+}
+
 /* The front's trials with parameters [from, end); cost and score stand in the first block. */
 static void print_front_block(const struct study_view *v, const size_t *rows, size_t n, size_t from, size_t end)
 {
     printf("%6s ", "trial");
     if (from == 0)
-        printf("%12s %10s ", "cost", v->study.metric);
+        printf("%12s %10s %22s %5s ", "cost", v->study.metric, "95 %", "seen");
     for (size_t k = from; k < end; k++)
         printf(" %s", column_name(v, k));
     printf("\n");
     for (size_t r = 0; r < n; r++) {
         const struct trial *t = &v->trials[rows[r]];
-        char cost[32], value[64];
+        char value[64];
         printf("%6lld ", (long long)t->number);
         if (from == 0)
-            printf("%12s %10.4g ", study_view_cost_text(v, study_view_trial_cost(v, t), cost), t->score);
+            print_promise_columns(v, rows[r]);
         for (size_t k = from; k < end; k++) {
             search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
             printf(" %*s", (int)strlen(column_name(v, k)), value);
@@ -84,9 +112,9 @@ void print_front_table(const struct study_view *v)
         printf("no trial is done yet, so there is no front\n");
         return;
     }
-    printf("front of cost and %s%s:\n", v->study.metric, n < all ? " (its dearest part)" : "");
+    printf("front of cost and %s%s, expected:\n", v->study.metric, n < all ? " (its most expensive part)" : "");
     do {
-        size_t end = columns_that_fit(v, from, width - (from == 0 ? 33 : 9));
+        size_t end = columns_that_fit(v, from, width - (from == 0 ? FIRST_COLUMNS : 9));
         print_front_block(v, rows, n, from, end);
         from = end;
     } while (from < v->search.space.dim);
@@ -228,56 +256,68 @@ static void print_larger(const struct study_view *v)
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)
 {
-    const struct trial *t = &v->trials[i];
-    char cost[32], whole[32];
+    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
+    struct promise p;
 
-    printf("  %-8s trial %lld, %s %.5g at a cost of %s", what, (long long)t->number, v->study.metric, t->score,
-           study_view_cost_text(v, study_view_trial_cost(v, t), cost));
-    if (v->search.cost != SEARCH_COST_STEPS && isfinite(t->start_s))
-        printf(" in a warm worker, %s from process start", format_seconds(t->start_s + t->cost_s, whole));
-    printf("\n");
+    study_view_promise(v, i, &p);
+    printf("  %-8s trial %lld, %s %s at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
+           promise_text(&p, text), promise_cost_text(&p, study_report_cost(v->search.cost), cost));
 }
 
-/* What `trawl export --pick best` takes: the models' choice, or the best run while they know too little; v->n: none. */
-static size_t best_pick(const struct study_view *v)
+static void print_best_run(const struct study_view *v, size_t i)
 {
-    size_t best;
+    char cost[32];
 
-    if (gp_recommend(&v->search.space, &v->history, &best, NULL) != ST_OK || best >= v->n)
-        best = study_view_best(v);
-    return best;
+    printf("  %-8s trial %lld, %s %.5g at a cost of %s in that run, which may be luck\n", "best-run",
+           (long long)v->trials[i].number, v->study.metric, v->trials[i].score,
+           study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
 }
 
 /* What the front offers, by the names of `export --pick`, and the commands that make use of it. */
 static void print_next(const struct study_view *v, const char *store)
 {
     const char *name = v->study.name;
-    size_t best = best_pick(v), best_run = study_view_best(v), knee;
-
-    if (pareto_knee(&v->history, &knee, NULL) != ST_OK)
-        knee = v->n;
+    size_t best = study_view_pick(v, GP_BEST), run = study_view_best_run(v), knee = study_view_pick(v, GP_KNEE);
+    struct promise p;
 
     if (best < v->n) {
-        printf("\nto take:\n");
+        printf("\nto take (95 %%: where the mean of %d runs under fresh seeds lies):\n", GP_PROMISE_SEEDS);
         print_pick(v, best, "best");
-        if (best_run != best)
-            print_pick(v, best_run, "best-run");
         if (knee < v->n && knee != best)
             print_pick(v, knee, "knee");
-        if (best_run != best)
-            printf("  (best is what all trials together say, best-run the single best score, which may be luck)\n");
+        if (!study_view_same_point(v, run, best))
+            print_best_run(v, run);
     }
     printf("\nnext:\n  trawl report %s --store %s -o report.html\n", name, store);
     if (best < v->n) {
+        study_view_promise(v, best, &p);
         printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", name, store);
-        printf("  trawl rerun %s --store %s --trial %lld --seeds 10     # was it luck?\n", name, store,
-               (long long)v->trials[best].number);
+        printf("  trawl rerun %s --store %s --trial %lld --seeds %d     # %s\n", name, store,
+               (long long)v->trials[best].number, GP_PROMISE_SEEDS,
+               p.n_seeds < 2 ? "it was seen once: was it luck?" : "fresh seeds");
     }
     if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
         printf("  trawl show %s --store %s\n", name, store);
     printf("  trawl sweep --resume %s --store %s", name, store);
     print_larger(v);
     printf("\n");
+}
+
+/* How much of it went into runs under fresh seeds. */
+static void print_confirmed(const struct study_view *v)
+{
+    int64_t n = 0;
+    double cost_s = 0;
+    char text[32];
+
+    for (size_t i = 0; i < v->n; i++)
+        if (trial_is_confirming(&v->trials[i])) {
+            n++;
+            cost_s += isfinite(v->trials[i].cost_s) ? v->trials[i].cost_s : 0;
+        }
+    if (n > 0)
+        printf("confirming: %lld of the trials (%s) ran configs of the front again under fresh seeds\n", (long long)n,
+               format_seconds(cost_s, text));
 }
 
 static void print_checkpoints(const struct study_view *v, const char *store_path)
@@ -290,12 +330,13 @@ static void print_checkpoints(const struct study_view *v, const char *store_path
         printf("checkpoints: %lld, %.1f MB, in %s.checkpoints\n", (long long)n, bytes / 1e6, store_path);
 }
 
-void progress_print_summary(const struct study_view *v, const char *store_path)
+enum status progress_print_summary(struct study_view *v, const char *store_path, struct error *err)
 {
     const struct study *s = &v->study;
     struct strbuf store;
     char cost[32], wall[32];
 
+    TRY(study_view_advise(v, err));
     strbuf_init(&store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, store_path);
     printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training", s->name,
@@ -309,9 +350,11 @@ void progress_print_summary(const struct study_view *v, const char *store_path)
     if (s->end_rule != NULL)
         printf("%s (%s): %s\n", study_state_name(s->state), s->end_rule, s->end_text != NULL ? s->end_text : "");
     summary_print_cap(v);
+    print_confirmed(v);
     print_front_table(v);
     print_failures(v, store.text);
     print_checkpoints(v, store_path);
     print_next(v, store.text);
     strbuf_free(&store);
+    return ST_OK;
 }

@@ -111,6 +111,7 @@ struct sweep_settings {
     double max_cost;
     int cost; /* 0: wall, 1: device, 2: env_steps */
     bool early_stop;
+    double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */
     int64_t max_failures;
     int keep; /* enum sweep_keep */
     double checkpoint_interval_s; /* 0: only when a trial is stopped */

@@ -118,7 +118,7 @@ static enum status tell_followed(struct sweep_cmd *s, enum status rc, struct err
     if (read == ST_OK && s->json)
         read = study_view_print_json(&view, s->store_path, err);
     else if (read == ST_OK)
-        progress_print_summary(&view, s->store_path);
+        read = progress_print_summary(&view, s->store_path, err);
     if (read == ST_OK && rc == ST_OK)
         read = sweep_check_any_done(&view, err);
     study_view_free(&view);

@@ -412,7 +412,7 @@ static cJSON *front_cells(const struct study_view *v, size_t i)
 static cJSON *front_json(const struct study_view *v)
 {
     cJSON *json = row_begin("front"), *columns = cJSON_CreateArray(), *rows = cJSON_CreateArray();
-    size_t best = study_view_best(v);
+    size_t best = study_view_best_run(v);
     bool ok = json != NULL && columns != NULL && rows != NULL;
 
     ok = ok && cJSON_AddItemToArray(columns, cJSON_CreateString("trial")) &&

@@ -7,18 +7,23 @@
 #include "base/mem.h"
 #include "base/num.h"
 
+struct places { /* where a slice may go through */
+    size_t best, best_run, knee;
+};
+
 /* Version of the study's last change that matters to models, and where `at` of a slice is. */
-static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, size_t *ret_best,
-                             size_t *ret_knee, struct error *err)
+static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct places *ret_places,
+                             struct error *err)
 {
     struct view *v = serve_lock_view(s, r->study, err);
 
     if (v == NULL)
         return err->status;
     *ret_settled = v->settled;
-    if (ret_best != NULL) {
-        *ret_best = v->best;
-        *ret_knee = v->knee;
+    if (ret_places != NULL) {
+        *ret_places = (struct places){v->best, v->best_run, v->knee};
+        if (v->knee == v->n) /* no bend: as `trawl export --pick knee` */
+            ret_places->knee = v->best;
     }
     serve_unlock(s);
     return ST_OK;
@@ -64,7 +69,7 @@ static enum status answer_part(struct serve *s, const struct request *r, bool fr
     cJSON *body = NULL;
     enum status rc = ST_OK;
 
-    TRY(study_now(s, r, &settled, NULL, NULL, err));
+    TRY(study_now(s, r, &settled, NULL, err));
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE) {
         body = cJSON_Duplicate(front ? e->what.front : e->what.insight, true);
@@ -90,19 +95,19 @@ enum status api_model_front(struct serve *s, const struct request *r, struct ans
 }
 
 /* The trial that `at` names; -1: none of that kind yet. */
-static enum status find_at(const struct request *r, const struct model_entry *e, size_t best, size_t knee,
-                           int64_t *ret_trial, struct error *err)
+static enum status find_at(const struct request *r, const struct places *places, int64_t *ret_trial, struct error *err)
 {
     const char *at = target_query(&r->target, "at");
 
-    if (at == NULL || strcmp(at, "recommended") == 0)
-        *ret_trial = (int64_t)(e->what.recommended < e->what.n ? e->what.recommended : best);
-    else if (strcmp(at, "best") == 0)
-        *ret_trial = (int64_t)best;
+    if (at == NULL || strcmp(at, "recommended") == 0 || strcmp(at, "best") == 0)
+        *ret_trial = (int64_t)places->best;
+    else if (strcmp(at, "best-run") == 0)
+        *ret_trial = (int64_t)places->best_run;
     else if (strcmp(at, "knee") == 0)
-        *ret_trial = (int64_t)knee;
+        *ret_trial = (int64_t)places->knee;
     else if (!num_parse_i64(at, ret_trial) || *ret_trial < 0)
-        return FAIL(err, ST_USAGE, "at is '%.40s'; a trial's number, best, knee or recommended is wanted", at);
+        return FAIL(err, ST_USAGE, "at is '%.40s'; a trial's number, best, best-run, knee or recommended is wanted",
+                    at);
     return ST_OK;
 }
 
@@ -110,7 +115,7 @@ enum status api_model_slice(struct serve *s, const struct request *r, struct ans
                             struct error *err)
 {
     const char *param = target_query(&r->target, "param");
-    size_t best = 0, knee = 0;
+    struct places places = {0};
     struct model_entry *e;
     enum model_state state;
     int64_t settled = 0, trial = -1;
@@ -119,10 +124,10 @@ enum status api_model_slice(struct serve *s, const struct request *r, struct ans
 
     if (param == NULL)
         return FAIL(err, ST_USAGE, "no param; name a searched parameter, `space` of the study lists them");
-    TRY(study_now(s, r, &settled, &best, &knee, err));
+    TRY(study_now(s, r, &settled, &places, err));
     state = models_lock(s->models, r->study, settled, &e);
     if (state >= MODEL_STALE) {
-        rc = find_at(r, e, best, knee, &trial, err);
+        rc = find_at(r, &places, &trial, err);
         if (rc == ST_OK)
             rc = s->set.hooks.model_slice(s->set.hooks.ctx, e->model, param, trial, &body, err);
     }

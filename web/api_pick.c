@@ -52,66 +52,73 @@ static enum status read_rule(const struct request *r, bool maximize, char rule[R
 
 struct picked {
     char rule[RULE_MAX];
-    size_t trial, n;
-    int64_t settled;
-    bool maximize;
+    size_t trial;
+    const char *note; /* static; NULL: none */
+    struct promise promise;
 };
+
+static void put_pick(const struct view *v, const struct picked *picked, bool supported, struct strbuf *out)
+{
+    const struct trial *t = &v->trials[picked->trial];
+    char text[PROMISE_TEXT_MAX];
+
+    strbuf_add(out, "{\"study\":");
+    put_str(out, v->study.name);
+    strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)v->version);
+    put_str(out, picked->rule);
+    strbuf_addf(out, ",\"trial\":%zu,\"state\":", picked->trial);
+    put_str(out, trial_state_name(t->state));
+    put_key(out, "score");
+    put_f64(out, t->score);
+    put_key(out, "cost");
+    put_f64(out, view_cost(v, picked->trial));
+    put_key(out, "cost_s");
+    put_f64(out, t->cost_s);
+    put_key(out, "model");
+    put_str(out, view_advice_state(v));
+    put_promise(out, &picked->promise);
+    put_key(out, "promise");
+    put_str(out, promise_text(&picked->promise, text));
+    put_key(out, "cost_text");
+    put_str(out, promise_cost_text(&picked->promise, v->cost_is_steps ? REPORT_COST_STEPS : REPORT_COST_WALL, text));
+    strbuf_addf(out, ",\"supported\":%s,\"note\":", supported ? "true" : "false");
+    put_str(out, picked->note);
+    put_key(out, "params");
+    strbuf_add(out, "{");
+    for (size_t k = 0; k < v->dim; k++) {
+        put_key(out, v->keys[k]);
+        view_put_param(v, picked->trial, k, out);
+    }
+    strbuf_add(out, "}");
+}
 
 /* Picks; with `out`, what is known of the trial goes there. */
 static enum status pick(struct serve *s, const struct request *r, struct picked *ret, struct strbuf *out,
                         struct error *err)
 {
     struct view *v = serve_lock_view(s, r->study, err);
+    struct gp_picked found = {0};
     enum status rc;
 
     if (v == NULL)
         return err->status;
+    struct gp_history history = view_history(v);
     rc = read_rule(r, v->study.maximize, ret->rule, err);
+    if (strncmp(ret->rule, "trial=", 6) == 0) /* also one that has begun since */
+        history.n = v->n;
     if (rc == ST_OK && s->set.hooks.pick == NULL)
         rc = FAIL(err, ST_NOTFOUND, "this server cannot pick");
     if (rc == ST_OK)
-        rc = s->set.hooks.pick(s->set.hooks.ctx, &v->study, v->trials, v->rows, v->n, ret->rule, &ret->trial, err);
+        rc = s->set.hooks.pick(s->set.hooks.ctx, &v->study, &v->advice, &history, ret->rule, &found, err);
     if (rc == ST_OK) {
-        ret->maximize = v->study.maximize;
-        ret->settled = v->settled;
-        ret->n = v->n;
+        ret->trial = found.i;
+        ret->note = found.note;
+        view_promise(v, found.i, &ret->promise);
     }
-    if (rc == ST_OK && out != NULL) {
-        strbuf_add(out, "{\"study\":");
-        put_str(out, v->study.name);
-        strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)v->version);
-        put_str(out, ret->rule);
-        strbuf_addf(out, ",\"trial\":%zu,\"state\":", ret->trial);
-        put_str(out, trial_state_name(v->trials[ret->trial].state));
-        put_key(out, "score");
-        put_f64(out, v->trials[ret->trial].score);
-        put_key(out, "cost");
-        put_f64(out, view_cost(v, ret->trial));
-        put_key(out, "cost_s");
-        put_f64(out, v->trials[ret->trial].cost_s);
-        put_key(out, "params");
-        strbuf_add(out, "{");
-        for (size_t k = 0; k < v->dim; k++) {
-            put_key(out, v->keys[k]);
-            view_put_param(v, ret->trial, k, out);
-        }
-        strbuf_add(out, "}");
-    }
+    if (rc == ST_OK && out != NULL)
+        put_pick(v, ret, found.supported, out);
     serve_unlock(s);
     return rc;
-}
-
-/* What the model believes of a trial, or nulls. */
-static void put_belief(struct serve *s, const struct request *r, const struct picked *picked, struct strbuf *out)
-{
-    struct model_belief b;
-
-    models_belief(s, r->study, picked->settled, &picked->trial, 1, &b);
-    put_key(out, "model");
-    put_str(out, model_state_name(b.state));
-    put_model_belief(out, &b, picked->maximize);
-    put_key(out, "score_noise_sd");
-    put_f64(out, b.score_noise_sd);
 }
 
 /* The trial with its config, read now. */
@@ -133,7 +140,7 @@ enum status api_pick(struct serve *s, const struct request *r, struct answer *an
                      struct error *err)
 {
     const char *slash = strrchr(s->set.store_path, '/');
-    struct picked picked = {{0}, 0, 0, 0, true};
+    struct picked picked = {0};
     struct study study = {0};
     struct trial trial = {0};
     struct strbuf line;
@@ -141,10 +148,10 @@ enum status api_pick(struct serve *s, const struct request *r, struct answer *an
 
     (void)answer;
     TRY(pick(s, r, &picked, out, err));
-    put_belief(s, r, &picked, out);
     strbuf_init(&line, SERVE_BODY_BYTES);
     bool ok = s->set.hooks.export_text != NULL && read_trial(s, r, &picked, &study, &trial, &why) == ST_OK &&
-              s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, "args", &line, &why) == ST_OK;
+              s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
+                                       "args", &line, &why) == ST_OK;
     while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
         line.text[--line.len] = '\0';
     put_key(out, "train_command");
@@ -188,7 +195,7 @@ enum status api_export(struct serve *s, const struct request *r, struct answer *
                        struct error *err)
 {
     const char *format = target_query(&r->target, "format");
-    struct picked picked = {{0}, 0, 0, 0, true};
+    struct picked picked = {0};
     struct study study = {0};
     struct trial trial = {0};
     char what[32];
@@ -201,8 +208,8 @@ enum status api_export(struct serve *s, const struct request *r, struct answer *
     TRY(pick(s, r, &picked, NULL, err));
     rc = read_trial(s, r, &picked, &study, &trial, err);
     if (rc == ST_OK)
-        rc = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, format != NULL ? format : "ini",
-                                      out, err);
+        rc = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
+                                      format != NULL ? format : "ini", out, err);
     trial_free(&trial);
     study_free(&study);
     if (rc != ST_OK)

@@ -50,6 +50,12 @@ static enum status put_known(struct serve *s, const struct request *r, int64_t a
             put_str(out, v->study.name);
             strbuf_addf(out, ",\"version\":%lld,\"trial\":", (long long)v->version);
             (void)put_columns(v, (size_t)r->trial, out);
+            struct promise p;
+            view_promise(v, (size_t)r->trial, &p);
+            put_key(out, "belief");
+            strbuf_add(out, "{");
+            put_promise(out, &p);
+            strbuf_add(out, "}");
         }
     }
     serve_unlock(s);
@@ -90,8 +96,10 @@ static enum status put_config(struct serve *s, const struct request *r, struct s
     if (rc == ST_OK && s->set.hooks.export_text != NULL) {
         struct strbuf line;
         struct error why = {0};
+        const struct promise none = {0}; /* a command line has no room for it */
         strbuf_init(&line, SERVE_BODY_BYTES);
-        bool ok = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, "trial", "args", &line, &why) == ST_OK;
+        bool ok = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, "trial", NULL, &none, "args", &line,
+                                           &why) == ST_OK;
         while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
             line.text[--line.len] = '\0';
         put_key(out, "train_command");

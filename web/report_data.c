@@ -85,6 +85,7 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     const struct trial *trial = &report->trials[i];
     cJSON *params;
     struct strbuf value;
+    struct promise p;
 
     TRY(report_params_parse(trial, &params, err));
     strbuf_addf(out, "%lld,%s,", (long long)trial->number, trial_state_name(trial->state));
@@ -108,6 +109,13 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     csv_time(out, trial->started_ms);
     strbuf_add(out, ",");
     csv_time(out, trial->finished_ms);
+    report_promise(report, i, &p);
+    const double known[] = {p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
+    strbuf_addf(out, ",%zu", p.n_seeds);
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+        strbuf_add(out, ",");
+        csv_f64(out, known[k]);
+    }
     strbuf_init(&value, JSON_MAX_BYTES);
     for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
         const char *key = report->space->params[k].key;
@@ -130,7 +138,7 @@ enum status report_write_csv(struct strbuf *out, const struct report *report, st
 {
     strbuf_add(
         out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
-             "started_ms,finished_ms");
+             "started_ms,finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s");
     for (size_t k = 0; k < report->space->dim; k++) {
         strbuf_add(out, ",");
         csv_text(out, report->space->params[k].key);
@@ -162,9 +170,20 @@ static bool append(cJSON *array, cJSON *item)
     return false;
 }
 
-/* Takes params. NULL: out of memory. */
-static cJSON *trial_to_json(const struct trial *trial, cJSON *params, bool on_front)
+/* What is expected of fresh runs; null where nothing is known. */
+static bool add_promise(cJSON *object, const struct promise *p)
 {
+    return json_add_i64(object, "n_seeds", (int64_t)p->n_seeds) &&
+           add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN) && add_f64(object, "score_lo", p->lo) &&
+           add_f64(object, "score_hi", p->hi) && add_f64(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
+}
+
+/* Takes params. NULL: out of memory. */
+static cJSON *trial_to_json(const struct report *report, size_t i, cJSON *params)
+{
+    const struct trial *trial = &report->trials[i];
+    bool on_front = report->on_front[i];
+    struct promise p;
     cJSON *object = cJSON_CreateObject();
     bool ok = object != NULL && json_add_i64(object, "number", trial->number) &&
               json_add_str(object, "state", trial_state_name(trial->state));
@@ -173,17 +192,18 @@ static cJSON *trial_to_json(const struct trial *trial, cJSON *params, bool on_fr
         ok = json_add(object, "params", params);
     else
         cJSON_Delete(params);
-    ok = ok && add_f64(object, "score", trial->score) && add_f64(object, "perf", trial->perf) &&
-         add_f64(object, "cost_s", trial->cost_s) && add_f64(object, "device_s", trial->device_s) &&
-         json_add_i64(object, "env_steps", trial->env_steps) && json_add_i64(object, "seed", trial->seed) &&
-         json_add_i64(object, "attempt", trial->attempt) && json_add_str(object, "origin", trial->origin) &&
-         json_add_bool(object, "on_front", on_front) && json_add_str(object, "device", trial->device) &&
-         json_add_str(object, "reason", trial->reason) && add_time(object, "created_ms", trial->created_ms) &&
-         add_time(object, "started_ms", trial->started_ms) && add_time(object, "finished_ms", trial->finished_ms) &&
-         json_add_str(object, "slot", trial->slot) && json_add_str(object, "cost_method", trial->cost_method) &&
-         json_add_i64(object, "deaths", trial->deaths) && add_f64(object, "propose_s", trial->propose_s) &&
-         json_add_str(object, "log_tail", trial->log_tail) && add_f64(object, "score_se", trial->score_se) &&
-         json_add_i64(object, "eval_episodes", trial->eval_episodes) &&
+    report_promise(report, i, &p);
+    ok = ok && add_promise(object, &p) && add_f64(object, "score", trial->score) &&
+         add_f64(object, "perf", trial->perf) && add_f64(object, "cost_s", trial->cost_s) &&
+         add_f64(object, "device_s", trial->device_s) && json_add_i64(object, "env_steps", trial->env_steps) &&
+         json_add_i64(object, "seed", trial->seed) && json_add_i64(object, "attempt", trial->attempt) &&
+         json_add_str(object, "origin", trial->origin) && json_add_bool(object, "on_front", on_front) &&
+         json_add_str(object, "device", trial->device) && json_add_str(object, "reason", trial->reason) &&
+         add_time(object, "created_ms", trial->created_ms) && add_time(object, "started_ms", trial->started_ms) &&
+         add_time(object, "finished_ms", trial->finished_ms) && json_add_str(object, "slot", trial->slot) &&
+         json_add_str(object, "cost_method", trial->cost_method) && json_add_i64(object, "deaths", trial->deaths) &&
+         add_f64(object, "propose_s", trial->propose_s) && json_add_str(object, "log_tail", trial->log_tail) &&
+         add_f64(object, "score_se", trial->score_se) && json_add_i64(object, "eval_episodes", trial->eval_episodes) &&
          json_add_i64(object, "eval_unfinished", trial->eval_unfinished) && add_f64(object, "eval_s", trial->eval_s) &&
          add_f64(object, "start_s", trial->start_s) && json_add_str(object, "program", trial->program) &&
          json_add_str(object, "vector_units", trial->kernels);
@@ -206,22 +226,44 @@ static bool add_counts(cJSON *object, const struct report *report)
     return json_add(object, "counts", counts) && ok;
 }
 
+/* The picks, each with what is promised of it. */
+static bool add_picks(cJSON *object, const struct report *report, size_t best, size_t knee)
+{
+    struct promise p = {.score = NAN, .lo = NAN, .hi = NAN};
+    double run = NAN;
+
+    for (size_t i = 0; i < report->n_trials; i++) {
+        double score = report->trials[i].score;
+        if (report->trials[i].state == TRIAL_DONE && isfinite(score) &&
+            (isnan(run) || (report->study->maximize ? score > run : score < run)))
+            run = score;
+    }
+    if (best < report->n_trials)
+        report_promise(report, best, &p);
+    return (best < report->n_trials ? json_add_i64(object, "best", report->trials[best].number)
+                                    : json_add_str(object, "best", NULL)) &&
+           add_f64(object, "best_score", p.score) && add_f64(object, "best_lo", p.lo) &&
+           add_f64(object, "best_hi", p.hi) && json_add_i64(object, "best_seeds", (int64_t)p.n_seeds) &&
+           add_f64(object, "best_run_score", run) &&
+           (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)
+                                    : json_add_str(object, "knee", NULL));
+}
+
 static enum status study_to_json(const struct report *report, cJSON **ret_json, struct error *err)
 {
     const struct study *study = report->study;
     cJSON *object = cJSON_CreateObject(), *space = NULL, *reference = cJSON_CreateObject();
-    double best = NAN, cost_s = 0.0, volume = NAN;
-    size_t knee = report->n_trials;
-    enum status rc = report_knee(report, &knee, err);
+    double cost_s = 0.0, volume = NAN;
+    size_t best = report->n_trials, knee = report->n_trials;
+    enum status rc = report_pick(report, GP_BEST, &best, err);
 
+    if (rc == ST_OK)
+        rc = report_pick(report, GP_KNEE, &knee, err);
     if (rc == ST_OK)
         rc = report_hypervolume(report, report->n_trials, &volume, err);
 
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
-        bool better = isnan(best) || (study->maximize ? trial->score > best : trial->score < best);
-        if (trial->state == TRIAL_DONE && isfinite(trial->score) && better)
-            best = trial->score;
         if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s))
             cost_s += trial->cost_s;
     }
@@ -241,14 +283,11 @@ static enum status study_to_json(const struct report *report, cJSON **ret_json, 
               json_add_i64(object, "seed", study->seed) && json_add_i64(object, "trials_max", study->trials_max) &&
               add_f64(object, "budget_s", study->budget_s) && json_add_str(object, "program", study->program) &&
               json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
-              add_f64(object, "best_score", best) && add_f64(object, "cost_s", cost_s) &&
+              add_picks(object, report, best, knee) && add_f64(object, "cost_s", cost_s) &&
               json_add_str(object, "cost_unit", report->cost == REPORT_COST_STEPS ? "steps" : "s") &&
               add_f64(reference, "cost", report->ref.cost) && /* in that unit */
               add_f64(reference, "score", study->maximize ? report->ref.score : -report->ref.score) &&
-              add_f64(object, "hypervolume", volume) &&
-              (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)
-                                       : json_add_str(object, "knee", NULL)) &&
-              json_add_str(object, "config", study->config);
+              add_f64(object, "hypervolume", volume) && json_add_str(object, "config", study->config);
     if (ok) { /* json_add takes its value in any case */
         ok = json_add(object, "reference", reference);
         reference = NULL;
@@ -274,7 +313,7 @@ static enum status trials_to_json(const struct report *report, cJSON *trials, st
         TRY(report_params_parse(&report->trials[i], &params, err));
         if (params == NULL)
             params = cJSON_CreateObject();
-        if (!append(trials, trial_to_json(&report->trials[i], params, report->on_front[i])))
+        if (!append(trials, trial_to_json(report, i, params)))
             return FAIL(err, ST_NOMEM, "no memory for the JSON of %zu trials", report->n_trials);
     }
     return ST_OK;

@@ -20,6 +20,46 @@ static void tile(struct strbuf *out, const char *value, const char *text)
     strbuf_add(out, "</span></div>\n");
 }
 
+/* "cost of the best in a warm worker, 0.55 s from process start" */
+static const char *cost_words(const struct report_view *view, size_t i, const char *what,
+                              char buf[2 * PROMISE_TEXT_MAX])
+{
+    const struct promise *p = &view->promises[i];
+    char a[REPORT_TEXT_MAX];
+
+    if (view->report->cost == REPORT_COST_WALL && isfinite(p->start_s))
+        snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s in a warm worker, %s from process start", what,
+                 text_duration(p->cost + p->start_s, a));
+    else
+        snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s", what);
+    return buf;
+}
+
+/* What is expected of a pick comes first, then how sure that is. */
+static void pick_tiles(struct strbuf *out, const struct report_view *view, size_t i, const char *what)
+{
+    const struct report *report = view->report;
+    char a[REPORT_TEXT_MAX], b[PROMISE_TEXT_MAX], text[2 * PROMISE_TEXT_MAX];
+    const struct promise *p;
+
+    if (i >= report->n_trials)
+        return;
+    p = &view->promises[i];
+    if (p->is_known)
+        snprintf(text, sizeof text, "%s expected of %s (trial %lld): %s with 95 %%", report->study->metric, what,
+                 (long long)report->trials[i].number, promise_interval_text(p, b));
+    else
+        snprintf(text, sizeof text, "%s of %s (trial %lld)", report->study->metric, what,
+                 (long long)report->trials[i].number);
+    strbuf_add(out, "<div class=\"tile\"><b>");
+    text_escape(out, text_number(p->score, a));
+    strbuf_add(out, "</b><span>");
+    text_escape(out, text);
+    strbuf_addf(out, "</span><span class=\"seen%s\">%s</span></div>\n", p->n_seeds > 1 ? "" : " once",
+                promise_seeds_text(p, b));
+    tile(out, text_cost(report, p->cost, a), cost_words(view, i, what, text));
+}
+
 static void add_count(struct strbuf *out, size_t n, const char *word)
 {
     if (n > 0)
@@ -30,7 +70,7 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
 {
     const struct report *report = view->report;
     const struct study *study = report->study;
-    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], text[2 * REPORT_TEXT_MAX];
+    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX];
 
     strbuf_add(out, "<h1>");
     text_escape(out, study->name);
@@ -58,18 +98,9 @@ static void write_summary(struct strbuf *out, const struct report_view *view)
         strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", text_duration(view->propose_median_s, a),
                     text_duration(view->propose_max_s, b));
     strbuf_add(out, "</p>\n<div class=\"tiles\">\n");
-    if (view->best < report->n_trials) {
-        const struct trial *best = &report->trials[view->best],
-                           *knee = view->knee < report->n_trials ? &report->trials[view->knee] : best;
-        snprintf(text, sizeof text, "best score (trial %lld)", (long long)best->number);
-        tile(out, text_number(best->score, a), text);
-        tile(out, text_cost(report, report_trial_cost(report, view->best), a), "cost of the best trial");
-        snprintf(text, sizeof text, "knee score (trial %lld)", (long long)knee->number);
-        tile(out, text_number(knee->score, a), text);
-        tile(out,
-             text_cost(report, report_trial_cost(report, view->knee < report->n_trials ? view->knee : view->best), a),
-             "cost of the knee trial");
-    }
+    pick_tiles(out, view, view->best, "best");
+    if (view->knee != view->best)
+        pick_tiles(out, view, view->knee, "knee");
     tile(out, text_duration(view->total_cost_s, a), "spent on all trials");
     strbuf_add(out, "</div>\n");
 }
@@ -92,21 +123,19 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
     const struct report *report = view->report;
     const struct trial *trial = &report->trials[index];
     bool best = index == view->best, knee = index == view->knee;
-    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX];
+    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
+    const struct promise *p = &view->promises[index];
     const cJSON *params = view->params[index];
     struct strbuf value;
 
     strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
-    strbuf_addf(out, "%s%s</td><td>%s</td>", best ? "<span class=\"tag\">best</span>" : "",
-                knee ? "<span class=\"tag\">knee</span>" : "", text_number(trial->score, a));
-    if (report_has_insight(report)) {
-        const struct gp_belief *belief = &report->insight->beliefs[index];
-        strbuf_addf(out, "<td>%s \xc2\xb1 %s</td>",
-                    text_number(report->study->maximize ? belief->score : -belief->score, a),
-                    text_number(1.96 * belief->score_sd, b));
-    }
-    strbuf_addf(out, "<td>%s</td><td>%s</td>", text_cost(report, report_trial_cost(report, index), b),
-                text_number((double)trial->env_steps, c));
+    strbuf_addf(out, "%s%s</td>", best ? "<span class=\"tag\">best</span>" : "",
+                knee ? "<span class=\"tag\">knee</span>" : "");
+    if (p->is_known)
+        strbuf_addf(out, "<td>%s</td><td>%s</td>", text_number(p->score, a), promise_interval_text(p, seeds));
+    strbuf_addf(out, "<td%s>%s</td>", p->n_seeds > 1 ? "" : " class=\"once\"", promise_seeds_text(p, seeds));
+    strbuf_addf(out, "<td class=\"soft\">%s</td><td>%s</td><td>%s</td>", text_number(trial->score, a),
+                text_cost(report, p->cost, b), text_number((double)trial->env_steps, c));
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
@@ -127,13 +156,15 @@ static void write_front_table(struct strbuf *out, const struct report_view *view
 
     if (view->n_front == 0)
         return;
-    strbuf_add(out,
-               "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
-               "one of these.</p>\n"
-               "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th><th>score</th>");
-    if (report_has_insight(view->report))
-        strbuf_add(out, "<th>expected</th>");
-    strbuf_add(out, "<th>cost</th><th>env steps</th>");
+    strbuf_add(
+        out,
+        "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
+        "one of these by more than what is known of their scores and costs. Expected is what all trials together say "
+        "of a config; with 95 % the mean of 5 runs under fresh seeds lies in the interval.</p>\n"
+        "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th>");
+    if (report_has_beliefs(view->report))
+        strbuf_add(out, "<th>expected</th><th>95 %</th>");
+    strbuf_add(out, "<th>seen</th><th>its run</th><th>cost</th><th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
         strbuf_add(out, "<th>");
         write_key(out, space->params[k].key);
@@ -175,18 +206,16 @@ static void write_advice(struct strbuf *out, const struct report_view *view)
 {
     const struct report *report = view->report;
     const struct gp_insight *insight = report->insight;
-    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX];
+    char a[PROMISE_TEXT_MAX];
 
     if (!report_has_insight(report))
         return;
     if (insight->recommended < report->n_trials) {
-        const struct gp_belief *belief = &insight->beliefs[insight->recommended];
         strbuf_addf(out, "<p>Recommended: trial %lld, expected ",
                     (long long)report->trials[insight->recommended].number);
         text_escape(out, report->study->metric);
-        strbuf_addf(out, " %s \xc2\xb1 %s. It is the best by what is sure, not by one lucky run.</p>\n",
-                    text_number(report->study->maximize ? belief->score : -belief->score, a),
-                    text_number(1.96 * belief->score_sd, b));
+        strbuf_addf(out, " %s. It is the best by what is sure, not by one lucky run.</p>\n",
+                    promise_text(&view->promises[insight->recommended], a));
     }
     for (size_t k = 0; k < report->space->dim; k++) {
         const struct gp_edge *edge = &insight->edges[k];
@@ -316,6 +345,20 @@ static void write_command(struct strbuf *out, const struct report *report, const
     strbuf_add(out, "\n");
 }
 
+/* A pick that was seen once may have been luck. */
+static void write_confirm(struct strbuf *out, const struct report_view *view)
+{
+    char after[80];
+
+    if (view->best >= view->report->n_trials || view->promises[view->best].n_seeds > 1)
+        return;
+    snprintf(after, sizeof after, " --trial %lld --seeds %d", (long long)view->report->trials[view->best].number,
+             GP_PROMISE_SEEDS);
+    strbuf_add(out, "<p>The best has been seen once. To run it under fresh seeds:</p>\n<pre>");
+    write_command(out, view->report, "trawl rerun ", after);
+    strbuf_add(out, "</pre>\n");
+}
+
 static void write_next(struct strbuf *out, const struct report_view *view)
 {
     const struct report *report = view->report;
@@ -324,11 +367,15 @@ static void write_next(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, "<h2>What to do next</h2>\n");
     if (view->n_front > 0) {
         strbuf_add(out,
-                   "<p>Train with the configuration of the knee, where more cost begins to buy little:</p>\n<pre>");
+                   view->knee < report->n_trials
+                       ? "<p>Train with the configuration of the knee, where more cost begins to buy little:</p>\n<pre>"
+                       : "<p>Train with the configuration of the knee (this front has no bend, so it is the "
+                         "best):</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick knee -o knee.ini");
         strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the best score, whatever it costs:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
         strbuf_add(out, "trawl train best.ini</pre>\n");
+        write_confirm(out, view);
         write_bounds(out, view);
     }
     snprintf(more, sizeof more, " --trials %zu", report->n_trials > 0 ? report->n_trials * 2 : 24);
@@ -358,7 +405,7 @@ void report_write_html(struct strbuf *out, const struct report_view *view)
                     "against its fixed reference"
                     "</small></figcaption>\n");
     draw_hypervolume(out, view);
-    strbuf_add(out, "</figure>\n<figure><figcaption>Best score over cost spent</figcaption>\n");
+    strbuf_add(out, "</figure>\n<figure><figcaption>Best single run over cost spent</figcaption>\n");
     draw_best_by_cost(out, view);
     strbuf_add(out, "</figure>\n</div>\n");
     write_importance(out, view);

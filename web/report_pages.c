@@ -13,6 +13,7 @@
 #define BOTTOM (PAGE_HEIGHT - 48.0)
 #define COLUMNS 7 /* trials beside each other in the table of the front */
 #define FRONT_SHOWN 28 /* trials of the front in the table; more are counted */
+#define FIXED_ROWS 8 /* of that table, above the parameters */
 #define LINE_CHARS 112 /* of small text on a line */
 
 struct pages {
@@ -122,31 +123,36 @@ static void frame_close(struct pages *p)
     strbuf_add(&p->svg, "</svg>\n");
 }
 
+/* What is expected of best and knee, and how sure that is. */
 static void write_tiles(struct pages *p)
 {
     const struct report_view *view = p->view;
     const struct report *report = view->report;
-    char a[REPORT_TEXT_MAX], text[2 * REPORT_TEXT_MAX];
-    double step = INNER / 5.0, x = MARGIN;
+    char a[REPORT_TEXT_MAX], text[2 * PROMISE_TEXT_MAX], words[PROMISE_TEXT_MAX];
+    double step = INNER / 3.0, x = MARGIN;
 
     p->y += 30.0;
-    for (int i = 0; i < 5; i++, x += step) {
-        size_t at = i < 2 ? view->best : view->knee;
-        const struct trial *trial = at < report->n_trials ? &report->trials[at] : NULL;
-        if (i < 4 && trial == NULL)
+    for (int i = 0; i < 3; i++) {
+        size_t at = i == 0 ? view->best : view->knee;
+        const struct promise *promise = at < report->n_trials ? &view->promises[at] : NULL;
+        if (i < 2 && (promise == NULL || (i == 1 && at == view->best)))
             continue;
         svg_text(&p->svg, x, p->y, "big",
-                 i == 4       ? text_duration(view->total_cost_s, a)
-                 : i % 2 == 0 ? text_number(trial->score, a)
-                              : text_cost(report, report_trial_cost(report, at), a));
-        if (i == 4)
-            snprintf(text, sizeof text, "spent on all trials");
-        else
-            snprintf(text, sizeof text, "%s of %s (trial %lld)", i % 2 == 0 ? "score" : "cost", i < 2 ? "best" : "knee",
-                     (long long)trial->number);
+                 i == 2 ? text_duration(view->total_cost_s, a) : text_number(promise->score, a));
+        if (i == 2) {
+            svg_text(&p->svg, x, p->y + 12.0, "body", "spent on all trials");
+            continue;
+        }
+        snprintf(text, sizeof text, "%s, trial %lld: %s%s", i == 0 ? "best" : "knee",
+                 (long long)report->trials[at].number, promise->is_known ? promise_interval_text(promise, words) : "",
+                 promise->is_known ? " with 95 %" : "one run");
         svg_text(&p->svg, x, p->y + 12.0, "body", text);
+        svg_text(&p->svg, x, p->y + 22.0, "body", promise_seeds_text(promise, words));
+        snprintf(text, sizeof text, "cost %s", promise_cost_text(promise, report->cost, words));
+        svg_text(&p->svg, x, p->y + 32.0, "body", text);
+        x += step;
     }
-    p->y += 20.0;
+    p->y += 40.0;
 }
 
 static void write_first(struct pages *p)
@@ -195,38 +201,42 @@ static void table_row(struct pages *p, const char *label)
 static const char *fixed_row(const struct report_view *view, size_t at, int row, char buf[2 * REPORT_TEXT_MAX])
 {
     const struct trial *trial = &view->report->trials[at];
+    const struct promise *promise = &view->promises[at];
     char a[REPORT_TEXT_MAX];
 
     if (row == 0)
         snprintf(buf, 2 * REPORT_TEXT_MAX, "#%lld%s%s", (long long)trial->number, at == view->best ? " best" : "",
                  at == view->knee ? " knee" : "");
     else if (row == 2)
-        snprintf(
-            buf, 2 * REPORT_TEXT_MAX, "%s",
-            text_number((view->report->study->maximize ? 1.0 : -1.0) * view->report->insight->beliefs[at].score, a));
+        text_number(promise->lo, buf);
     else if (row == 3)
-        snprintf(buf, 2 * REPORT_TEXT_MAX, "\xc2\xb1 %s",
-                 text_number(1.96 * view->report->insight->beliefs[at].score_sd, a));
+        text_number(promise->hi, buf);
+    else if (row == 5 && promise->n_seeds > 1)
+        snprintf(buf, 2 * REPORT_TEXT_MAX, "%zu seeds", promise->n_seeds);
+    else if (row == 5)
+        snprintf(buf, 2 * REPORT_TEXT_MAX, "once");
     else
         snprintf(buf, 2 * REPORT_TEXT_MAX, "%s",
-                 row == 1   ? text_number(trial->score, a)
-                 : row == 4 ? text_cost(view->report, report_trial_cost(view->report, at), a)
+                 row == 1   ? text_number(promise->score, a)
+                 : row == 4 ? text_number(trial->score, a)
+                 : row == 6 ? text_cost(view->report, promise->cost, a)
                             : text_number((double)trial->env_steps, a));
     return buf;
 }
 
 static void table_block(struct pages *p, size_t from, size_t n)
 {
-    static const char *const rows[] = {"trial", "score", "expected score", "95 % within", "cost", "env steps"};
+    static const char *const rows[] = {"trial", "expected score", "95 % from", "to", "score of its run",
+                                       "seen",  "cost",           "env steps"};
     const struct report_view *view = p->view;
     const struct space *space = view->report->space;
     double first = MARGIN + 176.0, step = (PAGE_WIDTH - MARGIN - first) / (COLUMNS - 1);
     char buf[2 * REPORT_TEXT_MAX], label[64];
     struct strbuf value;
 
-    need(p, 11.5 * (double)(space->dim + 6) + 8.0);
-    for (int row = 0; row < 6; row++) {
-        if ((row == 2 || row == 3) && !report_has_insight(view->report))
+    need(p, 11.5 * (double)(space->dim + FIXED_ROWS) + 8.0);
+    for (int row = 0; row < FIXED_ROWS; row++) {
+        if ((row == 2 || row == 3 || row == 4) && !report_has_beliefs(view->report))
             continue;
         table_row(p, rows[row]);
         for (size_t i = 0; i < n; i++)
@@ -257,12 +267,12 @@ static void write_table(struct pages *p)
 
     if (n == 0)
         return;
-    heading(p, "Trials on the front", 11.5 * (double)(p->view->report->space->dim + 6) + 22.0);
+    heading(p, "Trials on the front", 11.5 * (double)(p->view->report->space->dim + FIXED_ROWS) + 22.0);
     for (size_t from = 0; from < n; from += COLUMNS)
         table_block(p, from, n - from < COLUMNS ? n - from : COLUMNS);
     if (n < p->view->n_front) {
         snprintf(text, sizeof text,
-                 "%zu dearer ones are left out here; the HTML report and --format csv have them all.",
+                 "%zu more expensive ones are left out here; the HTML report and --format csv have them all.",
                  p->view->n_front - n);
         paragraph(p, text);
     }
@@ -276,7 +286,7 @@ static void write_charts(struct pages *p)
 
     heading(p, "Progress", half * 240.0 / 460.0 + 20.0);
     svg_text(&p->svg, MARGIN, p->y + 9.0, "caption", "Hypervolume over trials");
-    svg_text(&p->svg, MARGIN + half + 16.0, p->y + 9.0, "caption", "Best score over cost spent");
+    svg_text(&p->svg, MARGIN + half + 16.0, p->y + 9.0, "caption", "Best single run over cost spent");
     frame_open(p, MARGIN, p->y + 12.0, half, 460.0, 240.0);
     draw_hypervolume(&p->svg, view);
     frame_close(p);

@@ -18,9 +18,10 @@ struct report_view {
     cJSON **params; /* (n_trials) parsed, owned; NULL where a trial has none */
     bool *plotted; /* (n_trials), owned */
     size_t n_plotted;
-    size_t *front; /* (n_front) by rising cost, owned */
+    struct promise *promises; /* (n_trials) what may be said of each, owned */
+    size_t *front; /* (n_front) by rising cost as expected, owned */
     size_t n_front;
-    size_t knee, best; /* n_trials when there is none */
+    size_t knee, best; /* by gp_pick; n_trials when there is none */
     double score_lo, score_hi; /* plotted range; far worse scores are drawn at its edge */
     size_t n_beyond; /* how many those are */
     double cost_lo, cost_hi; /* of all plotted trials and of failed ones with a cost */
@@ -33,9 +34,11 @@ struct report_view {
 };
 enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err) MUST_USE;
 void report_view_free(struct report_view *view);
-/* Hypervolume of the first n trials (NaN when their numbers have none) and the knee (n_trials: none). */
+/* Hypervolume of the first n trials; NaN when their numbers have none. */
 enum status report_hypervolume(const struct report *report, size_t n, double *ret_volume, struct error *err) MUST_USE;
-enum status report_knee(const struct report *report, size_t *ret_knee, struct error *err) MUST_USE;
+/* GP_BEST or GP_KNEE; n_trials: none. */
+enum status report_pick(const struct report *report, enum gp_rule rule, size_t *ret_i, struct error *err) MUST_USE;
+void report_promise(const struct report *report, size_t i, struct promise *ret_promise); /* of trial i */
 
 /* -- texts: report_text.c; each fits REPORT_TEXT_MAX and is returned in buf -- */
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
@@ -77,6 +80,7 @@ void draw_best_by_cost(struct strbuf *out, const struct report_view *view);
 void draw_strip(struct strbuf *out, const struct report_view *view, size_t param);
 /* Shares of variance with a standard deviation; only with report->insight that has no note. */
 void draw_importance(struct strbuf *out, const struct report_view *view);
+bool report_has_beliefs(const struct report *report);
 bool report_has_insight(const struct report *report);
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);

@@ -89,14 +89,17 @@ static void place_start(struct strbuf *out, const char *shape, double x, double 
     strbuf_addf(out, ")\" class=\"%s\"", class_name);
 }
 
-static void tooltip(struct strbuf *out, const struct report *report, size_t i)
+static void tooltip(struct strbuf *out, const struct report_view *view, size_t i)
 {
+    const struct report *report = view->report;
     const struct trial *trial = &report->trials[i];
-    char a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX];
+    char promise[PROMISE_TEXT_MAX], a[REPORT_TEXT_MAX], b[REPORT_TEXT_MAX], c[REPORT_TEXT_MAX];
 
     strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
-        strbuf_addf(out, "\nscore %s", text_number(trial->score, a));
+        strbuf_addf(out, "\nscore %s in its run", text_number(trial->score, a));
+    if (report->on_front[i] && view->promises[i].is_known)
+        strbuf_addf(out, "\nexpected %s", promise_text(&view->promises[i], promise));
     if (!isnan(report_trial_cost(report, i)))
         strbuf_addf(out, "\ncost %s", text_cost(report, report_trial_cost(report, i), b));
     if (trial->env_steps > 0 && report->cost != REPORT_COST_STEPS)
@@ -116,36 +119,53 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
     strbuf_addf(out, "<g class=\"dominated%s\">\n", view->n_plotted > 1000 ? " dense" : "");
     for (size_t i = 0; i < report->n_trials; i++) {
         const struct trial *trial = &report->trials[i];
-        if (!view->plotted[i] || report->on_front[i])
+        if (!view->plotted[i] || (report->on_front[i] && !view->promises[i].is_known))
             continue;
         strbuf_add(out, "<circle cx=\"");
         svg_number(out, axis_at(&chart->x, report_trial_cost(report, i)));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&chart->y, trial->score));
-        strbuf_add(out, "\" r=\"3.5\">");
+        strbuf_addf(out, "\" r=\"3.5\"%s>", report->on_front[i] ? " class=\"own\"" : "");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
-            tooltip(out, report, i);
+            tooltip(out, chart->view, i);
         strbuf_add(out, "</circle>\n");
     }
     strbuf_add(out, "</g>\n");
+}
+
+/* Where trial i of the front stands: at what is expected of it. */
+static double front_x(const struct front_chart *chart, size_t i)
+{
+    return axis_at(&chart->x, chart->view->promises[i].cost);
+}
+
+static double front_y(const struct front_chart *chart, size_t i)
+{
+    return axis_at(&chart->y, chart->view->promises[i].score);
 }
 
 /* Steps: the best score that so much cost can buy. */
 static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool area)
 {
     const struct report_view *view = chart->view;
-    const struct trial *trials = view->report->trials;
     double worst = view->report->study->maximize ? chart->y.from : chart->y.to;
+    bool begun = false;
+    double best = 0.0;
 
     strbuf_add(out, "<path d=\"M");
-    svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[0])));
+    svg_number(out, front_x(chart, view->front[0]));
     strbuf_add(out, " ");
     svg_number(out, worst);
-    for (size_t i = 0; i < view->n_front; i++) {
+    for (size_t i = 0; i < view->n_front; i++) { /* members that are level within noise make no step down */
+        double at = front_y(chart, view->front[i]);
+        if (begun && (view->report->study->maximize ? at >= best : at <= best))
+            continue;
+        begun = true;
+        best = at;
         strbuf_add(out, "H");
-        svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[i])));
+        svg_number(out, front_x(chart, view->front[i]));
         strbuf_add(out, "V");
-        svg_number(out, axis_at(&chart->y, trials[view->front[i]].score));
+        svg_number(out, at);
     }
     strbuf_add(out, "H");
     svg_number(out, chart->x.to);
@@ -189,8 +209,7 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
                      : at == view->knee                   ? "knee "
                                                           : "",
                      (long long)view->report->trials[at].number);
-            double x = axis_at(&chart->x, report_trial_cost(view->report, at)),
-                   y = axis_at(&chart->y, view->report->trials[at].score);
+            double x = front_x(chart, at), y = front_y(chart, at);
             double width = 7.2 * (double)strlen(text), above = view->report->study->maximize ? -10.0 : 20.0;
             double left = x - 8.0 - width < chart->x.from + 2.0 ? chart->x.from + 2.0 : x - 8.0 - width;
             struct box box = {left, left + width, y + above - 11.0, y + above + 3.0};
@@ -202,40 +221,36 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
     }
 }
 
-/* Where the model expects the score of this point: 95 % of it, without the noise of seeds. */
+/* What fresh runs of a member's config are expected to keep. */
 static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report *report = chart->view->report;
-    double sign = report->study->maximize ? 1.0 : -1.0;
-
-    if (!report_has_insight(report))
-        return;
     for (size_t i = 0; i < chart->view->n_front; i++) {
-        const struct gp_belief *belief = &report->insight->beliefs[chart->view->front[i]];
-        double half = 1.96 * belief->score_sd, x = axis_at(&chart->x, report_trial_cost(report, chart->view->front[i]));
-        if (!isfinite(belief->score) || !isfinite(half))
+        size_t at = chart->view->front[i];
+        const struct promise *p = &chart->view->promises[at];
+        if (!isfinite(p->lo) || !isfinite(p->hi))
             continue;
-        double lo = axis_at(&chart->y, sign * belief->score - half),
-               hi = axis_at(&chart->y, sign * belief->score + half);
+        double x = front_x(chart, at), lo = axis_at(&chart->y, p->lo), hi = axis_at(&chart->y, p->hi);
         svg_line(out, x, lo, x, hi, "interval");
         svg_line(out, x - 4.0, lo, x + 4.0, lo, "interval"); /* caps: the front's own line may cover the rest */
         svg_line(out, x - 4.0, hi, x + 4.0, hi, "interval");
     }
 }
 
+/* A member seen once is open, a confirmed one filled. */
 static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
 {
     const struct report_view *view = chart->view;
 
     for (size_t i = 0; i < view->n_front; i++) {
-        const struct trial *trial = &view->report->trials[view->front[i]];
-        bool special = view->front[i] == view->best || view->front[i] == view->knee;
+        size_t at = view->front[i];
+        bool special = at == view->best || at == view->knee;
         strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&chart->x, report_trial_cost(view->report, view->front[i])));
+        svg_number(out, front_x(chart, at));
         strbuf_add(out, "\" cy=\"");
-        svg_number(out, axis_at(&chart->y, trial->score));
-        strbuf_addf(out, "\" r=\"%s\" class=\"front\">", special ? "7" : "5.5");
-        tooltip(out, view->report, view->front[i]);
+        svg_number(out, front_y(chart, at));
+        strbuf_addf(out, "\" r=\"%s\" class=\"front%s\">", special ? "7" : "5.5",
+                    view->promises[at].n_seeds > 1 ? "" : " once");
+        tooltip(out, view, at);
         strbuf_add(out, "</circle>\n");
     }
 }
@@ -254,20 +269,20 @@ static void draw_lane(struct strbuf *out, const struct front_chart *chart)
         double cost = report_trial_cost(report, i), x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
         place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
         strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
-        tooltip(out, report, i);
+        tooltip(out, chart->view, i);
         strbuf_add(out, "</path>\n");
     }
 }
 
 static void legend_item(struct strbuf *out, double *x, double y, const char *mark, const char *text)
 {
-    if (strcmp(mark, "front") == 0 || strcmp(mark, "dominated") == 0) {
+    if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0) {
         strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark);
         svg_number(out, *x + 5.0);
         strbuf_add(out, "\" cy=\"");
         svg_number(out, y - 4.5);
         strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5",
-                    mark[0] == 'f' ? "front" : "dot");
+                    mark[0] == 'f' ? mark : "dot");
     } else {
         place_start(out, "path", *x + 5.0, y - 4.5, mark);
         strbuf_addf(out, "%s/>\n", mark[0] == 's' ? triangle_path : cross_path);
@@ -286,18 +301,25 @@ static void draw_legend(struct strbuf *out, const struct front_chart *chart)
 
     snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", view->n_front);
     legend_item(out, &x, y, "front", text);
+    size_t n_once = 0;
+    for (size_t i = 0; i < view->n_front; i++)
+        n_once += view->promises[view->front[i]].n_seeds < 2;
+    if (n_once > 0 && report_has_beliefs(view->report)) {
+        snprintf(text, sizeof text, narrow ? "once" : "seen once (%zu)", n_once);
+        legend_item(out, &x, y, "front once", text);
+    }
     if (view->n_plotted > view->n_front) {
-        snprintf(text, sizeof text, narrow ? "others" : "dominated (%zu)", view->n_plotted - view->n_front);
+        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)", view->n_plotted - view->n_front);
         legend_item(out, &x, y, "dominated", text);
     }
     if (n[TRIAL_STOPPED] > 0) {
         snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);
         legend_item(out, &x, y, "stopped", text);
     }
-    if (report_has_insight(view->report) && view->n_front > 0 && !narrow) {
+    if (report_has_beliefs(view->report) && view->n_front > 0 && !narrow) {
         svg_line(out, x + 5.0, y - 10.0, x + 5.0, y + 1.0, "interval");
-        svg_text(out, x + 12.0, y, "legend", "expected score, 95 %");
-        x += 12.0 + 6.9 * (double)strlen("expected score, 95 %") + 16.0;
+        svg_text(out, x + 12.0, y, "legend", "fresh seeds, 95 %");
+        x += 12.0 + 6.9 * (double)strlen("fresh seeds, 95 %") + 16.0;
     }
     if (n[TRIAL_FAILED] + n[TRIAL_LOST] > 0) {
         snprintf(text, sizeof text, narrow ? "failed" : "failed or lost (%zu)", n[TRIAL_FAILED] + n[TRIAL_LOST]);

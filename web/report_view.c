@@ -45,16 +45,31 @@ enum status report_hypervolume(const struct report *report, size_t n, double *re
     return ST_OK;
 }
 
-enum status report_knee(const struct report *report, size_t *ret_knee, struct error *err)
+bool report_has_beliefs(const struct report *report)
 {
+    return report->insight != NULL && report->insight->beliefs != NULL;
+}
+
+enum status report_pick(const struct report *report, enum gp_rule rule, size_t *ret_i, struct error *err)
+{
+    const struct gp_insight none = {.n = report->n_trials, .recommended = report->n_trials, .note = "no models"};
+    struct gp_picked picked;
     bool has_front = false;
 
-    *ret_knee = report->n_trials;
+    *ret_i = report->n_trials;
     for (size_t i = 0; i < report->n_trials; i++)
         has_front = has_front || report->on_front[i];
     if (!has_front)
         return ST_OK;
-    return pareto_knee(report->history, ret_knee, err);
+    TRY(gp_pick(report->insight != NULL ? report->insight : &none, report->history, rule, 0, &picked, err));
+    *ret_i = picked.i;
+    return ST_OK;
+}
+
+void report_promise(const struct report *report, size_t i, struct promise *ret)
+{
+    promise_make(report_has_beliefs(report) ? &report->insight->beliefs[i] : NULL, &report->history->trials[i],
+                 &report->trials[i], report->study->maximize, ret);
 }
 
 static int compare_f64(const void *va, const void *vb)
@@ -158,19 +173,14 @@ static enum status sort_front(struct report_view *view, struct error *err)
     }
     for (size_t i = 0; i < report->n_trials; i++)
         if (report->on_front[i] && view->plotted[i])
-            order[n++] = (struct by_cost){report_trial_cost(report, i), i};
+            order[n++] = (struct by_cost){view->promises[i].cost, i};
     qsort(order, n, sizeof *order, compare_cost);
     for (size_t i = 0; i < n; i++)
         view->front[i] = order[i].index;
     view->n_front = n;
     mem_free(order);
-    view->best = report->n_trials;
-    for (size_t i = 0; i < n; i++) {
-        double sign = report->study->maximize ? 1.0 : -1.0;
-        if (i == 0 || sign * report->trials[view->front[i]].score > sign * report->trials[view->best].score)
-            view->best = view->front[i];
-    }
-    return report_knee(report, &view->knee, err);
+    TRY(report_pick(report, GP_BEST, &view->best, err));
+    return report_pick(report, GP_KNEE, &view->knee, err);
 }
 
 static enum status hypervolume_curve(struct report_view *view, struct error *err)
@@ -200,7 +210,8 @@ enum status report_view_create(struct report_view *ret_view, const struct report
     *ret_view = (struct report_view){0};
     view.plotted = mem_array(report->n_trials, sizeof *view.plotted);
     view.params = mem_array(report->n_trials, sizeof(cJSON *));
-    if (view.plotted == NULL || view.params == NULL)
+    view.promises = mem_array(report->n_trials, sizeof *view.promises);
+    if (view.plotted == NULL || view.params == NULL || view.promises == NULL)
         rc = FAIL(err, ST_NOMEM, "no memory for a report of %zu trials", report->n_trials);
     for (size_t i = 0; i < report->n_trials && rc == ST_OK; i++)
         rc = report_params_parse(&report->trials[i], &view.params[i], err);
@@ -212,6 +223,7 @@ enum status report_view_create(struct report_view *ret_view, const struct report
         const struct trial *trial = &report->trials[i];
         view.n_state[trial->state]++;
         view.plotted[i] = is_plotted(report, i);
+        report_promise(report, i, &view.promises[i]);
         view.n_plotted += view.plotted[i];
         if (trial->created_ms > 0 && (view.first_ms == 0 || trial->created_ms < view.first_ms))
             view.first_ms = trial->created_ms;
@@ -240,6 +252,7 @@ void report_view_free(struct report_view *view)
         cJSON_Delete(view->params[i]);
     mem_free(view->params);
     mem_free(view->plotted);
+    mem_free(view->promises);
     mem_free(view->front);
     mem_free(view->hv);
     mem_free(view->hv_trials);

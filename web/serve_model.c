@@ -5,7 +5,6 @@
  * yields to others, but not so far that it could stand still for long with the lock; (3) a model is used under `lock` alone, and freed under it. */
 #include "web/serve_priv.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,7 +18,6 @@
 
 #define ENTRIES 8 /* studies whose models are kept */
 #define REST_S 3.0
-#define INTERVAL 1.959963984540054 /* standard deviations of 95 % */
 
 struct models {
     struct serve *s;
@@ -74,7 +72,7 @@ enum model_state models_lock(struct models *m, const char *study, int64_t versio
     }
     if (e->version == 0)
         return MODEL_COMPUTING;
-    if (e->what.beliefs == NULL)
+    if (!e->what.is_there)
         return MODEL_NONE;
     return e->version < version ? MODEL_STALE : MODEL_READY;
 }
@@ -100,46 +98,6 @@ static const char *const state_names[] = {
 const char *model_state_name(enum model_state state)
 {
     return state_names[state];
-}
-
-void models_belief(struct serve *s, const char *study, int64_t version, const size_t *trials, size_t n,
-                   struct model_belief *ret)
-{
-    struct model_entry *e;
-    enum model_state state = models_lock(s->models, study, version, &e);
-
-    for (size_t i = 0; i < n; i++) {
-        ret[i] = (struct model_belief){state, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-        if (state < MODEL_STALE || trials[i] >= e->what.n)
-            continue;
-        const struct gp_belief *b = &e->what.beliefs[trials[i]];
-        ret[i].score_mean = b->score;
-        ret[i].score_lo = b->score - INTERVAL * b->score_sd;
-        ret[i].score_hi = b->score + INTERVAL * b->score_sd;
-        ret[i].cost_mean = exp(b->log_cost);
-        ret[i].cost_lo = exp(b->log_cost - INTERVAL * b->log_cost_sd);
-        ret[i].cost_hi = exp(b->log_cost + INTERVAL * b->log_cost_sd);
-        ret[i].score_noise_sd = e->what.score_noise_sd;
-    }
-    models_unlock(s->models);
-}
-
-void put_model_belief(struct strbuf *out, const struct model_belief *b, bool maximize)
-{
-    const struct {
-        const char *key;
-        double value;
-    } rows[] = {{"score_mean", maximize ? b->score_mean : -b->score_mean},
-                {"score_lo", maximize ? b->score_lo : -b->score_hi},
-                {"score_hi", maximize ? b->score_hi : -b->score_lo},
-                {"cost_mean", b->cost_mean},
-                {"cost_lo", b->cost_lo},
-                {"cost_hi", b->cost_hi}};
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        put_key(out, rows[i].key);
-        put_f64(out, rows[i].value);
-    }
 }
 
 /* Under the lock: an entry that is due; else NULL, and how long until one is (0: none is asked for). */

@@ -51,7 +51,10 @@ struct view {
     size_t n, cap;
     struct trial *trials; /* (n) number i at index i; without config and log_tail */
     struct gp_trial *rows; /* (n) as the front sees them; x unset */
-    bool *on_front; /* (n) */
+    bool *on_front; /* (n) by advice where there is some, else by single runs */
+    struct gp_insight advice; /* of the first advice.n trials */
+    int64_t advised; /* version of `settled` that it is of */
+    double advice_rest_s; /* monotonic: not again before */
     int64_t *changed; /* (n) version at which it last changed */
     struct live *live; /* (n) */
     double *x; /* (n, dim) values of the searched parameters, choices by index; NaN: not there */
@@ -63,8 +66,9 @@ struct view {
     bool cost_is_steps;
     struct pareto_ref ref;
     double hypervolume, cost_s;
-    size_t knee, best; /* n: none */
-    size_t n_front;
+    size_t knee, best; /* the picks of that name; n: none */
+    size_t best_run; /* the best single run; n: none */
+    size_t n_front, n_confirming; /* confirming: running */
     int64_t count[TRIAL_STATES];
     char env[SERVE_ENV_MAX];
     int64_t started_ms, finished_ms;
@@ -81,6 +85,17 @@ enum status view_create(struct view **ret_view, struct serve *s, struct store *s
  * `version`; study's strings are taken. */
 enum status view_update(struct view *view, struct serve *s, struct store *store, struct study *study, int64_t version,
                         bool *ret_changed, struct error *err) MUST_USE;
+/* What the trials together say. view_advise only reads, so it may be asked by the thread that writes views, without the
+ * lock; view_take_advice wants it. */
+bool view_wants_advice(const struct view *view, double now_s);
+enum status view_advise(const struct view *view, const struct serve *s, struct gp_insight *ret_advice,
+                        struct error *err) MUST_USE;
+enum status view_take_advice(struct view *view, struct gp_insight *advice, int64_t version, struct error *err) MUST_USE;
+const char *view_advice_state(const struct view *view); /* "ready", "stale" (trials have ended since) or "none" */
+struct gp_history view_history(const struct view *view); /* of the trials that the advice is of */
+void view_promise(const struct view *view, size_t i, struct promise *ret_promise);
+/* n_seeds, score_mean, score_lo, score_hi, seeds_mean, cost_mean, cost_lo, cost_hi, score_noise_sd, start_s. */
+void put_promise(struct strbuf *out, const struct promise *promise);
 const char *view_state(const struct view *view, bool has_writer); /* "running", "waiting", ... */
 cJSON *view_counts(const struct view *view); /* NULL: out of memory */
 cJSON *view_summary(const struct view *view, bool has_writer); /* an element of /studies; NULL: out of memory */
@@ -219,17 +234,6 @@ enum model_state models_lock(struct models *models, const char *study, int64_t v
 void models_unlock(struct models *models);
 /* State and version of a study's model; asks for a newer one when it is due. */
 enum model_state models_peek(struct models *models, const char *study, int64_t version, int64_t *ret_model_version);
-
-struct model_belief { /* NaN where there is none */
-    enum model_state state;
-    double score_mean, score_lo, score_hi, cost_mean, cost_lo, cost_hi; /* score: higher is better */
-    double score_noise_sd;
-};
-/* Of n trials; not with `data` locked. */
-void models_belief(struct serve *s, const char *study, int64_t version, const size_t *trials, size_t n,
-                   struct model_belief *ret_beliefs);
-/* The six numbers, each with its key. maximize: of the study. */
-void put_model_belief(struct strbuf *out, const struct model_belief *belief, bool maximize);
 
 /* ---- serve_play.c: policies that play ---- */
 

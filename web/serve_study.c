@@ -17,6 +17,7 @@ void view_free(struct view *v)
     trial_list_free(v->trials, v->n);
     study_free(&v->study);
     cJSON_Delete(v->space);
+    gp_insight_free(&v->advice);
     mem_free(v->rows);
     mem_free(v->on_front);
     mem_free(v->changed);
@@ -136,37 +137,127 @@ double view_score(const struct view *v, double row_score)
     return v->study.maximize ? row_score : -row_score;
 }
 
-/* Front, reference, counts: after rows changed. old_front is the one before, for the first n_old trials. */
+struct gp_history view_history(const struct view *v)
+{
+    return (struct gp_history){.n = v->advice.n, .trials = v->rows};
+}
+
+void view_promise(const struct view *v, size_t i, struct promise *ret)
+{
+    promise_make(v->advice.beliefs != NULL && i < v->advice.n ? &v->advice.beliefs[i] : NULL, &v->rows[i],
+                 &v->trials[i], v->study.maximize, ret);
+}
+
+void put_promise(struct strbuf *out, const struct promise *p)
+{
+    const struct {
+        const char *key;
+        double value;
+    } rows[] = {{"score_mean", p->is_known ? p->score : (double)NAN},
+                {"score_lo", p->lo},
+                {"score_hi", p->hi},
+                {"seeds_mean", p->mean},
+                {"cost_mean", p->is_known ? p->cost : (double)NAN},
+                {"cost_lo", p->cost_lo},
+                {"cost_hi", p->cost_hi},
+                {"score_noise_sd", p->noise_sd},
+                {"start_s", p->start_s}};
+
+    put_key(out, "n_seeds");
+    put_i64(out, (int64_t)p->n_seeds);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        put_key(out, rows[i].key);
+        put_f64(out, rows[i].value);
+    }
+}
+
+const char *view_advice_state(const struct view *v)
+{
+    return model_state_name(v->advice.beliefs == NULL  ? MODEL_NONE
+                            : v->advised != v->settled ? MODEL_STALE
+                                                       : MODEL_READY);
+}
+
+static size_t pick_of(const struct view *v, enum gp_rule rule)
+{
+    struct gp_history history = view_history(v);
+    struct gp_picked picked;
+
+    if (history.n == 0 || gp_pick(&v->advice, &history, rule, 0, &picked, NULL) != ST_OK || picked.i >= history.n)
+        return v->n;
+    return picked.i;
+}
+
+/* The front and the picks, after rows or advice changed. */
+static enum status judge_front(struct view *v, int64_t version, struct error *err)
+{
+    struct gp_history history = {.n = v->n, .trials = v->rows};
+    bool *runs = mem_array(v->n, sizeof *runs);
+
+    if (runs == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", v->n);
+    enum status rc = pareto_front(&history, NULL, runs, err);
+    v->n_front = 0;
+    for (size_t i = 0; i < v->n && rc == ST_OK; i++) {
+        bool on = v->advice.beliefs == NULL ? runs[i] : i < v->advice.n && v->advice.beliefs[i].on_front;
+        on = on || (v->advice.beliefs != NULL && i == v->advice.recommended); /* what is advised is shown */
+        if (on != v->on_front[i])
+            v->changed[i] = version;
+        v->on_front[i] = on;
+        v->n_front += on;
+    }
+    mem_free(runs);
+    v->best = pick_of(v, GP_BEST);
+    v->knee = pick_of(v, GP_KNEE);
+    return rc;
+}
+
+bool view_wants_advice(const struct view *v, double now_s)
+{
+    return v->advised != v->settled && now_s >= v->advice_rest_s;
+}
+
+enum status view_advise(const struct view *v, const struct serve *s, struct gp_insight *ret, struct error *err)
+{
+    const struct gp_history history = {.n = v->n, .trials = v->rows};
+
+    *ret = (struct gp_insight){.n = v->n, .recommended = v->n, .note = "this server has no models"};
+    if (s->set.hooks.advise == NULL)
+        return ST_OK;
+    return s->set.hooks.advise(s->set.hooks.ctx, &v->study, v->x, v->dim, &history, ret, err);
+}
+
+enum status view_take_advice(struct view *v, struct gp_insight *advice, int64_t version, struct error *err)
+{
+    gp_insight_free(&v->advice);
+    v->advice = *advice;
+    *advice = (struct gp_insight){0};
+    v->advised = v->settled;
+    v->version = version;
+    return judge_front(v, version, err);
+}
+
+/* Front, reference, counts: after rows changed. */
 static enum status judge_all(struct view *v, int64_t version, struct error *err)
 {
     struct gp_history history = {.n = v->n, .trials = v->rows};
-    bool *was = mem_array(v->n, sizeof *was);
 
-    if (was == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", v->n);
-    if (v->n > 0)
-        memcpy(was, v->on_front, v->n * sizeof *was);
-    enum status rc = pareto_front(&history, NULL, v->on_front, err);
-    for (size_t i = 0; i < v->n && rc == ST_OK; i++)
-        if (was[i] != v->on_front[i])
-            v->changed[i] = version;
-    mem_free(was);
-    if (rc != ST_OK)
-        return rc;
+    for (size_t i = 0; i < v->n; i++)
+        v->rows[i].x = v->x + i * v->dim; /* which may have moved */
+    TRY(judge_front(v, version, err));
     pareto_reference(&history, &v->ref);
     v->hypervolume = pareto_hypervolume(&history, &v->ref);
-    TRY(pareto_knee(&history, &v->knee, err));
-    v->best = v->n;
+    v->best_run = v->n;
     v->cost_s = 0;
-    v->n_front = 0;
+    v->n_confirming = 0;
     v->started_ms = v->finished_ms = 0;
     memset(v->count, 0, sizeof v->count);
     for (size_t i = 0; i < v->n; i++) {
         const struct trial *t = &v->trials[i];
         v->count[t->state]++;
-        v->n_front += v->on_front[i];
-        if (v->rows[i].state == GP_TRIAL_DONE && (v->best == v->n || v->rows[i].score > v->rows[v->best].score))
-            v->best = i;
+        v->n_confirming += t->state == TRIAL_RUNNING && t->origin != NULL && strcmp(t->origin, "confirm") == 0;
+        if (v->rows[i].state == GP_TRIAL_DONE && (v->best_run == v->n || v->rows[i].score > v->rows[v->best_run].score))
+            v->best_run = i;
         if (isfinite(t->cost_s))
             v->cost_s += t->cost_s;
         if (t->started_ms > 0 && (v->started_ms == 0 || t->started_ms < v->started_ms))
@@ -182,7 +273,6 @@ static void judge_one(struct view *v, struct serve *s, size_t i)
     struct serve_study info = {.cost_is_steps = v->cost_is_steps, .cost = v->cost_kind};
 
     s->set.hooks.judge(&v->study, &info, &v->trials[i], &v->rows[i]);
-    v->rows[i].x = NULL;
 }
 
 /* Trials from number v->n on. */
@@ -369,6 +459,20 @@ static bool add_trial(cJSON *json, const char *key, const struct view *v, size_t
     return i < v->n ? json_add_i64(json, key, (int64_t)i) : json_add_str(json, key, NULL);
 }
 
+/* The best and what may be said of it. */
+static bool add_best(cJSON *json, const struct view *v)
+{
+    struct promise p = {.score = NAN, .lo = NAN, .hi = NAN};
+    size_t run = v->best_run;
+
+    if (v->best < v->n)
+        view_promise(v, v->best, &p);
+    return add_trial(json, "best_trial", v, v->best) && add_number(json, "best_score", p.score) &&
+           add_number(json, "best_lo", p.lo) && add_number(json, "best_hi", p.hi) &&
+           json_add_i64(json, "best_seeds", (int64_t)p.n_seeds) && add_trial(json, "best_run_trial", v, run) &&
+           add_number(json, "best_run_score", run < v->n ? v->trials[run].score : (double)NAN);
+}
+
 static bool add_limit(cJSON *json, const char *key, double limit)
 {
     return limit > 0 ? json_add_f64(json, key, limit) : json_add_str(json, key, NULL);
@@ -397,26 +501,25 @@ cJSON *view_summary(const struct view *v, bool has_writer)
 {
     const struct study *st = &v->study;
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "name", st->name) &&
-              json_add_str(json, "state", view_state(v, has_writer)) && json_add_str(json, "end_rule", st->end_rule) &&
-              json_add_str(json, "end_text", st->end_text) && json_add_str(json, "method", st->method) &&
-              json_add_str(json, "metric", st->metric) &&
-              json_add_str(json, "direction", st->maximize ? "maximize" : "minimize") &&
-              json_add_str(json, "env", v->env) && json_add_str(json, "cost_unit", v->cost_is_steps ? "steps" : "s") &&
-              json_add(json, "counts", view_counts(v)) && json_add_i64(json, "trials", (int64_t)v->n) &&
-              (st->trials_max > 0 ? json_add_i64(json, "trials_max", st->trials_max)
-                                  : json_add_str(json, "trials_max", NULL)) &&
-              add_limit(json, "budget_s", st->budget_s) && add_limit(json, "wall_max_s", st->wall_max_s) &&
-              json_add_f64(json, "wall_used_s", st->wall_used_s) && add_limit(json, "device_max_s", st->device_max_s) &&
-              add_number(json, "target_score", st->has_target ? st->target_score : (double)NAN) &&
-              json_add_i64(json, "priority", st->priority) && json_add_f64(json, "cost_s", v->cost_s) &&
-              add_number(json, "best_score", v->best < v->n ? v->trials[v->best].score : (double)NAN) &&
-              add_trial(json, "best_trial", v, v->best) && add_trial(json, "knee_trial", v, v->knee) &&
-              json_add_i64(json, "n_front", (int64_t)v->n_front) && add_number(json, "hypervolume", v->hypervolume) &&
-              add_devices(json, v) && json_add_i64(json, "seed", st->seed) &&
-              json_add_str(json, "program", st->program) && add_time(json, "created_ms", st->created_ms) &&
-              add_time(json, "started_ms", v->started_ms) && add_time(json, "finished_ms", v->finished_ms) &&
-              json_add_i64(json, "version", v->version);
+    bool ok =
+        json != NULL && json_add_str(json, "name", st->name) &&
+        json_add_str(json, "state", view_state(v, has_writer)) && json_add_str(json, "end_rule", st->end_rule) &&
+        json_add_str(json, "end_text", st->end_text) && json_add_str(json, "method", st->method) &&
+        json_add_str(json, "metric", st->metric) &&
+        json_add_str(json, "direction", st->maximize ? "maximize" : "minimize") && json_add_str(json, "env", v->env) &&
+        json_add_str(json, "cost_unit", v->cost_is_steps ? "steps" : "s") && json_add(json, "counts", view_counts(v)) &&
+        json_add_i64(json, "trials", (int64_t)v->n) &&
+        (st->trials_max > 0 ? json_add_i64(json, "trials_max", st->trials_max)
+                            : json_add_str(json, "trials_max", NULL)) &&
+        add_limit(json, "budget_s", st->budget_s) && add_limit(json, "wall_max_s", st->wall_max_s) &&
+        json_add_f64(json, "wall_used_s", st->wall_used_s) && add_limit(json, "device_max_s", st->device_max_s) &&
+        add_number(json, "target_score", st->has_target ? st->target_score : (double)NAN) &&
+        json_add_i64(json, "priority", st->priority) && json_add_f64(json, "cost_s", v->cost_s) && add_best(json, v) &&
+        add_trial(json, "knee_trial", v, v->knee) && json_add_i64(json, "confirming", (int64_t)v->n_confirming) &&
+        json_add_i64(json, "n_front", (int64_t)v->n_front) && add_number(json, "hypervolume", v->hypervolume) &&
+        add_devices(json, v) && json_add_i64(json, "seed", st->seed) && json_add_str(json, "program", st->program) &&
+        add_time(json, "created_ms", st->created_ms) && add_time(json, "started_ms", v->started_ms) &&
+        add_time(json, "finished_ms", v->finished_ms) && json_add_i64(json, "version", v->version);
 
     if (!ok) {
         cJSON_Delete(json);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define ADVICE_REST 9 /* times what the advice on a study took */
 #define LOOK_MS 500
 #define BEAT_MS 15000
 #define NEWS_MAX 4096 /* of one look; more: clients read everything again */
@@ -79,10 +80,12 @@ static cJSON *about(const char *study, int64_t version)
 static cJSON *study_news(const struct view *v, bool has_writer)
 {
     cJSON *json = about(v->study.name, v->version);
+    struct promise best = {.score = NAN};
+    if (v->best < v->n)
+        view_promise(v, v->best, &best);
     bool ok = json != NULL && json_add_str(json, "state", view_state(v, has_writer)) &&
               json_add(json, "counts", view_counts(v)) && add_number(json, "hypervolume", v->hypervolume) &&
-              add_number(json, "best_score", v->best < v->n ? v->trials[v->best].score : (double)NAN) &&
-              json_add_f64(json, "cost_s", v->cost_s);
+              add_number(json, "best_score", best.score) && json_add_f64(json, "cost_s", v->cost_s);
 
     if (!ok) {
         cJSON_Delete(json);
@@ -240,6 +243,35 @@ static enum status read_all(struct watch *w, struct error *err)
     return rc;
 }
 
+/* What the trials together say of the studies that have news; after t seconds of that a study rests 9 t, so that it takes a
+ * tenth of a core at most. A study that cannot be judged is shown by its single runs. */
+static void advise_all(struct watch *w)
+{
+    struct serve *s = w->s;
+
+    for (size_t i = 0; i < s->n_views; i++) { /* only this thread writes them */
+        struct view *v = s->views[i];
+        struct gp_insight advice;
+        struct error why = {0};
+        double begin_s = clock_mono_s();
+        int64_t version = atomic_load(&s->version) + 1;
+        if (!view_wants_advice(v, begin_s))
+            continue;
+        if (view_advise(v, s, &advice, &why) != ST_OK) {
+            log_debug("no advice on %s: %s", v->study.name, why.text);
+            advice = (struct gp_insight){.n = v->n, .recommended = v->n, .note = "the trials cannot be read"};
+        }
+        pthread_rwlock_wrlock(&s->data);
+        if (view_take_advice(v, &advice, version, &why) != ST_OK)
+            log_debug("%s", why.text);
+        double end_s = clock_mono_s();
+        v->advice_rest_s = end_s + ADVICE_REST * (end_s - begin_s);
+        pthread_rwlock_unlock(&s->data);
+        atomic_store(&s->version, version);
+        tell(w, "study", v->study.name, study_news(v, s->has_writer));
+    }
+}
+
 static void set_store_error(struct watch *w, const char *text)
 {
     struct serve *s = w->s;
@@ -328,6 +360,7 @@ static void look(struct watch *w)
         rc = read_all(w, &err);
         w->data_version = rc == ST_OK ? data_version : -1;
     }
+    advise_all(w);
     if (rc != ST_OK && w->store != NULL)
         forget_store(w);
     look_at_writer(w);

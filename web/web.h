@@ -10,9 +10,32 @@
 #include "gp/gp.h"
 #include "store/store.h"
 
-enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG };
+/* ---- promise.c: what may be said of a trial that is shown as advice ---- */
 
 enum report_cost { REPORT_COST_WALL, REPORT_COST_DEVICE, REPORT_COST_STEPS };
+
+struct promise { /* of fresh runs of a trial's config; scores in the study's direction */
+    bool is_known; /* the models speak; else score is that of its one run, and NaN what they would say */
+    double score, lo, hi; /* expected; 95 % interval of the mean of GP_PROMISE_SEEDS fresh runs */
+    double noise_sd; /* of one run, between seeds */
+    size_t n_seeds; /* runs that it has had */
+    double mean; /* of their scores */
+    double cost, cost_lo, cost_hi; /* expected, as the study counts */
+    double start_s; /* that a fresh process needs besides; NaN when unknown */
+};
+/* belief: of gp_insight, NULL: none. row: of the same trial. */
+void promise_make(const struct gp_belief *belief, const struct gp_trial *row, const struct trial *trial, bool maximize,
+                  struct promise *ret_promise);
+#define PROMISE_TEXT_MAX 192 /* bytes of buf; each is returned */
+const char *promise_text(const struct promise *promise, char *buf); /* "0.91, 95 % 0.87 to 0.94 (4 seeds, mean 0.9)" */
+const char *promise_interval_text(const struct promise *promise, char *buf); /* "0.87 to 0.94" */
+const char *promise_seeds_text(const struct promise *promise, char *buf); /* "seen once" or "4 seeds, mean 0.9" */
+/* "0.34 s in a warm worker, 0.55 s from process start"; "0.34 s" or "4.1M steps" where that is all that is known. */
+const char *promise_cost_text(const struct promise *promise, enum report_cost kind, char *buf);
+
+/* ---- the report ---- */
+
+enum report_format { REPORT_HTML, REPORT_SVG, REPORT_CSV, REPORT_JSON, REPORT_PDF, REPORT_PNG };
 
 /* What a report is made from; built by the caller, borrowed. history[i] and on_front[i] belong to trials[i]. */
 struct report {
@@ -52,11 +75,8 @@ struct serve_study { /* what web/ cannot read out of a study itself */
 
 /* What the models say about a study; the texts and arrays are the model's. */
 struct serve_model {
-    size_t n;
-    const struct gp_belief *beliefs; /* (n) of the trials, scores higher is better; NULL: none, see note */
+    bool is_there; /* else see note */
     const char *note;
-    double score_noise_sd;
-    size_t recommended; /* n: none */
     cJSON *insight, *front; /* bodies of /insight and /model/front without study and version; NULL: none; the model's */
 };
 
@@ -85,11 +105,18 @@ struct serve_hooks {
     enum status (*model_slice)(void *ctx, void *model, const char *key, int64_t trial, cJSON **ret_json,
                                struct error *err);
     void (*model_destroy)(void *model);
+    /* gp_beliefs_init of the trials; x (n, dim): values of the space's parameters, NaN where a trial has none (ST_CORRUPT).
+     * history->trials[i].x is not read. */
+    enum status (*advise)(void *ctx, const struct study *study, const double *x, size_t dim,
+                          const struct gp_history *history, struct gp_insight *ret_advice, struct error *err);
     /* By the rules of `trawl export --pick`. */
-    enum status (*pick)(void *ctx, const struct study *study, const struct trial *trials, const struct gp_trial *rows,
-                        size_t n, const char *rule, size_t *ret_i, struct error *err);
+    enum status (*pick)(void *ctx, const struct study *study, const struct gp_insight *advice,
+                        const struct gp_history *history, const char *rule, struct gp_picked *ret_picked,
+                        struct error *err);
+    /* note: of the pick, may be NULL. */
     enum status (*export_text)(void *ctx, const struct study *study, const struct trial *trial, const char *rule,
-                               const char *format, struct strbuf *out, struct error *err);
+                               const char *note, const struct promise *promise, const char *format, struct strbuf *out,
+                               struct error *err);
     /* [{"key", "value", "default", "origin", "differs", "against"?}]; against: may be NULL. */
     enum status (*trial_config)(void *ctx, const struct study *study, const struct trial *trial,
                                 const struct trial *against, cJSON **ret_rows, struct error *err);

@@ -157,9 +157,9 @@ def test_versions_and_studies(folder):
         shown = tap.show(store, "big")
         tap.equal(len(studies), 1)
         one = s.get(S)
-        for field, want in [("trials", 1000), ("counts", shown["study"]["counts"]),
-                            ("knee_trial", shown["study"]["knee"]),
-                            ("env", "squared"), ("cost_unit", "s"), ("direction", "maximize")]:
+        same = ("counts", "best_score", "best_lo", "best_hi", "best_seeds", "best_run_score")
+        for field, want in [("trials", 1000), ("knee_trial", shown["study"]["knee"]), ("best_trial", shown["study"]["best"]),
+                            ("env", "squared"), ("cost_unit", "s"), ("direction", "maximize"), *((k, shown["study"][k]) for k in same)]:
             tap.equal(one[field], want)
             tap.equal(studies[0][field], want)
         tap.equal([p["key"] for p in one["space"]["params"]], [p["key"] for p in shown["study"]["space"]["params"]])
@@ -243,18 +243,19 @@ def test_one_trial(folder):
 
 def test_exports_are_those_of_the_command(folder):
     store = big(folder)
+    shown = tap.show(store, "big")["trials"]
     with serving(store) as s:
-        for query, rule in [("rule=knee", "knee"), ("budget_s=12.5", "cost<=12.5"), ("score=0.5", "score>=0.5"), ("trial=3", "trial=3"),
-                            ("", "best")]:
+        rules = {"rule=knee": "knee", "budget_s=12.5": "cost<=12.5", "score=0.5": "score>=0.5", "trial=3": "trial=3", "": "best"}
+        for query, rule in rules.items():
             for kind in ("ini", "json", "args"):
                 got = s.ask(S + "/export?format=%s&%s" % (kind, query))
-                tap.equal(got[0], 200)
                 want = subprocess.run([tap.TRAWL, "export", "big", "--store", str(store), "--pick", rule, "--format", kind],
                                       capture_output=True, check=True).stdout
-                tap.equal(got[2], want)
+                tap.equal((got[0], got[2]), (200, want))
                 assert got[1]["content-disposition"].startswith('attachment; filename="big-'), got[1]
             picked = s.get(S + "/pick?" + query)
             tap.equal(picked["rule"], rule)
+            tap.equal(*([row[k] for k in ("n_seeds", "score_mean", "score_lo", "cost_mean")] for row in (picked, shown[picked["trial"]])))
             assert picked["train_command"].startswith("trawl train squared ")
         s.fails(S + "/pick?budget_s=0.0001", 404, "no finished trial")
         s.fails(S + "/pick?rule=none", 400, "not known")
@@ -262,9 +263,8 @@ def test_exports_are_those_of_the_command(folder):
         s.fails(S + "/export?format=xml", 400, "xml")
         html = s.ask(S + "/report?format=html")
         assert b"<svg" in html[2] and "sandbox" in html[1]["content-security-policy"]
-        tap.equal(s.ask(S + "/report?format=csv")[2],
-                  subprocess.run([tap.TRAWL, "report", "big", "--store", str(store), "--format", "csv"], capture_output=True,
-                                 check=True).stdout)
+        command = [tap.TRAWL, "report", "big", "--store", str(store), "--format", "csv"]
+        tap.equal(s.ask(S + "/report?format=csv")[2], subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 def test_models(folder):
@@ -285,6 +285,7 @@ def test_models(folder):
         assert len(front) > 3 and all(a["cost"] < b["cost"] and a["score"] < b["score"] for a, b in zip(front, front[1:]))
         tap.equal(sorted(front[0]["params"]), sorted(p["key"] for p in s.get(S)["space"]["params"]))
         points = s.get(S + "/front")["points"]
+        tap.equal({p["trial"] for p in points}, {t["number"] for t in tap.show(store, "big")["trials"] if t["on_front"]})
         assert all(p["score_lo"] < p["score_hi"] and p["cost_lo"] < p["cost_hi"] for p in points)
         for at in ("", "&at=best", "&at=knee", "&at=5", "&at=recommended"):
             cut = s.get(S + "/model/slice?param=train.learning_rate" + at)
@@ -606,7 +607,7 @@ def test_control(folder):
                            (b'{"action": "priority", "priority": 2.5}', "priority is no whole number"),
                            (b'{"action": "priority"}', "'priority' is missing"),
                            (b'{"action": "add", "trials": 1, "trials": 2}', "'trials' is given twice"),
-                           (b'{"action": "explode"}', "'explode'; pause, continue, stop, add and priority"),
+                           (b'{"action": "explode"}', "'explode'; pause, continue, stop, add, priority and retry"),
                            (b'{"action": "add", "trails": 5}', "add takes no field 'trails'"),
                            (b'{"action": "pause", "trials": 5}', "pause takes no field 'trials'"),
                            (b'{"action": "pause", "now": "yes"}', "now is neither"),

@@ -175,10 +175,10 @@ static const struct trial *load_stored(struct place *p, const struct study_run *
     return p->stored;
 }
 
-/* The controller keeps no texts of what is done; why one failed is told at the end. */
+/* The controller keeps no texts of what is done, but where it came from; why one failed is told at the end. */
 static void texts_are_forgotten(const struct trial *t)
 {
-    assert_true(t->params == NULL && t->config == NULL && t->origin == NULL && t->device == NULL && t->slot == NULL);
+    assert_true(t->params == NULL && t->config == NULL && t->device == NULL && t->slot == NULL);
     assert_true(t->cost_method == NULL && t->log_tail == NULL);
     assert_true((t->reason != NULL) == (t->state == TRIAL_FAILED));
 }
@@ -572,8 +572,27 @@ static void params_of(struct place *p, const struct study_run *run, size_t n, ch
     size_t used = 0;
 
     for (size_t i = 0; i < n && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s %s\n", trials[i].origin, trials[i].params);
+        used += (size_t)snprintf(buf + used, size - used, "%s %s %lld\n", trials[i].origin, trials[i].params,
+                                 (long long)trials[i].seed);
     assert_true(used < size);
+}
+
+/* A fifth of the trials runs a config of before under another seed. */
+static void a_share_confirms(const struct place *p)
+{
+    size_t n_confirm = 0, n = p->n_stored;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct trial *t = &p->stored[i];
+        size_t k = 0;
+        if (strcmp(t->origin, "confirm") != 0)
+            continue;
+        while (k < i && strcmp(p->stored[k].params, t->params) != 0)
+            k++;
+        assert_true(k < i && p->stored[k].seed != t->seed);
+        n_confirm++;
+    }
+    assert_int_equal(n_confirm, n / 5);
 }
 
 static void a_resumed_study_proposes_as_if_never_stopped(void **state)
@@ -592,7 +611,8 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
         const struct study_run *run = serve(p, name[0]);
         OK(scheduler_run(p->sched, err));
         params_of(p, run, 18, whole, sizeof whole);
-        assert_string_equal(p->stored[17].origin, "ehvi");
+        assert_string_equal(p->stored[17].origin, "confirm"); /* what is found last could not be confirmed */
+        a_share_confirms(p);
         let_go(p);
         create_study(p, name[1], "pareto", 18, 1);
         for (int stop = 0; stop < 5; stop++) {

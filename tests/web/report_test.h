@@ -98,8 +98,8 @@ static inline void sample_judge(struct sample *s, size_t n)
                                     : t->state == TRIAL_STOPPED                             ? GP_TRIAL_STOPPED
                                     : t->state == TRIAL_QUEUED || t->state == TRIAL_RUNNING ? GP_TRIAL_PENDING
                                                                                             : GP_TRIAL_FAILED;
-        s->history_trials[i] =
-            (struct gp_trial){s->x[i], state, s->study.maximize ? t->score : -t->score, t->cost_s, 0.0};
+        s->history_trials[i] = (struct gp_trial){
+            .x = s->x[i], .state = state, .score = s->study.maximize ? t->score : -t->score, .cost = t->cost_s};
     }
     s->history = (struct gp_history){.n = n, .trials = s->history_trials};
     OK(pareto_front(&s->history, NULL, s->on_front, err));

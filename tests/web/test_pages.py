@@ -166,7 +166,8 @@ def places():
 def test_the_front_follows_the_pointer(_):
     b = go(path(), FRONT_STILL)
     b.run("document.querySelector('.front-plot').scrollIntoView({block: 'center'})")
-    best = query("SELECT number, score FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY score DESC LIMIT 1", STUDY)[0]
+    best = tap.show(recorded(), STUDY)["study"]
+    best = best["best"], best["best_score"]
     x, y = places()[str(best[0])]
     b.mouse("mouseMoved", x, y)
     b.wait("!document.querySelector('.tip').hidden")
@@ -214,7 +215,7 @@ def test_the_front_zooms_and_the_address_keeps_it(_):
 
 def test_keys_walk_along_the_front(_):
     b = go(path(), FRONT_STILL)
-    front = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' ORDER BY cost_s, score DESC LIMIT 1", STUDY)[0][0]
+    front = min((t for t in tap.show(recorded(), STUDY)["trials"] if t["on_front"]), key=lambda t: t["cost_mean"])["number"]
     b.run("document.querySelector('.front-plot').focus()")
     b.key("ArrowRight")
     b.wait("!document.querySelector('.tip').hidden")
@@ -226,6 +227,11 @@ def test_keys_walk_along_the_front(_):
 
 
 # -- pick --
+
+def exported(rule):
+    """The number of the trial that the command line picks."""
+    return json.loads(run("export", STUDY, "--store", recorded(), "--pick", rule, "--format", "json")[0])["trial"]
+
 
 def fetched(href):
     return page().run("fetch(%s).then((r) => r.text())" % json.dumps(href))
@@ -255,14 +261,14 @@ def test_the_slider_chooses_by_budget_and_by_score(_):
         b.run("(() => { const s = document.querySelector('#pick-slider'); s.value = %g; s.dispatchEvent(new Event('input')); })()" % (1000 * share))
         budget = float(b.wait("new URLSearchParams(location.search).get('pick')?.split(':')[1]"))
         b.wait("document.querySelector('.export a').href.includes('budget_s=' + %s)" % json.dumps("%r" % budget if budget != int(budget) else "%d" % budget))
-        best = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' AND cost_s <= ? ORDER BY score DESC LIMIT 1", STUDY, budget)[0][0]
+        best = exported("cost<=%r" % budget)
         b.wait("document.querySelector('.pick-head a').textContent === 'Trial %d'" % best)
         before = budget
         b.run("history.replaceState(null, '', location.pathname)")
     b.click(".segments input[value=score] + span")
     b.run("(() => { const s = document.querySelector('#pick-slider'); s.value = 500; s.dispatchEvent(new Event('input')); })()")
     wanted = float(b.wait("new URLSearchParams(location.search).get('pick')?.split('score:')[1]"))
-    cheapest = query("SELECT number FROM trial t JOIN study s ON s.id = t.study_id WHERE s.name = ? AND t.state = 'done' AND score >= ? ORDER BY cost_s LIMIT 1", STUDY, wanted)[0][0]
+    cheapest = exported("score>=%r" % wanted)
     b.wait("document.querySelector('.pick-head a').textContent === 'Trial %d'" % cheapest)
     clean()
 

@@ -63,8 +63,13 @@ export function ago(ms, now = Date.now()) {
   return s < 5 ? 'now' : `${duration(s < 60 ? Math.round(s) : s < 3600 ? Math.round(s / 60) * 60 : s)} ago`;
 }
 
-export function plusMinus(mean, sd) {
-  return `${number(mean)} ± ${number(Number((1.96 * sd).toPrecision(2)))}`;
+export function interval(lo, hi) {
+  return `${number(lo)} to ${number(hi)}`;
+}
+
+/* How many runs a promise rests on. */
+export function seeds(n, mean) {
+  return n > 1 ? `${n} seeds, mean ${number(mean)}` : n === 1 ? 'seen once' : 'not seen yet';
 }
 
 export function percent(share) {

@@ -31,9 +31,15 @@ export class Pick {
 
   range() {
     const d = this.data, front = d.front;
-    if (this.mode === 'budget') return [d.cost[front[0]], d.cost[front.at(-1)]];
-    const scores = front.map((i) => d.score[i]);
+    if (this.mode === 'budget') return [d.place(front[0]).cost, d.place(front.at(-1)).cost];
+    const scores = front.map((i) => this.sure(i));
     return [Math.min(...scores), Math.max(...scores)];
+  }
+
+  /* The score that a member of the front is sure of: the worse end of its interval. */
+  sure(i) {
+    const b = this.data.beliefs.get(i);
+    return b.known ? (this.data.maximize ? b.lo : b.hi) : b.score;
   }
 
   toSlider(value, [lo, hi]) {
@@ -73,8 +79,8 @@ export class Pick {
     const slides = this.mode === 'budget' || this.mode === 'score';
     this.sliderRow.hidden = !slides;
     if (slides) {
-      const range = this.range();
-      if (this.value === null) this.value = this.mode === 'budget' ? roundUp(d.cost[d.knee >= 0 ? d.knee : d.best]) : this.wanted(d.score[d.knee >= 0 ? d.knee : d.best]);
+      const range = this.range(), start = d.front.includes(d.knee) ? d.knee : d.front.includes(d.best) ? d.best : d.front.at(-1);
+      if (this.value === null) this.value = this.mode === 'budget' ? roundUp(d.place(start).cost) : this.wanted(this.sure(start));
       this.slider.value = this.toSlider(this.value, range);
       fill(this.label, this.mode === 'budget' ? 'A trial may cost' : `At least this ${d.metric}`);
     }
@@ -82,12 +88,12 @@ export class Pick {
     this.ask();
   }
 
-  /* The same rule as the server's, on the rows that are here. */
+  /* While the slider moves: the front's member that fits; the server, which knows all trials, may answer with another. */
   choose() {
     const d = this.data, sign = d.maximize ? 1 : -1;
-    const index = this.mode === 'best' || this.mode === 'best-run' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
-      : this.mode === 'budget' ? d.front.findLast((i) => d.cost[i] <= this.value) ?? -1
-        : d.front.find((i) => sign * d.score[i] >= sign * this.value) ?? -1;
+    const index = this.mode === 'best-run' ? d.bestRun : this.mode === 'best' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
+      : this.mode === 'budget' ? d.front.findLast((i) => d.place(i).cost <= this.value) ?? -1
+        : d.front.find((i) => sign * this.sure(i) >= sign * this.value) ?? -1;
     this.choice = {index, budget: this.mode === 'budget' ? this.value : undefined, score: this.mode === 'score' ? this.value : undefined};
     if (this.mode === 'budget') this.output.value = d.costIsTime ? `${fmt.duration(this.value)}` : fmt.cost(this.value, d.costUnit);
     else this.output.value = fmt.number(this.value);
@@ -122,12 +128,14 @@ export class Pick {
     const known = a.score_mean !== null && a.score_mean !== undefined;
     const get1 = (format) => h('a.button', {href: url(studyPath(d.name, '/export'), {...query, format}), download: '', title: `the file of trawl export as ${format}`}, format);
     fill(this.result,
-      h('div.pick-head', null, h('a', {href: trialUrl(d.name, a.trial)}, `Trial ${a.trial}`), h('span.soft', null, ` cost ${fmt.cost(a.cost, d.costUnit)}`)),
+      h('div.pick-head', null, h('a', {href: trialUrl(d.name, a.trial)}, `Trial ${a.trial}`), h('span.soft', null, ` cost ${a.cost_text}`)),
+      a.note && h('p.warn', null, `${a.note[0].toUpperCase()}${a.note.slice(1)}.`),
       h('div.pick-score', null,
         h('div', null, h('b', null, known ? fmt.number(a.score_mean) : fmt.number(a.score)), h('span', null, known ? `expected ${d.metric}` : `${d.metric} of its one run`)),
-        known && h('div', null, h('b.range', null, `${fmt.number(a.score_lo)} to ${fmt.number(a.score_hi)}`), h('span', null, '95 % interval')),
-        known && h('div', null, h('b.range', null, fmt.number(a.score)), h('span', null, 'seen in its run'))),
+        known && h('div', null, h('b.range', null, fmt.interval(a.score_lo, a.score_hi)), h('span', null, 'with 95 %, the mean of 5 fresh seeds')),
+        h('div', null, h('b.range', null, a.n_seeds > 1 ? `${a.n_seeds} seeds` : 'seen once'), h('span', null, a.n_seeds > 1 ? `mean ${fmt.number(a.seeds_mean)}` : `${fmt.number(a.score)} in its run`))),
       a.score_noise_sd > 0 && h('p.soft.small', null, `A single new run varies by another ± ${fmt.number(Number((1.96 * a.score_noise_sd).toPrecision(2)))} (95 %).`),
+      a.n_seeds < 2 && h('p.soft.small', null, `Unconfirmed; to run it under fresh seeds: trawl rerun ${d.name} --trial ${a.trial} --seeds 5`),
       h('div.export', {role: 'group', 'aria-label': 'download the config'}, h('span', null, 'Export'), get1('ini'), get1('json'), get1('args')),
       h('div.command', null, h('code', null, a.train_command), copyButton(a.train_command, 'Copy train line')),
       h('dl.params', null, Object.entries(a.params).map(([key, value]) => [h('dt', null, key), h('dd', null, typeof value === 'number' ? fmt.number(value) : String(value))])));

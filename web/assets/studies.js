@@ -33,7 +33,7 @@ function row(study) {
     h('td.name', null, h('a', {href}, study.name), h('small', null, [study.env, study.method].filter(Boolean).join(', '))),
     h('td', null, stateChip(study.state)),
     h('td', null, progress(study)),
-    h('td.num', {'data-label': `best ${study.metric}`}, fmt.number(study.best_score), study.best_trial !== null && h('small', null, `trial ${study.best_trial}`)),
+    h('td.num', {'data-label': `best ${study.metric}`}, fmt.number(study.best_score), study.best_trial !== null && h('small', null, `${study.best_lo !== null ? `${fmt.interval(study.best_lo, study.best_hi)}, ` : ''}${study.best_seeds > 1 ? `${study.best_seeds} seeds` : 'seen once'}, trial ${study.best_trial}`)),
     h('td.num', {'data-label': 'front'}, study.n_front),
     h('td.num', {'data-label': 'hypervolume'}, fmt.number(study.hypervolume)),
     h('td.num', {'data-label': 'failed or lost'}, bad ? h('span.warn', null, bad) : '0'),
@@ -63,7 +63,7 @@ export async function show(main, ctx) {
       offer();
     }}));
     const studies = [...answer.studies].sort((a, b) => (b.state === 'running') - (a.state === 'running') || (b.finished_ms ?? b.created_ms) - (a.finished_ms ?? a.created_ms));
-    const head = ['', 'study', 'state', 'progress', 'best score', 'front', 'hypervolume', 'failed', 'spent', 'devices', 'last trial'];
+    const head = ['', 'study', 'state', 'progress', 'best, expected', 'front', 'hypervolume', 'failed', 'spent', 'devices', 'last trial'];
     fill(main,
       h('div.page-head', null, h('h1', null, 'Studies'), h('div.actions', null, compare)),
       h('div.scroll', null, h('table.studies', null,

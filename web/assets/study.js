@@ -21,9 +21,10 @@ export function where(ctx) {
 function tiles(data) {
   const s = data.study, c = data.counts, at = (i) => (i >= 0 && i < data.n && data.score[i] !== null ? i : -1);
   const best = at(data.best), knee = at(data.knee);
+  const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`${what} ${data.metric}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
   return h('div.tiles', null,
-    best >= 0 && tile(fmt.number(data.score[best]), `best ${data.metric}, ${data.costText(best)}`, `trial ${best}`),
-    knee >= 0 && tile(fmt.number(data.score[knee]), `at the knee, ${data.costText(knee)}`, `trial ${knee}: beyond it more cost buys little`),
+    best >= 0 && pick(best, 'expected of the best:', 'with 95 % the mean of 5 runs under fresh seeds lies in the interval'),
+    knee >= 0 && knee !== best && pick(knee, 'expected at the knee:', 'beyond it more cost buys little'),
     tile(String(data.front.length), 'trials on the front'),
     tile(fmt.number(s.hypervolume), 'hypervolume', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
     tile(fmt.duration(s.cost_s), s.budget_s ? `spent of ${fmt.duration(s.budget_s)}` : 'spent on all trials'),
@@ -44,7 +45,7 @@ export async function show(main, ctx) {
     fill(about,
       h('h1', null, data.name, ' ', stateChip(data.study.state)),
       h('p.soft', null, [data.study.env, `${data.metric}, ${data.maximize ? 'higher' : 'lower'} is better`, `method ${data.study.method}`, `seed ${data.study.seed}`, data.study.devices.join(', '), `started ${fmt.time(data.study.started_ms)}`].filter(Boolean).join(' · ')),
-      h('div.progress-line', null, progress(data.study), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text)));
+      h('div.progress-line', null, progress(data.study), data.study.confirming > 0 && h('span.soft.small', null, `confirming: ${data.study.confirming} run${data.study.confirming > 1 ? 's' : ''} of front configs under fresh seeds`), data.study.end_text && data.study.state !== 'running' && h('span.soft.small', null, data.study.end_text)));
   };
   const drawNav = () => fill(nav, TABS.map(([key, label]) => {
     const params = state();

@@ -16,6 +16,7 @@ export class StudyData {
     for (const p of this.params) this.column[p.key] = [];
     this.version = -1;
     this.beliefs = new Map();
+    this.answer = null;
   }
 
   setStudy(study) {
@@ -47,6 +48,10 @@ export class StudyData {
       offset = answer.next_offset;
     } while (offset);
     this.version = answer.version;
+    const front = await get(studyPath(this.name, '/front'), null, signal), told = JSON.stringify([front.points, front.best_trial, front.knee_trial]);
+    changed ||= told !== this.told;
+    this.told = told;
+    this.answer = front;
     if (changed || !this.plotted) this.judge();
     return changed;
   }
@@ -57,7 +62,7 @@ export class StudyData {
     columns.forEach((key, k) => { if (this.column[key]) this.column[key][i] = row[k]; });
   }
 
-  /* Plotted: done, with a score and a cost that a log axis can show. The front: computed here, so that it is of these rows. */
+  /* Plotted: done, with a score and a cost that a log axis can show. Front, picks and what is promised of them are the server's. */
   judge() {
     const {state, score, cost} = this;
     this.isPlotted = new Uint8Array(this.n);
@@ -68,22 +73,38 @@ export class StudyData {
         this.isPlotted[i] = 1;
         this.plotted.push(i);
       }
-    const sign = this.maximize ? 1 : -1;
-    this.front = this.plotted.filter((i) => this.column.on_front[i]).sort((a, b) => cost[a] - cost[b] || a - b);
+    const known = (i) => (Number.isInteger(i) && i < this.n && this.isPlotted[i] ? i : -1);
+    this.beliefs = new Map();
+    for (const p of this.answer.points)
+      this.beliefs.set(p.trial, {known: p.score_mean !== null, score: p.score_mean ?? p.score, lo: p.score_lo, hi: p.score_hi, cost: p.cost_mean ?? p.cost,
+        seeds: p.n_seeds, mean: p.seeds_mean, start: p.start_s});
+    this.front = this.answer.points.map((p) => p.trial).filter((i) => known(i) >= 0);
     for (const i of this.front) this.onFront[i] = 1;
-    this.best = this.front.reduce((best, i) => (best < 0 || sign * score[i] > sign * score[best] ? i : best), -1);
-    this.knee = this.study.knee_trial ?? -1;
+    this.best = known(this.answer.best_trial);
+    this.bestRun = known(this.study.best_run_trial);
+    this.knee = known(this.answer.knee_trial);
     this.counts = {queued: 0, running: 0, done: 0, stopped: 0, failed: 0, lost: 0};
     for (let i = 0; i < this.n; i++) if (state[i] in this.counts) this.counts[state[i]]++;
     this.spent = this.column.cost_s.reduce((sum, s) => sum + (Number.isFinite(s) ? s : 0), 0);
   }
 
-  /* Intervals of GET front: where the model expects each trial of the front. */
-  setBeliefs(answer) {
-    this.beliefs = new Map();
-    for (const p of answer.points)
-      if (p.score_mean !== null && p.score_mean !== undefined) this.beliefs.set(p.trial, {score: p.score_mean, sd: (p.score_hi - p.score_lo) / 3.92, lo: p.score_lo, hi: p.score_hi, costLo: p.cost_lo, costHi: p.cost_hi});
-    this.knee = answer.knee_trial ?? -1;
+  /* Where trial i stands: a member of the front at what is expected of it, any other at its run. */
+  place(i) {
+    const b = this.onFront[i] ? this.beliefs.get(i) : null;
+    return b ? b : {cost: this.cost[i], score: this.score[i]};
+  }
+
+  /* What may be said of a member of the front, in words. */
+  promise(i) {
+    const b = this.beliefs.get(i);
+    return b ? `${b.known ? `${fmt.interval(b.lo, b.hi)} with 95 %, ` : ''}${fmt.seeds(b.seeds, b.mean)}` : '';
+  }
+
+  /* Both costs, where it is known what a fresh process needs before its first step. */
+  promisedCost(i) {
+    const b = this.beliefs.get(i);
+    if (!b) return this.costText(i);
+    return this.costIsTime && b.start > 0 ? `${fmt.duration(b.cost)} in a warm worker, ${fmt.duration(b.cost + b.start)} from process start` : fmt.cost(b.cost, this.costUnit);
   }
 
   costText(i) { return fmt.cost(this.cost[i], this.costUnit); }
@@ -95,12 +116,14 @@ export class StudyData {
 
   /* A tooltip. */
   describe(i) {
-    const belief = this.beliefs.get(i), c = this.column, row = (label, value) => h('div', null, h('span', null, label), h('b', null, value));
+    const belief = this.onFront[i] ? this.beliefs.get(i) : null, c = this.column, row = (label, value) => h('div', null, h('span', null, label), h('b', null, value));
     const tag = [i === this.best && 'best', i === this.knee && 'knee', this.onFront[i] && 'on the front'].filter(Boolean).join(', ');
     return [
       h('div.tip-head', null, `Trial ${this.number[i]}`, h('small', null, ` ${tag || this.state[i]}`)),
-      c.score[i] !== null && row(this.metric, fmt.number(c.score[i])),
-      belief && row('expected', fmt.plusMinus(belief.score, belief.sd)),
+      belief?.known && row('expected', fmt.number(belief.score)),
+      belief?.known && row('95 %', fmt.interval(belief.lo, belief.hi)),
+      belief && row('runs', fmt.seeds(belief.seeds, belief.mean)),
+      c.score[i] !== null && row(belief ? `${this.metric} of its run` : this.metric, fmt.number(c.score[i])),
       c.cost[i] !== null && row('cost', this.costText(i)),
       c.env_steps[i] > 0 && row('env steps', fmt.compact(c.env_steps[i])),
       c.reason[i] && h('div.tip-why', null, c.reason[i].slice(0, 140)),

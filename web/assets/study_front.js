@@ -1,5 +1,5 @@
 /* study_front.js - the front and what to take from it. */
-import {get, getModel, studyPath} from './api.js';
+import {getModel, studyPath} from './api.js';
 import {add, card, command, empty, fill, h, shellWord} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';
@@ -16,18 +16,21 @@ function parseZoom(text) {
 
 const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6))).join(',') : null);
 
-/* The trials of the front, cheapest first, with what the model expects of each. */
+/* The trials of the front, cheapest first: what is expected of each, how sure that is, and what its one run gave. */
 function frontTable(data) {
+  const heads = ['trial', `expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', 'env steps'];
   return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
     h('caption.sr', null, 'Trials on the front, cheapest first'),
-    h('thead', null, h('tr', null, ['trial', data.metric, 'expected, 95 %', 'cost', 'env steps'].map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
+    h('thead', null, h('tr', null, heads.map((t, i) => h(i ? 'th.num' : 'th', {scope: 'col'}, t)),
       data.params.map((p) => h('th.num', {scope: 'col'}, p.key.split('.').at(-1).replaceAll('_', '_\u200b'))))),
     h('tbody', null, data.front.map((i) => {
       const b = data.beliefs.get(i);
       return h(i === data.best || i === data.knee ? 'tr.special' : 'tr', null,
         h('td', null, h('a', {href: trialUrl(data.name, i)}, `#${i}`), i === data.best && h('span.tag', null, 'best'), i === data.knee && h('span.tag', null, 'knee')),
-        h('td.num', null, fmt.number(data.score[i])), h('td.num', null, b ? fmt.plusMinus(b.score, b.sd) : '–'),
-        h('td.num', null, data.costText(i)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
+        h('td.num', null, fmt.number(b.score)), h('td.num', null, b.known ? fmt.interval(b.lo, b.hi) : '–'),
+        h('td.num', {title: fmt.seeds(b.seeds, b.mean)}, b.seeds > 1 ? `${b.seeds} seeds` : 'once'),
+        h('td.num.soft', null, fmt.number(data.score[i])),
+        h('td.num', null, fmt.cost(b.cost, data.costUnit)), h('td.num', null, fmt.compact(data.column.env_steps[i])),
         data.params.map((p) => h('td.num', null, data.paramText(p.key, i))));
     }))));
 }
@@ -40,7 +43,9 @@ function verdict(data, insight) {
   const r = insight?.recommended;
   if (r) {
     lines.push(h('p', null, 'The model would take ', h('a', {href: trialUrl(data.name, r.trial)}, `trial ${r.trial}`),
-      `: it expects ${data.metric} ${fmt.number(r.score)} (${fmt.number(r.score_lo)} to ${fmt.number(r.score_hi)}) at a cost of ${fmt.cost(r.cost, data.costUnit)}.`));
+      `: it expects ${data.metric} ${fmt.number(r.score)} at a cost of ${fmt.cost(r.cost, data.costUnit)}; with 95 % the mean of 5 runs under fresh seeds lies in ${fmt.interval(r.score_lo, r.score_hi)}. `,
+      r.n_seeds > 1 ? `It has been run under ${r.n_seeds} seeds.` : 'It has been seen once, so it may have been luck:'));
+    if (r.n_seeds < 2) lines.push(command(`trawl rerun ${shellWord(data.name)}${store} --trial ${r.trial} --seeds 5`));
     if (insight.score_noise_sd > 0)
       lines.push(h('p', null, `One run varies by ± ${fmt.number(Number(insight.score_noise_sd.toPrecision(2)))} between seeds (one standard deviation), so the best score is partly luck: compare the expected scores, not single runs.`));
   }
@@ -108,11 +113,9 @@ export async function show(el, data, ctx) {
     fill(verdictEl, verdict(data, insight));
   }
   async function readModel() {
-    const [front, answers, predicted] = await Promise.all([
-      get(studyPath(data.name, '/front'), null, ctx.signal), getModel(studyPath(data.name, '/insight'), null, ctx.signal),
+    const [answers, predicted] = await Promise.all([
+      getModel(studyPath(data.name, '/insight'), null, ctx.signal),
       getModel(studyPath(data.name, '/model/front'), null, ctx.signal)]);
-    /* the intervals may have been on their way when front was asked for */
-    data.setBeliefs(front.model === 'ready' || front.model === 'none' ? front : await get(studyPath(data.name, '/front'), null, ctx.signal));
     insight = answers.model === 'none' ? {note: answers.note} : answers;
     const points = (predicted.points ?? []).filter((p) => p.cost > 0 && Number.isFinite(p.score));
     model = points.length > 1 ? {cost: points.map((p) => p.cost), mean: points.map((p) => p.score), lo: points.map((p) => p.score_lo), hi: points.map((p) => p.score_hi)} : null;

@@ -31,7 +31,7 @@ export async function show(el, data, ctx) {
   let over = OVER.some(([key]) => key === state().get('over')) ? state().get('over') : 'trials', answer = null, shown = [];
   const choose = h('div.segments', {role: 'radiogroup', 'aria-label': 'over what'}, OVER.map(([key, label]) => h('label', null,
     h('input', {type: 'radio', name: 'over', value: key, checked: key === over, onchange: () => { over = key; setState({over: key === 'trials' ? null : key}); draw(); }}), h('span', null, label))));
-  fill(el, h('div.halves', null, card('Hypervolume', [hvEl, hvNote], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best ${data.metric}`, bestEl)),
+  fill(el, h('div.halves', null, card('Hypervolume', [hvEl, hvNote], {extra: choose, note: 'of the front, against its fixed reference'}), card(`Best single run: ${data.metric}`, bestEl)),
     card('Devices', timeEl, {note: 'full bars: done; upper half: stopped early; lower half: failed'}), card('Why trials failed', whyEl));
   const timeline = new Timeline(timeEl, {open: (i) => go(trialUrl(data.name, i))});
 
@@ -41,7 +41,7 @@ export async function show(el, data, ctx) {
     const x = column(over), options = {xTitle: XTITLE[over], time: over !== 'trials'};
     if (!x.length) { fill(hvEl, empty('No trial has ended yet.')); fill(bestEl); return; }
     shown.push(await showLines(hvEl, [{label: 'hypervolume', x, y: column('hypervolume'), step: true}], {...options, zero: true, label: `Hypervolume over ${XTITLE[over]}`}));
-    shown.push(await showLines(bestEl, [{label: 'best', x, y: column('best_score'), step: true}], {...options, label: `Best ${data.metric} over ${XTITLE[over]}`}));
+    shown.push(await showLines(bestEl, [{label: 'best', x, y: column('best_score'), step: true}], {...options, label: `Best ${data.metric} of a single run over ${XTITLE[over]}`}));
     const hv = column('hypervolume').filter(Number.isFinite), trials = column('trials');
     if (hv.length > 8 && hv.at(-1) > 0) {
       const k = Math.floor(hv.length * 0.75), gain = (hv.at(-1) - hv[k]) / hv.at(-1);

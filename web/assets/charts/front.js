@@ -40,10 +40,11 @@ function legend(data, model) {
   const counts = data.counts;
   return h('div.legend', null,
     item('front', `on the front (${data.front.length})`),
-    data.plotted.length > data.front.length && item('ring', `dominated (${data.plotted.length - data.front.length})`),
+    data.front.some((i) => data.beliefs.get(i).seeds < 2) && item('once', `seen once (${data.front.filter((i) => data.beliefs.get(i).seeds < 2).length})`),
+    data.plotted.length > 0 && item('ring', `single runs (${data.plotted.length})`),
     counts.stopped > 0 && item('triangle', `stopped early (${counts.stopped})`),
     counts.failed + counts.lost > 0 && item('cross', `failed or lost (${counts.failed + counts.lost})`),
-    data.beliefs.size > 0 && item('interval', 'expected score, 95 %'),
+    data.front.some((i) => data.beliefs.get(i).known) && item('interval', 'fresh seeds, 95 %'),
     model && item('band', 'front predicted by the model, 95 %'));
 }
 
@@ -80,8 +81,12 @@ export class FrontChart {
 
   spec() {
     const c = colors(), {data, box} = this, sign = data.maximize ? 1 : -1;
-    const steps = data.front.map((i) => ({cost: data.cost[i], score: data.score[i]}));
-    const front = data.front.map((i) => ({cost: data.cost[i], score: data.score[i], special: i === data.best || i === data.knee,
+    const steps = []; /* members that are level within noise make no step down */
+    for (const i of data.front) {
+      const {cost, score} = data.place(i);
+      if (!steps.length || sign * score > sign * steps.at(-1).score) steps.push({cost, score});
+    }
+    const front = data.front.map((i) => ({cost: data.place(i).cost, score: data.place(i).score, once: data.beliefs.get(i).seeds < 2, special: i === data.best || i === data.knee,
       label: [i === data.best ? 'best' : '', i === data.knee ? 'knee' : ''].filter(Boolean).join(', ') + (i === data.best || i === data.knee ? ` #${data.number[i]}` : '')}));
     if (steps.length) {
       steps.push({cost: 1e300, score: steps.at(-1).score});
@@ -109,7 +114,7 @@ export class FrontChart {
             {type: 'area', from: {data: 'model'}, encode: {update: {x, y: y('lo'), y2: y('hi'), fill: {value: c.model}, fillOpacity: {value: 0.17}}}},
             {type: 'line', from: {data: 'model'}, encode: {update: {x, y: y('mean'), stroke: {value: c.model}, strokeDash: {value: [6, 4]}, strokeWidth: {value: 1.6}}}},
             {type: 'line', from: {data: 'steps'}, encode: {update: {x, y: y('score'), interpolate: {value: 'step-after'}, stroke: {value: c.main}, strokeWidth: {value: 2}}}},
-            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: {value: c.main}, stroke: {value: c.card}, strokeWidth: {value: 1.6}}}},
+            {type: 'symbol', from: {data: 'front'}, encode: {update: {x, y: y('score'), size: [{test: 'datum.special', value: 150}, {value: 85}], fill: [{test: 'datum.once', value: c.card}, {value: c.main}], stroke: [{test: 'datum.once', value: c.main}, {value: c.card}], strokeWidth: {value: 1.8}}}},
             {type: 'text', from: {data: 'front'}, encode: {update: {x, y: {signal: `clamp(scale('y', datum.score) + ${data.maximize ? -9 : 16}, 11, height - 3)`}, dx: {value: -9}, align: {value: 'right'}, text: {field: 'label'}, fill: {value: c.ink}, fontWeight: {value: 600}, fontSize: {value: 12.5}}}},
           ]},
         {type: 'text', encode: {update: {x: {value: -box.left + 8}, y: {value: -12}, text: {value: `${data.metric} (${data.maximize ? 'higher' : 'lower'} is better)`}, fill: {value: c.soft}, fontSize: {value: 12}}}},
@@ -135,7 +140,7 @@ export class FrontChart {
   label() {
     const d = this.data;
     return `Cost against ${d.metric} of ${d.plotted.length} trials, ${d.front.length} of them on the front` +
-      (d.best >= 0 ? `; best ${fmt.number(d.score[d.best])} at ${fmt.cost(d.cost[d.best], d.costUnit)}` : '');
+      (d.best >= 0 ? `; of the best ${fmt.number(d.place(d.best).score)} is expected at ${fmt.cost(d.place(d.best).cost, d.costUnit)}` : '');
   }
 
   resized() {
@@ -179,14 +184,17 @@ export class FrontChart {
   /* Pixel places of all trials; those without a place are NaN. Far worse scores sit at the edge of the whole view. */
   locate() {
     const d = this.data, n = d.n, x = this.x?.length === n ? this.x : (this.x = new Float32Array(n)), y = this.y?.length === n ? this.y : (this.y = new Float32Array(n));
+    if (this.runX?.length !== n) [this.runX, this.runY] = [new Float32Array(n), new Float32Array(n)];
     const laneY = this.box.top + this.box.height + this.lane / 2 + 1;
     const {left, width, top, height} = this.box;
     for (let i = 0; i < n; i++) {
       const state = d.state[i];
       if (d.isPlotted[i]) {
-        const score = Math.min(Math.max(d.score[i], this.home.y[0]), this.home.y[1]);
-        x[i] = this.px(d.cost[i]);
-        y[i] = this.py(score);
+        const at = d.place(i), inside = (score) => Math.min(Math.max(score, this.home.y[0]), this.home.y[1]);
+        x[i] = this.px(at.cost);
+        y[i] = this.py(inside(at.score));
+        this.runX[i] = this.px(d.cost[i]);
+        this.runY[i] = this.py(inside(d.score[i]));
       } else if (state === 'failed' || state === 'lost' || state === 'stopped') {
         x[i] = d.cost[i] > 0 ? Math.max(left, this.px(d.cost[i])) : left;
         y[i] = laneY;
@@ -212,12 +220,14 @@ export class FrontChart {
     this.cloud.clear();
     this.cloud.draw('faint', MARKS.ring(c.dim, 0.12), this.x, this.y, groups.faint);
     this.cloud.draw('ring', mask ? MARKS.ring(c.ink, 0.8) : MARKS.ring(c.dim, dense), this.x, this.y, groups.ring);
+    const {left, top, width, height} = this.box, inside = (i) => this.runX[i] >= left && this.runX[i] <= left + width && this.runY[i] >= top && this.runY[i] <= top + height;
+    this.cloud.draw('own', MARKS.ring(c.main, 0.5), this.runX, this.runY, d.front.filter((i) => d.beliefs.get(i).known && inside(i)));
     this.cloud.draw('triangle', MARKS.triangle(c.dim, 0.9), this.x, this.y, groups.triangle);
     this.cloud.draw('cross', MARKS.cross(c.bad, 0.9), this.x, this.y, groups.cross);
     this.drawIntervals(c);
   }
 
-  /* What the model expects at each trial of the front: bars with caps, in one path. */
+  /* What fresh runs of each member of the front are expected to keep: bars with caps, in one path. */
   drawIntervals(c) {
     const {left, top, width, height} = this.box, ctx = this.cloud.canvas.getContext('2d'), s = this.cloud.scale;
     const inside = (y) => Math.max(top, Math.min(top + height, y));
@@ -225,9 +235,9 @@ export class FrontChart {
     ctx.setTransform(s, 0, 0, s, 0, 0);
     ctx.beginPath();
     for (const [i, b] of this.data.beliefs) {
-      const x = this.px(this.data.cost[i]);
-      if (!(x >= left && x <= left + width)) continue;
-      const ends = [this.py(b.score - 1.96 * b.sd), this.py(b.score + 1.96 * b.sd)];
+      const x = this.px(b.cost);
+      if (!b.known || !this.data.onFront[i] || !(x >= left && x <= left + width)) continue;
+      const ends = [this.py(b.lo), this.py(b.hi)];
       ctx.moveTo(x, inside(ends[0]));
       ctx.lineTo(x, inside(ends[1]));
       for (const y of ends) if (y === inside(y)) { ctx.moveTo(x - 3.5, y); ctx.lineTo(x + 3.5, y); }

@@ -1,0 +1,340 @@
+/* test_confirm.c - how much of a budget goes into runs under fresh seeds, and when: studies played out with a plan that is
+ * always followed, by trials, by seconds and by time; nothing is trained. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "check.h"
+#include "sweep/scheduler.h"
+
+#define MAX 400
+
+struct played {
+    struct study_view view;
+    struct trial trials[MAX];
+    struct gp_trial rows[MAX];
+    double *x[MAX], values[MAX];
+    size_t n_confirm, n_even; /* n_even: of them, in the first half */
+    double confirm_s, all_s;
+    enum confirm_turn last;
+};
+
+/* One trial more; a confirming one runs the config of the first and costs twice as much as others. */
+static void play_trial(struct played *p, const struct confirm_plan *plan, double cost_s)
+{
+    size_t i = p->view.n++;
+    bool confirm = plan->turn >= CONFIRM_FIRST;
+    struct trial *t = &p->trials[i];
+
+    *t = (struct trial){.number = (int64_t)i, .state = TRIAL_DONE, .score = 1, .device_s = cost_s};
+    t->origin = (char *)(confirm ? CONFIRM_ORIGIN : "ehvi");
+    t->cost_s = confirm ? 2 * cost_s : cost_s;
+    p->values[i] = confirm ? p->values[0] : (double)i;
+    p->x[i] = &p->values[i];
+    p->rows[i] = (struct gp_trial){.x = p->x[i], .state = GP_TRIAL_DONE, .score = 1, .cost = t->cost_s};
+    p->n_confirm += confirm;
+    p->confirm_s += confirm ? t->cost_s : 0;
+    p->all_s += t->cost_s;
+    p->last = plan->turn;
+}
+
+static struct played *begin(void)
+{
+    struct played *p = calloc(1, sizeof *p);
+
+    assert_non_null(p);
+    p->view.search.space.dim = 1;
+    p->view.trials = p->trials;
+    p->view.gp = p->rows;
+    p->view.x = p->x;
+    return p;
+}
+
+/* A study of n trials spends its share of them, half of it on the way, and ends with such a run. */
+static void by_trials(void **state)
+{
+    static const struct {
+        int64_t n;
+        double share;
+        size_t confirm;
+    } cases[] = {{4, 0.2, 0}, {5, 0.2, 1}, {24, 0.2, 4}, {100, 0.2, 20}, {100, 0.5, 50}, {300, 0.05, 15}, {40, 0, 0}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct sweep_settings settings = {.confirm = cases[c].share};
+        struct played *p = begin();
+        struct confirm_plan plan;
+        size_t half = 0;
+        p->view.study.trials_max = cases[c].n;
+        for (int64_t i = 0; i < cases[c].n; i++) {
+            confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+            play_trial(p, &plan, 1 + (double)(i % 7));
+            half = i == cases[c].n / 2 ? p->n_confirm : half;
+        }
+        assert_int_equal(p->n_confirm, cases[c].confirm);
+        if (p->n_confirm > 0)
+            assert_int_equal(p->last, CONFIRM_LAST);
+        if (cases[c].n >= 100) /* on the way, and evenly */
+            assert_in_range(half, p->n_confirm / 5, p->n_confirm / 3);
+        free(p);
+    }
+}
+
+/* Seconds are shared like trials: the share is never passed by more than rounding, also by runs that cost more than others. */
+static void by_seconds(void **state)
+{
+    struct sweep_settings settings = {.confirm = 0.2};
+
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        struct played *p = begin();
+        struct confirm_plan plan;
+        double budget_s = 600, spent_s = 0;
+        *(device ? &p->view.study.device_max_s : &p->view.study.budget_s) = budget_s;
+        while (spent_s < budget_s) {
+            confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+            if (plan.turn >= CONFIRM_FIRST && 2 * 6.0 > plan.cost_left) /* as the proposer does */
+                plan.turn = CONFIRM_NO;
+            play_trial(p, &plan, 6);
+            spent_s = 0;
+            for (size_t i = 0; i < p->view.n; i++)
+                spent_s += device ? p->trials[i].device_s : p->trials[i].cost_s;
+        }
+        double share = 0;
+        for (size_t i = 0; i < p->view.n; i++)
+            share += !trial_is_confirming(&p->trials[i]) ? 0 : device ? p->trials[i].device_s : p->trials[i].cost_s;
+        assert_true(share <= 0.2 * budget_s && share >= 0.15 * budget_s);
+        free(p);
+    }
+}
+
+/* By the clock: the last part of the time confirms, and the share of training that it took is bounded. */
+static void by_time(void **state)
+{
+    struct sweep_settings settings = {.confirm = 0.2};
+    struct played *p = begin();
+    struct confirm_plan plan;
+    double wall_s = 0;
+
+    (void)state;
+    p->view.study.wall_max_s = 1000;
+    while (wall_s < 1000) {
+        confirm_plan_make(&p->view, &settings, 0, wall_s, &plan);
+        play_trial(p, &plan, 4);
+        wall_s = p->all_s * 1.25;
+    }
+    assert_true(p->confirm_s <= 0.21 * p->all_s && p->confirm_s >= 0.15 * p->all_s);
+    assert_true(p->last >= CONFIRM_END);
+    free(p);
+}
+
+/* Without an end in sight the share is one of what there is, at any time. */
+static void without_end(void **state)
+{
+    struct sweep_settings settings = {.confirm = 0.25};
+    struct played *p = begin();
+    struct confirm_plan plan;
+
+    (void)state;
+    while (p->view.n < MAX) {
+        confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+        play_trial(p, &plan, 1);
+        assert_true((double)p->n_confirm <= 0.25 * (double)p->view.n);
+    }
+    assert_true((double)p->n_confirm > 0.2 * MAX);
+    assert_true(p->last < CONFIRM_END);
+    free(p);
+}
+
+/* Runs under way count as made, by what their config has cost before: many slots do not pass the share together. */
+static void runs_under_way_count(void **state)
+{
+    struct sweep_settings settings = {.confirm = 0.2};
+    struct played *p = begin();
+    struct confirm_plan plan = {CONFIRM_NO, 0};
+    size_t n = 0;
+
+    (void)state;
+    p->view.study.budget_s = 100;
+    for (int i = 0; i < 20; i++)
+        play_trial(p, &plan, 4); /* 80 of 100 s are spent, the last 20 are the share */
+    for (; n < 20; n++) {
+        confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+        if (plan.turn < CONFIRM_FIRST)
+            break;
+        play_trial(p, &plan, 4);
+        p->trials[p->view.n - 1].state = TRIAL_RUNNING;
+        p->trials[p->view.n - 1].cost_s = NAN;
+        p->rows[p->view.n - 1].state = GP_TRIAL_PENDING;
+    }
+    assert_int_equal(n, 5); /* of 4 s each */
+    free(p);
+}
+
+static void methods_of_others_run_as_they_are(void **state)
+{
+    static const int methods[] = {SUGGEST_PROTEIN, SUGGEST_CARBS};
+
+    (void)state;
+    for (size_t m = 0; m < 2; m++) {
+        struct sweep_settings settings = {.confirm = 0.5, .method = methods[m]};
+        struct confirm_plan plan = {CONFIRM_NO, 0};
+        struct played *p = begin();
+        p->view.study.trials_max = 10;
+        for (int i = 0; i < 10; i++) {
+            play_trial(p, &plan, 1);
+            confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+            assert_int_equal(plan.turn, CONFIRM_NO);
+        }
+        free(p);
+    }
+}
+
+/* ---- which config: the proposer's thread asked directly ---- */
+
+#define POINTS 12
+
+struct asked {
+    struct space space;
+    double x[POINTS + 4][1];
+    struct gp_trial trials[POINTS + 4];
+    struct gp_history history;
+    struct proposer *proposer;
+    int wake_fd;
+};
+
+/* Scores rise with x and bend at 8; cost is 1 to 12. Levels: a finite space of so many points, 0: all numbers. */
+static struct asked *ask_begin(double levels)
+{
+    struct asked *a = calloc(1, sizeof *a);
+    const struct suggest_settings settings = {.method = SUGGEST_RANDOM, .seed = 7};
+
+    assert_non_null(a);
+    a->space.dim = 1;
+    a->space.params[0] = (struct space_param){
+        .key = "train.x", .scale = SPACE_LINEAR, .is_int = levels > 0, .min = 1, .max = levels > 0 ? levels : POINTS};
+    for (size_t i = 0; i < POINTS; i++) {
+        a->x[i][0] = (double)(i + 1);
+        a->trials[i] = (struct gp_trial){.x = a->x[i],
+                                         .state = GP_TRIAL_DONE,
+                                         .score = fmin((double)(i + 1), 8) + 0.01 * (double)i,
+                                         .cost = (double)(i + 1)};
+    }
+    a->history = (struct gp_history){.n = POINTS, .trials = a->trials};
+    a->wake_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(a->wake_fd >= 0);
+    OK(proposer_create(&a->proposer, &a->space, &settings, 1, a->wake_fd, err));
+    return a;
+}
+
+static void ask_end(struct asked *a)
+{
+    proposer_destroy(a->proposer);
+    close(a->wake_fd);
+    free(a);
+}
+
+static enum status ask(struct asked *a, enum confirm_turn turn, double cost_left, struct proposal *ret)
+{
+    const struct confirm_plan plan = {turn, cost_left};
+    struct error why = {0};
+    uint64_t n;
+
+    OK(proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan, err));
+    assert_int_equal(read(a->wake_fd, &n, sizeof n), sizeof n);
+    assert_true(proposer_take(a->proposer, ret, &why));
+    gp_insight_free(&ret->advice);
+    return ret->status;
+}
+
+/* One more run of x, done or under way. */
+static void add_run(struct asked *a, double x, bool done)
+{
+    size_t i = a->history.n++;
+
+    a->x[i][0] = x;
+    a->trials[i] = (struct gp_trial){.x = a->x[i],
+                                     .state = done ? GP_TRIAL_DONE : GP_TRIAL_PENDING,
+                                     .score = a->trials[(size_t)x - 1].score,
+                                     .cost = x};
+}
+
+static double pick_of(const struct asked *a, enum gp_rule rule)
+{
+    struct gp_insight advice;
+    struct gp_picked picked;
+
+    OK(gp_beliefs_init(&advice, &a->space, &a->history, err));
+    OK(gp_pick(&advice, &a->history, rule, 0, &picked, err));
+    gp_insight_free(&advice);
+    return picked.i < a->history.n ? a->trials[picked.i].x[0] : (double)NAN;
+}
+
+static void best_and_knee_come_first_at_the_end(void **state)
+{
+    struct asked *a = ask_begin(0);
+    struct proposal p;
+
+    (void)state;
+    double best = pick_of(a, GP_BEST);
+    assert_int_equal(ask(a, CONFIRM_END, INFINITY, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestion.x[0] == best);
+    add_run(a, best, false); /* under way: it counts as made, and the knee is next where there is one */
+    double knee = pick_of(a, GP_KNEE);
+    assert_int_equal(ask(a, CONFIRM_END, INFINITY, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    if (!isnan(knee) && knee != best)
+        assert_true(p.suggestion.x[0] == knee);
+    ask_end(a);
+}
+
+static void what_costs_more_than_is_left_is_not_run_again(void **state)
+{
+    struct asked *a = ask_begin(0);
+    struct proposal p;
+
+    (void)state;
+    assert_int_equal(ask(a, CONFIRM_END, pick_of(a, GP_BEST) - 0.5, &p), ST_OK);
+    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_OK);
+    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    ask_end(a);
+}
+
+/* When a small space is used up, what is left of the share still confirms; without a share the study has ended. */
+static void a_space_that_is_used_up_is_confirmed(void **state)
+{
+    struct asked *a = ask_begin(POINTS);
+    struct proposal p;
+
+    (void)state;
+    assert_int_equal(ask(a, CONFIRM_NO, INFINITY, &p), ST_LIMIT);
+    assert_int_equal(ask(a, CONFIRM_IF_STUCK, INFINITY, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    ask_end(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_trials),
+        cmocka_unit_test(by_seconds),
+        cmocka_unit_test(by_time),
+        cmocka_unit_test(without_end),
+        cmocka_unit_test(runs_under_way_count),
+        cmocka_unit_test(methods_of_others_run_as_they_are),
+        cmocka_unit_test(best_and_knee_come_first_at_the_end),
+        cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),
+        cmocka_unit_test(a_space_that_is_used_up_is_confirmed),
+    };
+    return cmocka_run_group_tests_name("confirm", tests, NULL, NULL);
+}
