@@ -1,11 +1,10 @@
 /* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the model of all
  * others taken together.
  * The model gives the expected score f ~ N(m, s^2), own runs among its rows; s is stated DOUBT times as wide, since the model takes
- * its hyper-parameters as known, and points are looked at because they came out well. A run's noise is that of the model
- * where m is expected, which counts as nu runs (at most MODEL_RUNS), and the spread of the n own runs:
- *     v = (nu v(m) + sum of own squared deviations) / (nu + n - 1),
- * so that the mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t of nu + n - 1 degrees times sqrt(s^2 + v / GP_PROMISE_SEEDS).
- * DOUBT and MODEL_RUNS were set by `trawl-bench promise` (docs/controller.md).
+ * its hyper-parameters as known, and points are looked at because they came out well. With the noise v of a run (model_noise.c), the
+ * mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t, of the degrees of freedom that v has, times
+ * sqrt(s^2 + v / GP_PROMISE_SEEDS).
+ * DOUBT and MODEL_NOISE_RUNS were set by `trawl-bench promise` (bench/notes/controller.md).
  * Invariant: runs of one point have one belief, and its first finished trial stands for it on the front. */
 #include <math.h>
 #include <stdlib.h>
