@@ -708,6 +708,7 @@ static void core_sets_are_disjoint(void **state)
     strcpy(s.devices, " ,");
     FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "empty");
     strcpy(s.devices, "cpu");
+    s.runs_per_device = 1; /* any machine has a core */
     strcpy(s.worker_memory, "much");
     FAILS(devices_parse(&s, 0, p->devices, err), ST_CONFIG, "'much'");
     strcpy(s.worker_memory, "1e300"); /* more than fits: it was no limit at all */
