@@ -140,7 +140,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     run->n_flights++;
     run->n_started++;
     slot->flight = f;
-    TRY(track_hooks_start(run->track, t, err));
+    TRY(track_hooks_start(run->track, t, !resume && t->attempt > 1, err));
     rc = proto_send(&w->proto, run_message(f, resume), &gone);
     if (rc == ST_NOMEM)
         return FAIL(err, ST_NOMEM, "%s", gone.text);

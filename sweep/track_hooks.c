@@ -168,7 +168,7 @@ static cJSON *params_json(const char *params)
     return json_parse(params, strlen(params), &json, &none) == ST_OK ? json : NULL;
 }
 
-enum status track_hooks_start(struct track_hooks *h, const struct trial *t, struct error *err)
+enum status track_hooks_start(struct track_hooks *h, const struct trial *t, bool anew, struct error *err)
 {
     cJSON *json, *config, *params;
     char name[160];
@@ -181,12 +181,14 @@ enum status track_hooks_start(struct track_hooks *h, const struct trial *t, stru
     params = params_json(t->params);
     if (h->single)
         snprintf(name, sizeof name, "%.100s", h->study->name);
+    else if (anew)
+        snprintf(name, sizeof name, "%.100s-%lld-a%lld", h->study->name, (long long)t->number, (long long)t->attempt);
     else
         snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
-    ok = json != NULL && json_add_i64(json, "attempt", t->attempt) && json_add_i64(json, "number", t->number) &&
-         json_add_str(json, "name", name) && (h->single || json_add_str(json, "group", h->study->name)) &&
-         json_add_str(json, "origin", t->origin) && json_add_i64(json, "seed", t->seed) &&
-         json_add_str(json, "device", t->device != NULL ? t->device : "") &&
+    ok = json != NULL && (!anew || json_add_bool(json, "anew", true)) && json_add_i64(json, "attempt", t->attempt) &&
+         json_add_i64(json, "number", t->number) && json_add_str(json, "name", name) &&
+         (h->single || json_add_str(json, "group", h->study->name)) && json_add_str(json, "origin", t->origin) &&
+         json_add_i64(json, "seed", t->seed) && json_add_str(json, "device", t->device != NULL ? t->device : "") &&
          json_add_str(json, "env", h->setup->env->name) && json_add_str(json, "metric", h->study->metric) &&
          json_add_str(json, "program", program_text);
     ok = json_add(json, "tags", tags_json(h)) && ok;

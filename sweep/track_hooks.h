@@ -15,7 +15,9 @@ enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store
 enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
                                     const struct setup *setup, struct error *err) MUST_USE;
 /* After store_trial_start: the first row of an attempt. */
-enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, struct error *err) MUST_USE;
+/* anew: an earlier attempt's curve was thrown away, which trackers keep in a run of its own. */
+enum status track_hooks_start(struct track_hooks *hooks, const struct trial *trial, bool anew,
+                              struct error *err) MUST_USE;
 /* The outbox_json of a metric_report for a worker's report, and of store_trial_finish; borrowed until the next call. NULL:
  * none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). values: the JSON text of an
  * object of numbers, as the worker wrote it. */

@@ -297,7 +297,7 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     if (rc == ST_OK)
         rc = track_hooks_open_single(&t->hooks, t->store, &t->study, setup, err);
     if (rc == ST_OK && t->hooks != NULL)
-        rc = track_hooks_start(t->hooks, &t->trial, err);
+        rc = track_hooks_start(t->hooks, &t->trial, false, err);
     if (rc == ST_OK && t->hooks != NULL)
         rc = track_hooks_file(t->hooks, t->trial.id, "config.ini", "text/plain", config_text, err);
     if (rc != ST_OK || t->hooks == NULL) { /* NULL: all are disabled by their own variables */

@@ -3,8 +3,10 @@
  * One request at a time: the run that has waited longest is next. Before rows are sent their range is claimed in the store,
  * so that whoever sends again (after a lost reply, a crash, in `trawl sync`) sends the same rows; after an answer the
  * position moves and rows that all trackers have got are removed, in one transaction. An outage of the tracker makes all
- * its runs wait (full jitter, at least what the server asks for); a run that is refused for good is given up alone; a
+ * its runs wait (full jitter, at least what the server asks for); an attempt from zero gets a run of its own, so that no
+ * curve is made of two attempts; a run that is refused for good is given up alone; a
  * refused login keeps every row for `trawl sync`. */
+#include "web/track_util.h"
 #include "web/upload_priv.h"
 
 #include <math.h>
@@ -19,6 +21,7 @@
 #define STORE_RETRY_S 5.0
 #define THIN_MAX_MS 60000
 #define THIN_AFTER 4 /* times in a row that the server asked to wait: it is the volume, not a moment */
+#define ANEW_KEY "anew" /* in a run's state: the attempt that it is of, when that began from zero */
 #define BURST_S 10.0 /* of the budget may be spent at once */
 
 /* -- the outbox -- */
@@ -196,8 +199,13 @@ static double budget_wait(struct feeder *f, double now_s)
 
 static void run_for_tracker(const struct feeder *f, const struct feed_run *run, struct track_run *ret)
 {
+    int64_t attempt = 0;
+
     *ret = (struct track_run){.trial_id = run->trial_id, .number = run->number, .state = run->state};
-    if (run->trial_id == 0)
+    if (json_get_i64(run->state, ANEW_KEY, &attempt))
+        snprintf(ret->key, sizeof ret->key, "%s-%lld-a%lld", f->uploader->key, (long long)run->number,
+                 (long long)attempt);
+    else if (run->trial_id == 0)
         snprintf(ret->key, sizeof ret->key, "%s-study", f->uploader->key);
     else
         snprintf(ret->key, sizeof ret->key, "%s-%lld", f->uploader->key, (long long)run->number);
@@ -213,6 +221,25 @@ static enum status commit(struct feeder *f, struct feed_run *run, struct error *
     mem_free(run->position.state);
     run->position.state = state;
     return store_tracker_commit(f->store, f->uploader->study_id, f->ops->name, run->trial_id, &run->position, err);
+}
+
+/* Is the payload the start of an attempt that begins from zero? Cheaply: it stands at the front of a short text. */
+static bool begins_anew(const struct outbox_row *row)
+{
+    static const char front[] = "{\"type\":\"start\",\"anew\":true,";
+
+    return strncmp(row->payload, front, sizeof front - 1) == 0;
+}
+
+/* An attempt from zero is a batch of its own: its first row alone, and not with rows of the attempt before. */
+static void cut_at_attempt(struct outbox_list *list)
+{
+    size_t n = 1;
+
+    while (n < list->n && !begins_anew(&list->rows[0]) && !begins_anew(&list->rows[n]))
+        n++;
+    for (; list->n > n; list->n--)
+        mem_free(list->rows[list->n - 1].payload);
 }
 
 /* The rows to send next, claimed. *ret_n 0: there are none. The very first row of a run goes alone, so that what the server
@@ -232,6 +259,7 @@ static enum status claim(struct feeder *f, struct feed_run *run, struct batch *b
                           again ? SIZE_MAX / 2 : f->ops->bytes_max, &list, err));
     if (list.n == 0)
         return ST_OK;
+    cut_at_attempt(&list);
     if (!again) {
         p->claimed_id = list.rows[list.n - 1].id;
         p->thin_ms = f->thin_ms;
@@ -341,6 +369,47 @@ static bool begins(const struct batch *batch)
     return batch->n > 0 && (batch->rows[0].type == TRACK_ROW_START || batch->rows[0].type == TRACK_ROW_STUDY);
 }
 
+/* The run of the attempt before is told that it is over, and everything about it is let go of: the next row makes another
+ * run. False: not now. */
+static bool turn_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
+{
+    int64_t attempt = 0;
+    cJSON *state = cJSON_CreateObject(), *over = cJSON_CreateObject();
+    struct track_run as_told;
+    bool ok = state != NULL && json_get_i64(batch->rows[0].json, "attempt", &attempt) &&
+              json_add_i64(state, ANEW_KEY, attempt) && over != NULL && json_add_str(over, "type", "result") &&
+              json_add_str(over, "state", "lost") &&
+              json_add_str(over, "reason", "its program ended; the trial began again from zero, in a run of its own") &&
+              json_add_i64(over, "env_steps", run->position.last_step > 0 ? run->position.last_step : 0);
+
+    if (!ok)
+        track_refuse(reply, TRACK_RETRY, "out of memory for a run");
+    if (ok) {
+        const struct track_row row = {.id = batch->rows[0].id,
+                                      .ms = batch->rows[0].ms,
+                                      .type = TRACK_ROW_RESULT,
+                                      .env_steps = run->position.last_step,
+                                      .json = over};
+        run_for_tracker(f, run, &as_told);
+        f->ops->send(f->self, &as_told, &row, 1, reply);
+        run->state = as_told.state;
+        ok = reply->verdict == TRACK_DONE || reply->verdict == TRACK_RUN_REFUSED;
+    }
+    cJSON_Delete(over);
+    heard(f, run, reply);
+    if (!ok) {
+        cJSON_Delete(state);
+        return false;
+    }
+    cJSON_Delete(run->state);
+    run->state = state;
+    run->position.sent_rows = 0;
+    run->position.last_step = batch->last_step = batch->steps_after[0] = -1;
+    run->position.ended = false;
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    return true;
+}
+
 static enum status send_run(struct feeder *f, struct feed_run *run, struct error *err)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
@@ -356,6 +425,17 @@ static enum status send_run(struct feeder *f, struct feed_run *run, struct error
     if (n == 0) { /* known already, or removed with its trial */
         run->position.acked_id = run->last_id;
         return ST_OK;
+    }
+    if (run->position.sent_rows > 0 && batch.n > 0 && begins_anew(&batch.list.rows[0])) {
+        if (!turn_over(f, run, &batch, &reply)) {
+            batch_free(&batch);
+            return ST_OK;
+        }
+        rc = commit(f, run, err);
+        if (rc != ST_OK) {
+            batch_free(&batch);
+            return rc;
+        }
     }
     run_for_tracker(f, run, &as_told);
     if (run->position.sent_rows == 0 && !begins(&batch)) /* the tracker came later: it has no run to hang this on */

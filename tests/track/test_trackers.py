@@ -17,7 +17,7 @@ from tap import equal, fails, run  # noqa: E402
 
 import servers  # noqa: E402
 from faults import BlackHole, Certificates, Elsewhere  # noqa: E402
-from waiting import KINDS, Mlflow, Trackio, Waiting, Webhook  # noqa: E402
+from waiting import KINDS, SWEEP, Mlflow, Trackio, Waiting, Webhook  # noqa: E402
 
 
 def sick(folder, *faults, kinds=KINDS, timeout="60s"):
@@ -47,6 +47,41 @@ def test_everything_is_told_once(folder):
         waiting.sync(*fakes)
         equal([len(fake.requests) for fake in fakes], n)
         equal([kind.repeats(fake) for kind, fake in zip(KINDS, fakes)], [0, 0, 0])
+
+
+def test_attempts_are_runs_of_their_own(folder):
+    """A trial that is killed without a checkpoint begins again from zero: no tracker's curve is made of both attempts."""
+    waiting, config = Waiting.__new__(Waiting), tap.write(folder, "s.ini", SWEEP.replace("8192", "256K"))
+    waiting.folder, waiting.store, waiting.kinds = folder, folder / "s.db", KINDS
+    options = ["--store", waiting.store, "--track", ",".join(kind.name for kind in KINDS), "--track.offline", "true",
+               "--track.interval_s", "0.1", "--track.requests_per_minute", "100000"]
+    env = servers.clean_env(folder)
+    for _ in range(20):  # a kill may meet the moment between two trials
+        process = tap.start("sweep", config, "--name", "first", "--trials", 2, *options, env=env)
+
+        def trains():
+            return waiting.store.exists() and waiting.sql(
+                "SELECT 1 FROM trial t WHERE t.state = 'running' AND t.number = 1 AND (SELECT count(*) FROM outbox o WHERE "
+                "o.trial_id = t.id) > 5")
+
+        tap.wait_for(lambda: tap.trials_now(waiting.store, "first") and trains(), process)
+        process.kill()
+        process.communicate()
+        if waiting.sql("SELECT state FROM trial WHERE number = 1") == [("running",)]:
+            break
+        for path in folder.glob("s.db*"):
+            path.unlink() if path.is_file() else None
+    run("sweep", "--resume", "first", "--store", waiting.store, env=env)
+    equal([t["attempt"] for t in tap.show(waiting.store, "first")["trials"]], [1, 2])
+    waiting.read()
+    equal(waiting.over, {waiting.key + "-1"})
+    with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
+        waiting.sync(mlflow, trackio, webhook)
+        waiting.check(mlflow, trackio, webhook)
+        names = {run_.tags["trawl.run"]: run_.name for run_ in mlflow.runs.values()}
+        equal(names[waiting.key + "-1-a2"], "first-1-a2")
+        (second,) = [run_ for run_ in mlflow.runs.values() if run_.name == "first-1-a2"]
+        equal(min(step for _, step, _ in second.metrics["train/lr"]), 256)  # from its first step on
 
 
 def test_an_online_sweep(folder):

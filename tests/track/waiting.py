@@ -81,6 +81,25 @@ class Waiting:
                      for id_, number_, ms, payload in self.sql(
                          "SELECT o.id, t.number, o.created_ms, o.payload FROM outbox o LEFT JOIN trial t "
                          "ON t.id = o.trial_id ORDER BY o.id")]
+        self.part_attempts()
+
+    def part_attempts(self):
+        """An attempt from zero is a run of its own, and that of the attempt before is told that it is over."""
+        self.over, names, last, rows = set(), {}, {}, []
+        for row in self.rows:
+            plain = row.run
+            if row.json.get("anew"):
+                before = names.get(plain, plain)
+                self.over.add(before)
+                rows.append(Row(before, row.id, row.ms, {
+                    "type": "result", "state": "lost", "env_steps": last.get(plain, 0),
+                    "reason": "its program ended; the trial began again from zero, in a run of its own"}))
+                names[plain] = "%s-a%d" % (plain, row.json["attempt"])
+            if row.type == "metrics":
+                last[plain] = row.json["env_steps"]
+            row.run = names.get(plain, plain)
+            rows.append(row)
+        self.rows = rows
 
     def left(self):
         return self.sql("SELECT count(*) FROM outbox")[0][0]
@@ -136,7 +155,8 @@ class Mlflow:
             points |= {(name, row.ms, step, repr(value)) for name, value in values.items()}
         same_sets({run_.tags["trawl.run"]: {(key, *point) for key, points in run_.metrics.items() for point in points}
                    for run_ in fake.runs.values()}, want)
-        equal({run_.status for run_ in fake.runs.values()}, {"FINISHED"})
+        equal({(run_.tags["trawl.run"], run_.status) for run_ in fake.runs.values()},
+              {(key, "FAILED" if key in waiting.over else "FINISHED") for key in want})
         equal(fake.creates, len(want))
 
     @staticmethod
