@@ -17,6 +17,7 @@
 
 #define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10
+#define COUNT_EVERY_S 30
 #define SYSTEM_EVERY_S 15
 #define STOPS_MAX 64
 #define SYSTEMS_MAX 64
@@ -37,6 +38,9 @@ struct track_hooks {
     const struct setup *setup;
     double left_s; /* when it was left; 0: not */
     char *text; /* of the last row */
+    bool full; /* trackers lag so far that reports are left out for them */
+    double counted_s; /* when the rows that wait were counted last; 0: never */
+    int64_t n_since; /* rows since then */
     double front_s; /* when the last front was told; 0: never */
     int64_t fronts; /* trials in it */
     struct {
@@ -112,6 +116,31 @@ static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json,
     if (text != NULL)
         STORE_INSIST(rc, h->store, err, store_outbox_add(h->store, h->study_id, trial_id, text, err));
     return rc;
+}
+
+/* Is there room for a row that can be done without? A tracker that is gone for long must not fill the disk. */
+static bool has_room(struct track_hooks *h)
+{
+    int64_t most = h->setup->track.outbox_rows, n;
+    double now_s = clock_mono_s();
+    struct error why = {0};
+    bool was = h->full;
+
+    if (most == 0 || (h->counted_s > 0 && ++h->n_since < 1 + most / 20 && now_s - h->counted_s < COUNT_EVERY_S))
+        return !h->full;
+    h->counted_s = now_s;
+    h->n_since = 0;
+    if (store_outbox_count(h->store, h->study_id, NULL, &n, &why) != ST_OK)
+        return !h->full;
+    h->full = n >= (h->full ? most - most / 10 : most);
+    if (h->full && !was)
+        log_warn(
+            "%s: %lld rows wait for %s, as many as track.outbox_rows allows; reports are left out there until some are "
+            "sent, results are not, and the store keeps everything, continuing",
+            h->study_name, (long long)n, h->trackers);
+    if (was && !h->full)
+        log_info("%s: %s are told of every report again", h->study_name, h->trackers);
+    return !h->full;
 }
 
 /* {"type": type}; gives NULL when ok is false at the end. */
@@ -217,7 +246,8 @@ char *track_hooks_metrics_text(int64_t env_steps, double wall_s, const char *val
 const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double wall_s, const char *values,
                                 size_t n_values)
 {
-    return h != NULL ? keep_text(h, track_hooks_metrics_text(env_steps, wall_s, values, n_values)) : NULL;
+    return h != NULL && has_room(h) ? keep_text(h, track_hooks_metrics_text(env_steps, wall_s, values, n_values))
+                                    : NULL;
 }
 
 const char *track_hooks_result(struct track_hooks *h, const struct trial_result *r)
@@ -242,7 +272,7 @@ enum status track_hooks_system(struct track_hooks *h, int64_t trial_id, int64_t 
     cJSON *json, *values;
     bool ok;
 
-    if (h == NULL || memory_bytes <= 0)
+    if (h == NULL || memory_bytes <= 0 || !has_room(h))
         return ST_OK;
     for (size_t i = 0; i < SYSTEMS_MAX; i++)
         if (h->systems[i].trial_id == trial_id && now_s - h->systems[i].at_s < SYSTEM_EVERY_S)
@@ -472,7 +502,7 @@ static enum status front_rows(struct track_hooks *h, const struct study_view *v,
 enum status track_hooks_front(struct track_hooks *h, const struct study_view *v, struct error *err)
 {
     if (h == NULL || (h->front_s > 0 && clock_mono_s() - h->front_s < FRONT_EVERY_S) ||
-        study_view_count(v, TRIAL_DONE) == h->fronts)
+        study_view_count(v, TRIAL_DONE) == h->fronts || !has_room(h))
         return ST_OK;
     return front_rows(h, v, err);
 }

@@ -50,6 +50,7 @@ struct track_settings {
     double beat_s; /* an open run is told of after so long a silence, where the tracker knows such a thing */
     double thin_s; /* at most one row of metrics per run and so many seconds; 0: all */
     int64_t requests_per_minute; /* of one tracker, over all runs; 0: the tracker's own */
+    int64_t outbox_rows; /* how many rows of a study may wait for trackers; 0: any number */
     double flush_s; /* how long the end of the command may wait for uploads */
     bool files; /* config, report and picture too */
     char wandb_url[OPT_STR_MAX], mlflow_url[OPT_STR_MAX], trackio_url[OPT_STR_MAX], webhook_url[OPT_STR_MAX];
@@ -57,9 +58,9 @@ struct track_settings {
 };
 extern const struct opt_table track_opt_table;
 
-/* Names, URLs without credentials, files that must exist; "neptune" is told that it is closed. No network, no secret. */
 /* "NAME=VALUE" of the environment: may it hold a tracker's or a proxy's login? For programs that need none. */
 bool track_env_is_private(const char *assignment);
+/* Names, URLs without credentials, files that must exist; "neptune" is told that it is closed. No network, no secret. */
 enum status track_settings_check(const struct track_settings *settings, struct error *err) MUST_USE;
 
 /* The next of "a, b": for lists in settings and variables; false behind the last. */

@@ -84,6 +84,25 @@ def test_attempts_are_runs_of_their_own(folder):
         equal(min(step for _, step, _ in second.metrics["train/lr"]), 256)  # from its first step on
 
 
+def test_the_outbox_to_a_dead_tracker_is_bounded(folder):
+    """Reports are left out, which is said once; starts, results and the end are told when the tracker is back."""
+    waiting, config = Waiting.__new__(Waiting), tap.write(folder, "s.ini", SWEEP.replace("8192", "64K"))
+    waiting.folder, waiting.store, waiting.kinds = folder, folder / "s.db", (Mlflow,)
+    url = "http://127.0.0.1:%d" % servers.free_port()  # nobody listens
+    _, err = run("sweep", config, "--store", waiting.store, "--name", "first", "--trials", 4, "-q", "--track", "mlflow",
+                 "--track.outbox_rows", 100, "--track.flush_s", 0, env=servers.clean_env(folder, MLFLOW_TRACKING_URI=url))
+    equal(err.count("as many as track.outbox_rows allows"), 1)
+    waiting.read()
+    types = [row.type for row in waiting.rows]
+    assert 100 <= len(types) < 140, len(types)
+    equal([types.count(type_) for type_ in ("start", "result", "study", "study_end")], [4, 4, 1, 1])
+    points = run("check", waiting.store, "--json")[0]
+    assert json.loads(points)["points"] > 4 * 20 * 24, points  # the store has every report
+    with Mlflow.fake() as fake:
+        waiting.sync(fake)
+        waiting.check(fake)
+
+
 def test_an_online_sweep(folder):
     config = tap.write(folder, "s.ini", tap.TINY_SWEEP)
     with Mlflow.fake() as mlflow, Trackio.fake() as trackio, Webhook.fake() as webhook:
