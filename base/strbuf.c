@@ -110,6 +110,17 @@ void strbuf_add_shell(struct strbuf *sb, const char *word)
     strbuf_add(sb, "'");
 }
 
+const char *shell_word(const char *word, char buf[SHELL_WORD_MAX])
+{
+    struct strbuf sb;
+
+    strbuf_init(&sb, 8 * SHELL_WORD_MAX);
+    strbuf_add_shell(&sb, word);
+    snprintf(buf, SHELL_WORD_MAX, "%s", sb.status == ST_OK ? sb.text : word);
+    strbuf_free(&sb);
+    return buf;
+}
+
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err)
 {
     if (sb->status == ST_LIMIT)

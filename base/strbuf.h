@@ -21,6 +21,10 @@ void strbuf_add(struct strbuf *sb, const char *text);
 void strbuf_add_n(struct strbuf *sb, const char *bytes, size_t n);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void strbuf_add_shell(struct strbuf *sb, const char *word); /* as one word of sh, in single quotes where needed */
+/* The same for a message: a word as a shell needs it; what does not fit is cut. The text lives as long as its block. */
+#define SHELL_WORD_MAX 1024
+#define SHELL_WORD(word) shell_word((word), (char[SHELL_WORD_MAX]){0})
+const char *shell_word(const char *word, char buf[SHELL_WORD_MAX]);
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err) MUST_USE;
 char *strbuf_take(struct strbuf *sb); /* the text, now the caller's (mem_free); NULL if broken */
 

@@ -128,17 +128,6 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
     return ST_OK;
 }
 
-const char *cli_shell_word(const char *word, char buf[SHELL_WORD_MAX])
-{
-    struct strbuf sb;
-
-    strbuf_init(&sb, OUTPUT_MAX_BYTES);
-    strbuf_add_shell(&sb, word);
-    snprintf(buf, SHELL_WORD_MAX, "%s", sb.status == ST_OK ? sb.text : word);
-    strbuf_free(&sb);
-    return buf;
-}
-
 enum status cli_print_json(cJSON *json, struct error *err)
 {
     char *text = json != NULL ? json_print(json, false) : NULL;

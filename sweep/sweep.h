@@ -67,10 +67,6 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
-/* A word as a shell needs it, in quotes where it has to be, for commands in messages; what does not fit is cut. */
-#define SHELL_WORD_MAX 1024
-#define SHELL_WORD(word) cli_shell_word((word), (char[SHELL_WORD_MAX]){0})
-const char *cli_shell_word(const char *word, char buf[SHELL_WORD_MAX]);
 /* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
 /* Prints the help of the options of a section (NULL: of all), behind a command's own help. */

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/strbuf.h"
 #include "base/mem.h"
 
 #define FILE_MAX_BYTES (1u << 20)
@@ -38,7 +39,7 @@ static char *netrc_text(size_t *ret_n)
         }
         if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
             log_warn("%s holds passwords and others may read it; `chmod 600 %s` keeps them out, continuing", path,
-                     path);
+                     SHELL_WORD(path));
     }
     return text;
 }

@@ -81,6 +81,7 @@ static void shell_words_are_quoted_when_they_must_be(void **state)
     strbuf_init(&sb, 100);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         strbuf_clear(&sb);
+        assert_string_equal(SHELL_WORD(cases[i][0]), cases[i][1]);
         strbuf_add_shell(&sb, cases[i][0]);
         assert_string_equal(sb.text, cases[i][1]);
     }
