@@ -67,6 +67,13 @@ def test_all_that_is_wrong_at_once(folder):
     assert "3 names are unknown" in err and "did you mean [policy]?" in err and "did you mean train.gamma?" in err, err
 
 
+def test_less_than_a_minibatch_a_rollout_is_refused(folder):
+    config = write(folder, "t.ini", TINY)  # a rollout is one minibatch
+    run("train", config, "-q", "--train.replay_ratio", 0.5)  # one in two rollouts
+    fails("train", config, "--train.replay_ratio", 0.5, "--train.replay_rounding", "floor", code=2,
+          says=["train.replay_ratio 0.5", "less than one minibatch of 256", "nothing would be trained"])
+
+
 def test_a_sweep_of_both_versions(folder):
     store = folder / "s.db"
     small = ["--sweep.devices", "cpu", "--sweep.max-cost", "0", "--quiet", "--store", store, "--trials", 2]
