@@ -422,7 +422,6 @@ static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *
 {
     const cJSON *lanes = cJSON_GetObjectItemCaseSensitive(message, "lanes"), *lane;
 
-    w->beats = true;
     (void)json_get_i64(message, "memory_bytes", &w->memory_bytes);
     (void)json_get_i64(message, "device_memory_bytes", &w->device_memory_bytes);
     cJSON_ArrayForEach(lane, lanes)

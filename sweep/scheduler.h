@@ -100,7 +100,6 @@ struct worker {
     int log_fd; /* its stderr; -1: closed */
     size_t log_shown; /* bytes of log that were passed on */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
-    bool beats; /* it has sent an `alive`: silence means something */
     bool lost; /* it said that its device is lost, and ends */
     char why[SCHED_WHY_MAX]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct flight *culprit; /* the flight that it was killed for; NULL: unknown */

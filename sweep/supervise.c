@@ -37,12 +37,12 @@ static void check_flight(const struct scheduler *s, struct worker *w, struct fli
 {
     double quiet_s = s->now_s - f->progress_s;
     double patience_s = f->stop == FLIGHT_REQUEUE ? REQUEUE_PATIENCE_S : STOP_PATIENCE_S;
-    bool frozen = w->beats && s->now_s - w->heard_s > FROZEN_S;
+    bool frozen = s->now_s - w->heard_s > FROZEN_S;
     char why[200], time[32];
 
     if (f->asked_s > 0 && s->now_s - f->asked_s > patience_s)
         snprintf(why, sizeof why, "killed, it did not stop within %s", format_seconds(patience_s, time));
-    else if (s->hang_timeout_s > 0 && w->beats && !may_wait(w, f) && quiet_s > fmax(s->hang_timeout_s, GAPS * f->gap_s))
+    else if (s->hang_timeout_s > 0 && !may_wait(w, f) && quiet_s > fmax(s->hang_timeout_s, GAPS * f->gap_s))
         snprintf(why, sizeof why, "killed, it made no progress for %s (sweep.hang_timeout_s)",
                  format_seconds(quiet_s, time));
     else
@@ -59,7 +59,7 @@ void supervise_round(struct scheduler *s)
         if (w->state == WORKER_STARTING && s->now_s - w->started_s > HELLO_TIMEOUT_S) {
             snprintf(why, sizeof why, "killed, it said nothing for %d s", HELLO_TIMEOUT_S);
             worker_kill(w, NULL, why);
-        } else if (w->state == WORKER_READY && w->beats && s->silence_timeout_s > 0 &&
+        } else if (w->state == WORKER_READY && s->silence_timeout_s > 0 &&
                    s->now_s - w->heard_s > s->silence_timeout_s) {
             snprintf(why, sizeof why, "killed, it gave no sign of life for %s",
                      format_seconds(s->silence_timeout_s, time));

@@ -128,7 +128,7 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
 
     TRY(connect_ends(w, &socket_fd, &log_fd, err));
     w->log_n = w->log_shown = 0;
-    w->beats = w->lost = w->killed = w->outside = false;
+    w->lost = w->killed = w->outside = false;
     w->why[0] = '\0';
     w->culprit = NULL;
     w->memory_bytes = w->device_memory_bytes = 0;

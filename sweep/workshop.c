@@ -281,6 +281,7 @@ static void *heartbeat_main(void *arg)
         int rc = 0;
         bool exit;
 
+        workshop_send(shop, alive_json(shop)); /* at once: from now on silence means something */
         next.tv_sec += BEAT_S;
         pthread_mutex_lock(&shop->lock);
         while (!shop->exit && rc != ETIMEDOUT)
@@ -289,7 +290,6 @@ static void *heartbeat_main(void *arg)
         pthread_mutex_unlock(&shop->lock);
         if (exit || atomic_load(&shop->gone))
             return NULL;
-        workshop_send(shop, alive_json(shop));
     }
 }
 

@@ -114,6 +114,20 @@ def test_killed_from_outside_a_trial_runs_again(folder):
     assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
 
 
+def test_a_worker_that_is_frozen_at_once_is_replaced(folder):
+    """Stopped in the moment of its first trial: silence counts from the beginning."""
+    store = folder / "s.db"
+    process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, "--sweep.hang_timeout_s", 0)
+    wait_for(lambda: running(store) and children(process.pid), process)
+    worker = children(process.pid)[0]
+    os.kill(worker, signal.SIGSTOP)
+    wait_for(lambda: tap.is_gone(worker), process)  # after 30 s
+    wait_for(lambda: rows(store, "state, attempt, losses, deaths")[0] == ("running", 2, 1, 0), process)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    equal(process.returncode, 130)
+
+
 def test_a_failed_trial_is_tried_again_as_another(folder):
     store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
     process = start("sweep", config, "--store", store, "--name", "a", "--trials", 3)

@@ -1,0 +1,72 @@
+/* test_workshop.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "check.h"
+#include "sweep/lane.h"
+
+static const char config_text[] = "[env]\nname = squared\nn = 1\n"
+                                  "[policy]\ncore = none\nhidden_size = 8\n"
+                                  "[train]\ntotal_agents = 16\nhorizon = 16\nminibatch_size = 256\nthreads = 1\n"
+                                  "device = cpu\n";
+
+static void *drain(void *arg)
+{
+    const int *fd = arg;
+    char buf[65536];
+
+    usleep(300000); /* the workshop is being closed meanwhile, which waits for nothing else */
+    while (recv(*fd, buf, sizeof buf, 0) > 0)
+        ;
+    return NULL;
+}
+
+/* The controller takes nothing, so the heartbeat is in the middle of a message when the workshop is closed. */
+static void lanes_outlive_the_heartbeat(void **state)
+{
+    struct workshop *shop = mem_alloc(sizeof *shop);
+    struct setup *setup = NULL;
+    pthread_t drainer;
+    char junk[4096];
+    int fds[2];
+
+    (void)state;
+    assert_non_null(shop);
+    memset(junk, ' ', sizeof junk);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    shop->device = -1;
+    OK(workshop_create(shop, fds[0], err));
+    OK(setup_create(&setup, err));
+    OK(config_load_text(setup->config, "test", config_text, err));
+    OK(setup_finish(setup, err));
+    OK(workshop_open(shop, setup, 2, err));
+    while (send(fds[0], junk, sizeof junk, MSG_DONTWAIT) > 0)
+        ;
+    OK(workshop_start_heartbeat(shop, err));
+    while (pthread_mutex_trylock(&shop->send_lock) ==
+           0) { /* until its first message is on the way and does not get through */
+        pthread_mutex_unlock(&shop->send_lock);
+        usleep(10000);
+    }
+    assert_int_equal(pthread_create(&drainer, NULL, drain, &fds[1]), 0);
+    workshop_destroy(shop);
+    pthread_join(drainer, NULL);
+    close(fds[1]);
+    mem_free(shop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lanes_outlive_the_heartbeat)};
+
+    return cmocka_run_group_tests_name("sweep workshop", tests, NULL, NULL);
+}
