@@ -69,6 +69,27 @@ static enum status curve_once(void *ctx, struct error *err)
     return pareto_hypervolume_curve(&c->history, &ref, counts, 3, volumes, err);
 }
 
+static enum status noisy_front_once(void *ctx, struct error *err)
+{
+    struct call *c = ctx;
+    return pareto_front(&c->history, &(struct pareto_noise){0}, c->on_front, err);
+}
+
+static enum status advice_once(void *ctx, struct error *err)
+{
+    struct call *c = ctx;
+    struct gp_insight in;
+    struct gp_picked picked;
+    size_t i;
+    enum status rc = gp_beliefs_init(&in, &c->space, &c->history, err);
+    if (rc == ST_OK)
+        rc = gp_pick(&in, &c->history, GP_KNEE, 0.0, &picked, err);
+    if (rc == ST_OK)
+        rc = gp_confirm_next(&in, &c->history, &(struct gp_confirm_settings){0}, &i, err);
+    gp_insight_free(&in);
+    return rc;
+}
+
 static void test_each_allocation(void **state)
 {
     (void)state;
@@ -89,6 +110,8 @@ static void test_each_allocation(void **state)
     c.method = SUGGEST_RANDOM;
     each_fault(suggest_once, &c, 3);
     each_fault(front_once, &c, 1);
+    each_fault(noisy_front_once, &c, 1);
+    each_fault(advice_once, &c, 20);
     each_fault(volume_once, &c, 1);
     each_fault(curve_once, &c, 1);
 }
