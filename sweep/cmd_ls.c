@@ -198,7 +198,7 @@ static void print_trial(const struct study_view *v, size_t i)
            t->origin != NULL ? t->origin : "");
     for (size_t k = 0; k < v->search.space.dim; k++) {
         const char *dot = strrchr(v->search.space.params[k].key, '.');
-        search_show(&v->search, k, v->x[i][k], value, sizeof value);
+        study_view_param_text(v, i, k, value, sizeof value);
         snprintf(piece, sizeof piece, "%s %s", dot != NULL ? dot + 1 : v->search.space.params[k].key, value);
         print_piece(piece, width, &column);
     }

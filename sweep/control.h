@@ -123,6 +123,8 @@ size_t study_view_front_size(const struct study_view *view);
 double study_trial_cost(enum search_cost kind, const struct trial *trial);
 const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
+/* Parameter k of trial i as tables show it: "-" where it has no effect, and of train.total_timesteps the steps that were run. */
+void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size);
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* s, over all trials */

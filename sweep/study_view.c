@@ -25,6 +25,18 @@ double study_view_trial_cost(const struct study_view *view, const struct trial *
     return study_trial_cost(view->search.cost, trial);
 }
 
+void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size)
+{
+    const struct trial *t = &view->trials[i];
+    bool is_length = strcmp(view->search.space.params[k].key, "train.total_timesteps") == 0;
+    bool has_run = t->state == TRIAL_DONE && t->env_steps > 0;
+
+    if (!space_is_active(&view->search.space, k, view->x[i]))
+        snprintf(buf, size, "-");
+    else
+        search_show(&view->search, k, is_length && has_run ? (double)t->env_steps : view->x[i][k], buf, size);
+}
+
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf)
 {
     return study_cost_text(view->search.cost, cost, buf);

@@ -96,7 +96,7 @@ static void print_front_block(const struct study_view *v, const size_t *rows, si
         if (from == 0)
             print_promise_columns(v, rows[r]);
         for (size_t k = from; k < end; k++) {
-            search_show(&v->search, k, v->x[rows[r]][k], value, sizeof value);
+            study_view_param_text(v, rows[r], k, value, sizeof value);
             printf(" %*s", (int)strlen(column_name(v, k)), value);
         }
         printf("\n");

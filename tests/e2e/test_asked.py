@@ -61,6 +61,9 @@ def test_usual_ranges_follow_the_config(folder):
     space = searched(folder)
     equal([space["train.minibatch_size"][k] for k in ("min", "max")], [32, 256])  # a rollout is 256
     equal([space["train.total_timesteps"][k] for k in ("min", "max")], [512, 32768])
+    shown = [line for line in run("show", "a", "--store", folder / "s.db")[0].splitlines() if " total_timesteps " in line]
+    equal([line.split(" total_timesteps ")[1].split()[0] for line in shown], [str(t["env_steps"]) for t in trials])  # what ran
+    assert any(t["env_steps"] != t["params"]["train.total_timesteps"] for t in trials), trials
     equal(trials[0]["origin"], "default")
     equal(trials[0]["params"], {"train.minibatch_size": 256, "train.total_timesteps": 4096, "train.learning_rate": 0.015})
 
@@ -108,6 +111,10 @@ def test_an_option_is_searched_where_it_has_an_effect(folder):
               for optimizer in ("adam", "muon")}
     equal(values["muon"], {0.999})  # the config's own
     assert len(values["adam"]) > 2, values
+    lines = [line for line in run("show", "a", "--store", folder / "s.db")[0].splitlines() if " optimizer " in line]
+    equal(len(lines), 12)
+    for line in lines:
+        assert ("optimizer muon" in line) == ("beta2 -" in line), line
 
 
 def test_equal_bounds_keep_a_value(folder):
