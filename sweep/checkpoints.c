@@ -103,7 +103,8 @@ enum status checkpoint_to_resume(const struct study_run *run, const struct trial
         return ST_OK;
     TRY(store_checkpoint_path(run->store, trial->id, &stored, err));
     checkpoint_path(run, trial, path); /* where the store is now; it may have been moved with its folder */
-    *ret_there = stored != NULL && access(path, R_OK) == 0;
+    /* A file without a row: its controller ended before it could write one. Whose it is, the worker reads in it. */
+    *ret_there = access(path, R_OK) == 0;
     if (stored != NULL && !*ret_there)
         log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", run->view.study.name,
                  (long long)trial->number, path, strerror(errno));

@@ -31,6 +31,12 @@ def study(store, column):
         return db.execute("SELECT %s FROM study" % column).fetchone()[0]
 
 
+def curve(store):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % store, uri=True, timeout=tap.PATIENCE_S)) as db:
+        return db.execute("SELECT env_steps, wall_s FROM metric JOIN metric_name ON id = name_id WHERE trial_id = 1 AND "
+                          "name = 'train/lr' ORDER BY env_steps").fetchall()
+
+
 class Locked:
     """Another program that holds the store's write lock."""
 
@@ -79,6 +85,15 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
     assert tap.is_gone(worker)
     equal([path.name for path in (folder / "s.db.checkpoints").iterdir()], ["a-0.ckpt"])
     other.let_go()
+    before = curve(store)
+    assert before
+    process = start("sweep", "--resume", "a", "--store", store, "-q")  # and goes on from there, though no row names the file
+    wait_for(lambda: len(curve(store)) > len(before) + 2, process)
+    after = curve(store)
+    equal(after[:len(before)], before)
+    equal(rows(store, "attempt"), [(2,)])
+    process.send_signal(signal.SIGTERM)
+    finish(process)
 
 
 def test_one_event_of_two_signals_is_one_request(folder):
