@@ -103,6 +103,9 @@ struct config_condition {
 };
 /* *at: a row's depends (may be NULL), then what is left of it; false: no condition is left. */
 bool config_condition_next(const char **at, struct config_condition *ret_condition);
+bool config_depends_on_any(const struct opt_def *opt); /* one of its conditions is enough, else it needs all */
+/* Has the option one, under the values of this config? */
+bool config_has_effect(const struct config *config, const struct opt_def *opt);
 /* Of a value of the option that the condition is about. */
 bool config_condition_holds(const struct config_condition *condition, const struct opt_def *opt, const char *value);
 

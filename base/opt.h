@@ -35,7 +35,7 @@ struct opt_def {
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
     /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer = adam|muon" (any
-     * of these) or "train.prio_alpha > 0", joined by " and ". */
+     * of these) or "train.prio_alpha > 0", joined all by " and " or all by " or ". */
     const char *depends;
 };
 

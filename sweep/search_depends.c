@@ -36,35 +36,46 @@ static enum effect of_parent(const struct search *s, size_t j, const struct conf
     return parent->max > c->above ? EFFECT_SOMETIMES : EFFECT_NEVER;
 }
 
-/* Of parameter i; *ret_condition: the one that is not met, or not always. Of several conditions on the space the first is kept:
- * a parameter has one parent. */
+/* One condition of parameter i; where it is met for some points only, the parent is noted in p. */
+static enum effect of_condition(const struct search *s, const struct setup *setup, const struct config_condition *c,
+                                struct space_param *p)
+{
+    size_t j = search_find(s, c->key);
+    const struct opt_def *opt = config_find_opt(setup->config, c->key);
+
+    if (opt == NULL)
+        return EFFECT_ALWAYS;
+    if (j < s->space.dim)
+        return of_parent(s, j, c, p);
+    return config_condition_holds(c, opt, config_peek(setup->config, c->key)) ? EFFECT_ALWAYS : EFFECT_NEVER;
+}
+
+/* Of parameter i; *ret_condition: one that is not met, or not always. A parameter has one parent: of several conditions on the
+ * space that are all needed the first is kept, of several that are each enough none. */
 static enum effect find_effect(const struct search *s, const struct setup *setup, size_t i, struct space_param *p,
                                struct config_condition *ret_condition)
 {
+    bool any = config_depends_on_any(s->opts[i]);
     const char *at = s->opts[i]->depends;
     enum effect effect = EFFECT_ALWAYS;
+    size_t n = 0, n_sometimes = 0;
     struct config_condition c;
 
     while (config_condition_next(&at, &c)) {
-        size_t j = search_find(s, c.key);
-        const struct opt_def *opt = config_find_opt(setup->config, c.key);
         struct space_param noted = *p;
-        enum effect this;
-        if (opt == NULL)
-            continue;
-        if (j < s->space.dim)
-            this = of_parent(s, j, &c, &noted);
-        else
-            this = config_condition_holds(&c, opt, config_peek(setup->config, c.key)) ? EFFECT_ALWAYS : EFFECT_NEVER;
-        if (this == EFFECT_ALWAYS || (this == EFFECT_SOMETIMES && effect == EFFECT_SOMETIMES))
-            continue;
-        *ret_condition = c;
-        if (this == EFFECT_NEVER)
-            return EFFECT_NEVER;
-        *p = noted;
-        effect = EFFECT_SOMETIMES;
+        enum effect this = of_condition(s, setup, &c, &noted);
+        if (this == (any ? EFFECT_ALWAYS : EFFECT_NEVER)) {
+            *ret_condition = c;
+            return this;
+        }
+        if (n++ == 0 || (this == EFFECT_SOMETIMES && n_sometimes == 0)) {
+            *ret_condition = c;
+            *p = noted;
+            effect = this;
+        }
+        n_sometimes += this == EFFECT_SOMETIMES;
     }
-    return effect;
+    return any && n_sometimes > 1 ? EFFECT_ALWAYS : effect;
 }
 
 static void remove_param(struct search *s, size_t i)
@@ -101,8 +112,11 @@ enum status search_find_dependent(struct search *search, const struct setup *set
             i++;
             continue;
         }
-        strbuf_addf(inert, "%s%s (needs %.*s, which is %s)", inert->len > 0 ? ", " : "", scratch.key, (int)c.len,
-                    c.text, config_peek(setup->config, c.key));
+        strbuf_addf(inert, "%s%s (needs ", inert->len > 0 ? ", " : "", scratch.key);
+        if (config_depends_on_any(search->opts[i]))
+            strbuf_addf(inert, "%s)", search->opts[i]->depends);
+        else
+            strbuf_addf(inert, "%.*s, which is %s)", (int)c.len, c.text, config_peek(setup->config, c.key));
         remove_param(search, i);
         i = 0;
     }

@@ -98,20 +98,6 @@ static bool is_machine(const char *key)
     return false;
 }
 
-/* Has the option an effect under this config? */
-static bool has_effect(const struct config *config, const struct opt_def *opt)
-{
-    const char *at = opt->depends;
-    struct config_condition c;
-
-    while (config_condition_next(&at, &c)) {
-        const struct opt_def *parent = config_find_opt(config, c.key);
-        if (parent != NULL && !config_condition_holds(&c, parent, config_peek(config, c.key)))
-            return false;
-    }
-    return true;
-}
-
 /* How far apart two values are: on the option's usual range, where it has one, else by their ratio. */
 static enum difference how_far(const struct opt_def *opt, double a, double b)
 {
@@ -140,7 +126,7 @@ static enum difference difference(const struct config *theirs, const struct conf
         return DIFFERENCE_NONE;
     if (strcmp(table->section, "env") == 0)
         return DIFFERENCE_FAR;
-    if (!has_effect(theirs, opt) && !has_effect(ours, opt))
+    if (!config_has_effect(theirs, opt) && !config_has_effect(ours, opt))
         return DIFFERENCE_NONE;
     return how_far(opt, a, b);
 }

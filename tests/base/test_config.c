@@ -389,6 +389,40 @@ static void one_value_is_fixed(void **state)
     config_destroy(config);
 }
 
+/* Conditions of a row: all or any, of choices or of numbers above. */
+static void rows_say_on_what_they_depend(void **state)
+{
+    static const struct {
+        const char *depends, *text;
+        bool has_effect;
+    } cases[] = {
+        {NULL, "", true},
+        {"train.optimizer = adam", "", false},
+        {"train.optimizer = adam", "[train]\noptimizer = Adam\n", true},
+        {"train.optimizer = adam|muon", "", true},
+        {"train.anneal_lr = true", "[train]\nanneal_lr = off\n", false},
+        {"train.gamma > 0.5", "[train]\ngamma = 0.5\n", false},
+        {"train.gamma > 0.5", "[train]\ngamma = 0.51\n", true},
+        {"train.gamma > 0 and train.optimizer = adam", "", false},
+        {"train.optimizer = adam and train.gamma > 0", "[train]\noptimizer = adam\n", true},
+        {"train.optimizer = adam and train.gamma > 0", "[train]\noptimizer = adam\ngamma = 0\n", false},
+        {"train.optimizer = adam or train.gamma > 0", "", true},
+        {"train.gamma > 0 or train.optimizer = adam", "[train]\ngamma = 0\n", false},
+        {"train.gamma > 0 or train.optimizer = muon", "[train]\ngamma = 0\n", true},
+        {"train.horizon = 16|32", "", false},
+        {"train.horizon = 16|32", "[train]\nhorizon = 32\n", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config *config = good_config(cases[i].text, NULL);
+        const struct opt_def opt = {.key = "x", .type = OPT_BOOL, .depends = cases[i].depends};
+        if (config_has_effect(config, &opt) != cases[i].has_effect)
+            fail_msg("%s with %s", cases[i].depends, cases[i].text);
+        config_destroy(config);
+    }
+}
+
 static void assert_same_settings(const struct config *a, const struct config *b)
 {
     cJSON *ja = config_to_json(a), *jb = config_to_json(b);
@@ -611,6 +645,7 @@ int main(void)
         cmocka_unit_test(what_users_write_loads),
         cmocka_unit_test(a_semicolon_without_a_blank_is_no_comment),
         cmocka_unit_test(items_are_read_changed_and_removed),
+        cmocka_unit_test(rows_say_on_what_they_depend),
         cmocka_unit_test(usual_ranges_follow_the_config),
         cmocka_unit_test(one_value_is_fixed),
         cmocka_unit_test(sweep_sections_become_parameters),
