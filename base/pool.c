@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "base/mem.h"
 
@@ -30,10 +31,19 @@
 #define POOL_SPINS_STEP 20
 #define POOL_SPINS_RETRY 64
 #define POOL_UNWOKEN_MAX 63
+#define POOL_WAKERS 8
+#define POOL_LONG_S 30e-6 /* a part of which a sleeper would have had time to wake up for another */
 
 struct spinner {
     int now, max; /* max 0: never spins */
     unsigned in_vain;
+};
+
+/* Of jobs of one function, whose lengths are alike. */
+struct waker {
+    pool_fn *fn;
+    unsigned n_unwoken, unwoken_max; /* jobs for which sleepers are left asleep */
+    double began_s; /* the job for which they are; 0: none */
 };
 
 struct helper {
@@ -61,7 +71,8 @@ struct pool {
     _Alignas(MEM_ALIGN) atomic_uint pending;
     atomic_uint caller_sleeps;
     struct spinner caller_spins;
-    unsigned n_unwoken, unwoken_max; /* jobs for which sleepers are left asleep; the caller's alone */
+    struct waker wakers[POOL_WAKERS]; /* the caller's alone */
+    size_t next_waker;
 };
 
 static void futex_wait(atomic_uint *word, unsigned value)
@@ -141,14 +152,26 @@ static void *helper_main(void *arg)
     }
 }
 
-/* Sleepers are woken for a job, but not where they came too late for the last ones: those were done before a sleeper could
- * begin, or the cores are wanted by others, who would be pushed aside for nothing. */
-static bool wake_sleepers(struct pool *pool)
+/* What was learned of jobs of this kind; of a new one nothing. */
+static struct waker *waker_of(struct pool *pool, pool_fn *fn)
+{
+    for (size_t i = 0; i < POOL_WAKERS; i++)
+        if (pool->wakers[i].fn == fn)
+            return &pool->wakers[i];
+    struct waker *w = &pool->wakers[pool->next_waker++ % POOL_WAKERS];
+    *w = (struct waker){.fn = fn};
+    return w;
+}
+
+/* Sleepers are woken for a job, but not where they came too late for the last ones of its kind: those were done before a
+ * sleeper could begin, or the cores are wanted by others, who would be pushed aside for nothing. */
+static bool wake_sleepers(struct pool *pool, struct waker *w)
 {
     if (atomic_load(&pool->sleepers) == 0)
         return false;
-    if (pool->n_unwoken > 0) {
-        pool->n_unwoken--;
+    if (w->n_unwoken > 0) {
+        w->n_unwoken--;
+        w->began_s = clock_mono_s();
         return false;
     }
     futex_wake(&pool->ticket, INT_MAX);
@@ -156,14 +179,25 @@ static bool wake_sleepers(struct pool *pool)
 }
 
 /* Whoever was woken came in time, or too late again. */
-static void learn_wake(struct pool *pool, bool late)
+static void learn_wake(struct waker *w, bool late)
 {
-    pool->unwoken_max = !late ? 0 : pool->unwoken_max < POOL_UNWOKEN_MAX ? 2 * pool->unwoken_max + 1 : POOL_UNWOKEN_MAX;
-    pool->n_unwoken = pool->unwoken_max;
+    w->unwoken_max = !late ? 0 : w->unwoken_max < POOL_UNWOKEN_MAX ? 2 * w->unwoken_max + 1 : POOL_UNWOKEN_MAX;
+    w->n_unwoken = w->unwoken_max;
+}
+
+/* The caller's part is done, and others sleep: it was long enough for them to be of use. */
+static void wake_after_all(struct pool *pool, struct waker *w)
+{
+    if (w->began_s > 0 && clock_mono_s() - w->began_s > POOL_LONG_S) {
+        futex_wake(&pool->ticket, INT_MAX);
+        w->n_unwoken = w->unwoken_max = 0;
+    }
+    w->began_s = 0;
 }
 
 /* The next job, of fn over [0, n). *ret_woken: sleepers were woken for it. */
-static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx, bool *ret_woken)
+static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx, struct waker *w,
+                        bool *ret_woken)
 {
     unsigned ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed) + 1;
 
@@ -175,7 +209,7 @@ static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, 
     for (size_t i = 0; i < pool->n_started; i++)
         atomic_store_explicit(&pool->helpers[i].offer, ticket, memory_order_release);
     atomic_store(&pool->ticket, ticket);
-    *ret_woken = wake_sleepers(pool);
+    *ret_woken = wake_sleepers(pool, w);
     return ticket;
 }
 
@@ -271,6 +305,7 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
     size_t from, to;
     unsigned left, ticket;
     size_t n_late = 0;
+    struct waker *w;
     bool woken;
 
     if (grain == 0)
@@ -279,16 +314,19 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
         fn(ctx, 0, 0, n);
         return;
     }
-    ticket = publish(pool, n, grain, fn, ctx, &woken);
+    w = waker_of(pool, fn);
+    ticket = publish(pool, n, grain, fn, ctx, w, &woken);
     pool_part(n, grain, 0, pool->n_workers, &from, &to);
     fn(ctx, 0, from, to);
+    if (!woken)
+        wake_after_all(pool, w);
     for (size_t i = pool->n_started; i-- > 0;) /* what nobody has begun */
         if (take_part(&pool->helpers[i], ticket)) {
             atomic_fetch_sub(&pool->pending, 1);
             n_late++;
         }
     if (woken)
-        learn_wake(pool, n_late == pool->n_started);
+        learn_wake(w, n_late == pool->n_started);
     while ((left = atomic_load_explicit(&pool->pending, memory_order_acquire)) != 0)
         wait_change(&pool->pending, left, &pool->caller_sleeps, &pool->caller_spins);
 }
