@@ -81,7 +81,9 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
 
 void study_score_bounds(const struct study *study, struct gp_history *history)
 {
-    history->has_score_bounds = study->metric != NULL && strcmp(study->metric, "perf") == 0; /* 0 .. 1 in every game */
+    for (size_t i = 0; i < train_n_metric_defs; i++) /* the table of metrics says which are shares */
+        if (study->metric != NULL && strcmp(study->metric, train_metric_defs[i].name) == 0)
+            history->has_score_bounds = strcmp(train_metric_defs[i].unit, "0..1") == 0;
     history->score_min = study->maximize ? 0 : -1;
     history->score_max = study->maximize ? 1 : 0;
 }

@@ -266,6 +266,8 @@ def test_the_slider_chooses_by_budget_and_by_score(_):
         before = budget
         b.run("history.replaceState(null, '', location.pathname)")
     b.click(".segments input[value=score] + span")
+    b.wait("new URLSearchParams(location.search).get('pick')?.startsWith('score:')")
+    b.run("history.replaceState(null, '', location.pathname)")
     b.run("(() => { const s = document.querySelector('#pick-slider'); s.value = 500; s.dispatchEvent(new Event('input')); })()")
     wanted = float(b.wait("new URLSearchParams(location.search).get('pick')?.split('score:')[1]"))
     cheapest = exported("score>=%r" % wanted)

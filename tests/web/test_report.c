@@ -302,6 +302,38 @@ const char *__lsan_default_suppressions(void)
     return "leak:libfontconfig\n";
 }
 
+/* Numbers and words of a promise, in the study's direction. */
+static void a_promise_in_words(void **state)
+{
+    const struct gp_trial row = {.state = GP_TRIAL_DONE, .score = -3.0, .cost = 0.5};
+    const struct gp_belief belief = {.score = -3.5,
+                                     .log_cost = log(0.34),
+                                     .log_cost_sd = 0.1,
+                                     .noise_sd = 0.2,
+                                     .n_seeds = 4,
+                                     .mean = -3.4,
+                                     .lo = -4.0,
+                                     .hi = -3.25};
+    struct trial trial = {.start_s = 0.21};
+    char text[PROMISE_TEXT_MAX];
+    struct promise p;
+
+    (void)state;
+    promise_make(&belief, &row, &trial, false, &p); /* minimised: the row's and the belief's signs are turned */
+    assert_string_equal(promise_text(&p, text), "3.5, 95 % 3.25 to 4 (4 seeds, mean 3.4)");
+    assert_string_equal(promise_cost_text(&p, REPORT_COST_WALL, text),
+                        "0.34 s in a warm worker, 0.55 s from process start");
+    assert_string_equal(promise_cost_text(&p, REPORT_COST_DEVICE, text), "0.34 s");
+    assert_true(p.cost_lo < 0.34 && p.cost_hi > 0.34);
+    promise_make(NULL, &row, &trial, true, &p); /* no model: its one run, and no interval */
+    assert_string_equal(promise_text(&p, text), "-3 (seen once)");
+    assert_true(!p.is_known && isnan(p.lo) && isnan(p.hi));
+    trial.start_s = NAN;
+    promise_make(NULL, &row, &trial, true, &p);
+    assert_string_equal(promise_cost_text(&p, REPORT_COST_WALL, text), "0.5 s");
+    assert_string_equal(promise_cost_text(&p, REPORT_COST_STEPS, text), "0.5 steps");
+}
+
 struct page_count {
     size_t n_pages, n_charts;
 };
@@ -447,7 +479,7 @@ int main(void)
         cmocka_unit_test(foreign_text_is_escaped),    cmocka_unit_test(csv_has_every_column),
         cmocka_unit_test(json_is_what_show_promises), cmocka_unit_test(out_of_memory_is_a_status),
         cmocka_unit_test(costs_may_be_steps),         cmocka_unit_test(paper_has_every_chart),
-        cmocka_unit_test(pictures_are_pictures),
+        cmocka_unit_test(pictures_are_pictures),      cmocka_unit_test(a_promise_in_words),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

@@ -21,10 +21,10 @@ export function where(ctx) {
 function tiles(data) {
   const s = data.study, c = data.counts, at = (i) => (i >= 0 && i < data.n && data.score[i] !== null ? i : -1);
   const best = at(data.best), knee = at(data.knee);
-  const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`${what} ${data.metric}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
+  const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`expected ${data.metric} of the ${what}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
   return h('div.tiles', null,
-    best >= 0 && pick(best, 'expected of the best:', 'with 95 % the mean of 5 runs under fresh seeds lies in the interval'),
-    knee >= 0 && knee !== best && pick(knee, 'expected at the knee:', 'beyond it more cost buys little'),
+    best >= 0 && pick(best, 'best', 'with 95 % the mean of 5 runs under fresh seeds lies in the interval'),
+    knee >= 0 && knee !== best && pick(knee, 'knee', 'beyond it more cost buys little'),
     tile(String(data.front.length), 'trials on the front'),
     tile(fmt.number(s.hypervolume), 'hypervolume', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
     tile(fmt.duration(s.cost_s), s.budget_s ? `spent of ${fmt.duration(s.budget_s)}` : 'spent on all trials'),
