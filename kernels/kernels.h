@@ -64,8 +64,8 @@ struct kern_env_io {
 #define KERN_MAX_TENSORS (3 * KERN_MAX_LAYERS + 16)
 enum kern_core { KERN_CORE_NONE, KERN_CORE_MLP, KERN_CORE_MINGRU, KERN_CORE_LSTM };
 struct kern_net {
-    enum kern_core core; /* LSTM: W_hh lies behind W_ih (core_w) */
-    enum kern_act act;
+    enum kern_core core; /* LSTM: W_hh lies after W_ih (core_w) */
+    enum kern_act encoder_act, act; /* of the encoder, of mlp layers */
     size_t obs_size, width, n_layers; /* D, H, L */
     struct kern_heads heads;
     size_t encoder_w, encoder_b, core_w[KERN_MAX_LAYERS], core_b[KERN_MAX_LAYERS], heads_w, heads_b; /* offsets */
@@ -220,9 +220,10 @@ struct kern_ops {
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
 
     /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
-     * observation where truncs is 1; ratio (T, N) or NULL for ones (which rho_clip and c_clip still clip) -- */
+     * observation where truncs is 1; log_ratio (T, N), log of the probability ratios, or NULL for GAE: ratios of 1 that
+     * nothing clips -- */
     void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
-                      const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *ratio,
+                      const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
                       const struct kern_hyper *hyper, size_t T, size_t N);
     /* mean_std (2): mean and standard deviation (n in the denominator) of x (n). */
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
@@ -237,14 +238,17 @@ struct kern_ops {
     void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                           const struct kern_hyper *hyper, size_t N, size_t B);
     void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
+    /* The ratios that a pass over these B segments has found, kept for their next use: log_ratio (T, N) = new log-prob -
+     * old_logp at the columns idx (B), from out (T, B, O). An entry equal to the one before it (idx[-1], if has_before) is
+     * left out: that one stores the same. */
+    void (*segments_keep)(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
+                          const float *old_logp, const uint8_t *mask, const struct kern_heads *heads,
+                          const int32_t *idx, bool has_before, size_t N, size_t T, size_t B);
     /* Every item's rows idx (B) of N. At most KERN_MAX_GATHER items. */
     void (*gather)(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
                    size_t B);
 
     /* -- loss -- */
-    /* ratio (M) = exp(new log-prob - old_logp) of out (M, O). */
-    void (*ratio)(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
-                  const uint8_t *mask, const struct kern_heads *heads, size_t M);
     /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments belong to a minibatch of
      * B_all, and the mean is over its T * B_all tokens. adv, ret, old_value, old_logp (M); weight (B) or NULL; mean_std of
      * the minibatch's adv (used when hyper->norm_adv). Adds to *part, this lane's statistics of the minibatch. A loss that

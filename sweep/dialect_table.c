@@ -237,6 +237,7 @@ const struct dialect_default dialect_defaults[] = {
     {NULL, "train.target_kl", "0", "0"},
     {NULL, "train.replay_rounding", "floor", "floor"},
     {NULL, "policy.encoder", "linear", "linear"},
+    {NULL, "policy.encoder_activation", "relu", "none"}, /* 3.0: GELU */
     {"cartpole", "env.max_steps", "200", "200"},
     {"memory", "env.length", "4", "4"},
     {"pong", "env.frameskip", "1", NULL},

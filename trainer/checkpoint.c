@@ -40,7 +40,8 @@ struct ckpt_shape {
     char env[32];
     int64_t obs_size, n_agents, n_heads, head_sizes[ENV_MAX_HEADS], state_size;
     int64_t hidden_size, num_layers, core, activation, total_agents, optimizer;
-    int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in older files: 0, a linear encoder */
+    int64_t encoder, conv_layers, conv_channels, conv_stride; /* not in the oldest files; 0 with a linear encoder */
+    int64_t encoder_activation; /* not in older files: it was the activation */
 };
 
 enum ckpt_place { CKPT_HOST, CKPT_DEVICE, CKPT_ENV };
@@ -98,7 +99,8 @@ static void ckpt_shape_fill(const struct trainer *t, struct ckpt_shape *s)
     s->hidden_size = (int64_t)t->policy.width;
     s->num_layers = (int64_t)t->policy.n_layers;
     s->core = t->policy.n_layers > 0 ? t->policy.set.core : POLICY_CORE_NONE;
-    s->activation = t->policy.set.activation;
+    s->activation = t->policy.act;
+    s->encoder_activation = (int64_t)t->policy.encoder_act + POLICY_ACTIVATION_NONE;
     s->total_agents = (int64_t)t->n_agents;
     s->optimizer = t->set.optimizer;
     if (t->policy.n_convs > 0) {
@@ -139,6 +141,7 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         {"policy.num_layers", offsetof(struct ckpt_shape, num_layers)},
         {"policy.core", offsetof(struct ckpt_shape, core)},
         {"policy.activation", offsetof(struct ckpt_shape, activation)},
+        {"policy.encoder_activation", offsetof(struct ckpt_shape, encoder_activation)},
         {"train.total_agents", offsetof(struct ckpt_shape, total_agents)},
         {"train.optimizer", offsetof(struct ckpt_shape, optimizer)},
         {"policy.encoder", offsetof(struct ckpt_shape, encoder)},
@@ -166,6 +169,19 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         return FAIL(err, ST_CONFIG,
                     "%s: was made with other sizes of the game's action heads; use the checkpoint's own config", path);
     return ST_OK;
+}
+
+/* From a section of `bytes` bytes, of this version or an older one; false: it is none. */
+static bool ckpt_shape_read(struct ckpt_shape *shape, const char *at, size_t bytes)
+{
+    if (at == NULL || (bytes != sizeof *shape && bytes != offsetof(struct ckpt_shape, encoder_activation) &&
+                       bytes != offsetof(struct ckpt_shape, encoder)))
+        return false;
+    memset(shape, 0, sizeof *shape);
+    memcpy(shape, at, bytes);
+    if (bytes < sizeof *shape)
+        shape->encoder_activation = shape->activation + POLICY_ACTIVATION_NONE;
+    return true;
 }
 
 static size_t ckpt_padded(size_t bytes)
@@ -325,10 +341,8 @@ static enum status ckpt_unpack(struct trainer *t, const char *path, char *bytes,
     ckpt_shape_fill(t, &mine);
     ckpt_list_trainer(&list, t, &shape);
     at = ckpt_find(bytes, n, "shape", &got);
-    if (at == NULL || (got != sizeof shape && got != offsetof(struct ckpt_shape, encoder)))
+    if (!ckpt_shape_read(&shape, at, got))
         return FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
-    memset(&shape, 0, sizeof shape);
-    memcpy(&shape, at, got);
     TRY(ckpt_shape_compare(path, &shape, &mine, err));
     for (size_t i = 1; i < list.n; i++) { /* first look at everything; the shape was looked at */
         at = ckpt_find(bytes, n, list.sections[i].name, &got);
@@ -372,7 +386,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
 enum status trainer_load_weights(struct trainer *t, const char *path, struct error *err)
 {
     size_t n = 0, got = 0, want = t->policy.n_params * sizeof(float);
-    struct ckpt_shape shape = {0}, mine;
+    struct ckpt_shape shape, mine;
     char *bytes = NULL, *at;
     enum status rc = ST_OK;
 
@@ -380,10 +394,9 @@ enum status trainer_load_weights(struct trainer *t, const char *path, struct err
     TRY(ckpt_read(path, &bytes, &n, err));
     ckpt_shape_fill(t, &mine);
     at = ckpt_find(bytes, n, "shape", &got);
-    if (at == NULL || (got != sizeof shape && got != offsetof(struct ckpt_shape, encoder))) {
+    if (!ckpt_shape_read(&shape, at, got)) {
         rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
     } else {
-        memcpy(&shape, at, got);
         shape.total_agents = mine.total_agents; /* of the training, not of the policy */
         shape.optimizer = mine.optimizer;
         rc = ckpt_shape_compare(path, &shape, &mine, err);

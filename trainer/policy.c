@@ -59,6 +59,10 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
     p->n_gates = set->core == POLICY_CORE_MINGRU ? 3 : set->core == POLICY_CORE_LSTM ? 4 : 0;
     p->state_size = set->core == POLICY_CORE_MINGRU ? p->width : set->core == POLICY_CORE_LSTM ? 2 * p->width : 0;
     p->recurrent = p->state_size > 0 && p->n_layers > 0;
+    p->act = (enum kern_act)set->activation;
+    p->encoder_act = (enum kern_act)(set->encoder_activation - POLICY_ACTIVATION_NONE + KERN_ACT_NONE);
+    if (set->encoder_activation == POLICY_ACTIVATION_AUTO)
+        p->encoder_act = p->recurrent ? KERN_ACT_NONE : p->act;
     p->heads.n_heads = shape->n_heads;
     for (int i = 0; i < shape->n_heads; i++) {
         p->heads.sizes[i] = shape->head_sizes[i];
@@ -191,7 +195,6 @@ done:
 
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err)
 {
-    double relu_gain = p->set.activation == KERN_ACT_RELU ? M_SQRT2 : 1.0;
 
     memset(params, 0, p->n_params * sizeof *params);
     for (size_t i = 0; i < p->n_tensors; i++) {
@@ -212,7 +215,9 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
             for (size_t g = 0; g < p->n_gates; g++)
                 TRY(policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own, err));
         } else {
-            TRY(policy_fill_orthogonal(w, tensor->rows, tensor->cols, relu_gain, &own, err));
+            enum kern_act act = strcmp(name, "encoder.weight") == 0 ? p->encoder_act : p->act;
+            double gain = act == KERN_ACT_RELU ? M_SQRT2 : 1.0;
+            TRY(policy_fill_orthogonal(w, tensor->rows, tensor->cols, gain, &own, err));
         }
     }
     return ST_OK;
@@ -248,7 +253,8 @@ void policy_fill_net(const struct policy *p, struct kern_net *ret_net)
 
     *ret_net = (struct kern_net){
         .core = p->n_layers == 0 ? KERN_CORE_NONE : cores[p->set.core],
-        .act = (enum kern_act)p->set.activation,
+        .encoder_act = p->encoder_act,
+        .act = p->act,
         .obs_size = p->obs_size,
         .width = p->width,
         .n_layers = p->n_layers,
@@ -284,7 +290,7 @@ static void policy_core_step(const struct policy *p, struct kern *k, struct poli
         ops->mingru_step(k, y, h, s->gates, x, reset, n, H);
         break;
     default:
-        ops->linear_forward(k, y, x, wi, policy_w(p, w, i + 1), n, H, H, (enum kern_act)p->set.activation);
+        ops->linear_forward(k, y, x, wi, policy_w(p, w, i + 1), n, H, H, p->act);
         break;
     }
 }
@@ -323,7 +329,7 @@ static void policy_core_forward(const struct policy *p, struct kern *k, struct p
         ops->mingru_forward(k, s->core[l], s->state[l], s->gates[l], x, h0, reset, T, B, H);
         break;
     default:
-        ops->linear_forward(k, s->core[l], x, wi, policy_w(p, w, i + 1), M, H, H, (enum kern_act)p->set.activation);
+        ops->linear_forward(k, s->core[l], x, wi, policy_w(p, w, i + 1), M, H, H, p->act);
         break;
     }
 }
@@ -368,8 +374,7 @@ static void policy_core_backward(const struct policy *p, struct kern *k, struct 
         ops->linear_backward(k, dx, dw, NULL, s->dgates, NULL, x, wi, M, 3 * H, H, KERN_ACT_NONE, true, add);
         break;
     default:
-        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, wi, M, H, H,
-                             (enum kern_act)p->set.activation, false, add);
+        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, wi, M, H, H, p->act, false, add);
         break;
     }
 }

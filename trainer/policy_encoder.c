@@ -1,4 +1,4 @@
-/* policy_encoder.c - what makes H numbers of an observation: one linear layer, behind convolutions where the game shows a
+/* policy_encoder.c - what makes H numbers of an observation: one linear layer, after convolutions where the game shows a
  * grid and policy.encoder asks for them.
  * conv: n_convs layers of 3x3 filters, each with a border of zeros and an activation -> linear (all their numbers -> H).
  * Invariant: the encoder's tensors come first in the flat vector, in the order that numbers take: filters and bias of each
@@ -130,32 +130,30 @@ void policy_encode_step(const struct policy *p, struct kern *k, struct policy_st
                         const void *obs, size_t n)
 {
     const struct kern_ops *ops = p->ops;
-    enum kern_act act = (enum kern_act)p->set.activation;
     size_t i = 0;
 
     for (; i < p->n_convs; i++) {
         ops->conv_forward(k, s->conv[i % 2], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
-                          &p->convs[i], n, act);
+                          &p->convs[i], n, p->act);
         obs = s->conv[i % 2];
     }
     ops->linear_forward(k, s->x[0], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), n, p->width, p->encoded_size,
-                        act);
+                        p->encoder_act);
 }
 
 void policy_encode(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                    const void *obs, size_t M)
 {
     const struct kern_ops *ops = p->ops;
-    enum kern_act act = (enum kern_act)p->set.activation;
     size_t i = 0;
 
     for (; i < p->n_convs; i++) {
         ops->conv_forward(k, s->conv[i], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
-                          &p->convs[i], M, act);
+                          &p->convs[i], M, p->act);
         obs = s->conv[i];
     }
     ops->linear_forward(k, s->encoded, obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), M, p->width,
-                        p->encoded_size, act);
+                        p->encoded_size, p->encoder_act);
 }
 
 void policy_encode_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
@@ -163,17 +161,16 @@ void policy_encode_backward(const struct policy *p, struct kern *k, struct polic
 {
     const struct kern_ops *ops = p->ops;
     const struct kern_tensor *tensors = p->tensors;
-    enum kern_act act = (enum kern_act)p->set.activation;
     size_t n = p->n_convs;
     const void *x = n > 0 ? s->conv[n - 1] : obs;
 
     ops->linear_backward(k, n > 0 ? s->dconv[n % 2] : NULL, grads + tensors[2 * n].offset,
                          grads + tensors[2 * n + 1].offset, dy, s->encoded, x, policy_w(p, w, 2 * n), M, p->width,
-                         p->encoded_size, act, false, add);
+                         p->encoded_size, p->encoder_act, false, add);
     for (size_t i = n; i-- > 0;) {
         x = i > 0 ? s->conv[i - 1] : obs;
         ops->conv_backward(k, i > 0 ? s->dconv[i % 2] : NULL, grads + tensors[2 * i].offset,
                            grads + tensors[2 * i + 1].offset, s->dconv[(i + 1) % 2], s->conv[i], x,
-                           policy_w(p, w, 2 * i), s->conv_scratch, &p->convs[i], M, act, add);
+                           policy_w(p, w, 2 * i), s->conv_scratch, &p->convs[i], M, p->act, add);
     }
 }

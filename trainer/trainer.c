@@ -28,6 +28,9 @@ static enum status check_policy(const struct policy_settings *p, struct error *e
         return FAIL(err, ST_CONFIG, "policy.core is %d, it must be none, mlp, mingru or lstm", p->core);
     if (p->activation < KERN_ACT_NONE || p->activation > KERN_ACT_TANH)
         return FAIL(err, ST_CONFIG, "policy.activation is %d, it must be none, relu or tanh", p->activation);
+    if (p->encoder_activation < POLICY_ACTIVATION_AUTO || p->encoder_activation > POLICY_ACTIVATION_TANH)
+        return FAIL(err, ST_CONFIG, "policy.encoder_activation is %d, it must be auto, none, relu or tanh",
+                    p->encoder_activation);
     return ST_OK;
 }
 

@@ -16,11 +16,19 @@ struct policy_settings {
     int64_t hidden_size;
     int64_t num_layers; /* core layers */
     int core; /* enum policy_core */
-    int activation; /* enum kern_act */
+    int activation; /* of mlp layers and convolutions, enum kern_act */
+    int encoder_activation; /* of the encoder's last layer, enum policy_activation */
     int encoder; /* enum policy_encoder */
     int64_t conv_layers, conv_channels, conv_stride; /* of encoder conv */
 };
 enum policy_core { POLICY_CORE_NONE, POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM };
+/* AUTO: by the core (policy_init). */
+enum policy_activation {
+    POLICY_ACTIVATION_AUTO,
+    POLICY_ACTIVATION_NONE,
+    POLICY_ACTIVATION_RELU,
+    POLICY_ACTIVATION_TANH
+};
 enum policy_encoder { POLICY_ENCODER_LINEAR, POLICY_ENCODER_CONV };
 extern const struct opt_table policy_opt_table;
 

@@ -43,6 +43,7 @@ struct policy {
     struct policy_settings set;
     const struct kern_ops *ops; /* of the precision it runs in */
     struct kern_heads heads;
+    enum kern_act act, encoder_act; /* of mlp layers and convolutions; of the encoder's last layer */
     size_t obs_size, width, n_layers; /* D, H, L; L is 0 without a core */
     size_t n_logits, n_out; /* A, O */
     size_t n_gates; /* G: 3 (MinGRU), 4 (LSTM), else 0 */
@@ -154,7 +155,8 @@ struct rollout {
     float *boot; /* (T, N) value of the last observation, where truncs */
     float *rewards; /* (T, N) clipped */
     uint8_t *terms, *truncs; /* (T, N) */
-    float *adv, *ret; /* (T, N) with ratio 1 */
+    float *adv, *ret; /* (T, N) */
+    float *log_ratio; /* (T, N) of the segments' last use, 0 before; vtrace only */
     float *prob; /* (N) of segments */
     float *h, *h0; /* (L, N, S) now, and at the rollout's start */
     float *h_tmp; /* (L, N, S) packed or copied states for bootstraps */
@@ -179,8 +181,8 @@ struct minibatch {
     int32_t *idx; /* (B), prioritised */
     float *weight; /* (B), prioritised */
     void *obs; /* act */
-    float *h0, *logp, *values, *boot, *rewards, *adv, *ret, *ratio, *mean_std;
-    uint8_t *mask, *reset, *terms, *truncs;
+    float *h0, *logp, *values, *adv, *ret, *mean_std;
+    uint8_t *mask, *reset;
     int32_t *actions;
 };
 
@@ -380,10 +382,10 @@ size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
 /* The updates of one rollout, fewer when target_kl or a number that is not finite ends them. */
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err) MUST_USE;
 /* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered and run forward; its loss, gradient and
- * statistics. */
+ * statistics. keep: its ratios are kept for when its segments are used again. */
 void update_forward(struct trainer *t, const int32_t *idx);
-void update_backward(struct trainer *t, const float *weight);
-/* Advantages of the whole rollout with ratio 1, into roll.adv and roll.ret. */
+void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep);
+/* Advantages of the whole rollout by the ratios of now, into roll.adv and roll.ret. */
 void update_advantage(struct trainer *t);
 /* Names the first tensor that is not finite; always returns ST_NUMERIC. */
 enum status numeric_diagnose(struct trainer *t, struct error *err) MUST_USE;

@@ -2,8 +2,8 @@
  * The segments of a minibatch are shared out to the device's lanes, and a lane takes its own in blocks that fit its cache:
  * first all gather and go forward, then, once the advantages' mean is known, all compute loss and gradient. The
  * gradients of blocks add up in order, then those of lanes.
- * Invariants: (1) without vtrace advantages come from the whole rollout once, with it from the current ratios of each
- * minibatch; (2) shuffled segments are taken without repetition until all were used, then shuffled anew; (3) a
+ * Invariants: (1) with vtrace the ratio of a segment is 1 at its first use and then that of its last use, of this rollout;
+ * advantages are computed again before any segment is used again; (2) shuffled segments are taken without repetition until all were used, then shuffled again; (3) a
  * minibatch that is not finite or passes target_kl changes no weight. */
 #include "trainer/trainer_priv.h"
 
@@ -23,17 +23,12 @@ void update_plan(struct trainer *t)
     plan_add(plan, &m->h0, "minibatch states", sizeof(float), L, B, S);
     plan_add(plan, &m->logp, "minibatch log-probabilities", sizeof(float), T, B, 1);
     plan_add(plan, &m->values, "minibatch values", sizeof(float), T + 1, B, 1);
-    plan_add(plan, &m->boot, "minibatch bootstraps", sizeof(float), T, B, 1);
-    plan_add(plan, &m->rewards, "minibatch rewards", sizeof(float), T, B, 1);
     plan_add(plan, &m->adv, "minibatch advantages", sizeof(float), T, B, 1);
     plan_add(plan, &m->ret, "minibatch returns", sizeof(float), T, B, 1);
-    plan_add(plan, &m->ratio, "minibatch ratios", sizeof(float), T, B, 1);
     plan_add(plan, &m->mean_std, "advantage mean and deviation", sizeof(float), 2, 1, 1);
     if (t->shape.has_mask)
         plan_add(plan, &m->mask, "minibatch masks", 1, T, B, t->policy.n_logits);
     plan_add(plan, &m->reset, "minibatch resets", 1, T, B, 1);
-    plan_add(plan, &m->terms, "minibatch terminations", 1, T, B, 1);
-    plan_add(plan, &m->truncs, "minibatch truncations", 1, T, B, 1);
     plan_add(plan, &m->actions, "minibatch actions", sizeof(int32_t), T, B, (size_t)t->shape.n_heads);
 }
 
@@ -41,8 +36,8 @@ void update_advantage(struct trainer *t)
 {
     struct rollout *r = &t->roll;
 
-    t->ops->advantage(t->kern, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs, NULL, t->hyper,
-                      t->horizon, t->n_agents);
+    t->ops->advantage(t->kern, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs,
+                      t->set.vtrace ? r->log_ratio : NULL, t->hyper, t->horizon, t->n_agents);
 }
 
 /* ---- lanes and blocks ---- */
@@ -92,15 +87,8 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
         items[n++] = (struct kern_gather){m->mask + at * A, r->mask, A, T};
     if (t->policy.recurrent)
         items[n++] = (struct kern_gather){m->h0 + b.from * L * S, r->h0, S * f, L};
-    if (t->set.vtrace) {
-        items[n++] = (struct kern_gather){m->rewards + at, r->rewards, f, T};
-        items[n++] = (struct kern_gather){m->boot + at, r->boot, f, T};
-        items[n++] = (struct kern_gather){m->terms + at, r->terms, 1, T};
-        items[n++] = (struct kern_gather){m->truncs + at, r->truncs, 1, T};
-    } else {
-        items[n++] = (struct kern_gather){m->adv + at, r->adv, f, T};
-        items[n++] = (struct kern_gather){m->ret + at, r->ret, f, T};
-    }
+    items[n++] = (struct kern_gather){m->adv + at, r->adv, f, T};
+    items[n++] = (struct kern_gather){m->ret + at, r->ret, f, T};
     t->ops->gather(k, items, n, idx + b.from, N, b.n);
 }
 
@@ -110,22 +98,11 @@ static float *block_h0(const struct trainer *t, struct block b)
     return t->policy.recurrent ? t->mb.h0 + b.from * t->policy.n_layers * t->policy.state_size : NULL;
 }
 
-/* Advantages of the block from its current ratios. */
-static void vtrace_block(struct trainer *t, struct kern *k, const float *out, struct block b)
-{
-    struct minibatch *m = &t->mb;
-    size_t T = t->horizon, at = b.from * T;
-
-    t->ops->ratio(k, m->ratio + at, out, m->actions + at * (size_t)t->shape.n_heads, m->logp + at,
-                  m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits, &t->policy.heads, T * b.n);
-    t->ops->advantage(k, m->adv + at, m->ret + at, m->rewards + at, m->values + at + b.from, m->boot + at,
-                      m->terms + at, m->truncs + at, m->ratio + at, t->hyper, T, b.n);
-}
-
 struct pass_job {
     struct trainer *t;
     const int32_t *idx; /* (B) */
     const float *weight; /* (B) or NULL */
+    bool keep; /* the ratios */
 };
 
 /* Lane 0 keeps the profile. */
@@ -151,9 +128,6 @@ static void forward_lane(void *ctx, struct kern *k, size_t lane)
         policy_forward(p, k, &pass, &w, act_at(t->ops, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
         phase_of_lane(t, lane, PHASE_LOSS);
-        if (t->set.vtrace)
-            vtrace_block(t, k, pass.out, b);
-        phase_of_lane(t, lane, PHASE_ADVANTAGE);
     }
 }
 
@@ -184,6 +158,10 @@ static void backward_lane(void *ctx, struct kern *k, size_t lane)
                          job->weight == NULL ? NULL : job->weight + b.from, m->mean_std,
                          m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads, t->hyper, T, b.n,
                          t->n_segments);
+        if (job->keep)
+            t->ops->segments_keep(k, t->roll.log_ratio, pass.out, m->actions + at * (size_t)t->shape.n_heads,
+                                  m->logp + at, m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads,
+                                  job->idx + b.from, b.from > 0, t->n_agents, T, b.n);
         policy_backward(p, k, &pass, &w, grads, act_at(t->ops, m->obs, at * p->obs_size), block_h0(t, b), m->reset + at,
                         T, b.n, n_done > 0);
         n_done += b.n;
@@ -192,10 +170,10 @@ static void backward_lane(void *ctx, struct kern *k, size_t lane)
         t->ops->zero(k, grads, p->n_params * sizeof *grads);
 }
 
-void update_backward(struct trainer *t, const float *weight)
+void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep)
 {
     const struct kern_ops *ops = t->ops;
-    struct pass_job job = {.t = t, .weight = weight};
+    struct pass_job job = {.t = t, .idx = idx, .weight = weight, .keep = keep};
 
     if (t->set.norm_adv)
         ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, t->horizon * t->n_segments);
@@ -221,8 +199,20 @@ static void update_optimise(struct trainer *t)
     trainer_weights_cast(t);
 }
 
-/* The next minibatch's segments, shuffled (weight NULL) or prioritised. at: segments used of the current order. */
-static const int32_t *update_pick(struct trainer *t, size_t *at, const float **ret_weight)
+/* Advantages of the whole rollout, and the priorities that follow from them. */
+static void update_weigh(struct trainer *t)
+{
+    struct rollout *r = &t->roll;
+
+    update_advantage(t);
+    if (t->set.prio_alpha > 0.0)
+        t->ops->segments_priority(t->kern, r->prob, r->adv, t->hyper, t->horizon, t->n_agents);
+    trainer_phase(t, PHASE_ADVANTAGE);
+}
+
+/* The next minibatch's segments, shuffled (weight NULL) or prioritised. at: segments used of the current order. again:
+ * minibatches before this one have kept their ratios. */
+static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, const float **ret_weight)
 {
     const struct kern_ops *ops = t->ops;
     struct minibatch *m = &t->mb;
@@ -230,11 +220,15 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, const float **r
     const int32_t *idx;
 
     if (t->set.prio_alpha > 0.0) {
+        if (again)
+            update_weigh(t);
         ops->segments_pick(t->kern, m->idx, m->weight, t->roll.prob, t->rng_segments, t->hyper, N, B);
         *ret_weight = m->weight;
         return m->idx;
     }
     if (*at + B > N) {
+        if (again)
+            update_weigh(t);
         ops->segments_shuffle(t->kern, m->perm, t->rng_segments, N);
         ops->rng_advance(t->kern, t->rng_segments, N);
         *at = 0;
@@ -247,13 +241,13 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, const float **r
 
 /* One minibatch; *ret_stop when no further one makes sense, where that can be known already. On a device it cannot: the
  * optimiser and the statistics see to it themselves that nothing more is changed or counted. */
-static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, bool *ret_stop,
-                                    struct error *err)
+static enum status update_minibatch(struct trainer *t, const int32_t *idx, const float *weight, bool keep,
+                                    bool *ret_stop, struct error *err)
 {
     struct kern_stats now;
 
     update_forward(t, idx);
-    update_backward(t, weight);
+    update_backward(t, idx, weight, keep);
     trainer_phase(t, PHASE_LOSS);
     update_optimise(t);
     trainer_phase(t, PHASE_OPTIMISER);
@@ -266,21 +260,22 @@ static enum status update_minibatch(struct trainer *t, const int32_t *idx, const
 
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err)
 {
-    bool prioritised = t->set.prio_alpha > 0.0, stop = false;
+    int64_t n_fresh =
+        t->set.prio_alpha > 0.0 ? 1 : (int64_t)(t->n_agents / t->n_segments); /* minibatches of new segments */
+    bool keep = t->set.vtrace && n_minibatches > n_fresh, stop = false;
     size_t at = t->n_agents; /* nothing left of an old order: the data is new */
 
     trainer_phase_begin(t);
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
-    if (!t->set.vtrace || prioritised)
-        update_advantage(t);
-    if (prioritised)
-        t->ops->segments_priority(t->kern, t->roll.prob, t->roll.adv, t->hyper, t->horizon, t->n_agents);
-    trainer_phase(t, PHASE_ADVANTAGE);
+    if (t->set.vtrace)
+        t->ops->zero(t->kern, t->roll.log_ratio, t->horizon * t->n_agents * sizeof *t->roll.log_ratio);
+    update_weigh(t);
     for (int64_t i = 0; i < n_minibatches; i++) {
         const float *weight;
-        const int32_t *idx = update_pick(t, &at, &weight); /* also behind a stop: the streams go on as on a device */
+        const int32_t *idx =
+            update_pick(t, &at, keep && i > 0, &weight); /* after a stop too: the streams advance as on a device */
         if (!stop)
-            TRY(update_minibatch(t, idx, weight, &stop, err));
+            TRY(update_minibatch(t, idx, weight, keep && i + 1 < n_minibatches, &stop, err));
     }
     return ST_OK;
 }

@@ -333,11 +333,13 @@ RUN(heads)
 }
 BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
 FLOPS(heads, 2 * M * O * H)
-RUN(ratio)
+RUN(segments_keep)
 {
-    b->ops->ratio(b->kern, s->ratio, s->pol, s->actions, s->logp, s->mask, &b->shape.heads, b->shape.M);
+    SHAPE;
+    b->ops->segments_keep(b->kern, s->ratio, s->pol, s->actions, s->logp, s->mask, &z->heads, b->perm, false, z->N,
+                          z->T, z->B);
 }
-BYTES(ratio, M *(4 * O + 4 * heads + 8 + mask))
+BYTES(segments_keep, M *(4 * O + 4 * heads + 8 + mask) + 4 * B)
 RUN(advantage)
 {
     SHAPE;
@@ -450,7 +452,7 @@ const struct kb_op kb_ops[] = {
     OP_PRODUCT("train: gates", linear_forward, gates),
     OP("train: mingru_forward", mingru_forward, mingru),
     OP_PRODUCT("train: heads_forward", heads_forward, heads),
-    OP("train: ratio", ratio, ratio),
+    OP("train: ratios kept", segments_keep, segments_keep),
     OP("train: advantage", advantage, advantage),
     OP("train: mean_std", mean_std, mean_std),
     OP("train: ppo_loss", ppo_loss, loss),

@@ -3,6 +3,7 @@
  *   A_t = delta_t + gamma lambda c_t (1 - done_t) A_{t+1},  R_t = A_t + V_t
  * Sums over segments run in f64 in index order by one thread: there are only thousands of them. */
 #include "kernels/cpu/cpu_priv.h"
+#include "kernels/cpu/vec_math.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 struct advantage {
     float *adv, *ret;
-    const float *rewards, *values, *boot, *ratio;
+    const float *rewards, *values, *boot, *log_ratio;
     const uint8_t *terms, *truncs;
     const struct kern_hyper *hyper;
     size_t T, N;
@@ -23,14 +24,15 @@ static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct advantage *a = (const struct advantage *)ctx;
     const float gamma = a->hyper->gamma, decay = a->hyper->gamma * a->hyper->gae_lambda;
-    const float rho_clip = a->hyper->rho_clip, c_clip = a->hyper->c_clip;
+    const float rho_clip = a->log_ratio == NULL ? 1.0f : a->hyper->rho_clip;
+    const float c_clip = a->log_ratio == NULL ? 1.0f : a->hyper->c_clip;
 
     (void)worker;
     for (size_t t = a->T; t-- > 0;) {
         bool is_last = t + 1 == a->T;
         size_t row = t * a->N, later = is_last ? row : row + a->N;
         for (size_t i = from; i < to; i++) {
-            float ratio = a->ratio == NULL ? 1.0f : a->ratio[row + i];
+            float ratio = a->log_ratio == NULL ? 1.0f : vec_exp(a->log_ratio[row + i]);
             float rho = ratio > rho_clip ? rho_clip : ratio;
             float c = ratio > c_clip ? c_clip : ratio;
             float v = a->values[row + i];
@@ -46,7 +48,7 @@ static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
 }
 
 void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
-                   const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
+                   const uint8_t *terms, const uint8_t *truncs, const float *log_ratio, const struct kern_hyper *hyper,
                    size_t T, size_t N)
 {
     struct advantage a = {.adv = adv,
@@ -54,7 +56,7 @@ void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards,
                           .rewards = rewards,
                           .values = values,
                           .boot = boot,
-                          .ratio = ratio,
+                          .log_ratio = log_ratio,
                           .terms = terms,
                           .truncs = truncs,
                           .hyper = hyper,

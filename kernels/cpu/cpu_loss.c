@@ -18,7 +18,7 @@ _Static_assert((int)P_COUNT <= CPU_PARTIALS, "one worker's sums fit");
 
 struct loss {
     struct cpu *cpu;
-    float *dout, *ratio;
+    float *dout;
     const float *out, *old_logp, *adv, *ret, *old_value, *weight;
     const int32_t *actions;
     const uint8_t *mask;
@@ -44,26 +44,49 @@ static inline float token_logp(const struct kern_heads *heads, const float *logi
     return logp;
 }
 
-static void ratio_part(void *ctx, size_t worker, size_t from, size_t to)
+struct keep {
+    float *log_ratio;
+    const float *out, *old_logp;
+    const int32_t *actions, *idx;
+    const uint8_t *mask;
+    const struct kern_heads *heads;
+    bool has_before;
+    size_t N, B;
+};
+
+static void keep_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct loss *l = (const struct loss *)ctx;
+    const struct keep *l = (const struct keep *)ctx;
     size_t A = (size_t)l->heads->n_logits, n_heads = (size_t)l->heads->n_heads;
     float log_sum[ENV_MAX_HEADS];
 
     (void)worker;
     for (size_t i = from; i < to; i++) {
-        float logp = token_logp(l->heads, l->out + i * (A + 1), l->mask == NULL ? NULL : l->mask + i * A,
-                                l->actions + i * n_heads, log_sum);
-        l->ratio[i] = vec_exp(logp - l->old_logp[i]);
+        ptrdiff_t b = (ptrdiff_t)(i % l->B);
+        if ((b > 0 || l->has_before) && l->idx[b] == l->idx[b - 1])
+            continue;
+        l->log_ratio[i / l->B * l->N + (size_t)l->idx[b]] =
+            token_logp(l->heads, l->out + i * (A + 1), l->mask == NULL ? NULL : l->mask + i * A,
+                       l->actions + i * n_heads, log_sum) -
+            l->old_logp[i];
     }
 }
 
-void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
-               const uint8_t *mask, const struct kern_heads *heads, size_t M)
+void cpu_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
+                       const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, const int32_t *idx,
+                       bool has_before, size_t N, size_t T, size_t B)
 {
-    struct loss l = {
-        .ratio = ratio, .out = out, .actions = actions, .old_logp = old_logp, .mask = mask, .heads = heads};
-    cpu_run(k, M, TOKEN_GRAIN, ratio_part, &l);
+    struct keep l = {.log_ratio = log_ratio,
+                     .out = out,
+                     .actions = actions,
+                     .old_logp = old_logp,
+                     .mask = mask,
+                     .heads = heads,
+                     .idx = idx,
+                     .has_before = has_before,
+                     .N = N,
+                     .B = B};
+    cpu_run(k, T * B, TOKEN_GRAIN, keep_part, &l);
 }
 
 /* dlogits (n) of one head from g = dloss/dlogp and the entropy bonus; returns the head's entropy. */

@@ -127,7 +127,7 @@ void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, con
 void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
                    const struct kern_hyper *hyper, size_t N);
 void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
-                   const uint8_t *terms, const uint8_t *truncs, const float *ratio, const struct kern_hyper *hyper,
+                   const uint8_t *terms, const uint8_t *truncs, const float *log_ratio, const struct kern_hyper *hyper,
                    size_t T, size_t N);
 void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n);
 void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
@@ -138,8 +138,9 @@ void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float 
 void cpu_rng_advance(struct kern *k, struct rng *rng, uint64_t n);
 void cpu_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
                 size_t B);
-void cpu_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions, const float *old_logp,
-               const uint8_t *mask, const struct kern_heads *heads, size_t M);
+void cpu_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
+                       const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, const int32_t *idx,
+                       bool has_before, size_t N, size_t T, size_t B);
 void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,

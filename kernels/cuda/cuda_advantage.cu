@@ -13,7 +13,7 @@
 #define MEAN_MAX_BLOCKS 264
 
 struct advantage_in {
-    const float *rewards, *values, *boot, *ratio; /* (T, N), (T + 1, N), (T, N), (T, N) or NULL */
+    const float *rewards, *values, *boot, *log_ratio; /* (T, N), (T + 1, N), (T, N), (T, N) or NULL */
     const uint8_t *terms, *truncs; /* (T, N) */
 };
 
@@ -23,10 +23,10 @@ static __device__ __forceinline__ void advantage_step(float *ret_delta, float *r
                                                       size_t t, size_t i, size_t N)
 {
     size_t at = t * N + i;
-    float ratio = in.ratio == NULL ? 1.0f : in.ratio[at], v = in.values[at], later = in.values[at + N];
+    float ratio = in.log_ratio == NULL ? 1.0f : expf(in.log_ratio[at]), v = in.values[at], later = in.values[at + N];
     bool term = in.terms[at] != 0, trunc = in.truncs[at] != 0;
-    float rho = ratio > hyper->rho_clip ? hyper->rho_clip : ratio;
-    float c = ratio > hyper->c_clip ? hyper->c_clip : ratio;
+    float rho = in.log_ratio != NULL && ratio > hyper->rho_clip ? hyper->rho_clip : ratio;
+    float c = in.log_ratio != NULL && ratio > hyper->c_clip ? hyper->c_clip : ratio;
 
     if (trunc)
         later = in.boot[at];
@@ -88,10 +88,10 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS)
 }
 
 extern "C" void cuda_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
-                               const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *ratio,
+                               const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
                                const struct kern_hyper *hyper, size_t Tn, size_t N)
 {
-    struct advantage_in in = {rewards, values, boot, ratio, terms, truncs};
+    struct advantage_in in = {rewards, values, boot, log_ratio, terms, truncs};
 
     advantage_k<<<cuda_ceil_div(N, AGENTS), AGENTS * CHUNKS, 0, cuda_of(k)->stream>>>(adv, ret, in, hyper, Tn, N);
     cuda_launched(k, "advantage");

@@ -407,10 +407,11 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
         .env_log_take = cuda_env_log_take, .step_post = cuda_step_post, .rollout = cuda_rollout_##T,                   \
         .advantage = cuda_advantage, .mean_std = cuda_mean_std, .segments_shuffle = cuda_segments_shuffle,             \
         .segments_priority = cuda_segments_priority, .segments_pick = cuda_segments_pick,                              \
-        .rng_advance = cuda_rng_advance, .gather = cuda_gather, .ratio = cuda_ratio, .ppo_loss = cuda_ppo_loss,        \
-        .minibatch_stats = cuda_minibatch_stats, .grad_norm = cuda_grad_norm, .adam = cuda_adam, .muon = cuda_muon,    \
-        .optimiser_tick = cuda_optimiser_tick, .zero = cuda_zero, .copy = cuda_copy, .sum_rows = cuda_sum_rows,        \
-        .pack_rows = cuda_pack_rows, .unpack_rows = cuda_unpack_rows, .mark = cuda_mark,                               \
+        .rng_advance = cuda_rng_advance, .segments_keep = cuda_segments_keep, .gather = cuda_gather,                   \
+        .ppo_loss = cuda_ppo_loss, .minibatch_stats = cuda_minibatch_stats, .grad_norm = cuda_grad_norm,               \
+        .adam = cuda_adam, .muon = cuda_muon, .optimiser_tick = cuda_optimiser_tick, .zero = cuda_zero,                \
+        .copy = cuda_copy, .sum_rows = cuda_sum_rows, .pack_rows = cuda_pack_rows, .unpack_rows = cuda_unpack_rows,    \
+        .mark = cuda_mark,                                                                                             \
     }
 static const struct kern_ops cuda_ops_f32 = CUDA_TABLE(f32, 4);
 static const struct kern_ops cuda_ops_bf16 = CUDA_TABLE(bf16, 2);

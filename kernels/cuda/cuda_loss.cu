@@ -5,34 +5,38 @@
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
 #include "kernels/cuda/cuda_softmax.h"
 
-#define RATIO_BLOCK 128
+#define KEEP_BLOCK 128
 #define LOSS_BLOCK 128
 #define LOSS_MAX_BLOCKS 2048
 
 enum partial { P_POLICY, P_VALUE, P_ENTROPY, P_KL, P_CLIPPED, P_RET, P_RET_SQ, P_ERR, P_ERR_SQ, P_COUNT };
 static_assert(P_COUNT * LOSS_MAX_BLOCKS * sizeof(double) <= CUDA_PARTIALS_BYTES, "every block's sums fit");
 
-static __global__ void __launch_bounds__(RATIO_BLOCK)
-    ratio_k(float *ratio /* (M) */, const float *out /* (M, A + 1) */, const int32_t *actions /* (M, n_heads) */,
-            const float *old_logp /* (M) */, const uint8_t *mask /* (M, A) or NULL */, struct kern_heads heads,
-            size_t M)
+/* Token t B + b goes to t N + idx[b]. */
+static __global__ void __launch_bounds__(KEEP_BLOCK)
+    segments_keep_k(float *log_ratio /* (T, N) */, const float *out /* (M, A + 1) */,
+                    const int32_t *actions /* (M, n_heads) */, const float *old_logp /* (M) */,
+                    const uint8_t *mask /* (M, A) or NULL */, struct kern_heads heads, const int32_t *idx /* (B) */,
+                    bool has_before, size_t N, size_t B, size_t M)
 {
-    size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * RATIO_BLOCK + threadIdx.x;
+    size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * KEEP_BLOCK + threadIdx.x;
+    ptrdiff_t b = (ptrdiff_t)(i % B);
     float log_sum[ENV_MAX_HEADS];
 
-    if (i >= M)
+    if (i >= M || ((b > 0 || has_before) && idx[b] == idx[b - 1]))
         return;
-    float logp = token_logp(heads, out + i * (A + 1), mask == NULL ? NULL : mask + i * A,
-                            actions + i * (size_t)heads.n_heads, log_sum);
-    ratio[i] = expf(logp - old_logp[i]);
+    log_ratio[i / B * N + (size_t)idx[b]] = token_logp(heads, out + i * (A + 1), mask == NULL ? NULL : mask + i * A,
+                                                       actions + i * (size_t)heads.n_heads, log_sum) -
+                                            old_logp[i];
 }
 
-extern "C" void cuda_ratio(struct kern *k, float *ratio, const float *out, const int32_t *actions,
-                           const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, size_t M)
+extern "C" void cuda_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
+                                   const float *old_logp, const uint8_t *mask, const struct kern_heads *heads,
+                                   const int32_t *idx, bool has_before, size_t N, size_t T, size_t B)
 {
-    ratio_k<<<cuda_ceil_div(M, RATIO_BLOCK), RATIO_BLOCK, 0, cuda_of(k)->stream>>>(ratio, out, actions, old_logp, mask,
-                                                                                   *heads, M);
-    cuda_launched(k, "ratio");
+    segments_keep_k<<<cuda_ceil_div(T * B, KEEP_BLOCK), KEEP_BLOCK, 0, cuda_of(k)->stream>>>(
+        log_ratio, out, actions, old_logp, mask, *heads, idx, has_before, N, B, T * B);
+    cuda_launched(k, "segments_keep");
 }
 
 struct loss {

@@ -8,11 +8,6 @@
 
 #define BLOCK 256
 
-static __device__ __forceinline__ float sigmoid(float x)
-{
-    return 1.0f / (1.0f + expf(-x));
-}
-
 /* The state (h, c) that step t starts from: what the product reads (h_prev, without one: out), and c_prev. */
 template <typename T>
 static __device__ __forceinline__ void hand_on(const struct cuda_lstm *l, size_t t, size_t row, size_t j, float h,
@@ -46,8 +41,10 @@ template <typename T> static __global__ void lstm_cell_k(struct cuda_lstm l, siz
         return;
     T *gates = (T *)l.gates + at * 4 * H + j;
     float *state = l.state + row * 2 * H + j;
-    float in = sigmoid(num_f32(gates[0])), keep = sigmoid(num_f32(gates[H]));
-    float add = tanhf(num_f32(gates[2 * H])), show = sigmoid(num_f32(gates[3 * H]));
+    float in = num_f32(gates[0]), keep = num_f32(gates[H]), show = num_f32(gates[3 * H]);
+    float add = tanhf(num_f32(gates[2 * H]));
+
+    num_sigmoids(&in, &keep, &show);
     float c = keep * state[H] + in * add, h = show * tanhf(c);
 
     num_set((T *)l.out + at * H + j, h);

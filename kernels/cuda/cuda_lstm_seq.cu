@@ -53,11 +53,6 @@ static __device__ __forceinline__ float fast_tanh(float x)
     asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-static __device__ __forceinline__ float fast_sigmoid(float x)
-{
-    return fmaf(fast_tanh(0.5f * x), 0.5f, 0.5f);
-}
-
 /* ---- the ring ---- */
 
 /* Which tile of agents and which step; the steps of a tile, then those of the block's next tile. */
@@ -240,10 +235,11 @@ static __device__ __forceinline__ void forward_cell(float acc[4][4], float h[2][
         float x[4][2];
 #pragma unroll
         for (int u = 0; u < 2; u++) {
-            x[0][u] = fast_sigmoid(acc[0][2 * u + e]);
-            x[1][u] = fast_sigmoid(acc[1][2 * u + e]);
-            x[2][u] = fast_tanh(acc[2][2 * u + e]);
-            x[3][u] = fast_sigmoid(acc[3][2 * u + e]);
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                x[q][u] = acc[q][2 * u + e];
+            num_sigmoids(&x[0][u], &x[1][u], &x[3][u]);
+            x[2][u] = fast_tanh(x[2][u]);
             c[e][u] = fmaf(x[1][u], c[e][u], x[0][u] * x[2][u]);
             h[e][u] = x[3][u] * fast_tanh(c[e][u]);
         }

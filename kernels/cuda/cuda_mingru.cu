@@ -9,9 +9,14 @@
 #define STEP_BLOCK 128
 #define STEPS 8
 
-static __device__ __forceinline__ float candidate(float a)
+/* The cell: h is carried from the state before the step; returns out. */
+static __device__ __forceinline__ float cell(float a, float g, float p, float x, float *h)
 {
-    return a >= 0.0f ? a + 0.5f : sigmoid_f32(a);
+    float low = a, z = g, s = p;
+
+    num_sigmoids(&low, &z, &s);
+    *h += z * ((a >= 0.0f ? a + 0.5f : low) - *h);
+    return x + s * (*h - x);
 }
 
 /* ---- one step ---- */
@@ -37,9 +42,8 @@ static __global__ void __launch_bounds__(STEP_BLOCK)
     bool from_zero = reset[n] != 0;
 #pragma unroll
     for (int v = 0; v < V; v++) {
-        float prev = from_zero ? 0.0f : state[v];
-        state[v] = prev + sigmoid_f32(g[v]) * (candidate(a[v]) - prev);
-        y[v] = in[v] + sigmoid_f32(p[v]) * (state[v] - in[v]);
+        state[v] = from_zero ? 0.0f : state[v];
+        y[v] = cell(a[v], g[v], p[v], in[v], &state[v]);
     }
     pack_store<float, V>(h + own, state);
     pack_store<T, V>(out + own, y);
@@ -120,9 +124,8 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
             pack_open(in, now[u].x);
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                float prev = now[u].reset != 0 ? 0.0f : state[v];
-                state[v] = prev + sigmoid_f32(g[v]) * (candidate(a[v]) - prev);
-                y[v] = in[v] + sigmoid_f32(p[v]) * (state[v] - in[v]);
+                state[v] = now[u].reset != 0 ? 0.0f : state[v];
+                y[v] = cell(a[v], g[v], p[v], in[v], &state[v]);
             }
             pack_store<T, V>(h + at, state);
             pack_store<T, V>(out + at, y);
@@ -189,7 +192,8 @@ static __device__ __forceinline__ void backward_step(T *dx, T *dgates, float (&c
 #pragma unroll
     for (int v = 0; v < V; v++) {
         float prev = in.reset != 0 ? 0.0f : before[v];
-        float z = sigmoid_f32(g[v]), s = sigmoid_f32(p[v]), low = sigmoid_f32(a[v]);
+        float z = g[v], s = p[v], low = a[v];
+        num_sigmoids(&low, &z, &s);
         float c = a[v] >= 0.0f ? a[v] + 0.5f : low;
         float slope = a[v] >= 0.0f ? 1.0f : low * (1.0f - low);
         float dh = dout[v] * s + carry[v];

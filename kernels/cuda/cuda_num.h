@@ -31,6 +31,31 @@ static __device__ __forceinline__ void num_set(bf16 *to, float x)
     *to = __float2bfloat16(x);
 }
 
+/* 1 + e^-x, where e^-x stops at 2^40; NaN stays NaN. */
+static __device__ __forceinline__ float num_sigmoid_inverse(float x)
+{
+    float y;
+
+    asm("min.NaN.f32 %0, %1, 0f42200000;" : "=f"(x) : "f"(-1.44269504f * x)); /* 40 */
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return 1.0f + y;
+}
+
+/* The sigmoids 1 / (1 + e^-x) of a cell's three gates. They share one reciprocal, because the special function unit is what
+ * bounds a cell; the end at 2^40 keeps the product of three finite, and the sigmoid there is 9.1e-13. Off by at most 5e-7
+ * (test_cuda_linear.c). */
+static __device__ __forceinline__ void num_sigmoids(float *a, float *b, float *c)
+{
+    float ea = num_sigmoid_inverse(*a), eb = num_sigmoid_inverse(*b), ec = num_sigmoid_inverse(*c);
+    float bc = eb * ec, r, ra;
+
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(ea * bc));
+    ra = r * ea;
+    *a = r * bc;
+    *b = ra * ec;
+    *c = ra * eb;
+}
+
 /* V numbers from 16-byte aligned memory (or V = 1 from anywhere). */
 template <int V> static __device__ __forceinline__ void num_load(float *to, const float *from)
 {

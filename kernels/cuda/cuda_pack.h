@@ -1,4 +1,4 @@
-/* cuda_pack.h - numbers of either activation type that move as one, and the sigmoid of them. */
+/* cuda_pack.h - numbers of either activation type that move as one. */
 #ifndef KERNELS_CUDA_PACK_H
 #define KERNELS_CUDA_PACK_H
 
@@ -56,12 +56,6 @@ static inline bool packs_fit(size_t bytes, const void *const *p, size_t n)
         if ((uintptr_t)p[i] % bytes != 0)
             return false;
     return true;
-}
-
-/* 1 / (1 + e^-x) from the fast exponential and reciprocal: off by a few 1e-7, whatever x; 0 below -88. */
-static __device__ __forceinline__ float sigmoid_f32(float x)
-{
-    return __fdividef(1.0f, 1.0f + __expf(-x));
 }
 
 #endif

@@ -275,6 +275,7 @@ static bool rollout_fill(struct rollout_args *a, const struct kern_rollout *r)
     a->n_out = net->heads.n_logits + 1;
     a->mingru = net->core == KERN_CORE_MINGRU;
     a->may_truncate = env->shape.may_truncate;
+    a->encoder_act = net->encoder_act;
     a->act = net->act;
     a->state_size = (int)env->def->state_size;
     memcpy(a->settings, env->settings, env->def->options.settings_size);

@@ -11,6 +11,7 @@
 #define KERNELS_CUDA_ROLLOUT_NET_CUH
 
 #include "kernels/cuda/cuda_mma.cuh"
+#include "kernels/cuda/cuda_num.h"
 #include "kernels/cuda/cuda_rollout_game.cuh"
 
 #define ROLLOUT_SETTINGS 64
@@ -38,7 +39,7 @@ struct rollout_args {
     int T, D, obs_steps /* of MMA_K columns */, n_layers, n_out, n_groups, game, state_size;
     uint32_t pieces_inverse; /* ceil(2^32 / (2 obs_steps)) */
     bool mingru, may_truncate;
-    enum kern_act act;
+    enum kern_act encoder_act, act;
     alignas(16) unsigned char settings[ROLLOUT_SETTINGS];
 };
 
@@ -152,31 +153,15 @@ __device__ static inline float rollout_act(float x, enum kern_act act)
     return act == KERN_ACT_RELU ? (x < 0.0f ? 0.0f : x) : act == KERN_ACT_TANH ? tanhf(x) : x;
 }
 
-__device__ static inline float rollout_exp2_capped(float x) /* NaN stays NaN */
-{
-    float y;
-
-    asm("min.NaN.f32 %0, %1, 0f42200000;" : "=f"(x) : "f"(x)); /* 40 */
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* The MinGRU cell. Its three sigmoids share one reciprocal: the special function unit is what bounds it. e^-x is cut off at
- * 2^40, so that the product of three stays finite; the sigmoid is then 1e-12. Returns out; *h is carried. */
+/* The MinGRU cell. Returns out; *h is carried. */
 __device__ static inline float rollout_cell(float a, float g, float p, float x, float *h)
 {
-    const float log2e = 1.44269504f;
-    float ea = 1.0f + rollout_exp2_capped(-log2e * a);
-    float eg = 1.0f + rollout_exp2_capped(-log2e * g);
-    float ep = 1.0f + rollout_exp2_capped(-log2e * p);
-    float gp = eg * ep, r;
+    float low = a, z = g, s = p, now;
 
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(ea * gp));
-    float ra = r * ea;
-    float c = a >= 0.0f ? a + 0.5f : r * gp;
-    float now = fmaf(ra * ep, c - *h, *h);
+    num_sigmoids(&low, &z, &s);
+    now = fmaf(z, (a >= 0.0f ? a + 0.5f : low) - *h, *h);
     *h = now;
-    return fmaf(ra * eg, now - x, x);
+    return fmaf(s, now - x, x);
 }
 
 /* sum = this warp's units of `MT` gates: weights w (loaded by rollout_load_matrix) times the tile x. */
@@ -247,7 +232,7 @@ __device__ static inline const unsigned char *rollout_forward(const struct rollo
     uint32_t own[NT][2];
     unsigned char *x = s.x;
 
-    rollout_linear<H, NT>(s, shared + a.at.encoder, bias, a.act, s.obs, a.obs_steps, own);
+    rollout_linear<H, NT>(s, shared + a.at.encoder, bias, a.encoder_act, s.obs, a.obs_steps, own);
     if (s.thread == 0)
         asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
     for (int l = 0;; l++) {

@@ -8,6 +8,12 @@
 #define SHUFFLE_SLICES 8 /* warps of a block, each compares with its part of a tile */
 #define SHUFFLE_TILE 2048
 #define SHUFFLE_BLOCK_ENTRIES (32 * SHUFFLE_OWN)
+#define SORT_FROM ((size_t)1 << 15) /* segments: from there on buckets are sorted */
+#define SORT_BUCKETS 16384
+#define SORT_SHIFT 18 /* of a key: its first 14 bits name the bucket */
+#define SORT_BUCKET_MAX 2048 /* entries; with 2^24 segments a bucket has 1024, 32 deviations below */
+#define SORT_BLOCK 256
+#define SCAN_BLOCK 1024
 #define PRIO_AGENTS 32
 #define PRIO_SLICES 8
 #define PRIO_BLOCK (PRIO_AGENTS * PRIO_SLICES)
@@ -73,8 +79,101 @@ static __global__ void __launch_bounds__(SHUFFLE_BLOCK)
     }
 }
 
+/* More segments: entries go to buckets by the first bits of their keys, in any order, and each bucket is then ranked as
+ * above. ends (SORT_BUCKETS): entries of each bucket, where it begins, and at last where it ends. */
+static __global__ void __launch_bounds__(SORT_BLOCK) sort_count_k(uint32_t *ends, const struct rng *rng, unsigned N)
+{
+    unsigned i = blockIdx.x * SORT_BLOCK + threadIdx.x;
+
+    if (i < N)
+        atomicAdd(&ends[rng_philox(rng->key, rng->counter + i, 0).v[0] >> SORT_SHIFT], 1u);
+}
+
+static __global__ void __launch_bounds__(SCAN_BLOCK) sort_scan_k(uint32_t *ends)
+{
+    __shared__ uint32_t sums[SCAN_BLOCK / CUDA_WARP];
+    const unsigned n_own = SORT_BUCKETS / SCAN_BLOCK;
+    unsigned lane = threadIdx.x % CUDA_WARP, warp = threadIdx.x / CUDA_WARP;
+    uint32_t own[n_own], sum = 0, before;
+
+#pragma unroll
+    for (unsigned b = 0; b < n_own; b++)
+        sum += own[b] = ends[threadIdx.x * n_own + b];
+    before = sum;
+#pragma unroll
+    for (unsigned d = 1; d < CUDA_WARP; d *= 2) {
+        uint32_t left = __shfl_up_sync(0xffffffffu, before, d);
+        before += lane >= d ? left : 0;
+    }
+    if (lane == CUDA_WARP - 1)
+        sums[warp] = before;
+    __syncthreads();
+    before -= sum;
+    for (unsigned w = 0; w < warp; w++)
+        before += sums[w];
+#pragma unroll
+    for (unsigned b = 0; b < n_own; b++) {
+        ends[threadIdx.x * n_own + b] = before;
+        before += own[b];
+    }
+}
+
+static __global__ void __launch_bounds__(SORT_BLOCK)
+    sort_spread_k(int32_t *perm /* (N) */, uint32_t *ends, const struct rng *rng, unsigned N)
+{
+    unsigned i = blockIdx.x * SORT_BLOCK + threadIdx.x;
+
+    if (i < N)
+        perm[atomicAdd(&ends[rng_philox(rng->key, rng->counter + i, 0).v[0] >> SORT_SHIFT], 1u)] = (int32_t)i;
+}
+
+static __global__ void __launch_bounds__(SORT_BLOCK)
+    sort_bucket_k(int32_t *perm /* (N) */, const uint32_t *ends, const struct rng *rng)
+{
+    __shared__ uint64_t entries[SORT_BUCKET_MAX]; /* key, then index */
+    uint32_t from = blockIdx.x == 0 ? 0 : ends[blockIdx.x - 1], n = ends[blockIdx.x] - from;
+
+    if (n > SORT_BUCKET_MAX)
+        __trap();
+    for (uint32_t i = threadIdx.x; i < n; i += SORT_BLOCK) {
+        uint32_t entry = (uint32_t)perm[from + i];
+        entries[i] = (uint64_t)rng_philox(rng->key, rng->counter + entry, 0).v[0] << 32 | entry;
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n; i += SORT_BLOCK) {
+        uint64_t own = entries[i];
+        uint32_t rank = 0;
+        for (uint32_t j = 0; j < n; j++)
+            rank += entries[j] < own;
+        perm[from + rank] = (int32_t)(uint32_t)own;
+    }
+}
+
+static_assert(SORT_BUCKETS * sizeof(uint32_t) <= CUDA_PARTIALS_BYTES, "the buckets' ends fit");
+
+static void shuffle_sorted(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
+{
+    struct cuda *cuda = cuda_of(k);
+    uint32_t *ends = (uint32_t *)cuda->partials;
+    unsigned blocks = cuda_ceil_div(N, SORT_BLOCK);
+
+    cuda_zero(k, ends, SORT_BUCKETS * sizeof *ends);
+    sort_count_k<<<blocks, SORT_BLOCK, 0, cuda->stream>>>(ends, rng, (unsigned)N);
+    cuda_launched(k, "segments_shuffle");
+    sort_scan_k<<<1, SCAN_BLOCK, 0, cuda->stream>>>(ends);
+    cuda_launched(k, "segments_shuffle");
+    sort_spread_k<<<blocks, SORT_BLOCK, 0, cuda->stream>>>(perm, ends, rng, (unsigned)N);
+    cuda_launched(k, "segments_shuffle");
+    sort_bucket_k<<<SORT_BUCKETS, SORT_BLOCK, 0, cuda->stream>>>(perm, ends, rng);
+    cuda_launched(k, "segments_shuffle");
+}
+
 extern "C" void cuda_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
 {
+    if (N >= SORT_FROM) {
+        shuffle_sorted(k, perm, rng, N);
+        return;
+    }
     segments_shuffle_k<<<cuda_ceil_div(N, SHUFFLE_BLOCK_ENTRIES), SHUFFLE_BLOCK, 0, cuda_of(k)->stream>>>(perm, rng,
                                                                                                           (unsigned)N);
     cuda_launched(k, "segments_shuffle");

@@ -3,7 +3,7 @@
 
 struct rollout {
     size_t T, N;
-    float *rewards, *values, *boot, *ratio, *adv, *ret;
+    float *rewards, *values, *boot, *log_ratio, *adv, *ret;
     uint8_t *terms, *truncs;
     struct kern_hyper hyper;
 };
@@ -15,9 +15,9 @@ static struct rollout rollout_make(size_t T, size_t N, float p_end)
     r.rewards = test_normal(&rng, T * N, 1.0f);
     r.values = test_normal(&rng, (T + 1) * N, 1.0f);
     r.boot = test_normal(&rng, T * N, 1.0f);
-    r.ratio = NEW(float, T *N);
+    r.log_ratio = NEW(float, T *N);
     for (size_t i = 0; i < T * N; i++)
-        r.ratio[i] = 0.2f + 2.0f * rng_f32(&rng);
+        r.log_ratio[i] = logf(0.2f + 2.0f * rng_f32(&rng));
     r.terms = test_flags(&rng, T * N, p_end);
     r.truncs = test_flags(&rng, T * N, p_end);
     for (size_t i = 0; i < T * N; i++) {
@@ -33,7 +33,7 @@ static struct rollout rollout_make(size_t T, size_t N, float p_end)
 
 static void rollout_free(struct rollout *r)
 {
-    mem_free(r->rewards), mem_free(r->values), mem_free(r->boot), mem_free(r->ratio), mem_free(r->adv),
+    mem_free(r->rewards), mem_free(r->values), mem_free(r->boot), mem_free(r->log_ratio), mem_free(r->adv),
         mem_free(r->ret);
     mem_free(r->terms), mem_free(r->truncs);
 }
@@ -42,7 +42,7 @@ static double delta_f64(const struct rollout *r, size_t t, size_t n, bool vtrace
 {
     size_t i = t * r->N + n;
     double next = r->truncs[i] ? (double)r->boot[i] : (double)r->values[i + r->N];
-    double rho = vtrace ? fmin((double)r->ratio[i], (double)r->hyper.rho_clip) : 1.0;
+    double rho = vtrace ? fmin(exp((double)r->log_ratio[i]), (double)r->hyper.rho_clip) : 1.0;
     if (r->terms[i])
         next = 0.0;
     return rho * ((double)r->rewards[i] + (double)r->hyper.gamma * next - (double)r->values[i]);
@@ -58,7 +58,7 @@ static double advantage_f64(const struct rollout *r, size_t t, size_t n, bool vt
         if (r->terms[i] || r->truncs[i])
             break;
         weight *= (double)r->hyper.gamma * (double)r->hyper.gae_lambda *
-                  (vtrace ? fmin((double)r->ratio[i], (double)r->hyper.c_clip) : 1.0);
+                  (vtrace ? fmin(exp((double)r->log_ratio[i]), (double)r->hyper.c_clip) : 1.0);
     }
     return sum;
 }
@@ -72,7 +72,7 @@ static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
         ret[i] = adv[i] + (double)r->values[i];
     }
     kern_ops(k)->advantage(k, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs,
-                           vtrace ? r->ratio : NULL, &r->hyper, r->T, r->N);
+                           vtrace ? r->log_ratio : NULL, &r->hyper, r->T, r->N);
     check_close("adv", r->adv, adv, n, 1e-6);
     check_close("ret", r->ret, ret, n, 1e-6);
     mem_free(adv), mem_free(ret);
@@ -105,7 +105,7 @@ static void ratio_one_is_plain_gae(void **state)
     plain = test_copy(r.adv, 20 * 40);
     ret = test_copy(r.ret, 20 * 40);
     for (size_t i = 0; i < 20 * 40; i++)
-        r.ratio[i] = 1.0f;
+        r.log_ratio[i] = 0.0f;
     check_rollout(k, &r, true);
     assert_memory_equal(plain, r.adv, 20 * 40 * sizeof(float));
     assert_memory_equal(ret, r.ret, 20 * 40 * sizeof(float));

@@ -461,6 +461,48 @@ static void same_bytes_twice(void **state)
     both_free(&wo), both_free(&dbo);
 }
 
+/* A MinGRU cell from zero state: where a = 1/2, h is sigmoid(g); where g is large and a < 0, h is sigmoid(a); out / h is
+ * sigmoid(p). All three within what num_sigmoids (cuda_num.h) promises, and NaN stays NaN. */
+static void sigmoid_is_within_its_error(void **state)
+{
+    const double promised = 5e-7;
+    const size_t H = 4096;
+    struct both gates = both_new(3 * H, true, 0, 1.0f), x = both_new(H, true, 0, 0.0f), h = F32(H),
+                out = both_new(H, true, 0, 0.0f);
+    uint8_t one = 1;
+    struct error err = {0};
+    void *reset;
+
+    (void)state;
+    must(kern_alloc(gpu, &reset, 1, "reset", &err), &err);
+    must(kern_upload(gpu, reset, &one, 1, &err), &err);
+    for (int from_a = 0; from_a < 2; from_a++) {
+        for (size_t i = 0; i < H; i++) {
+            float at = 200.0f * ((float)i / (float)(H - 1) - 0.5f);
+            gates.c[i] = from_a ? -fabsf(at) - 1e-3f : 0.5f;
+            gates.c[H + i] = from_a ? 100.0f : at;
+            gates.c[2 * H + i] = at;
+        }
+        gates.c[H + 77] = NAN;
+        both_upload(&gates);
+        G_OPS->mingru_step(gpu, out.g, (float *)h.g, gates.g, x.g, (const uint8_t *)reset, 1, H);
+        float *got = both_download(&h), *shown = both_download(&out);
+        for (size_t i = 0; i < H; i++) {
+            double z = 1.0 / (1.0 + exp(-(double)gates.c[(from_a ? 0 : H) + i]));
+            double s = 1.0 / (1.0 + exp(-(double)gates.c[2 * H + i]));
+            if (i == 77) {
+                assert_true(isnan(got[i]));
+                continue;
+            }
+            assert_float_equal(got[i], z, promised);
+            assert_float_equal(shown[i], s * (double)got[i], is_bf16 ? 4e-3 : 2.0 * promised);
+        }
+        mem_free(got), mem_free(shown);
+    }
+    kern_free(gpu, reset);
+    both_free(&gates), both_free(&x), both_free(&h), both_free(&out);
+}
+
 /* usage: test_cuda_linear f32|bf16 [PATTERN|--list] */
 int main(int argc, char **argv)
 {
@@ -475,6 +517,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(skipped_steps_touch_nothing),
         cmocka_unit_test(minibatch_ends),
         cmocka_unit_test(same_bytes_twice),
+        cmocka_unit_test(sigmoid_is_within_its_error),
     };
     struct kern_settings settings = {.kind = KERN_CUDA};
     struct error err = {0};

@@ -94,7 +94,8 @@ static struct start start_new(const struct rollout_case *c, uint64_t seed)
         memcpy(s.settings, &c->setting, sizeof c->setting);
     must(s.def->shape(s.settings, &s.shape, &err), &err);
     D = (size_t)s.shape.obs_size;
-    *net = (struct kern_net){.core = c->core, .act = c->act, .obs_size = D, .width = c->H, .n_layers = c->L};
+    *net = (struct kern_net){
+        .core = c->core, .encoder_act = c->act, .act = c->act, .obs_size = D, .width = c->H, .n_layers = c->L};
     net->heads.n_heads = 1;
     net->heads.sizes[0] = net->heads.n_logits = s.shape.head_sizes[0];
     size_t O = (size_t)net->heads.n_logits + 1;

@@ -148,7 +148,8 @@ static void run_loss(struct kern *k, const struct batch *b, float *dout, struct 
 static void check_loss(struct kern *k, struct batch *b)
 {
     size_t n = b->M * b->O;
-    float *dout = NEW(float, n), *again = NEW(float, n), *ratio = NEW(float, b->M);
+    float *dout = NEW(float, n), *again = NEW(float, n), *log_ratio = NEW(float, 2 * b->M);
+    int32_t *idx = NEW(int32_t, b->B);
     double *want = NEW(double, n), ret = 0.0, ret_sq = 0.0, err = 0.0, err_sq = 0.0;
     struct kern_stats stats = {0}, twice = {0};
     struct parts p;
@@ -188,12 +189,18 @@ static void check_loss(struct kern *k, struct batch *b)
     assert_memory_equal(&stats, &twice, sizeof stats); /* adds, and the same bytes each time */
     assert_true(stats.n_tokens == 2.0 * (double)b->M);
 
-    kern_ops(k)->ratio(k, ratio, b->out, b->actions, b->old_logp, b->mask, &b->heads, b->M);
+    for (size_t i = 0; i < b->B; i++) /* every other segment of twice as many, backwards */
+        idx[i] = (int32_t)(2 * (b->B - 1 - i));
+    memset(log_ratio, 0, 2 * b->M * sizeof *log_ratio);
+    kern_ops(k)->segments_keep(k, log_ratio, b->out, b->actions, b->old_logp, b->mask, &b->heads, idx, false, 2 * b->B,
+                               b->T, b->B);
     for (size_t m = 0; m < b->M; m++) {
+        size_t at = m / b->B * 2 * b->B + 2 * (b->B - 1 - m % b->B);
         double entropy;
-        check_number("ratio", (double)ratio[m], exp(token_logp_f64(b, m, &entropy) - (double)b->old_logp[m]), 3e-6);
+        check_number("log ratio", (double)log_ratio[at], token_logp_f64(b, m, &entropy) - (double)b->old_logp[m], 3e-6);
+        assert_true(log_ratio[at + 1] == 0.0f);
     }
-    mem_free(dout), mem_free(again), mem_free(ratio), mem_free(want);
+    mem_free(dout), mem_free(again), mem_free(log_ratio), mem_free(idx), mem_free(want);
 }
 
 static void loss_and_gradient_agree_with_f64(void **state)

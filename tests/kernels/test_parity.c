@@ -297,7 +297,7 @@ static void advantage_make(struct parity *p, const size_t *s)
 {
     struct kern_hyper hyper = {.gamma = 0.97f, .gae_lambda = 0.9f, .rho_clip = 1.2f, .c_clip = 0.8f};
     size_t T = s[0], N = s[1], n = T * N;
-    float *boot, *ratio;
+    float *boot;
     uint8_t *terms, *truncs;
     parity_add(p, "adv", BUF_F32, BUF_OUT, n);
     parity_add(p, "ret", BUF_F32, BUF_OUT, n);
@@ -315,9 +315,7 @@ static void advantage_make(struct parity *p, const size_t *s)
         parity_none(p);
         return;
     }
-    ratio = parity_normal(p, "ratio", BUF_F32, BUF_IN, n, 0.5f);
-    for (size_t i = 0; i < n; i++)
-        ratio[i] = expf(ratio[i]);
+    parity_normal(p, "log_ratio", BUF_F32, BUF_IN, n, 0.5f);
 }
 
 static void advantage_run(struct kern *k, const struct call *c)
@@ -443,13 +441,12 @@ static void gather_run(struct kern *k, const struct call *c)
 /* ---- loss ---- */
 
 /* M, heads, mask */
-static void ratio_make(struct parity *p, const size_t *s)
+static void outputs_make(struct parity *p, const size_t *s)
 {
     const struct kern_heads *heads = &head_sets[s[1]];
     const uint8_t *mask = NULL;
     float *old;
     p->call.heads = *heads;
-    parity_add(p, "ratio", BUF_F32, BUF_OUT, s[0]);
     parity_normal(p, "out", BUF_F32, BUF_IN, s[0] * (size_t)(heads->n_logits + 1), 1.0f);
     old = parity_normal(p, "old_logp", BUF_F32, BUF_IN, s[0], 0.5f);
     for (size_t i = 0; i < s[0]; i++)
@@ -463,10 +460,26 @@ static void ratio_make(struct parity *p, const size_t *s)
     add_actions(p, heads, s[0], mask);
 }
 
-static void ratio_run(struct kern *k, const struct call *c)
+/* T * B, heads, mask, B, N: segments with repetitions, as prioritised ones are, the first a repetition of one before them */
+static void segments_keep_make(struct parity *p, const size_t *s)
 {
-    OPS(k)->ratio(k, (float *)c->p[0], (const float *)c->p[1], (const int32_t *)c->p[4], (const float *)c->p[2],
-                  (const uint8_t *)c->p[3], &c->heads, c->s[0]);
+    size_t n = s[0] / s[3] * s[4];
+    int32_t *idx;
+    outputs_make(p, s);
+    parity_normal(p, "log_ratio", BUF_F32, BUF_INOUT, n, 0.3f); /* the other segments keep theirs */
+    idx = (int32_t *)parity_add(p, "idx", BUF_I32, BUF_IN, s[3] + 1);
+    idx[0] = idx[1] = (int32_t)rng_below(&p->rng, 3);
+    for (size_t b = 2; b <= s[3]; b++) {
+        int32_t next = idx[b - 1] + (int32_t)rng_below(&p->rng, 3);
+        idx[b] = next < (int32_t)s[4] ? next : (int32_t)s[4] - 1;
+    }
+}
+
+static void segments_keep_run(struct kern *k, const struct call *c)
+{
+    OPS(k)->segments_keep(k, (float *)c->p[4], (const float *)c->p[0], (const int32_t *)c->p[3], (const float *)c->p[1],
+                          (const uint8_t *)c->p[2], &c->heads, (const int32_t *)c->p[5] + 1, true, c->s[4],
+                          c->s[0] / c->s[3], c->s[3]);
 }
 
 /* T, B, heads, 1 mask + 2 weight + 4 norm_adv + 8 clipped value + 16 a value that is not finite */
@@ -479,9 +492,8 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
                                .ent_coef = 0.02f,
                                .norm_adv = (how & 4) != 0};
     float *mean_std;
-    ratio_make(p, one); /* out, old_logp, mask, actions; its ratio is dout here */
-    p->bufs[0].role = BUF_IN;
-    parity_add(p, "dout", BUF_F32, BUF_OUT, p->bufs[1].n);
+    outputs_make(p, one);
+    parity_add(p, "dout", BUF_F32, BUF_OUT, p->bufs[0].n);
     parity_add(p, "part", BUF_STATS, BUF_INOUT, 1);
     parity_normal(p, "adv", BUF_F32, BUF_IN, M, 1.0f);
     parity_normal(p, "ret", BUF_F32, BUF_IN, M, 1.0f);
@@ -499,10 +511,10 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
 
 static void ppo_loss_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->ppo_loss(k, (float *)c->p[5], (struct kern_stats *)c->p[6], (const float *)c->p[1],
-                     (const int32_t *)c->p[4], (const float *)c->p[2], (const float *)c->p[7], (const float *)c->p[8],
-                     (const float *)c->p[9], (const float *)c->p[10], (const float *)c->p[11], (const uint8_t *)c->p[3],
-                     &c->heads, (const struct kern_hyper *)c->p[12], c->s[0], c->s[1], 2 * c->s[1]);
+    OPS(k)->ppo_loss(k, (float *)c->p[4], (struct kern_stats *)c->p[5], (const float *)c->p[0],
+                     (const int32_t *)c->p[3], (const float *)c->p[1], (const float *)c->p[6], (const float *)c->p[7],
+                     (const float *)c->p[8], (const float *)c->p[9], (const float *)c->p[10], (const uint8_t *)c->p[2],
+                     &c->heads, (const struct kern_hyper *)c->p[11], c->s[0], c->s[1], 2 * c->s[1]);
 }
 
 static void add_stats(struct parity *p, const char *name, size_t n, bool stop)
@@ -704,13 +716,14 @@ static const struct parity_case cases[] = {
     ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
     ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),
     ROW(mean_std, false, {1, 0}, {2, 5}, {33, 100}, {32768, 0}, {70001, 1}),
-    ROW(segments_shuffle, false, {1}, {2}, {37}, {64}, {4096}, {5001}, {16384}),
+    ROW(segments_shuffle, false, {1}, {2}, {37}, {64}, {4096}, {5001}, {16384}, {32767}, {32768}, {70001}, {1 << 20}),
     ROW(segments_priority, false, {1, 1, 10}, {9, 37, 5}, {64, 4096, 9}, {64, 5001, 0}, {33, 16384, 7}),
     ROW(segments_pick, false, {1, 1, 0}, {37, 5, 1}, {5, 100, 0}, {4096, 512, 0}, {5001, 700, 1}, {16384, 512, 1},
         {70001, 1024, 0}),
     ROW(rng_advance, false, {1}, {12345678901}),
     ROW(gather, false, {1, 1, 1}, {5, 11, 6}, {64, 129, 32}, {3, 1000, 513}),
-    ROW(ratio, false, {1, 0, 0}, {33, 1, 1}, {32768, 0, 0}, {1001, 2, 1}, {500, 3, 1}),
+    ROW(segments_keep, false, {1, 0, 0, 1, 1}, {33, 1, 1, 11, 7}, {32768, 0, 0, 512, 4096}, {1001, 2, 1, 143, 100},
+        {500, 3, 1, 50, 50}),
     ROW(ppo_loss, false, {1, 1, 0, 0}, {3, 11, 1, 15}, {64, 512, 0, 12}, {7, 143, 2, 5}, {10, 50, 3, 10},
         {64, 4099, 0, 14}, {5, 60, 1, 16}),
     ROW(minibatch_stats, false, {1, 0}, {3, 1}, {2, 100}, {2, 1, 1}),

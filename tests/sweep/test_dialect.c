@@ -59,10 +59,16 @@ static const struct value any_base[] = {
     {"train.max_seconds", "0"},
     {"train.device", "auto"},
 };
-static const struct value base3[] = {
-    {"train.seed", "42"}, {"policy.core", "lstm"}, {"policy.num_layers", "1"}, {"train.precision", "f32"}};
-static const struct value base4[] = {
-    {"train.seed", "73"}, {"policy.core", "mingru"}, {"policy.num_layers", "4"}, {"train.total_agents", "4096"}};
+static const struct value base3[] = {{"policy.encoder_activation", "relu"},
+                                     {"train.seed", "42"},
+                                     {"policy.core", "lstm"},
+                                     {"policy.num_layers", "1"},
+                                     {"train.precision", "f32"}};
+static const struct value base4[] = {{"policy.encoder_activation", "none"},
+                                     {"train.seed", "73"},
+                                     {"policy.core", "mingru"},
+                                     {"policy.num_layers", "4"},
+                                     {"train.total_agents", "4096"}};
 
 static const struct value breakout3[] = {
     {"env.frameskip", "4"},

@@ -285,6 +285,7 @@ static void test_too_large(void **unused)
     s.train.total_agents = 1 << 20;
     s.train.horizon = 1024;
     s.train.minibatch_size = 1 << 20;
+    s.train.total_timesteps = (int64_t)1 << 30;
     assert_int_equal(trainer_create(&t, s.kern, s.def, s.env, &s.policy, &s.train, &failure), ST_NOMEM);
     assert_non_null(strstr(failure.text, "lower train.total_agents, train.horizon, train.minibatch_size"));
     s.train.total_agents = 256; /* and the device is as good as before */

@@ -124,7 +124,7 @@ static void ref_policy(const struct policy *p, const float *w, const float *obs,
     ref_linear(x, in, w, w + H * p->obs_size, H, p->obs_size);
     w += H * p->obs_size + H;
     for (size_t i = 0; i < H; i++)
-        x[i] = ref_act(x[i], p->set.activation);
+        x[i] = ref_act(x[i], p->encoder_act);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->set.core == POLICY_CORE_LSTM) {
             double keep[4 * REF_MAX], *c = h[l] + H;
@@ -274,13 +274,15 @@ static void check_ratio_one(struct setup *s, size_t n_block)
     for (size_t first = 0; first + B <= t->n_agents; first += B) {
         for (size_t i = 0; i < B; i++)
             idx[i] = (int32_t)(first + i);
+        for (size_t i = 0; i < T * t->n_agents; i++)
+            t->roll.log_ratio[i] = 7.0f;
         update_forward(t, idx);
-        t->ops->ratio(t->kern, t->mb.ratio, t->pass.out, t->mb.actions, t->mb.logp, t->mb.mask, &t->policy.heads,
-                      T * B);
-        for (size_t i = 0; i < T * B; i++) {
-            assert_float_equal(t->mb.ratio[i], 1.0, 2e-5);
+        update_backward(t, idx, NULL, true);
+        for (size_t i = 0; i < T * t->n_agents;
+             i++) /* new probabilities are the old ones; the other segments keep theirs */
+            assert_float_equal(t->roll.log_ratio[i], (i % t->n_agents - first < B ? 0.0 : 7.0), 2e-5);
+        for (size_t i = 0; i < T * B; i++)
             n_resets += t->mb.reset[i];
-        }
         n_seen = 0;
         for (size_t lane = 0; lane < t->n_lanes; lane++)
             for (struct block b = update_block_first(t, lane); b.n > 0; b = update_block_next(t, b)) {
@@ -333,6 +335,74 @@ static void test_training_equals_rollout(void **unused)
     }
 }
 
+/* What the weights make of agent n's segment now, and the advantages that follow, by the formulas of docs/ppo.md. */
+static void check_used_again(const struct trainer *t, const float *params, const float *old_logp, size_t n)
+{
+    const struct rollout *r = &t->roll;
+    size_t N = t->n_agents, T = t->horizon;
+    double h[POLICY_MAX_LAYERS][REF_MAX] = {0}, out[REF_MAX], ratio[T], adv = 0.0;
+
+    for (size_t s = 0; s < T; s++) {
+        size_t at = s * N + n;
+        if (r->reset[at])
+            memset(h, 0, sizeof h);
+        ref_policy(&t->policy, params, (const float *)r->obs + at * 2, h, out);
+        ratio[s] = exp(ref_logp(out, r->actions + at * 2, r->mask + at * 5) - (double)old_logp[at]);
+        assert_float_equal(r->log_ratio[at], log(ratio[s]), 2e-5);
+    }
+    for (size_t s = T; s-- > 0;) {
+        size_t at = s * N + n;
+        double after = r->terms[at] ? 0.0 : r->truncs[at] ? (double)r->boot[at] : (double)r->values[at + N];
+        adv =
+            fmin(ratio[s], t->set.rho_clip) * ((double)r->rewards[at] + t->set.gamma * after - (double)r->values[at]) +
+            t->set.gamma * t->set.gae_lambda * fmin(ratio[s], t->set.c_clip) * (r->reset[at + N] ? 0.0 : adv);
+        assert_float_equal(r->adv[at], adv, 3e-4);
+        assert_float_equal(r->ret[at], adv + (double)r->values[at], 3e-4);
+    }
+}
+
+/* Segments that are used again take the ratios of their last use. Here nothing is learned (learning_rate 0), but the
+ * rollout's log-probabilities are made to differ from the weights'. */
+static void test_segments_used_again(void **unused)
+{
+    (void)unused;
+    for (int i_case = 0; i_case < 6; i_case++) { /* shuffled, prioritised */
+        static const int cores[] = {POLICY_CORE_MLP, POLICY_CORE_MINGRU, POLICY_CORE_LSTM};
+        struct setup s;
+        struct rng rng = rng_seed(5);
+        setup_open(&s, &clock_def, 1 + (size_t)i_case % 4);
+        s.policy.core = cores[i_case % 3];
+        s.train.prio_alpha = i_case < 3 ? 0.0 : 0.5;
+        s.train.learning_rate = 0.0;
+        s.train.rho_clip = 1.1;
+        s.train.c_clip = 0.9;
+        struct trainer *t = setup_trainer(&s);
+        size_t n = t->horizon * t->n_agents;
+        int64_t n_epoch = (int64_t)(t->n_agents / t->n_segments);
+        shake_params(t, 0.5);
+        float *params = params_copy(t), *old_logp = calloc(n, sizeof *old_logp), *adv = calloc(n, sizeof *adv);
+        assert_int_equal(t->n_agents % t->n_segments, 0);
+        OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
+        OK(rollout_run(t, err));
+        for (size_t i = 0; i < n; i++)
+            old_logp[i] = t->roll.logp[i] += 0.5f * (rng_f32(&rng) - 0.5f);
+        update_advantage(t);
+        memcpy(adv, t->roll.adv, n * sizeof *adv);
+        if (i_case < 3) { /* each segment once: nothing of it shows */
+            OK(update_run(t, n_epoch, err));
+            assert_memory_equal(adv, t->roll.adv, n * sizeof *adv);
+        }
+        OK(update_run(t, i_case < 3 ? n_epoch + 1 : 20 * n_epoch, err));
+        for (size_t i = 0; i < t->n_agents; i++)
+            check_used_again(t, params, old_logp, i);
+        free(params);
+        free(old_logp);
+        free(adv);
+        trainer_destroy(t);
+        setup_close(&s);
+    }
+}
+
 /* The loss of the minibatch idx with weights params + eps * dir; leaves its gradient in t->grads. */
 static double loss_at(struct trainer *t, const int32_t *idx, const float *params, const float *dir, double eps)
 {
@@ -345,7 +415,7 @@ static double loss_at(struct trainer *t, const int32_t *idx, const float *params
     OK(kern_upload(t->kern, t->params, moved, n * sizeof *moved, err));
     t->ops->zero(t->kern, t->stats, sizeof *t->stats);
     update_forward(t, idx);
-    update_backward(t, NULL);
+    update_backward(t, idx, NULL, false);
     OK(kern_download(t->kern, &stats, t->stats, sizeof stats, err));
     free(moved);
     return (stats.policy_loss + t->set.vf_coef * stats.value_loss - t->set.ent_coef * stats.entropy) / stats.n_tokens;
@@ -411,6 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rollout_reference),
         cmocka_unit_test(test_training_equals_rollout),
+        cmocka_unit_test(test_segments_used_again),
         cmocka_unit_test(test_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

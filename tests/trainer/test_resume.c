@@ -16,6 +16,10 @@ static void setup_variant(struct setup *s, int variant)
         s->train.prio_alpha = 0.8;
         s->train.vtrace = false;
     }
+    if (variant == 5) { /* ratios of a rollout's segments are kept from use to use, and end with it */
+        s->train.prio_alpha = 0.5;
+        s->train.replay_ratio = 2.5;
+    }
 }
 
 static void test_same_seed_same_bytes(void **unused)
@@ -174,15 +178,21 @@ static void test_other_shapes(void **unused)
     setup_game(&s, "cartpole", 1);
     struct trainer *t = setup_trainer(&s);
     OK(trainer_save(t, ckpt_path, "", err));
-    for (int i = 0; i < 6; i++) {
-        static const char *const texts[] = {"hidden_size 16",  "num_layers 2", "policy.core",
-                                            "total_agents 12", "optimizer",    "cartpole"};
+    for (int i = 0; i < 7; i++) {
+        static const char *const texts[] = {"hidden_size 16",
+                                            "num_layers 2",
+                                            "policy.core",
+                                            "total_agents 12",
+                                            "optimizer",
+                                            "cartpole",
+                                            "policy.encoder_activation relu, this run has none"};
         setup_game(&other, i == 5 ? "memory" : "cartpole", 1);
         other.policy.hidden_size += i == 0;
         other.policy.num_layers -= i == 1;
         other.policy.core = i == 2 ? POLICY_CORE_MINGRU : other.policy.core;
         other.train.total_agents += i == 3;
         other.train.optimizer = i == 4 ? !other.train.optimizer : other.train.optimizer;
+        other.policy.encoder_activation = i == 6 ? POLICY_ACTIVATION_NONE : POLICY_ACTIVATION_AUTO;
         struct trainer *u = setup_trainer(&other);
         expect_refused(u, ST_CONFIG, texts[i]);
         trainer_destroy(u);
