@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """learning.py - trains the examples with several seeds and says whether they learn what they should, in time.
 
-usage: bench/learning.py [--trawl FILE] [--seeds N] [--threads N] [--out FILE] [CASE ...]
+usage: bench/learning.py [--trawl FILE] [--seeds N] [--threads N] [--jobs N] [--out FILE] [CASE ...]
        bench/learning.py --score [--trawl FILE] [--warm-bench FILE] [--seeds N] [--out FILE] [CASE ...]
 
 Prints one Markdown row a case and writes a CSV row a run to --out. The wall time that counts is the run's own cost_s, the
 worst of the seeds. Exit code 1 when a case misses its target.
+
+--jobs N runs so many seeds at a time, each on --threads cores that it has for itself (Linux).
 
 --score measures time to score on a GPU: each seed is a process of its own that trains and writes a checkpoint, timed from
 its start to its end, and once more a trial in a process that lives on (bench/warm_bench); then the policy plays 1024
@@ -13,7 +15,9 @@ episodes, outside of the time, and has to reach a perf of 0.95.
 """
 
 import argparse
+import concurrent.futures
 import os
+import queue
 import statistics
 import subprocess
 import sys
@@ -26,10 +30,10 @@ import measure
 CASES = {
     "cartpole": ("examples/cartpole.ini", [], 0.95, 1.0, 30),
     "squared": ("examples/squared.ini", [], 0.95, 1.0, 30),
-    "memory": ("examples/memory.ini", [], 0.95, 1.0, 60),
-    "memory-no-core": ("examples/memory.ini", ["--policy.core", "none"], 0.45, 0.55, 60),
-    "pong": ("examples/pong.ini", [], 0.9, 1.0, 600),
-    "breakout": ("examples/breakout.ini", [], 0.5, 1.0, 1200),
+    "memory": ("examples/memory.ini", [], 0.95, 1.0, 30),
+    "memory-no-core": ("examples/memory.ini", ["--policy.core", "none"], 0.45, 0.55, 30),
+    "pong": ("examples/pong.ini", [], 0.95, 1.0, 60),
+    "breakout": ("examples/breakout.ini", [], 0.95, 1.0, 60),
 }
 
 # name: config, seconds that the median process may take, and the median trial of a process that lives on
@@ -43,14 +47,24 @@ SCORE_EPISODES = 1024
 
 def run_case(arguments, name):
     config, options, low, high, limit_s = CASES[name]
-    runs = []
-    for seed in range(1, arguments.seeds + 1):
-        command = [arguments.trawl, "train", config, "--json", "--train.seed", str(seed), *options]
+    cores = queue.Queue()  # sets of them that no run has
+    usable = sorted(os.sched_getaffinity(0))
+    for job in range(arguments.jobs):
+        cores.put(usable if arguments.jobs == 1 else usable[job * arguments.threads:(job + 1) * arguments.threads])
+
+    def run_seed(seed):
+        own = cores.get()
+        command = ["taskset", "-c", ",".join(map(str, own)), arguments.trawl, "train", config, "--json", "--quiet",
+                   "--train.device", "cpu", "--train.seed", str(seed), *options]
         if arguments.threads:
             command += ["--train.threads", str(arguments.threads)]
         run = measure.run_json(command)
-        runs.append({"seed": seed, **{key: run[key] for key in ("score", "perf", "env_steps", "cost_s", "steps_per_s")}})
+        cores.put(own)
         print(f"{name} seed {seed}: perf {run['perf']:.3f} in {run['cost_s']:.1f} s", file=sys.stderr)
+        return {"seed": seed, **{key: run[key] for key in ("score", "perf", "env_steps", "cost_s", "steps_per_s")}}
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        runs = list(pool.map(run_seed, range(1, arguments.seeds + 1)))
     perf = measure.spread([run["perf"] for run in runs])
     cost = measure.spread([run["cost_s"] for run in runs])
     return {"case": name, "config": config, "options": options, "perf": perf, "cost_s": cost,
@@ -109,6 +123,7 @@ def main():
     parser.add_argument("--trawl", default="build/sweep/trawl")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=0, help="0: as the config says")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds at a time, each on --threads cores")
     parser.add_argument("--out", help="CSV file for all runs")
     parser.add_argument("--score", action="store_true", help="time to score on a GPU")
     parser.add_argument("--warm-bench", default="build/bench/warm_bench")
@@ -118,6 +133,11 @@ def main():
     unknown = [name for name in arguments.cases if name not in cases]
     if unknown or arguments.seeds < 1:
         parser.error(f"unknown case {unknown[0]}; there are {', '.join(cases)}" if unknown else "--seeds must be 1 or more")
+
+    if arguments.jobs < 1 or (arguments.jobs > 1 and arguments.jobs * max(1, arguments.threads) > len(os.sched_getaffinity(0))):
+        parser.error("--jobs times --threads is more cores than there are")
+    if arguments.jobs > 1 and arguments.threads < 1:
+        parser.error("--jobs needs --threads")
 
     place, done = measure.place(arguments.trawl), []
     if arguments.score:
