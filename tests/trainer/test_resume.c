@@ -123,6 +123,15 @@ static void expect_refused(struct trainer *t, enum status status, const char *te
     free(after);
 }
 
+/* With the checksum that belongs to these bytes: bytes 28 to 31. */
+static void write_sealed(char *bytes, size_t n)
+{
+    uint32_t crc = file_crc32(file_crc32(0, bytes, 28), bytes + 32, n - 32);
+
+    memcpy(bytes + 28, &crc, sizeof crc);
+    OK(file_write_all(ckpt_path, bytes, n, err));
+}
+
 static void test_bad_files(void **unused)
 {
     struct setup s;
@@ -156,7 +165,11 @@ static void test_bad_files(void **unused)
         expect_refused(t, ST_CORRUPT, "checksum");
     }
     memcpy(bad, good, n);
-    bad[8] = 99; /* version */
+    bad[8] = 1; /* an older version: it has a policy, but no state that this program goes on from */
+    write_sealed(bad, n);
+    expect_refused(t, ST_VERSION, "checkpoint version 1");
+    OK(trainer_load_weights(t, ckpt_path, err));
+    bad[8] = 99;
     OK(file_write_all(ckpt_path, bad, n, err));
     expect_refused(t, ST_VERSION, "version 99");
     memset(bad, 'z', n);
