@@ -60,9 +60,9 @@ bool evaluate_add_json(cJSON *json, const struct eval_result *r)
 
 void evaluate_print(const struct eval_result *r)
 {
-    char text[160];
+    char text[160], time[32];
 
-    printf("score %.6g +- %.2g  perf %.4f +- %.2g  return %.6g  length %.6g  (mean and standard error of %s)\n",
+    printf("score %.6g +- %.2g  perf %.4f +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
            r->score, isfinite(r->score_se) ? r->score_se : 0.0, r->perf, isfinite(r->perf_se) ? r->perf_se : 0.0,
-           r->ep_return, r->ep_length, evaluate_text(r, text));
+           r->ep_return, r->ep_length, evaluate_text(r, text), format_seconds(r->eval_s, time));
 }

@@ -152,6 +152,8 @@ static void header(const struct study *study, const struct trial *t, const struc
                 (long long)t->env_steps, (long long)t->seed, num_format_f64(t->cost_s, number));
     if (isfinite(t->start_s))
         strbuf_addf(out, ", %s s from process start", num_format_f64(t->start_s + t->cost_s, number));
+    if (isfinite(t->eval_s))
+        strbuf_addf(out, "; its evaluation %s s", num_format_f64(t->eval_s, number));
     strbuf_addf(out, "\n; made by %s on %s%s%s\n", t->program != NULL ? t->program : study->program,
                 t->device != NULL ? t->device : "an unknown device", t->kernels != NULL ? ", vector units " : "",
                 t->kernels != NULL ? t->kernels : "");

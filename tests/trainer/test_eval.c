@@ -311,6 +311,7 @@ static void test_window_is_of_the_run(void **unused)
     }
     assert_true(a.window.entropy > 0.0 && a.window.entropy < 0.7); /* of two actions at most ln 2 */
     assert_true(a.window.updates == 180);
+    setup_close(&s);
 }
 
 int main(void)
