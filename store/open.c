@@ -71,6 +71,14 @@ static enum status store_new(struct store **ret_store, const char *path, bool wr
     return ST_OK;
 }
 
+static int on_commit(void *ctx, sqlite3 *db, const char *name, int n_pages)
+{
+    (void)db, (void)name;
+    if (n_pages >= FOLD_PAGES)
+        store_fold_now(ctx);
+    return SQLITE_OK;
+}
+
 /* Settings of this connection; none of them writes to the file. */
 static enum status set_up(struct store *store, struct error *err)
 {
@@ -83,9 +91,11 @@ static enum status set_up(struct store *store, struct error *err)
                    "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;"
                    "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
                    "opening the store", err));
-    snprintf(text, sizeof text, "PRAGMA journal_size_limit = %d; PRAGMA wal_autocheckpoint = %d", STORE_LOG_MAX_BYTES,
-             store->folds ? FOLD_PAGES : 0);
-    return store_exec(store, text, "opening the store", err);
+    snprintf(text, sizeof text, "PRAGMA journal_size_limit = %d; PRAGMA wal_autocheckpoint = 0", STORE_LOG_MAX_BYTES);
+    TRY(store_exec(store, text, "opening the store", err));
+    if (store->folds)
+        sqlite3_wal_hook(store->db, on_commit, store);
+    return ST_OK;
 }
 
 static enum status set_wal(struct store *store, struct error *err)
@@ -340,7 +350,7 @@ void store_close(struct store *store)
         return;
     for (int i = 0; i < SQL_COUNT; i++)
         sqlite3_finalize(store->stmts[i]);
-    sqlite3_close(store->db);
+    store_place_close(store);
     store_lock_drop(store);
     store_names_clear(store);
     mem_free(store->sums.v);

@@ -2,7 +2,8 @@
  *
  * Whoever has a file open keeps it when its name is removed, moved or given to another: SQLite goes on writing to what nobody
  * will find. So the writer looks now and then whether the names of its three files (the store, its log, the log's shared
- * memory) and of its lock still lead to what it has open. Copies are made by SQLite's backup of the open connection, which also
+ * memory) and of its lock still lead to what it has open. A file that is copied over the store keeps its name: that is seen by its
+ * time and size, which nobody changes but who folds the log. Copies are made by SQLite's backup of the open connection, which also
  * reads what no longer has a name; they are written beside their name and get it when they are whole. */
 #include "store/store_priv.h"
 
@@ -67,10 +68,29 @@ bool store_sqlite_warned(void)
     return atomic_exchange(&warned, false);
 }
 
+static bool changed_by_others(const struct store *store)
+{
+    struct stat st;
+
+    return stat(store->file, &st) == 0 && (st.st_size != store->size || st.st_mtim.tv_sec != store->written.tv_sec ||
+                                           st.st_mtim.tv_nsec != store->written.tv_nsec);
+}
+
+static void note_change(struct store *store)
+{
+    struct stat st;
+
+    if (stat(store->file, &st) != 0)
+        return;
+    store->size = st.st_size;
+    store->written = st.st_mtim;
+}
+
 enum status store_place_mark(struct store *store, struct error *err)
 {
     int moved = 0;
 
+    note_change(store);
     for (size_t i = 0; i < N_FILES; i++)
         TRY(look(store, i, err));
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0)
@@ -78,12 +98,74 @@ enum status store_place_mark(struct store *store, struct error *err)
     return ST_OK;
 }
 
+void store_fold_now(struct store *store)
+{
+    if (!store->folds || store->overwritten || !sqlite3_get_autocommit(store->db))
+        return;
+    store->touched = store->touched || (store->size > 0 && changed_by_others(store));
+    if (store->touched)
+        return;
+    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    note_change(store);
+}
+
+static enum status count_trials(struct store *store, int64_t *ret_n)
+{
+    sqlite3_stmt *stmt = NULL;
+    bool ok = sqlite3_prepare_v2(store->db, "SELECT count(*) FROM trial", -1, &stmt, NULL) == SQLITE_OK &&
+              sqlite3_step(stmt) == SQLITE_ROW;
+
+    *ret_n = ok ? sqlite3_column_int64(stmt, 0) : -1;
+    sqlite3_finalize(stmt);
+    return ok ? ST_OK : ST_CORRUPT;
+}
+
+/* Somebody else has written into the file: another program that folds the log (a database browser does no harm by it), or
+ * a copy of another file over it? That is seen by who opens it. */
+static enum status look_inside(struct store *store, struct error *err)
+{
+    struct store *fresh = NULL;
+    struct error why = {0};
+    int64_t n_ours = 0, n_fresh = -1;
+    enum status rc = store_open_reader(&fresh, store->path, &why);
+
+    if (rc == ST_OK)
+        rc = count_trials(fresh, &n_fresh);
+    store_close(fresh);
+    if (rc == ST_NOMEM || rc == ST_BUSY)
+        return ST_OK; /* another time */
+    if (rc == ST_OK)
+        rc = count_trials(store, &n_ours);
+    if (rc == ST_OK && n_ours == n_fresh) {
+        store->touched = false;
+        note_change(store);
+        return ST_OK;
+    }
+    store->overwritten = true;
+    return FAIL(err, ST_IO, "%s was written over while the store was in use", store->path);
+}
+
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err)
 {
     *ret_lock_again = false;
     for (size_t i = 0; i < N_FILES; i++)
         TRY(look(store, i, err));
+    if (store->touched || changed_by_others(store))
+        TRY(look_inside(store, err));
     return store_lock_keep(store, ret_lock_again, err);
+}
+
+void store_place_close(struct store *store)
+{
+    char path[PATH_MAX + 8];
+
+    if (store->overwritten) /* what stands there is somebody's file: our log is nothing for it */
+        sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_close(store->db);
+    for (size_t i = 1; store->overwritten && i < N_FILES; i++) {
+        snprintf(path, sizeof path, "%.*s%s", PATH_MAX, store->file, suffixes[i]);
+        unlink(path);
+    }
 }
 
 const char *store_network_fs(const char *path)
@@ -109,7 +191,6 @@ void store_let_go(struct store *store)
 {
     store->writer = store->folds = false;
     store->taken = true;
-    (void)sqlite3_wal_autocheckpoint(store->db, 0);
 }
 
 void store_fold(struct store *store)
@@ -118,8 +199,8 @@ void store_fold(struct store *store)
     struct stat st;
 
     snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
-    if (store->folds && stat(path, &st) == 0 && st.st_size > STORE_LOG_MAX_BYTES && sqlite3_get_autocommit(store->db))
-        (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (stat(path, &st) == 0 && st.st_size > STORE_LOG_MAX_BYTES)
+        store_fold_now(store);
 }
 
 /* -- copies -- */

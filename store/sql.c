@@ -347,8 +347,7 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
     store->waited = false;
     if (!full || store->wait == NULL)
         return false;
-    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
-                                    NULL); /* a log that is folded back is used anew */
+    store_fold_now(store); /* a log that is folded back is used anew */
     store->waited = store->wait(store->wait_ctx, store->path, false);
     if (store->waited)
         error_clear(err);

@@ -7,6 +7,7 @@
 #include "store/store.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 #include <sqlite3.h>
 
@@ -110,6 +111,10 @@ struct store {
     bool blind; /* it is read to find out what is damaged: opening does not look */
     bool taken; /* by somebody else: it may not be written */
     bool folds; /* the one connection that folds the log back (checkpoints) */
+    struct timespec written; /* when the file was changed last, by us: only folding changes it */
+    off_t size; /* and how long it was then */
+    bool touched; /* somebody else has changed it; nothing is folded until that was looked into */
+    bool overwritten; /* it is another store now */
     struct store_mark marks[3]; /* writer only: of the file, its log and the log's shared memory */
     bool full; /* the last failure: no room on the disk */
     store_wait_fn *wait; /* NULL: nobody waits for room */
@@ -194,6 +199,9 @@ void store_lock_drop(struct store *store); /* also of a store that has none */
 
 /* -- place.c -- */
 enum status store_place_mark(struct store *store, struct error *err) MUST_USE; /* what is open now */
+void store_place_close(struct store *store); /* of the connection; a file that is not ours any more stays as it is */
+/* Folds the log back, unless somebody else has changed the file; no failure, the next commit tries again. */
+void store_fold_now(struct store *store);
 
 /* -- metric.c: parts of a transaction that the caller opened -- */
 /* store->sums, for store_metric_insert, and back. */

@@ -54,6 +54,15 @@ enum status store_watch_end(struct scheduler *s, enum status rc, struct error *e
     if (store_rescue(s->store, &path, &why) != ST_OK)
         return FAIL(err, ST_IO, "%s; a copy of what is open could not be written either: %.300s", s->lost.text,
                     why.text);
+    struct store_verdict verdict;
+    if (store_verify(path, &verdict, NULL, NULL, &why) != ST_OK || verdict.n_damaged > 0) {
+        rc = FAIL(err, ST_IO,
+                  "%.400s, and with it results of this study are lost: %s has what could be saved, which is damaged "
+                  "(`trawl check`); restore a backup",
+                  s->lost.text, path);
+        mem_free(path);
+        return rc;
+    }
     rc = FAIL(err, ST_IO,
               "%.400s; every result is in %s: put it in the place of %s and go on with `trawl sweep --resume %s`",
               s->lost.text, path, store_path(s->store), s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");

@@ -66,6 +66,37 @@ def test_replaced(folder):
         equal(other.execute("SELECT name FROM study").fetchall(), [("b",)])
 
 
+def test_written_over(folder):
+    """`cp other.db s.db`: the name and the inode stay, and what is inside is another store."""
+    run("sweep", write(folder, "b.ini", TINY_SWEEP), "--store", folder / "other.db", "--name", "b", "--trials", 1, "-q")
+    store = folder / "s.db"
+    sweep = begin(folder, store)
+    wait_for(lambda: store.stat().st_size > 200000, sweep)  # before its log is folded back nothing is lost: all is in the log
+    store.write_bytes((folder / "other.db").read_bytes())
+    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
+    equal(sweep.returncode, 1)
+    said = errors(err)[-1]
+    assert "was written over while the store was in use" in said and "trawl-rescue-" in said, err
+    equal([t["number"] for t in show(store, "b")["trials"]], [0])  # it is what was put there, whole
+    run("check", store)
+
+
+def test_another_program_may_fold_the_log(folder):
+    """A database browser's checkpoint changes the file and harms nothing."""
+    store = folder / "s.db"
+    sweep = begin(folder, store)
+    for _ in range(5):
+        with sqlite3.connect(store, timeout=60) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.close()
+        n = sum(t["state"] == "done" for t in trials_now(store, "a"))
+        wait_for(lambda: sum(t["state"] == "done" for t in trials_now(store, "a")) > n + 20, sweep)
+    sweep.terminate()
+    _, err = sweep.communicate(timeout=tap.PATIENCE_S)
+    equal((sweep.returncode, "while the store was in use" in err), (130, False))
+    run("check", store)
+
+
 def test_the_log_alone_is_removed(folder):
     sweep = begin(folder, folder / "s.db")
     os.unlink(folder / "s.db-wal")
