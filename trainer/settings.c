@@ -20,7 +20,8 @@ static const struct opt_def policy_defs[] = {
               "Chooses what stands between encoder and heads; mingru and lstm have memory.",
               .depends = "policy.num_layers > 0"),
     PROW_ENUM(activation, "relu", "none|relu|tanh", OPT_CATEGORICAL,
-              "Chooses the activation of mlp layers and convolutions."),
+              "Chooses the activation of mlp layers and convolutions.",
+              .depends = "policy.core = none|mlp or policy.encoder = conv"),
     PROW_ENUM(
         encoder_activation, "auto", "auto|none|relu|tanh", OPT_CATEGORICAL,
         "Chooses the activation of the encoder's last layer; auto: none before mingru and lstm, else activation."),
