@@ -578,7 +578,10 @@ void *feeder_main(void *ctx)
             set_asking(f, false);
             at_s = now_s;
         }
-        if (rc != ST_OK) {
+        if (rc == ST_CORRUPT) { /* a damaged row is not sent, and trying again does not heal it */
+            log_warn("%s: %s; nothing more is sent there, training goes on", f->ops->name, err.text);
+            set_trouble(f, false, true, err.text);
+        } else if (rc != ST_OK) {
             if (!told)
                 log_warn("%s: %s; it is tried again, training goes on", f->ops->name, err.text);
             told = true;

@@ -84,6 +84,16 @@ def test_attempts_are_runs_of_their_own(folder):
         equal(min(step for _, step, _ in second.metrics["train/lr"]), 256)  # from its first step on
 
 
+def test_a_damaged_row_is_not_sent(folder):
+    waiting = Waiting(folder, Mlflow, trials=1, spoil=False)
+    ((at,),) = waiting.sql("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' ORDER BY id LIMIT 1 OFFSET 5")
+    waiting.sql("UPDATE outbox SET payload = replace(payload, '0', '1') WHERE id = ?", (at,))  # as no Trawl did
+    with Mlflow.fake() as fake:
+        said = waiting.sync(fake, code=1)
+        assert "row %d of the trackers' outbox is damaged" % at in said.splitlines()[-1], said
+        equal(waiting.sql("SELECT count(*) FROM outbox WHERE id = ?", (at,)), [(1,)])
+
+
 def test_the_outbox_to_a_dead_tracker_is_bounded(folder):
     """Reports are left out, which is said once; starts, results and the end are told when the tracker is back."""
     waiting, config = Waiting.__new__(Waiting), tap.write(folder, "s.ini", SWEEP.replace("8192", "64K"))
