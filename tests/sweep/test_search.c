@@ -226,6 +226,24 @@ static void dependent_parameters_are_conditional(void **state)
     setup_destroy(setup);
     mem_free(json);
     mem_free(json_back);
+    /* one of two conditions is enough: of the core, or of the encoder */
+    OK(load(GAME "[policy]\ncore = lstm\n[sweep.policy.activation]\n[sweep.policy.encoder]\n", &setup, &s, err));
+    assert_true(s.space.params[0].is_conditional && s.space.params[0].parent == 1);
+    assert_true(space_is_active(&s.space, 0, (const double[]){0, 1}));
+    assert_false(space_is_active(&s.space, 0, (const double[]){0, 0}));
+    search_free(&s);
+    setup_destroy(setup);
+    OK(load(GAME "[policy]\ncore = mlp\n[sweep.policy.activation]\n[sweep.policy.encoder]\n", &setup, &s, err));
+    assert_false(s.space.params[0].is_conditional);
+    search_free(&s);
+    setup_destroy(setup);
+    FAILS(load(GAME "[policy]\ncore = lstm\n[sweep.policy.activation]\n", &setup, &s, err), ST_CONFIG,
+          "policy.activation (needs policy.core = none|mlp or policy.encoder = conv)");
+    /* no core has no layers and no layers no core */
+    OK(load(GAME "[sweep.policy.core]\n[sweep.policy.num_layers]\nmin = 0\nmax = 3\n", &setup, &s, err));
+    assert_true(s.space.params[0].is_conditional && !s.space.params[1].is_conditional);
+    search_free(&s);
+    setup_destroy(setup);
     OK(load(GAME "[sweep.train.optimizer]\nvalues = "
                  "adam\n[sweep.train.beta2]\n[sweep.train.prio_beta0]\n[sweep.train.prio_alpha]\n"
                  "min = 0.1\nmax = 0.9\n[sweep.train.gamma]\n",
