@@ -58,6 +58,22 @@ static enum status choose_pick(struct proposer *p, const struct gp_history *own,
     return ST_OK;
 }
 
+/* The config seen once that would be the best if the best were not; n: none. With the last runs there, what they say can
+ * hardly make another one the best that nobody has confirmed. */
+static size_t runner_up(const struct gp_insight *advice, const struct gp_history *own)
+{
+    size_t next = own->n;
+
+    for (size_t i = 0; i < own->n && advice->beliefs != NULL; i++) {
+        const struct gp_belief *b = &advice->beliefs[i], *so_far = next < own->n ? &advice->beliefs[next] : NULL;
+        if (advice->point[i] != i || own->trials[i].state != GP_TRIAL_DONE || n_seeds(advice, own, i) > 1)
+            continue;
+        if (so_far == NULL || b->score - b->score_sd > so_far->score - so_far->score_sd)
+            next = i;
+    }
+    return next;
+}
+
 /* The config to run again under a fresh seed; history.n: none. */
 static enum status choose_confirm(struct proposer *p, size_t *ret_i)
 {
@@ -71,6 +87,8 @@ static enum status choose_confirm(struct proposer *p, size_t *ret_i)
         TRY(gp_beliefs_init(advice, &p->space, &own, &p->err));
     if (p->plan.turn >= CONFIRM_END)
         TRY(choose_pick(p, &own, ret_i));
+    if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST)
+        *ret_i = runner_up(advice, &own);
     if (*ret_i == own.n)
         TRY(gp_confirm_next(advice, &own, &(struct gp_confirm_settings){0}, ret_i, &p->err));
     if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST) {

@@ -175,7 +175,7 @@ enum confirm_turn {
     CONFIRM_IF_STUCK, /* only when no new point is left to try */
     CONFIRM_FIRST, /* if any advice is doubtful; else a new point */
     CONFIRM_END, /* the same, best and knee before all: what is left of the share takes what is left of the study */
-    CONFIRM_LAST /* as CONFIRM_END, and in any case: the last runs of the study: a new point could not be confirmed any more */
+    CONFIRM_LAST /* as CONFIRM_END, then the runner-up, and in any case: the last runs of the study: a new point could not be confirmed any more */
 };
 struct confirm_plan {
     enum confirm_turn turn;

@@ -297,6 +297,23 @@ static void best_and_knee_come_first_at_the_end(void **state)
     ask_end(a);
 }
 
+/* With best and knee confirmed, the last runs go to what would be the best if the best fell; then to the best again. */
+static void the_last_runs_try_the_runner_up(void **state)
+{
+    struct asked *a = ask_begin(0);
+    struct proposal p;
+
+    (void)state;
+    double best = pick_of(a, GP_BEST), knee = pick_of(a, GP_KNEE);
+    add_run(a, best, true);
+    if (!isnan(knee) && knee != best)
+        add_run(a, knee, true);
+    assert_int_equal(ask(a, CONFIRM_LAST, INFINITY, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestion.x[0] != best && p.suggestion.x[0] >= 7); /* of the plateau, the best seen once */
+    ask_end(a);
+}
+
 static void what_costs_more_than_is_left_is_not_run_again(void **state)
 {
     struct asked *a = ask_begin(0);
@@ -333,6 +350,7 @@ int main(void)
         cmocka_unit_test(runs_under_way_count),
         cmocka_unit_test(methods_of_others_run_as_they_are),
         cmocka_unit_test(best_and_knee_come_first_at_the_end),
+        cmocka_unit_test(the_last_runs_try_the_runner_up),
         cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),
         cmocka_unit_test(a_space_that_is_used_up_is_confirmed),
     };
