@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import time
+import zlib
 
 import tap
 from tap import PATIENCE_S, TINY, TINY_SWEEP, equal, fails, run, show, start, write
@@ -129,10 +130,10 @@ def test_threads_are_the_trials(folder):
     assert "vector units Abacus+" in err and "same bytes cannot" in err, err
 
 
-def interrupted(folder, store, *more):
-    """Two trials that were stopped at the same time, each with its checkpoint; the text of the study's config."""
-    text = CARTPOLE.replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
-    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 2, "--runs-per-device", 2, "-q", *more)
+def interrupted(folder, store, threads=1):
+    """Two trials that were stopped at the same time, each with its checkpoint."""
+    text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
+    process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 2, "--runs-per-device", 2, "-q")
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         time.sleep(0.05)
@@ -151,9 +152,9 @@ def interrupted(folder, store, *more):
     equal([t["state"] for t in trials(store)], ["queued", "queued"])
 
 
-def resume(store):
+def resume(store, slots=2):
     """Runs to the end; what was said."""
-    return run("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")[1]
+    return run("sweep", "--resume", "a", "--store", store, "--runs-per-device", slots, "-q")[1]
 
 
 def test_a_checkpoint_belongs_to_its_trial(folder):
@@ -190,6 +191,33 @@ def test_a_missing_checkpoint_is_told_and_a_linked_store_keeps_its_own(folder):
     equal([t["state"] for t in trials(store)], ["done", "done"])
     for t in trials(store):
         equal(json.loads(run("rerun", "a", "--store", store, "--trial", t["number"], "--json")[0])["same"], True)
+
+
+def test_a_trial_keeps_its_threads_and_names_all_who_made_it(folder):
+    store = folder / "s.db"
+    interrupted(folder, store, threads=0)
+    file = folder / "s.db.checkpoints" / "a-1.ckpt"
+    data = bytearray(file.read_bytes())
+    at = data.index(b"made by trawl")  # as if another build had
+    data[at + 8 : at + 13] = b"earlY"
+    data[28:32] = zlib.crc32(data[:28] + data[32:]).to_bytes(4, "little")
+    file.write_bytes(data)
+    said = resume(store, slots=1)
+    assert "resumed by another build or device" in said and "begins again" not in said, said
+    one, two = trials(store)
+    threads = "(%d thread" % max(1, len(os.sched_getaffinity(0)) // 2)
+    for t in (one, two):
+        equal((t["state"], threads in t["device"]), ("done", True))
+    equal("then by" in one["program"], False)
+    assert two["program"].startswith("earlY ") and ", then by trawl " in two["program"], two["program"]
+    equal(json.loads(run("rerun", "a", "--store", store, "--trial", 0, "--json")[0])["same"], True)
+    assert "; made by earlY " in run("export", "a", "--store", store, "--pick", "trial=1")[0]
+    db = sqlite3.connect(store)
+    db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
+    db.execute("UPDATE trial SET checksum = NULL, score = score + 1")
+    db.commit()
+    db.close()
+    fails("rerun", "a", "--store", store, "--trial", 1, code=1, says="resumed by another build")
 
 
 def test_stopped_in_its_evaluation_a_trial_goes_on_there(folder):
