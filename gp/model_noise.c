@@ -2,7 +2,7 @@
  * where it is complete, so that one level of noise for all makes lucky runs look sure and sure ones doubtful.
  * The variance of one run where the output m is expected is a kernel average over the rows,
  *     v(m) = (sum_j w_j(m) S_j + PRIOR v0(m)) / (sum_j w_j(m) r_j + PRIOR),  w_j = exp(-(m - m_j)^2 / (2 h^2)),
- * with r_j runs in row j and S_j the sum of squares that their noise is expected to have, given the data (the E-step of EM:
+ * with r_j runs in row j, m_j what the other rows let expect there, and S_j the sum of squares that their noise is expected to have, given the data (the E-step of EM:
  * squared deviations within the row, and r_j times the square of the row's expected noise and its variance). v0 is the same
  * of a wider kernel, whose own v0 is the one level of noise that was fitted. Of a point that has a row, v leaves that row out, counts as
  * MODEL_NOISE_RUNS runs, and is put together with the r own runs of squared deviations S:
@@ -14,7 +14,7 @@
 #include "gp/gp_priv.h"
 #include "gp/model_priv.h"
 
-#define ROWS_MIN 32 /* below it there is one level of noise: with fewer, studies were worse for learning more */
+#define ROWS_MIN 32 /* below it there is one level of noise */
 #define ROUNDS 3 /* of EM */
 #define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */
 #define WIDTH_NARROW 0.15
@@ -35,6 +35,8 @@ static void average(const struct model *m, double at, size_t own, double width, 
 double model_noise(const struct model *m, double mean, size_t own, double *ret_freedom)
 {
     double ss, n, v, freedom = MODEL_NOISE_RUNS;
+    if (own < m->n_noise)
+        mean = m->noise_at[own];
     average(m, mean, own, WIDTH_WIDE, &ss, &n);
     v = (ss + PRIOR * m->noise) / (n + PRIOR);
     average(m, mean, own, WIDTH_NARROW, &ss, &n);
@@ -59,7 +61,7 @@ static void expect(struct model *m)
     for (size_t j = 0; j < m->n; j++) {
         double noise = m->noise * m->share[j];
         double mean = noise * m->alpha[j], var = fmax(noise - noise * noise * precision[j], 0.0);
-        m->noise_at[j] = m->y[j] + model_trend(m, m->x + j, m->ld) - mean;
+        m->noise_at[j] = m->y[j] + model_trend(m, m->x + j, m->ld) - m->alpha[j] / precision[j]; /* without row j */
         m->noise_ss[j] = m->runs_ss[j] + m->runs[j] * (mean * mean + var);
         m->noise_n[j] = m->runs[j];
     }

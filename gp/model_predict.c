@@ -20,9 +20,6 @@ enum status model_believe(struct model *m, const double *u, size_t n_new, struct
         cov_row(&m->cov, m->x, ld, n, u + p * m->dim, m->row_k, NULL);
         m->y[n + p] = cblas_ddot((int)n, m->row_k, 1, m->alpha, 1);
         m->share[n + p] = 1.0;
-        if (m->n_noise > 0)
-            m->share[n + p] =
-                model_noise(m, m->y[n + p] + model_trend(m, u + p * m->dim, 1), SIZE_MAX, NULL) / m->noise;
     }
     for (size_t p = 0; p < n_new; p++)
         for (size_t c = 0; c < m->dim; c++)

@@ -142,7 +142,8 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
             model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     }
     TRY(model_factor(model, err));
-    return model == &s->score ? model_learn_noise(model, err) : ST_OK; /* one level of noise does for the others */
+    /* for what is said of a study, not for proposals: those were no better for it (bench/notes/controller.md) */
+    return model == &s->score && !theta ? model_learn_noise(model, err) : ST_OK;
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -251,7 +252,9 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     if (n == 0)
         return ST_OK;
     memcpy(theta, s->score.theta, sizeof theta);
-    return load_model(s, &s->score, o->score, n_pending, theta, err);
+    bool learned = s->score.n_noise > 0;
+    TRY(load_model(s, &s->score, o->score, n_pending, theta, err));
+    return learned ? model_learn_noise(&s->score, err) : ST_OK;
 }
 
 static enum status learn_history(struct pareto_search *s, const struct space *space, const struct gp_history *history,
