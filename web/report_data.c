@@ -202,8 +202,9 @@ static cJSON *trial_to_json(const struct report *report, size_t i, cJSON *params
          add_time(object, "created_ms", trial->created_ms) && add_time(object, "started_ms", trial->started_ms) &&
          add_time(object, "finished_ms", trial->finished_ms) && json_add_str(object, "slot", trial->slot) &&
          json_add_str(object, "cost_method", trial->cost_method) && json_add_i64(object, "deaths", trial->deaths) &&
-         add_f64(object, "propose_s", trial->propose_s) && json_add_str(object, "log_tail", trial->log_tail) &&
-         add_f64(object, "score_se", trial->score_se) && json_add_i64(object, "eval_episodes", trial->eval_episodes) &&
+         json_add_i64(object, "losses", trial->losses) && add_f64(object, "propose_s", trial->propose_s) &&
+         json_add_str(object, "log_tail", trial->log_tail) && add_f64(object, "score_se", trial->score_se) &&
+         json_add_i64(object, "eval_episodes", trial->eval_episodes) &&
          json_add_i64(object, "eval_unfinished", trial->eval_unfinished) && add_f64(object, "eval_s", trial->eval_s) &&
          add_f64(object, "start_s", trial->start_s) && json_add_str(object, "program", trial->program) &&
          json_add_str(object, "vector_units", trial->kernels);

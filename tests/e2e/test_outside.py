@@ -125,7 +125,7 @@ def test_killed_from_outside_a_trial_runs_again(folder):
     process.send_signal(signal.SIGINT)
     finish(process)
     first = show(store, "a")["trials"][0]
-    equal((first["state"], first["attempt"]), ("failed", 3))
+    equal((first["state"], first["attempt"], first["losses"], first["deaths"]), ("failed", 3, 2, 0))
     assert "ended from outside 3 times" in first["reason"] and "signal 9" in first["reason"], first
 
 
