@@ -75,7 +75,7 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
         process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
                                        stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
         tap.started.append(process)
-    wait_for(lambda: running(store), process)
+    wait_for(lambda: running(store) and len(curve(store)) > 1, process)  # some of it is stored
     worker = children(process.pid)[0]
     other = Locked(store)
     wait_for(lambda: "keeps the store locked" in words.read_text(), process)
