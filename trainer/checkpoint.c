@@ -158,12 +158,14 @@ static enum status ckpt_shape_compare(const char *path, const struct ckpt_shape 
         int64_t a, b;
         memcpy(&a, (const char *)file + fields[i].offset, sizeof a);
         memcpy(&b, (const char *)mine + fields[i].offset, sizeof b);
+        bool is_option = strchr(fields[i].name, '.') != NULL;
         if (a == b)
             continue;
         shape_text(fields[i].name, a, was, sizeof was);
         shape_text(fields[i].name, b, is, sizeof is);
-        return FAIL(err, ST_CONFIG, "%s: was made with %s %s, this run has %s; use the checkpoint's own config", path,
-                    fields[i].name, was, is);
+        return FAIL(err, ST_CONFIG, "%s: was made with %s %s, this run has %s; use the checkpoint's own config%s%s%s%s",
+                    path, fields[i].name, was, is, is_option ? ", or --" : "", is_option ? fields[i].name : "",
+                    is_option ? " " : "", is_option ? was : "");
     }
     if (memcmp(file, mine, sizeof *file) != 0)
         return FAIL(err, ST_CONFIG,
@@ -398,6 +400,7 @@ enum status trainer_load_weights(struct trainer *t, const char *path, struct err
         rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"shape\"; use another checkpoint", path);
     } else {
         shape.total_agents = mine.total_agents; /* of the training, not of the policy */
+        shape.state_size = mine.state_size;
         shape.optimizer = mine.optimizer;
         rc = ckpt_shape_compare(path, &shape, &mine, err);
     }

@@ -169,6 +169,11 @@ static void test_bad_files(void **unused)
     write_sealed(bad, n);
     expect_refused(t, ST_VERSION, "checkpoint version 1");
     OK(trainer_load_weights(t, ckpt_path, err));
+    struct env_def larger = *s.def; /* the game has changed inside since */
+    larger.state_size += 16;
+    t->def = &larger;
+    OK(trainer_load_weights(t, ckpt_path, err));
+    t->def = s.def;
     bad[8] = 99;
     OK(file_write_all(ckpt_path, bad, n, err));
     expect_refused(t, ST_VERSION, "version 99");
