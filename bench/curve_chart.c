@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "web/report_priv.h"
+#include "web/report/report_priv.h"
 
 #define WIDTH 960
 #define HEIGHT 480

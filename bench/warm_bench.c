@@ -13,7 +13,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sweep/sweep.h"
+#include "base/config/config.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "study/version.h"
+#include "sweep/worker/run.h"
+#include "trainer/trainer.h"
 
 #define EPISODES 1024
 #define CURVE_POINTS 60

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "envs/breakout.h"
-#include "envs/cartpole.h"
+#include "envs/games/breakout.h"
+#include "envs/games/cartpole.h"
 #include "envs/envs.h"
-#include "envs/memory.h"
-#include "envs/pong.h"
-#include "envs/squared.h"
+#include "envs/games/memory.h"
+#include "envs/games/pong.h"
+#include "envs/games/squared.h"
 
 static struct env_mark *add(struct env_picture *p, enum env_shape_kind kind, enum env_colour colour)
 {

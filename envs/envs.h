@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "base/opt.h"
+#include "base/config/opt.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "envs/env.h"

@@ -8,7 +8,7 @@
 #include "base/words.h"
 
 /* -- breakout -- */
-#include "envs/breakout.h"
+#include "envs/games/breakout.h"
 #define ENV_GAME breakout
 #include "envs/env_loop.h"
 
@@ -21,7 +21,7 @@ static const struct opt_def breakout_options[] = {
 static const struct env_default breakout_defaults[] = {{"train.reward_clip", "1"}};
 
 /* -- cartpole -- */
-#include "envs/cartpole.h"
+#include "envs/games/cartpole.h"
 #define ENV_GAME cartpole
 #include "envs/env_loop.h"
 
@@ -31,7 +31,7 @@ static const struct opt_def cartpole_options[] = {
 };
 
 /* -- memory -- */
-#include "envs/memory.h"
+#include "envs/games/memory.h"
 #define ENV_GAME memory
 #include "envs/env_loop.h"
 
@@ -41,7 +41,7 @@ static const struct opt_def memory_options[] = {
 };
 
 /* -- pong -- */
-#include "envs/pong.h"
+#include "envs/games/pong.h"
 #define ENV_GAME pong
 #include "envs/env_loop.h"
 
@@ -50,7 +50,7 @@ static const struct opt_def pong_options[] = {
 };
 
 /* -- squared -- */
-#include "envs/squared.h"
+#include "envs/games/squared.h"
 #define ENV_GAME squared
 #include "envs/env_loop.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "gp/exp_priv.h"
-#include "gp/model_priv.h"
+#include "gp/model/exp_priv.h"
+#include "gp/model/model_priv.h"
 
 #define LN_SQRT_2PI 0.91893853320467274178
 #define TAIL -25.0 /* below it the asymptotic series are more exact than the differences */

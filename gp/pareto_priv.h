@@ -5,8 +5,8 @@
 #define GP_PARETO_PRIV_H
 
 #include "gp/gp_priv.h"
-#include "gp/model_priv.h"
-#include "gp/observations_priv.h"
+#include "gp/model/model_priv.h"
+#include "gp/model/observations_priv.h"
 
 #define PARETO_N_SOBOL 384 /* candidates spread over the whole space */
 

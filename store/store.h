@@ -247,7 +247,7 @@ struct study_counts {
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err) MUST_USE;
 
-/* -- trackers: the outbox and what each tracker has got of it; payloads: web/track.h -- */
+/* -- trackers: the outbox and what each tracker has got of it; payloads: web/track/track.h -- */
 
 /* A second writing connection of the process that holds the writer's lock, for a thread of its own; its transactions are
  * small, since the first one waits for them. */

@@ -1,5 +1,7 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
-#include "sweep/sweep.h"
+#include "base/status.h"
+#include "sweep/cmd/commands.h"
+#include "study/version.h"
 
 #include <errno.h>
 #include <fcntl.h>

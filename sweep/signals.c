@@ -2,7 +2,9 @@
  * Batch systems send the last two before they end a job. One event may send several signals (`timeout` signals its child and
  * then its group, a terminal that closes sends SIGHUP twice): what comes within ONE_EVENT_S of the first is the same request.
  * A SIGHUP, SIGUSR1 or SIGUSR2 that the caller ignores stays ignored: a sweep under nohup outlives its terminal. */
-#include "sweep/sweep.h"
+#include "sweep/signals.h"
+
+#include "sweep/term.h"
 
 #include <signal.h>
 #include <time.h>

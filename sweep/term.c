@@ -1,7 +1,7 @@
 /* term.c - a block of lines redrawn in place on a terminal, with plain ANSI sequences on stderr.
  * Invariants: (1) the cursor is hidden only between term_begin and term_end; (2) a log line never tears the block: it
  * wipes the block, is printed where it stood, and the next draw starts below. */
-#include "sweep/sweep.h"
+#include "sweep/term.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""check_includes.py - fails when an include breaks the folder table of ARCHITECTURE.md.
+"""check_includes.py - fails when the code leaves the structure of ARCHITECTURE.md.
 
-usage: tools/check_includes.py [ROOT]
+usage: tools/check_includes.py [ROOT]          one line a violation; exit code 1 if there is any
+       tools/check_includes.py --draw [ROOT]   prints the includes between folders, lowest floor first
 
-Rules: project headers are included by their path from the root; a folder includes only the folders that TABLE allows
-and of those only the public headers; libraries that belong to one folder are included by that folder alone. Tests and
-bench programs may include anything of the project. One line a violation, exit code 1 if there is any.
+Rules: (1) project headers are included by their path from the root; a folder includes only the folders that TABLE allows,
+and of those with a public face only its headers; (2) libraries that belong to one folder are included by that folder alone;
+(3) no two source files have the same name; (4) no folder holds more than FOLDER_MAX files, a .c and its .h counted as
+one; (5) files include each other in no circle, and folders in none but those in CIRCLES. Tests and bench programs may
+include anything of the project.
 """
 
 import os
@@ -20,24 +23,47 @@ TABLE = {
     "store": ["base"],
     "kernels": ["base", "envs"],
     "trainer": ["base", "envs", "kernels"],
-    "web": ["base", "store", "gp"],
-    "sweep": ["base", "envs", "kernels", "gp", "store", "trainer", "web"],
+    "study": ["base", "envs", "kernels", "trainer", "gp", "store"],
+    "web": ["base", "envs", "kernels", "trainer", "gp", "store", "study"],
+    "sweep": ["base", "envs", "kernels", "trainer", "gp", "store", "study", "web"],
 }
 FREE = ["tests", "bench"]
+FOLDER_MAX = 20
 
-# public headers of a folder; base is public altogether
+# public headers of a folder; of a folder that is not here every header is
 PUBLIC = {
     "envs": ["envs/envs.h", "envs/env.h", "envs/draw.h"],
     "kernels": ["kernels/kernels.h"],
     "trainer": ["trainer/trainer.h"],
     "gp": ["gp/gp.h"],
     "store": ["store/store.h"],
-    "web": ["web/web.h", "web/track.h"],
-    "sweep": [],
 }
 # (including folder, pattern of the header): exceptions with a decision behind them
 ALSO = [
-    ("kernels/cuda", r"envs/[a-z0-9_]+\.h$"),  # the games become kernels there: docs/decisions/0001
+    ("kernels/cuda", r"envs/[a-z0-9_/]+\.h$"),  # the games become kernels there: docs/decisions/0001
+]
+# pairs of folders that include each other, and why
+CIRCLES = {
+    ("envs", "envs/games"): "a game's header states the contract that it fulfils; the registry lists the games",
+    ("gp", "gp/model"): "the public face is one header",
+    ("sweep/controller", "sweep/launch"): "one event loop and its objects: a worker process has slots, a slot has a trial in flight",
+    ("sweep/control", "sweep/controller"): "requests act on the scheduler; the scheduler serves the socket",
+    ("sweep/control", "sweep/show"): "what is shown comes over the socket when another process runs the study",
+}
+# circles of files, and why
+FILE_CIRCLES = [
+    # one event loop and its objects
+    ["sweep/controller/checkpoints", "sweep/controller/devices", "sweep/controller/disk_full", "sweep/controller/flight",
+     "sweep/controller/limits", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/study_run",
+     "sweep/controller/supervise", "sweep/controller/confirm", "sweep/controller/reports", "sweep/controller/track_rows",
+     "sweep/controller/early_stop", "sweep/controller/gain", "sweep/controller/proposer",
+     "sweep/launch/worker_process", "sweep/launch/memory_groups"],
+    ["sweep/worker/lane", "sweep/worker/lane_messages", "sweep/worker/worker"],  # a worker and its lanes
+    ["web/serve/events", "web/serve/models", "web/serve/playing", "web/serve/routes", "web/serve/serve",
+     "web/serve/answer_cache", "web/serve/served_study"],  # the server and what its threads share
+    ["study/search", "study/search_depends", "study/trial_check"],  # a space, and what decides whether a point is in it
+    ["sweep/show/board", "sweep/show/plot"],  # the block on a terminal and the picture in it
+    ["kernels/kern", "kernels/kernels"],  # one header for users, in two files
 ]
 
 # library header pattern: folders, or files, that may include it
@@ -52,18 +78,16 @@ LIBRARIES = [
     (r"ini\.h$", ["base"]),
     (r"locale\.h$", ["base"]),  # num.c sets the thread's locale to "C" around a conversion
 ]
-
-# asks every library for its version
-LIBRARIES_FREE = ["sweep/cmd_doctor.c"]
+LIBRARIES_FREE = ["sweep/cmd/cmd_doctor.c"]  # asks every library for its version
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
 
 
-def sources(root):
-    for folder in list(TABLE) + FREE:
-        for at, folders, files in os.walk(os.path.join(root, folder)):
-            folders.sort()
+def sources(root, folders):
+    for folder in folders:
+        for at, below, files in os.walk(os.path.join(root, folder)):
+            below.sort()
             for name in sorted(files):
                 if name.endswith(SOURCES):
                     yield os.path.relpath(os.path.join(at, name), root)
@@ -78,6 +102,8 @@ def check_project_include(root, path, header):
     folder, to = path.split("/")[0], header.split("/")[0]
     if folder in FREE and os.path.exists(os.path.join(root, os.path.dirname(path), header)):
         return None  # a test's own header beside it
+    if header.startswith("generated/"):
+        return None  # made by the build
     if not os.path.exists(os.path.join(root, header)):
         return "no such file from the root; headers are included by their path from the root"
     if folder in FREE or to == folder:
@@ -100,11 +126,11 @@ def check_library_include(path, header):
     return None
 
 
-def check(root):
-    """All violations as texts, and the number of files looked at."""
-    found, n_files = [], 0
-    for path in sources(root):
-        n_files += 1
+def check_includes(root):
+    """Violations of rules 1 and 2, and who includes what: {file: [project header]}."""
+    found, graph = [], {}
+    for path in sources(root, list(TABLE) + FREE):
+        graph[path] = []
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as text:
             for number, line in enumerate(text, 1):
                 match = INCLUDE.match(line)
@@ -114,11 +140,117 @@ def check(root):
                 why = check_project_include(root, path, own) if own else check_library_include(path, library)
                 if why:
                     found.append(f"{path}:{number}: {own or library}: {why}")
-    return found, n_files
+                elif own:
+                    graph[path].append(own)
+    return found, graph
+
+
+def check_names(graph):
+    """Rules 3 and 4."""
+    found, by_name, by_folder = [], {}, {}
+    for path in graph:
+        if path.split("/")[0] == "tests":
+            continue
+        folder, name = os.path.split(path)
+        if name in by_name:
+            found.append(f"{path}: {by_name[name]} has the same name")
+        by_name.setdefault(name, path)
+        by_folder.setdefault(folder, set()).add(os.path.splitext(name)[0])
+    found += [f"{folder}/: {len(stems)} files, at most {FOLDER_MAX} are wanted; is there a folder in it?"
+              for folder, stems in sorted(by_folder.items()) if len(stems) > FOLDER_MAX]
+    return found
+
+
+def components(graph):
+    """Strongly connected components of more than one node (Tarjan)."""
+    index, low, stack, on, out = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on.add(node)
+        for to in graph.get(node, ()):
+            if to not in index:
+                visit(to)
+                low[node] = min(low[node], low[to])
+            elif to in on:
+                low[node] = min(low[node], index[to])
+        if low[node] == index[node]:
+            part = []
+            while not part or part[-1] != node:
+                part.append(stack.pop())
+                on.discard(part[-1])
+            if len(part) > 1:
+                out.append(sorted(part))
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return out
+
+
+def folders_of(graph):
+    """{folder: {folder: number of includes}} of the product's folders."""
+    out = {}
+    for path, headers in graph.items():
+        if path.split("/")[0] in FREE:
+            continue
+        at = out.setdefault(os.path.dirname(path), {})
+        for header in headers:
+            to = os.path.dirname(header)
+            if path == "sweep/main.c":
+                continue  # the program stands above all
+            if to != os.path.dirname(path) and not header.startswith("generated/"):
+                at[to] = at.get(to, 0) + 1
+    return out
+
+
+def check_circles(graph):
+    """Rule 5. A .c, its .h and its _priv.h are one file here."""
+    def stem(path):
+        return re.sub(r"_priv$", "", os.path.splitext(path)[0])
+
+    merged = {}
+    for path, headers in graph.items():
+        if path.split("/")[0] not in FREE:
+            merged.setdefault(stem(path), set()).update(stem(h) for h in headers if stem(h) != stem(path))
+    found = [f"circle of files: {' '.join(part)}" for part in components(merged)
+             if not any(set(part) <= set(known) for known in FILE_CIRCLES)]
+    between = {at: {to for to in tos if tuple(sorted((at, to))) not in CIRCLES} for at, tos in folders_of(graph).items()}
+    return found + [f"circle of folders: {' '.join(part)}" for part in components(between)]
+
+
+def draw(graph):
+    """Folders by floor: a folder stands above all that it includes."""
+    between, floors = folders_of(graph), {}
+
+    def floor(folder, seen=()):
+        if folder not in floors:
+            below = [floor(to, seen + (folder,)) for to in between.get(folder, ())
+                     if to not in seen and tuple(sorted((folder, to))) not in CIRCLES]
+            floors[folder] = 1 + max(below, default=0)
+        return floors[folder]
+
+    for folder in sorted(between):
+        floor(folder)
+    for folder in sorted(floors, key=lambda f: (floors[f], f)):
+        into = ", ".join(sorted(between.get(folder, ())))
+        print(f"{floors[folder]:2} {folder + '/':20} {'-> ' + into if into else ''}".rstrip())
+
+
+def check(root):
+    """All violations as texts, and the number of files looked at."""
+    found, graph = check_includes(root)
+    return found + check_names(graph) + check_circles(graph), len(graph)
 
 
 def main():
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    arguments = [a for a in sys.argv[1:] if a != "--draw"]
+    root = arguments[0] if arguments else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    if "--draw" in sys.argv:
+        draw(check_includes(root)[1])
+        return 0
     found, n_files = check(root)
     for text in found:
         print(text)

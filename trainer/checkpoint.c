@@ -7,7 +7,7 @@
  * section against the trainer before it changes anything. */
 #include "trainer/trainer_priv.h"
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/file.h"
 #include "base/mem.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/opt.h"
+#include "base/config/opt.h"
 #include "base/status.h"
 #include "envs/envs.h"
 #include "kernels/kernels.h"

@@ -97,7 +97,7 @@ def main():
         else:
             assets.append(("vega.js", text.encode()))
     with open(out, "w", encoding="utf-8") as c:
-        c.write('/* made by web/embed.py */\n#include "web/serve_priv.h"\n\n')
+        c.write('/* made by web/embed.py */\n#include "web/serve/routes.h"\n\n')
         rows = []
         for i, (name, data) in enumerate(assets):
             packed = gzip.compress(data, 9, mtime=0)

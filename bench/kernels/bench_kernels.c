@@ -9,7 +9,10 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "bench/commands.h"
+#include "bench/bench_commands.h"
+#include "study/setup.h"
+#include "study/version.h"
+#include "sweep/cli.h"
 
 #define MAX_REPEATS BENCH_MAX_REPEATS
 #define MAX_CALLS 512 /* of an operation between two marks */

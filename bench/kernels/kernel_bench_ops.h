@@ -3,7 +3,7 @@
 #define BENCH_KERNELS_KERNEL_BENCH_OPS_H
 
 #include "kernels/kernels.h"
-#include "sweep/bench.h"
+#include "sweep/cmd/bench/bench.h"
 
 /* The setting: a MinGRU policy of one layer, N agents that act, minibatches of T steps of B agents. */
 struct kb_shape {

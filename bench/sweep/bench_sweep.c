@@ -12,8 +12,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/words.h"
-#include "bench/commands.h"
-#include "sweep/sweep.h"
+#include "bench/bench_commands.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "sweep/cli.h"
+#include "sweep/signals.h"
 
 #define MAX_TRIALS 20000
 #define MAX_NAMES 64

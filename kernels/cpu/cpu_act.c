@@ -2,7 +2,7 @@
  * A draw is a pure function of (*rng, agent, head), so neither threads nor batch layout change it. */
 #include "kernels/cpu/cpu_priv.h"
 
-#include "kernels/cpu/heads.h"
+#include "kernels/cpu/cpu_heads.h"
 
 #define AGENT_GRAIN 16
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/heads.h"
+#include "kernels/cpu/cpu_heads.h"
 
 #define TOKEN_GRAIN 64
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/strbuf.h"
 
 struct train {

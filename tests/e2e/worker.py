@@ -1,4 +1,4 @@
-"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 3 (sweep/control.h)."""
+"""worker.py - plays the controller of one `trawl worker`: JSON lines over a socket, protocol 3 (sweep/launch/proto.h)."""
 import json
 import os
 import socket

@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
     echo '#include "envs/env.h"'
     for game in "$@"; do
         cat <<END
-#include "envs/$game.h"
+#include "envs/games/$game.h"
 #define ENV_GAME $game
 #include "envs/env_loop.h"
 __global__ void ${game}_reset_k(struct ${game}_settings settings, struct ${game}_instance *instances, struct rng root,

@@ -14,7 +14,7 @@ block() # FIRST-LINE: the code block that begins with it
 block '/* apples.h' >"$dir/envs/apples.h"
 {
     echo '#include <stddef.h>'
-    echo '#include "base/opt.h"'
+    echo '#include "base/config/opt.h"'
     block '/* -- apples -- */'
     echo 'const void *const used[] = {apples_options, (void *)apples_reset_range, (void *)apples_observe_range,'
     echo '    (void *)apples_step_range, (void *)apples_check_shape};'

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "envs/breakout.h"
+#include "envs/games/breakout.h"
 
 struct table {
     struct breakout_settings settings;

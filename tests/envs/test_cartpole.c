@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "envs/cartpole.h"
+#include "envs/games/cartpole.h"
 
 /* -- the equations of CartPole-v1, from Florian's correction of Barto, Sutton and Anderson -- */
 struct reference {

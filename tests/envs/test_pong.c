@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "envs/pong.h"
+#include "envs/games/pong.h"
 
 struct match {
     struct pong_settings settings;

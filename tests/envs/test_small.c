@@ -1,8 +1,8 @@
 /* test_small.c - rules of squared and memory. */
 #include "envs_test.h"
 
-#include "envs/memory.h"
-#include "envs/squared.h"
+#include "envs/games/memory.h"
+#include "envs/games/squared.h"
 
 /* -- squared -- */
 struct walk {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "trainer/trainer.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "web/serve_request.h"
+#include "web/serve/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

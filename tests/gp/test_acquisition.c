@@ -1,6 +1,6 @@
 /* test_acquisition.c - expected hypervolume improvement against Monte Carlo, quadrature-free tails and finite differences. */
 #include "tests/gp/gp_test.h"
-#include "gp/model_priv.h"
+#include "gp/model/model_priv.h"
 
 static double normal(struct rng *r)
 {

@@ -2,7 +2,7 @@
 #include <cblas.h>
 
 #include "tests/gp/gp_test.h"
-#include "gp/model_priv.h"
+#include "gp/model/model_priv.h"
 
 #define N 24
 #define N_MAX 96

@@ -1,6 +1,6 @@
 /* test_rivals.c - protein and carbs: their model against finite differences and known values, and the behaviour that
  * their descriptions state, on small cases. */
-#include "gp/rival_priv.h"
+#include "gp/rivals/rival_priv.h"
 
 #include "base/mem.h"
 #include "tests/gp/gp_test.h"

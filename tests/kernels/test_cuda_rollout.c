@@ -3,7 +3,7 @@
  * have to be equal to the byte. Skipped without a GPU. */
 #include "tests/kernels/kern_test.h"
 
-#include "kernels/cuda/cuda_rollout.cuh"
+#include "kernels/cuda/play/rollout.cuh"
 #include "tests/envs/envs_test.h"
 
 #define MAX_L 8

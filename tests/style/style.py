@@ -60,8 +60,8 @@ def test_planted_includes():
         ("sweep/a.c", '#include "store/store_priv.h"', "not public"),
         ("store/a.c", '#include "store/store_priv.h"', None),
         ("store/a.c", '#include "store_priv.h"', "by their path from the root"),
-        ("kernels/cpu/a.c", '#include "envs/pong.h"', "not public"),
-        ("kernels/cuda/a.cu", '#include "envs/pong.h"', None),
+        ("kernels/cpu/a.c", '#include "envs/games/pong.h"', "not public"),
+        ("kernels/cuda/a.cu", '#include "envs/games/pong.h"', None),
         ("web/a.c", '#include "gp/gp.h"', None),
         ("gp/a.c", '#include <sqlite3.h>', "for store/ only"),
         ("sweep/a.c", '#include <curl/curl.h>', "for web/ only"),
@@ -69,7 +69,7 @@ def test_planted_includes():
         ("tests/gp/a.c", '#include "gp/gp_priv.h"', None),
     ]
     present = ["web/web.h", "gp/gp.h", "gp/gp_priv.h", "kernels/cpu/gemm.h", "kernels/kernels.h", "sweep/cmd.h",
-               "store/store_priv.h", "envs/pong.h"]
+               "store/store_priv.h", "envs/games/pong.h"]
     for path, line, want in cases:
         with tempfile.TemporaryDirectory() as at:
             for header in present:

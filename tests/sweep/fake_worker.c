@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sweep/control.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/launch/proto.h"
 
 #define MAX_JOBS 64
 #define TRIAL_S 0.02

@@ -11,8 +11,13 @@
 
 #include <cmocka.h>
 
+#include "base/duration.h"
 #include "base/fault.h"
-#include "sweep/scheduler.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/cli.h"
+#include "sweep/launch/proto.h"
+#include "sweep/launch/worker_process.h"
 #include "tests/sweep/check.h"
 
 static void times_are_read_and_shown(void **state)

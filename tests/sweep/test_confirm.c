@@ -13,7 +13,13 @@
 #include <cmocka.h>
 
 #include "check.h"
-#include "sweep/scheduler.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/controller/confirm.h"
+#include "sweep/controller/proposer.h"
 
 #define MAX 400
 

@@ -19,7 +19,12 @@
 
 #include "base/rng.h"
 #include "check.h"
-#include "sweep/service.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/control/control_address.h"
+#include "sweep/control/control_client.h"
+#include "sweep/control/control_command.h"
+#include "sweep/control/control_server.h"
 
 struct place {
     char dir[64], store[96], socket[112];

@@ -15,7 +15,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "sweep/sweep.h"
+#include "base/config/config.h"
+#include "base/config/opt.h"
+#include "base/status.h"
+#include "envs/envs.h"
+#include "gp/gp.h"
+#include "study/dialect.h"
+#include "study/setup.h"
+#include "trainer/trainer.h"
 #include "tests/sweep/check.h"
 
 #define MAX_FILES 3

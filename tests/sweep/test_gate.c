@@ -1,5 +1,5 @@
 /* test_gate.c - lanes behind the gate: alone means alone, makers of trainers come one at a time, nobody is passed over. */
-#include "sweep/gate.h"
+#include "sweep/worker/gate.h"
 
 #include <sched.h>
 #include <stdarg.h>

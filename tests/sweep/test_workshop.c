@@ -12,7 +12,9 @@
 
 #include "base/mem.h"
 #include "check.h"
-#include "sweep/lane.h"
+#include "base/config/config.h"
+#include "study/setup.h"
+#include "sweep/worker/worker.h"
 
 static const char config_text[] = "[env]\nname = squared\nn = 1\n"
                                   "[policy]\ncore = none\nhidden_size = 8\n"

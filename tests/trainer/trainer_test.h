@@ -4,7 +4,7 @@
 
 #include "trainer/trainer_priv.h"
 
-#include "base/config.h"
+#include "base/config/config.h"
 #include "base/file.h"
 #include "base/mem.h"
 

@@ -10,7 +10,13 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
-#include "sweep/control.h"
+#include "base/config/config.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/version.h"
 
 #define CURVE 12 /* points */
 

@@ -16,7 +16,10 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "web/web.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "web/report/report.h"
 
 #define SAMPLE_DIM 5
 

@@ -2,7 +2,7 @@
 #include "report_test.h"
 
 #include "base/fault.h"
-#include "web/report_priv.h"
+#include "web/report/report_priv.h"
 
 static char *write_report(const struct sample *s, enum report_format format)
 {

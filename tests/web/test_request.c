@@ -8,7 +8,11 @@
 
 #include <cmocka.h>
 
-#include "web/serve_priv.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/request.h"
 
 static void refused(const char *raw, enum status want, const char *says)
 {

@@ -14,9 +14,9 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "web/http.h"
-#include "web/track.h"
-#include "web/upload_priv.h"
+#include "web/http/http.h"
+#include "web/track/track.h"
+#include "web/track/upload_priv.h"
 
 static void retry_after_in_both_forms(void **state)
 {

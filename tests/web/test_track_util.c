@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "web/track_mlflow.h"
-#include "web/track_util.h"
+#include "web/track/mlflow.h"
+#include "web/track/track_util.h"
 
 static void json_keeps_numbers_and_texts(void **state)
 {

@@ -1,0 +1,61 @@
+/* config_priv.h - what the files of config share.
+ * Everything that was set is one list of entries in the order of setting; nothing is merged until somebody asks. The
+ * winner of a key is its entry of the highest layer, among equals the last one. */
+#ifndef BASE_CONFIG_PRIV_H
+#define BASE_CONFIG_PRIV_H
+
+#include "base/config/config.h"
+
+#define SWEEP_PREFIX "sweep."
+#define CONFIG_ENTRIES_MAX 4096 /* of a real config: about 100 */
+
+struct config_entry {
+    char key[CONFIG_KEY_MAX]; /* as set, in lower case and with '_'; a [section] line: its name */
+    char *value; /* owned; NULL for a [section] line */
+    char *origin; /* owned */
+    enum config_layer layer;
+    size_t text; /* which file it stands in, from 1; 0: none */
+};
+
+struct config {
+    const struct opt_table **tables; /* (n_tables) borrowed */
+    size_t n_tables, cap_tables;
+    struct config_entry *entries; /* (n_entries) owned */
+    size_t n_entries, cap_entries;
+    struct config_sweep_param *params; /* (n_params) texts point into entries */
+    size_t n_params, cap_params;
+    size_t n_texts; /* loaded so far */
+    bool resolved; /* every entry was checked since the last change */
+};
+
+/* One more place at the end of *array (n of *cap used); false: out of memory, nothing changed. */
+bool config_grow(void *array_ptr, size_t n, size_t *cap, size_t size);
+
+/* Adds an entry; value NULL: a [section] line. key needs no certain spelling. */
+enum status config_add_entry(struct config *config, enum config_layer layer, const char *key, const char *value,
+                             const char *origin, struct error *err) MUST_USE;
+
+/* Lower case, '-' to '_'; false when it does not fit. */
+bool config_spell_key(const char *key, char *ret_key);
+
+/* The winner of a key, NULL if nobody set it. */
+const struct config_entry *config_winner(const struct config *config, const char *key);
+
+bool config_has_section(const struct config *config, const char *section); /* by a table */
+
+/* "; did you mean train.gamma?" or what else helps, for a key that no table knows. */
+void config_hint(const struct config *config, const char *key, char *buf, size_t size);
+
+/* Sweep sections, by config_resolve: finds all parameters, whose keys are known, then fills and checks each. */
+enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
+                             struct error *err) MUST_USE;
+bool config_unknown_sweep_field(const char *field, char *buf, size_t size); /* true: with a hint in buf */
+enum status config_fill_params(struct config *config, struct error *err) MUST_USE;
+
+/* The value of an option as text in our own spelling ("90_000_000" -> "90000000"); buf OPT_STR_MAX bytes. */
+void config_value_text(const struct opt_def *opt, const char *value, char *buf);
+/* The word of choices "a|b|c" at index i, NULL behind the last; its length in *ret_len. */
+const char *config_choice(const char *choices, size_t i, size_t *ret_len);
+const char *config_default(const struct opt_def *opt); /* never NULL */
+
+#endif

@@ -1,0 +1,294 @@
+/* sweep.c - [sweep.SECTION.KEY]: the search range of one parameter each.
+ * Resolving goes over the entries once and notes which parameters there are; then each field of each parameter is
+ * taken from its winning entry and checked against the parameter's option. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config/config_priv.h"
+#include "base/num.h"
+#include "base/words.h"
+
+#define FIELDS "distribution, min, max, mean, scale, values"
+
+static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
+#define N_FIELDS (sizeof field_names / sizeof field_names[0])
+
+/* A mean may lie this share of the range outside it: files of the family hold 0.5999999999999999 with min 0.6. */
+#define MEAN_SLACK 1e-9
+
+/* Of one section: each field's text, or each field's origin; NULL where nobody set it. (The texts of mean and values
+ * are the parameter's own.) */
+struct sweep_fields {
+    const char *distribution, *min, *max, *mean, *scale, *values;
+};
+
+static const struct {
+    const char *name;
+    enum opt_scale scale;
+    bool is_int;
+} distributions[] = {
+    {"uniform", OPT_LINEAR, false},          {"linear", OPT_LINEAR, false},
+    {"int_uniform", OPT_LINEAR, true},       {"int", OPT_LINEAR, true},
+    {"uniform_pow2", OPT_POW2, false},       {"pow2", OPT_POW2, false},
+    {"log_normal", OPT_LOG, false},          {"log", OPT_LOG, false},
+    {"logit_normal", OPT_LOGIT, false},      {"logit", OPT_LOGIT, false},
+    {"categorical", OPT_CATEGORICAL, false},
+};
+#define N_DISTRIBUTIONS (sizeof distributions / sizeof distributions[0])
+
+size_t config_n_sweep_params(const struct config *config)
+{
+    return config->n_params;
+}
+
+const struct config_sweep_param *config_sweep_param(const struct config *config, size_t i)
+{
+    return &config->params[i];
+}
+
+enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
+                             struct error *err)
+{
+    const struct opt_def *opt = config_find_opt(config, key);
+    struct config_sweep_param *param;
+
+    for (size_t i = 0; i < config->n_params; i++)
+        if (strcmp(config->params[i].key, key) == 0)
+            return ST_OK;
+    if (opt == NULL)
+        return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
+    if (!config_grow(&config->params, config->n_params, &config->cap_params, sizeof *config->params))
+        return FAIL(err, ST_NOMEM, "out of memory for the config");
+    param = &config->params[config->n_params++];
+    *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
+    snprintf(param->key, sizeof param->key, "%s", key);
+    return ST_OK;
+}
+
+bool config_unknown_sweep_field(const char *field, char *buf, size_t size)
+{
+    const char *near = word_nearest(field, field_names, N_FIELDS);
+
+    if (near != NULL && strcmp(near, field) == 0)
+        return false;
+    if (near != NULL)
+        snprintf(buf, size, "; did you mean %s?", near);
+    else
+        snprintf(buf, size, "; a sweep section knows " FIELDS);
+    return true;
+}
+
+static const char *take_field(const struct config *config, const char *param_key, const char *field,
+                              const char **ret_origin)
+{
+    char key[2 * CONFIG_KEY_MAX];
+    const struct config_entry *entry;
+
+    snprintf(key, sizeof key, "sweep.%s.%s", param_key, field);
+    entry = config_winner(config, key);
+    *ret_origin = entry != NULL ? entry->origin : NULL;
+    return entry != NULL ? entry->value : NULL;
+}
+
+/* How the parameter is walked: by its own word, or as the option is. */
+static enum status find_scale(struct config_sweep_param *p, const char *word, const char *origin, struct error *err)
+{
+    const char *names[N_DISTRIBUTIONS], *near;
+    bool has_words = p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM;
+
+    p->scale = p->values != NULL || has_words ? OPT_CATEGORICAL : p->opt->scale;
+    p->is_int = p->opt->type == OPT_INT;
+    if (word == NULL)
+        return ST_OK;
+    for (size_t i = 0; i < N_DISTRIBUTIONS; i++) {
+        names[i] = distributions[i].name;
+        if (strcmp(word, names[i]) == 0) {
+            p->scale = distributions[i].scale;
+            p->is_int = p->is_int || distributions[i].is_int;
+            return ST_OK;
+        }
+    }
+    near = word_nearest(word, names, N_DISTRIBUTIONS);
+    if (near != NULL)
+        return FAIL(err, ST_CONFIG, "%s: unknown distribution \"%.40s\" of %s; did you mean %s?", origin, word, p->key,
+                    near);
+    return FAIL(err, ST_CONFIG,
+                "%s: unknown distribution \"%.40s\" of %s; known are uniform, int_uniform, uniform_pow2, log_normal, "
+                "logit_normal, linear, int, pow2, log, logit, categorical",
+                origin, word, p->key);
+}
+
+static enum status check_values(struct config_sweep_param *p, const char *origin, struct error *err)
+{
+    bool is_first = true;
+
+    char key[CONFIG_KEY_MAX + 16], one[OPT_STR_MAX];
+    const char *at = p->values;
+
+    snprintf(key, sizeof key, "sweep.%s.values", p->key);
+    for (;;) {
+        size_t n, raw;
+        at += strspn(at, " \t");
+        raw = n = strcspn(at, ",");
+        while (n > 0 && (at[n - 1] == ' ' || at[n - 1] == '\t'))
+            n--;
+        if (n == 0 || n >= sizeof one)
+            return FAIL(err, ST_CONFIG, "%s: %s has an empty or too long item; write values = a, b, c", origin, key);
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        TRY(config_check_value(p->opt, key, one, origin, err));
+        if (at[raw] == '\0') {
+            p->fixed = is_first ? p->values : NULL;
+            return ST_OK;
+        }
+        is_first = false;
+        at += raw + 1;
+    }
+}
+
+static enum status check_choices(struct config_sweep_param *p, const struct sweep_fields *from, struct error *err)
+{
+    if (from->min != NULL || from->max != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical and has no min and max; write values = a, b, c",
+                    from->min != NULL ? from->min : from->max, p->key);
+    if (p->values != NULL)
+        return check_values(p, from->values, err);
+    if (p->opt->type != OPT_BOOL && p->opt->type != OPT_ENUM)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical; write values = a, b, c", p->origin, p->key);
+    return ST_OK;
+}
+
+/* One bound: the section's text, checked as a value of the option; without a text nothing. */
+static enum status take_bound(const struct config_sweep_param *p, const char *field, const char *text,
+                              const char *origin, double *ret_bound, struct error *err)
+{
+    char key[CONFIG_KEY_MAX + 16];
+
+    if (text == NULL)
+        return ST_OK;
+    snprintf(key, sizeof key, "sweep.%s.%s", p->key, field);
+    TRY(config_check_value(p->opt, key, text, origin, err));
+    return config_parse_value(p->opt, text, ret_bound, err);
+}
+
+static enum status no_range(const struct config_sweep_param *p, struct error *err)
+{
+    return FAIL(err, ST_CONFIG, "%s: %s has no usual range to sweep; write distribution, min and max", p->origin,
+                p->key);
+}
+
+/* The option's own value in this config, or where the section starts it; inside the bounds that the section gives. */
+static double centre_of(const struct config *config, const struct config_sweep_param *p)
+{
+    const struct config_entry *entry = config_winner(config, p->key);
+    double x = 0.0;
+
+    if ((p->mean == NULL || !num_parse_f64(p->mean, &x)) &&
+        config_parse_value(p->opt, entry != NULL ? entry->value : config_default(p->opt), &x, NULL) != ST_OK)
+        return 0.0;
+    if (!p->usual_min && x < p->min)
+        x = p->min;
+    return !p->usual_max && x > p->max ? p->max : x;
+}
+
+/* Bounds that the section leaves out. Sizes are searched around the config's own, everything else over its usual range, which
+ * is widened where the config lies outside. */
+static void take_usual(const struct config *config, struct config_sweep_param *p)
+{
+    const struct opt_def *opt = p->opt;
+    double x = centre_of(config, p), lo = opt->sweep_min, hi = opt->sweep_max;
+
+    if (opt->sweep_factor > 1.0 && x > 0.0) {
+        lo = x / opt->sweep_factor;
+        hi = x * opt->sweep_factor;
+        if (p->is_int) {
+            lo = ceil(lo);
+            hi = floor(hi);
+        }
+    } else if (x < lo && !(x <= 0.0 && (p->scale == OPT_LOG || p->scale == OPT_POW2 || p->scale == OPT_LOGIT))) {
+        lo = p->scale == OPT_LINEAR ? x : x / 2.0;
+    } else if (x > hi && !(x >= 1.0 && p->scale == OPT_LOGIT)) {
+        hi = p->scale == OPT_LOGIT ? (1.0 + x) / 2.0 : p->scale == OPT_LINEAR ? x : 2.0 * x;
+    }
+    if (p->usual_min)
+        p->min = fmax(lo, opt->min);
+    if (p->usual_max)
+        p->max = fmin(hi, opt->max);
+}
+
+static enum status check_scale(const struct config_sweep_param *p, const char *min_at, const char *max_at,
+                               struct error *err)
+{
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+
+    num_format_f64(p->min, lo);
+    num_format_f64(p->max, hi);
+    if (!(p->min < p->max))
+        return FAIL(err, ST_CONFIG,
+                    "%s: sweep.%s has min %s and max %s; min must be below max, or equal to keep it fixed", min_at,
+                    p->key, lo, hi);
+    if ((p->scale == OPT_LOG || p->scale == OPT_POW2) && !(p->min > 0.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a %s range needs > 0; try %s", min_at, p->key, lo,
+                    p->scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
+    if (p->scale == OPT_LOGIT && !(p->min > 0.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
+    if (p->scale == OPT_LOGIT && !(p->max < 1.0))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.max is %s, a logit range needs < 1; try 0.9999", max_at, p->key, hi);
+    return ST_OK;
+}
+
+static enum status take_range(const struct config *config, struct config_sweep_param *p,
+                              const struct sweep_fields *text, const struct sweep_fields *from, struct error *err)
+{
+    const char *min_at = from->min != NULL ? from->min : p->origin, *max_at = from->max != NULL ? from->max : p->origin;
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+    double mean, slack, step;
+
+    if (p->values != NULL)
+        return FAIL(err, ST_CONFIG, "%s: values of %s belong to distribution = categorical", from->values, p->key);
+    p->usual_min = text->min == NULL;
+    p->usual_max = text->max == NULL;
+    if ((p->usual_min || p->usual_max) && !(p->opt->sweep_min < p->opt->sweep_max) && !(p->opt->sweep_factor > 1.0))
+        return no_range(p, err);
+    TRY(take_bound(p, "min", text->min, from->min, &p->min, err));
+    TRY(take_bound(p, "max", text->max, from->max, &p->max, err));
+    take_usual(config, p);
+    if (p->min == p->max && !p->usual_min && !p->usual_max) {
+        p->fixed = text->min;
+        return ST_OK;
+    }
+    TRY(check_scale(p, min_at, max_at, err));
+    slack = MEAN_SLACK * (p->max - p->min);
+    if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min - slack || mean > p->max + slack))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean, p->key,
+                    p->mean, num_format_f64(p->min, lo), num_format_f64(p->max, hi));
+    if (text->scale != NULL && strcmp(text->scale, "auto") != 0 && strcmp(text->scale, "time") != 0 &&
+        (!num_parse_f64(text->scale, &step) || !(step > 0.0)))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.scale is %.40s, auto, time or a number above 0 is needed",
+                    from->scale, p->key, text->scale);
+    return ST_OK;
+}
+
+enum status config_fill_params(struct config *config, struct error *err)
+{
+    for (size_t i = 0; i < config->n_params; i++) {
+        struct config_sweep_param *p = &config->params[i];
+        struct sweep_fields text, from;
+
+        text.distribution = take_field(config, p->key, "distribution", &from.distribution);
+        text.min = take_field(config, p->key, "min", &from.min);
+        text.max = take_field(config, p->key, "max", &from.max);
+        text.scale = take_field(config, p->key, "scale", &from.scale);
+        p->mean = take_field(config, p->key, "mean", &from.mean);
+        p->values = take_field(config, p->key, "values", &from.values);
+        TRY(find_scale(p, text.distribution, from.distribution, err));
+        if (p->scale != OPT_CATEGORICAL &&
+            (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM || p->opt->type == OPT_STR))
+            return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
+                        from.distribution != NULL ? from.distribution : p->origin, p->key);
+        if (p->scale == OPT_FIXED)
+            return no_range(p, err);
+        TRY(p->scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : take_range(config, p, &text, &from, err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,15 @@
+/* human.h - numbers, times and spans of time as people read them; nothing here asks the locale. */
+#ifndef BASE_HUMAN_H
+#define BASE_HUMAN_H
+
+#include <stdint.h>
+
+#define HUMAN_TEXT_MAX 64 /* bytes of a text; each is returned in buf */
+
+/* value to a fixed number of decimals. */
+const char *text_fixed(double value, int decimals, char buf[HUMAN_TEXT_MAX]);
+const char *text_number(double value, char buf[HUMAN_TEXT_MAX]); /* 4 significant digits, "-" when unknown */
+const char *text_duration(double seconds, char buf[HUMAN_TEXT_MAX]); /* "12.3 s", "2 min 41 s", "1 h 20 min" */
+const char *text_time(int64_t utc_ms, char buf[HUMAN_TEXT_MAX]); /* "2026-01-31 18:05 UTC" */
+
+#endif

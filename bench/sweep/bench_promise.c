@@ -1,0 +1,257 @@
+/* bench_promise.c - `trawl-bench promise`: does advice keep its word? A study is played in which a share of the runs confirms what
+ * would be shown (gp_confirm_next); then best, knee, cost<= and score>= are picked (gp_pick), and each pick is run again
+ * under fresh seeds: how often does the mean of GP_PROMISE_SEEDS of them lie in the interval that was stated?
+ * Invariant: fresh runs come from a stream that the study has never drawn from. */
+#include "bench/bench_commands.h"
+#include "bench/sweep/problem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "sweep/cli.h"
+
+#define FRESH_SETS 100 /* of GP_PROMISE_SEEDS runs for each pick */
+#define N_RULES 4
+
+enum { STREAM_DRAW = 1, STREAM_FRESH = 77 };
+static const char *const rule_names[N_RULES] = {
+    [GP_BEST] = "best", [GP_KNEE] = "knee", [GP_COST_MAX] = "cost<=", [GP_SCORE_MIN] = "score>="};
+
+struct promise_bench {
+    const char *problems, *data;
+    int64_t trials, seeds, first_seed, percent;
+    bool json;
+};
+
+struct promise_study {
+    const struct problem *problem;
+    struct gp_history history;
+    struct gp_trial *trials; /* (max) */
+    double *x; /* (max, dim) */
+    size_t n_confirm;
+};
+
+/* What picks of one rule came to. */
+struct kept {
+    size_t n; /* picks */
+    double inside, width, seeds, off; /* sums: share of sets inside, width, runs of the point, |mean - score| */
+};
+
+static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
+{
+    size_t number = s->history.n++, dim = s->problem->space.dim;
+    struct rng rng = rng_split(rng_split(rng_seed(seed), STREAM_DRAW), number);
+    struct outcome o;
+
+    memcpy(s->x + number * dim, x, dim * sizeof *x);
+    s->problem->ops->draw(s->problem, x, &rng, &o);
+    s->trials[number] = (struct gp_trial){.x = s->x + number * dim,
+                                          .state = o.failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE,
+                                          .score = o.score,
+                                          .cost = o.cost};
+}
+
+/* The trial to confirm now; n: none, or it is not the time: half of the share is for on the way, evenly, the rest for the end, as a
+ * sweep does it. */
+static enum status to_confirm(const struct promise_study *s, const struct promise_bench *b, size_t *ret_i,
+                              struct error *err)
+{
+    struct gp_insight in;
+
+    *ret_i = s->history.n;
+    size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n;
+    bool at_end = 100 * (left + s->n_confirm) <= percent * (size_t)b->trials;
+    if (!at_end && 200 * (s->n_confirm + 1) > percent * (s->history.n + 1))
+        return ST_OK;
+    TRY(gp_beliefs_init(&in, &s->problem->space, &s->history, err));
+    enum status rc = gp_confirm_next(&in, &s->history, &(struct gp_confirm_settings){0}, ret_i, err);
+    gp_insight_free(&in);
+    return rc;
+}
+
+static enum status play(struct promise_study *s, const struct promise_bench *b, uint64_t seed, struct error *err)
+{
+    struct suggester *suggester = NULL;
+    struct suggest_settings settings = {.method = SUGGEST_PARETO, .seed = seed};
+    struct suggestion suggestion;
+    enum status rc = suggester_create(&suggester, &s->problem->space, &settings, err);
+
+    while (rc == ST_OK && s->history.n < (size_t)b->trials) {
+        size_t i;
+        rc = to_confirm(s, b, &i, err);
+        if (rc == ST_OK && i < s->history.n) {
+            s->n_confirm++;
+            run_trial(s, s->trials[i].x, seed);
+            continue;
+        }
+        if (rc == ST_OK)
+            rc = suggester_next(suggester, &s->history, (int64_t)s->history.n, &suggestion, err);
+        if (rc == ST_OK)
+            run_trial(s, suggestion.x, seed);
+    }
+    suggester_destroy(suggester);
+    return rc;
+}
+
+/* Bounds that cut the front in the middle. */
+static double rule_value(const struct gp_insight *in, enum gp_rule rule)
+{
+    double lo = INFINITY, hi = -INFINITY;
+
+    for (size_t i = 0; i < in->n; i++)
+        if (in->beliefs[i].on_front) {
+            double v = rule == GP_COST_MAX ? in->beliefs[i].log_cost : in->beliefs[i].score;
+            lo = fmin(lo, v);
+            hi = fmax(hi, v);
+        }
+    return rule == GP_COST_MAX ? exp(0.5 * (lo + hi)) : lo + 0.7 * (hi - lo);
+}
+
+static void judge(const struct promise_study *s, const struct gp_insight *in, size_t i, enum gp_rule rule,
+                  uint64_t seed, bool json, struct kept *kept)
+{
+    const struct gp_belief *b = &in->beliefs[i];
+    double inside = 0.0, all = 0.0, n_all = 0.0;
+
+    for (uint64_t set = 0; set < FRESH_SETS; set++) {
+        double sum = 0.0, n = 0.0;
+        for (uint64_t k = 0; k < GP_PROMISE_SEEDS; k++) {
+            struct rng rng = rng_split(rng_split(rng_split(rng_seed(seed), STREAM_FRESH + (uint64_t)rule), set), k);
+            struct outcome o;
+            s->problem->ops->draw(s->problem, s->trials[i].x, &rng, &o);
+            if (!o.failed) {
+                sum += o.score;
+                n += 1.0;
+            }
+        }
+        all += sum;
+        n_all += n;
+        if (n > 0.0)
+            inside += sum / n >= b->lo && sum / n <= b->hi ? 1.0 / FRESH_SETS : 0.0;
+    }
+    kept->n++;
+    kept->inside += inside;
+    kept->width += b->hi - b->lo;
+    kept->seeds += (double)b->n_seeds;
+    kept->off += fabs(all / n_all - b->score);
+    if (json)
+        printf("{\"problem\":\"%s\",\"seed\":%llu,\"rule\":\"%s\",\"inside\":%.3f,\"truth\":%.5g,\"score\":%.5g,"
+               "\"score_sd\":%.4g,\"noise_sd\":%.4g,\"lo\":%.5g,\"hi\":%.5g,\"n_seeds\":%zu,\"mean\":%.5g}\n",
+               s->problem->name, (unsigned long long)seed, rule_names[rule], inside, all / n_all, b->score, b->score_sd,
+               b->noise_sd, b->lo, b->hi, b->n_seeds, b->mean);
+}
+
+static enum status play_and_judge(const struct promise_bench *b, const struct problem *problem, uint64_t seed,
+                                  struct kept *kept, double *ret_members, struct error *err)
+{
+    size_t max = (size_t)b->trials;
+    struct promise_study s = {.problem = problem,
+                              .trials = mem_array(max, sizeof *s.trials),
+                              .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
+    struct gp_insight in = {0};
+    enum status rc = s.trials != NULL && s.x != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", max);
+
+    s.history = (struct gp_history){.trials = s.trials,
+                                    .has_score_bounds = problem->has_bounds,
+                                    .score_min = problem->score_min,
+                                    .score_max = problem->score_max};
+    if (rc == ST_OK)
+        rc = play(&s, b, seed, err);
+    if (rc == ST_OK)
+        rc = gp_beliefs_init(&in, &problem->space, &s.history, err);
+    for (int rule = 0; rc == ST_OK && in.beliefs != NULL && rule < N_RULES; rule++) {
+        struct gp_picked picked;
+        rc = gp_pick(&in, &s.history, (enum gp_rule)rule, rule_value(&in, (enum gp_rule)rule), &picked, err);
+        if (rc == ST_OK && picked.i < s.history.n)
+            judge(&s, &in, picked.i, (enum gp_rule)rule, seed, b->json, &kept[rule]);
+    }
+    for (size_t i = 0; i < in.n && in.beliefs != NULL; i++)
+        *ret_members += in.beliefs[i].on_front;
+    gp_insight_free(&in);
+    mem_free(s.trials);
+    mem_free(s.x);
+    return rc;
+}
+
+static void print_kept(const char *problem, const struct kept *kept, double members)
+{
+    struct kept all = {0};
+
+    for (int rule = 0; rule < N_RULES; rule++) {
+        const struct kept *k = &kept[rule];
+        all.n += k->n;
+        all.inside += k->inside;
+        if (k->n > 0)
+            printf("%-16s %-8s %5zu %8.1f %% %10.4g %10.4g %6.1f\n", problem, rule_names[rule], k->n,
+                   100.0 * k->inside / (double)k->n, k->width / (double)k->n, k->off / (double)k->n,
+                   k->seeds / (double)k->n);
+    }
+    if (all.n > 0)
+        printf("%-16s %-8s %5zu %8.1f %%   (front: %.1f members)\n", problem, "all", all.n,
+               100.0 * all.inside / (double)all.n, members);
+    fflush(stdout);
+}
+
+static enum status promise_problem(const struct promise_bench *b, const char *name, struct error *err)
+{
+    struct problem problem;
+    struct kept kept[N_RULES] = {0};
+    double members = 0.0;
+
+    TRY(problem_open(&problem, name, b->data, err));
+    enum status rc = ST_OK;
+    for (int64_t seed = b->first_seed; rc == ST_OK && seed < b->first_seed + b->seeds; seed++)
+        rc = play_and_judge(b, &problem, (uint64_t)seed, kept, &members, err);
+    problem_close(&problem);
+    if (rc == ST_OK && !b->json)
+        print_kept(name, kept, members / (double)b->seeds);
+    return rc;
+}
+
+enum status bench_promise(int argc, char **argv, struct error *err)
+{
+    struct promise_bench b = {
+        .problems = "steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole", .trials = 80, .seeds = 10, .percent = 20};
+    struct cli_words words;
+    char list[512], *rest = NULL;
+    const struct cli_opt opts[] = {
+        {"problem", 0, CLI_TEXT, &b.problems, "P,...",
+         "problems of `trawl-bench sweep` (steep,rl-toy,hartmann-steps,trawl-pong,trawl-cartpole)"},
+        {"trials", 0, CLI_INT, &b.trials, "N", "runs of a study, those that confirm among them (80)"},
+        {"confirm", 0, CLI_INT, &b.percent, "P", "per cent of the runs that may confirm (20)"},
+        {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem (10)"},
+        {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
+        {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
+        {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a pick, one a line"},
+    };
+    const struct cli cli = {
+        .name = "bench promise",
+        .synopsis = "trawl-bench promise [options]",
+        .about =
+            "Plays studies in which a share of the runs confirms the advice, picks by every rule, and runs each pick\n"
+            "again under fresh seeds. Printed: picks, how often the mean of 5 fresh runs lies in the stated 95 %\n"
+            "interval, the interval's mean width, mean |fresh mean - stated score|, runs of the picked point.",
+        .examples = "  trawl-bench promise --problem steep --seeds 50",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (b.trials < 4 || b.trials > 10000 || b.seeds < 1 || b.percent < 0 || b.percent > 100 ||
+        strlen(b.problems) >= sizeof list)
+        return FAIL(err, ST_USAGE,
+                    "bench: --trials must be 4 to 10000, --seeds 1 or more, --confirm 0 to 100, --problem short");
+    strcpy(list, b.problems);
+    if (!b.json)
+        printf("%-16s %-8s %5s %10s %10s %10s %6s\n", "problem", "rule", "picks", "inside", "width", "off", "runs");
+    for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest))
+        TRY(promise_problem(&b, name, err));
+    return ST_OK;
+}

@@ -1,0 +1,165 @@
+/* model_predict.c - what a factored Gaussian process says: predictions of many points, of one with its slopes, and rough
+ * ones for sorting out candidates; and points that join it at their expected outputs.
+ * Invariants: (1) a rough standard deviation is never smaller than the exact one (it knows fewer points); its mean is
+ * exact; (2) points that are believed move no mean. */
+#include <math.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "gp/gp_priv.h"
+#include "gp/model/model_priv.h"
+
+#define SD_MIN 1e-9
+#define SUB_WORTH (MODEL_SUB + MODEL_SUB / 4) /* rows up to which the exact prediction is as cheap */
+
+enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
+{
+    size_t n = m->n, ld = m->ld;
+    for (size_t p = 0; p < n_new; p++) {
+        cov_row(&m->cov, m->x, ld, n, u + p * m->dim, m->row_k, NULL);
+        m->y[n + p] = cblas_ddot((int)n, m->row_k, 1, m->alpha, 1);
+        m->share[n + p] = 1.0;
+    }
+    for (size_t p = 0; p < n_new; p++)
+        for (size_t c = 0; c < m->dim; c++)
+            m->x[c * ld + n + p] = u[p * m->dim + c];
+    for (size_t p = 0; p < n_new; p++) {
+        double *k = m->k + (n + p) * ld;
+        cov_row(&m->cov, m->x, ld, n + p + 1, u + p * m->dim, k, NULL);
+        k[n + p] += m->noise * m->share[n + p];
+        m->alpha[n + p] = 0.0; /* what is expected adds nothing to what is known */
+    }
+    m->n += n_new;
+    if (!triangle_grow(m->inverse, ld, n, n_new, m->k, m->jitter, m->row_v))
+        return model_factor(m, err); /* with more jitter */
+    return ST_OK;
+}
+
+/* triangle.c's loops run over whole vectors. */
+static void clear_tail(const struct model *m, double *k)
+{
+    for (size_t j = m->n; j % 8 != 0; j++)
+        k[j] = 0.0;
+}
+
+/* cross (n_points, ld): covariances; ret_mean. */
+static void predict_means(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean)
+{
+    for (size_t p = 0; p < n_points; p++) {
+        cov_row(&m->cov, m->x, m->ld, m->n, u + p * m->dim, cross + p * m->ld, NULL);
+        clear_tail(m, cross + p * m->ld);
+        ret_mean[p] = model_trend(m, u + p * m->dim, 1) + cblas_ddot((int)m->n, cross + p * m->ld, 1, m->alpha, 1);
+    }
+}
+
+void model_predict_mean(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean)
+{
+    for (size_t p = 0; p < n_points; p++)
+        predict_means(m, u + p * m->dim, 1, cross, ret_mean + p);
+}
+
+/* Standard deviations from what was explained of the variance, in place. */
+static void left_over(const struct model *m, const double *u, size_t n_points, double *known)
+{
+    for (size_t p = 0; p < n_points; p++)
+        known[p] = sqrt(fmax(cov_variance(&m->cov, u + p * m->dim, 1) - known[p], SD_MIN * SD_MIN));
+}
+
+void model_predict(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
+                   double *ret_sd)
+{
+    predict_means(m, u, n_points, cross, ret_mean);
+    triangle_known(m->inverse, m->ld, m->n, NULL, n_points, cross, m->ld, m->lanes, ret_sd);
+    left_over(m, u, n_points, ret_sd);
+}
+
+void model_rough_init(struct model *m, size_t n_first, size_t n_last)
+{
+    size_t n = 0, left = MODEL_SUB;
+    m->n_sub = 0;
+    if (m->n <= SUB_WORTH)
+        return;
+    n_last = n_last < left / 2 ? n_last : left / 2;
+    n_first = n_first < left / 2 ? n_first : left / 2;
+    left -= n_last + n_first;
+    size_t between = m->n - n_last - n_first;
+    for (size_t i = 0; i < n_first; i++)
+        m->sub[n++] = i;
+    for (size_t i = 0; i < left; i++)
+        m->sub[n++] = n_first + i * between / left;
+    for (size_t i = m->n - n_last; i < m->n; i++)
+        m->sub[n++] = i;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) /* sub rises: this is the lower triangle */
+            m->sub_k[i * MODEL_SUB + j] = m->k[m->sub[i] * m->ld + m->sub[j]];
+    if (triangle_grow(m->sub_inverse, MODEL_SUB, 0, n, m->sub_k, m->jitter, m->row_v))
+        m->n_sub = n;
+}
+
+void model_predict_rough(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
+                         double *ret_sd)
+{
+    if (m->n_sub == 0) {
+        model_predict(m, u, n_points, cross, ret_mean, ret_sd);
+        return;
+    }
+    predict_means(m, u, n_points, cross, ret_mean);
+    triangle_known(m->sub_inverse, MODEL_SUB, m->n_sub, m->sub, n_points, cross, m->ld, m->lanes, ret_sd);
+    left_over(m, u, n_points, ret_sd);
+}
+
+/* What the slopes add to the gradients of the mean and of half the variance; v = K^-1 k. */
+static void add_slopes(const struct model *m, const double *u, const double *v, double *dmean, double *dvar)
+{
+    for (size_t c = 0; c < m->dim; c++) {
+        const double *xc = m->x + c * m->ld;
+        double slope = cov_slope(&m->cov, c), dm = 0.0, dv = 0.0;
+#pragma omp simd reduction(+ : dm, dv)
+        for (size_t j = 0; j < m->n; j++) {
+            dm += (xc[j] - 0.5) * m->alpha[j];
+            dv += (xc[j] - 0.5) * v[j];
+        }
+        dmean[c] += slope * dm;
+        dvar[c] += slope * (u[c] - 0.5 - dv);
+    }
+}
+
+void model_predict_gradient(struct model *m, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
+                            double *ret_dsd)
+{
+    size_t n = m->n, ld = m->ld;
+    double *k = m->row_k, *h = m->row_h, *v = m->row_v;
+    cov_row(&m->cov, m->x, ld, n, u, k, h);
+    clear_tail(m, k);
+    double var = cov_variance(&m->cov, u, 1) - triangle_pass(m->inverse, ld, n, k, v); /* v: K^-1 k */
+    bool floored = !(var > SD_MIN * SD_MIN);
+    *ret_mean = model_trend(m, u, 1) + cblas_ddot((int)n, k, 1, m->alpha, 1);
+    *ret_sd = floored ? SD_MIN : sqrt(var);
+    for (size_t c = 0; c < m->dim; c++) {
+        ret_dmean[c] = m->trend[c];
+        ret_dsd[c] = 0.0;
+    }
+    if (m->cov.smooth)
+        add_slopes(m, u, v, ret_dmean, ret_dsd);
+    for (size_t j = 0; j < n; j++) {
+        v[j] *= h[j];
+        h[j] *= m->alpha[j];
+    }
+    clear_tail(m, v);
+    clear_tail(m, h);
+    for (size_t c = 0; c < m->dim; c++) {
+        const double *xc = m->x + c * ld;
+        double dm = 0.0, dv = 0.0, w = m->cov.inv_sq[c], p = u[c];
+        if (!m->cov.categorical[c]) {
+#pragma omp simd reduction(+ : dm, dv)
+            for (size_t j = 0; j < (n + 7) / 8 * 8; j++) { /* whole vectors, like triangle.c */
+                double step = p - xc[j];
+                dm -= step * h[j];
+                dv += step * v[j];
+            }
+        }
+        ret_dmean[c] += w * dm;
+        ret_dsd[c] = floored ? 0.0 : (ret_dsd[c] + w * dv) / *ret_sd; /* half of the variance's, over sd */
+    }
+}

@@ -1,0 +1,188 @@
+/* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
+ * Scores: DONE runs as they are, outliers on the bad side clipped. STOPPED runs are kept apart, since theirs are only
+ * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of its
+ * own when they are not few.
+ * Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant: groups come in the order of their first trial. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "gp/model/observations_priv.h"
+
+#define CLIP_SPREADS 5.0
+#define OTHER_WEIGHT 0.5 /* of a run of another study: twice the noise */
+
+struct entry {
+    const double *x;
+    size_t trial, dim;
+};
+
+static int compare_entries(const void *va, const void *vb)
+{
+    const struct entry *a = va, *b = vb;
+    for (size_t i = 0; i < a->dim; i++)
+        if (a->x[i] != b->x[i])
+            return a->x[i] < b->x[i] ? -1 : 1;
+    return a->trial < b->trial ? -1 : a->trial > b->trial;
+}
+
+static int compare_doubles(const void *va, const void *vb)
+{
+    const double *a = va, *b = vb;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Scores below this count as this; -INFINITY when there are too few to tell, or when none can be far off. */
+static double clip_limit(const struct gp_history *history, double *work)
+{
+    size_t n = 0;
+    if (history->has_score_bounds)
+        return -INFINITY;
+    for (size_t i = 0; i < history->n; i++)
+        if (history->trials[i].state == GP_TRIAL_DONE || history->trials[i].state == GP_TRIAL_STOPPED)
+            work[n++] = history->trials[i].score;
+    if (n < 5)
+        return -INFINITY;
+    qsort(work, n, sizeof *work, compare_doubles);
+    double q10 = work[n / 10], q50 = work[n / 2], q90 = work[n - 1 - n / 10];
+    double limit = q50 - CLIP_SPREADS * fmax(q90 - q50, q50 - q10);
+    return limit < q50 ? limit : -INFINITY;
+}
+
+/* Own trials first, then those of other studies. */
+static const struct gp_trial *trial_at(const struct gp_history *history, size_t i)
+{
+    return i < history->n ? &history->trials[i] : &history->other[i - history->n];
+}
+
+/* Snapping would move a point from outside to a bound, where its outputs are wrong. */
+static bool inside(const struct space *space, const double *x)
+{
+    for (size_t i = 0; i < space->dim; i++) {
+        const struct space_param *p = &space->params[i];
+        double margin = 1e-9 * (p->max - p->min);
+        if (!(x[i] >= p->min - margin && x[i] <= p->max + margin))
+            return false;
+    }
+    return true;
+}
+
+/* group[i]: trial i's group, by order of first appearance; x_snapped (n, dim). False: out of memory. */
+static bool make_groups(struct observations *obs, const struct space *space, const struct gp_history *history)
+{
+    size_t n = history->n + history->n_other, dim = space->dim;
+    double *x = mem_array2(n, dim, sizeof *x);
+    struct entry *entries = mem_array(n, sizeof *entries);
+    size_t *leader = mem_array(n, sizeof *leader);
+    bool ok = x && entries && leader;
+    if (!ok)
+        goto done;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(x + i * dim, trial_at(history, i)->x, dim * sizeof *x);
+        space_snap(space, x + i * dim);
+        entries[i] = (struct entry){x + i * dim, i, dim};
+    }
+    qsort(entries, n, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < n; i++) {
+        bool same = i > 0 && memcmp(entries[i].x, entries[i - 1].x, dim * sizeof *x) == 0;
+        leader[entries[i].trial] = same ? leader[entries[i - 1].trial] : entries[i].trial;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (leader[i] == i) {
+            obs->group[i] = obs->n++;
+            space_to_unit(space, x + i * dim, obs->u + obs->group[i] * dim);
+            memcpy(obs->x + obs->group[i] * dim, x + i * dim, dim * sizeof *x);
+        } else {
+            obs->group[i] = obs->group[leader[i]];
+        }
+    }
+done:
+    mem_free(x);
+    mem_free(entries);
+    mem_free(leader);
+    return ok;
+}
+
+static void add_value(struct mean_ss *m, double weight, double value)
+{
+    double delta = value - m->mean;
+    m->n += weight;
+    m->mean += weight / m->n * delta;
+    m->ss += weight * delta * (value - m->mean);
+}
+
+/* What one trial says, into its group. known: all scores. */
+static void add_trial(struct observations *obs, const struct gp_trial *t, size_t g, bool own, double limit,
+                      struct mean_ss *known)
+{
+    bool worked = t->state == GP_TRIAL_DONE || (own && t->state == GP_TRIAL_STOPPED);
+    double weight = own ? 1.0 : OTHER_WEIGHT;
+    if (worked || (own && t->state == GP_TRIAL_FAILED))
+        add_value(&obs->ok[g], 1.0, worked ? 1.0 : -1.0);
+    obs->n_failed += own && t->state == GP_TRIAL_FAILED;
+    if (own && t->state == GP_TRIAL_STOPPED)
+        add_value(&obs->stopped[g], 1.0, fmax(t->score, limit));
+    if (t->state == GP_TRIAL_DONE) {
+        double score = fmax(t->score, limit);
+        add_value(known, 1.0, score);
+        add_value(&obs->score[g], weight, score);
+        add_value(&obs->cost[g], weight, log(t->cost));
+        if (t->score_se > 0.0 && isfinite(t->score_se))
+            add_value(&obs->score_var[g], 1.0, t->score_se * t->score_se);
+        if (own)
+            add_value(&obs->done_score[g], 1.0, t->score);
+    }
+    if (own && t->state == GP_TRIAL_PENDING)
+        obs->pending[g] = true;
+}
+
+enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,
+                              struct error *err)
+{
+    size_t n = history->n + history->n_other;
+    memset(obs, 0, sizeof *obs);
+    obs->dim = space->dim;
+    obs->u = mem_array2(n, space->dim, sizeof *obs->u);
+    obs->x = mem_array2(n, space->dim, sizeof *obs->x);
+    obs->score = mem_array(n, sizeof *obs->score);
+    obs->stopped = mem_array(n, sizeof *obs->stopped);
+    obs->ok = mem_array(n, sizeof *obs->ok);
+    obs->cost = mem_array(n, sizeof *obs->cost);
+    obs->done_score = mem_array(n, sizeof *obs->done_score);
+    obs->score_var = mem_array(n, sizeof *obs->score_var);
+    obs->pending = mem_array(n, sizeof *obs->pending);
+    obs->group = mem_array(n, sizeof *obs->group);
+    double *work = mem_array(n, sizeof *work);
+    if (!obs->u || !obs->x || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score ||
+        !obs->score_var || !obs->pending || !obs->group || !work || !make_groups(obs, space, history)) {
+        mem_free(work);
+        observations_free(obs);
+        return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
+    }
+    double limit = clip_limit(history, work);
+    struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
+    for (size_t i = 0; i < n; i++)
+        if (inside(space, trial_at(history, i)->x))
+            add_trial(obs, trial_at(history, i), obs->group[i], i < history->n, limit, &known);
+    for (size_t i = 0; i < history->n && known.n > 0.0; i++) /* a point that both failed and worked counts as working */
+        if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
+            add_value(&obs->score[obs->group[i]], 1.0, known.mean);
+    mem_free(work);
+    return ST_OK;
+}
+
+void observations_free(struct observations *obs)
+{
+    mem_free(obs->u);
+    mem_free(obs->x);
+    mem_free(obs->score);
+    mem_free(obs->stopped);
+    mem_free(obs->ok);
+    mem_free(obs->cost);
+    mem_free(obs->done_score);
+    mem_free(obs->score_var);
+    mem_free(obs->pending);
+    mem_free(obs->group);
+    memset(obs, 0, sizeof *obs);
+}

@@ -1,0 +1,450 @@
+/* device.cu - the CUDA backend: one stream on one device, its memory, transfers, recorded graphs, and the tables of
+ * operations in f32 and bf16.
+ * Invariants: (1) everything a launcher needs (handles, workspace, partial sums) exists from open to close; (2) memory
+ * comes from the device's pool, which keeps what is freed, so that a trial after a trial allocates nothing from the
+ * driver; (3) after a failure every later call reports it: the context is lost and the process has to end. */
+#include "kernels/cuda/common.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "base/clock.h"
+#ifdef __cplusplus
+}
+#endif
+
+#define CUDA_PATIENCE_S 120.0
+#define WAIT_SPIN_S 200e-6 /* a wait that ends sooner burns the core; one that lasts gives it away between looks */
+#define WAIT_NAP_US 20
+
+extern "C" void cuda_fail(struct kern *k, const char *what, const char *why)
+{
+    struct cuda *cuda = cuda_of(k);
+
+    if (cuda->failed[0] == '\0')
+        snprintf(cuda->failed, sizeof cuda->failed, "%s: %s", what, why);
+}
+
+static enum status cuda_report(struct kern *kern, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    if (cuda->failed[0] == '\0')
+        return ST_OK;
+    return FAIL(err, ST_DEVICE, "%s failed in %s; this process cannot use the GPU any more", kern->name, cuda->failed);
+}
+
+/* ---- open and close ---- */
+
+static enum status cuda_open_failed(struct error *err, int ordinal, const char *what, const char *why)
+{
+    cudaGetLastError(); /* not for the next launch of this thread to find */
+    return FAIL(err, ST_DEVICE, "opening CUDA device %d: %s: %s; see `trawl doctor`, or use train.device = cpu",
+                ordinal, what, why);
+}
+
+static void cuda_close(struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    if (cuda->failed[0] != '\0') { /* a hung device would keep us here for ever; the process has to end anyway */
+        mem_free(cuda);
+        return;
+    }
+    if (cuda->lt != NULL)
+        cublasLtDestroy(cuda->lt);
+    if (cuda->blas != NULL)
+        cublasDestroy(cuda->blas);
+    cuda_convs_destroy(cuda->convs);
+    cuda_matmuls_destroy(cuda->matmuls);
+    if (cuda->tickets != NULL)
+        cudaFree(cuda->tickets);
+    if (cuda->partials != NULL)
+        cudaFree(cuda->partials);
+    if (cuda->workspace != NULL)
+        cudaFree(cuda->workspace);
+    if (cuda->stream != NULL)
+        cudaStreamDestroy(cuda->stream);
+    mem_free(cuda);
+}
+
+static enum status cuda_open_blas(struct cuda *cuda, struct error *err)
+{
+    cublasStatus_t code = cublasCreate(&cuda->blas);
+
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasLtCreate(&cuda->lt);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetStream(cuda->blas, cuda->stream);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetWorkspace(cuda->blas, cuda->workspace, CUDA_WORKSPACE_BYTES);
+    if (code == CUBLAS_STATUS_SUCCESS)
+        code = cublasSetMathMode(cuda->blas, CUBLAS_PEDANTIC_MATH); /* f32 is f32: no TF32 */
+    if (code != CUBLAS_STATUS_SUCCESS)
+        return cuda_open_failed(err, cuda->ordinal, "cuBLAS", cublasGetStatusString(code));
+    return ST_OK;
+}
+
+static enum status cuda_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
+{
+    struct cuda *cuda = (struct cuda *)mem_alloc(sizeof *cuda);
+    uint64_t keep = UINT64_MAX;
+    struct cudaDeviceProp prop;
+    cudaError_t code;
+    enum status rc;
+
+    if (cuda == NULL)
+        return FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
+    kern->impl = cuda;
+    cuda->ordinal = settings->ordinal;
+    cuda->n_threads = settings->n_threads;
+    code = cudaSetDevice(cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaGetDeviceProperties(&prop, cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetDefaultMemPool(&cuda->pool, cuda->ordinal);
+    if (code == cudaSuccess)
+        code = cudaMemPoolSetAttribute(cuda->pool, cudaMemPoolAttrReleaseThreshold, &keep);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->workspace, CUDA_WORKSPACE_BYTES);
+    if (code == cudaSuccess) /* NaN, should anything be read before it is written */
+        code = cudaMemsetAsync(cuda->workspace, 0xff, CUDA_WORKSPACE_BYTES, cuda->stream);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->partials, CUDA_PARTIALS_BYTES);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->tickets, CUDA_TICKETS * sizeof *cuda->tickets);
+    if (code == cudaSuccess)
+        code = cudaMemsetAsync(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
+    rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
+                             : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
+    if (rc == ST_OK) {
+        cuda->matmuls = cuda_matmuls_create();
+        if (cuda->matmuls == NULL)
+            rc = FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
+    }
+    if (rc != ST_OK) {
+        cuda_close(kern);
+        return rc;
+    }
+    cuda->n_sm = prop.multiProcessorCount;
+    cuda->has_clusters = prop.major >= 9;
+    cuda->shared_max = prop.sharedMemPerBlockOptin;
+    cuda->patience_s = settings->patience_s > 0.0 ? settings->patience_s : CUDA_PATIENCE_S;
+    kern->n_threads = 1;
+    kern->memory_bytes = prop.totalGlobalMem;
+    kern->block_tokens = 0;
+    snprintf(kern->name, sizeof kern->name, "%s", prop.name);
+    return ST_OK;
+}
+
+/* ---- memory and transfers ---- */
+
+/* Free on the device, and what the pool holds for us. */
+static size_t cuda_memory_bytes(const struct kern *kern)
+{
+    struct cuda *cuda = cuda_of(kern);
+    size_t unused = 0, all = 0;
+    uint64_t reserved = 0, used = 0;
+
+    if (cudaMemGetInfo(&unused, &all) != cudaSuccess ||
+        cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||
+        cudaMemPoolGetAttribute(cuda->pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess) {
+        cudaGetLastError();
+        return kern->memory_bytes;
+    }
+    return unused + (size_t)(reserved - used);
+}
+
+/* The pool is the process's, whoever of it opened the device how often; workspaces are each opener's own. */
+static size_t cuda_memory_held_bytes(const struct kern *kern)
+{
+    uint64_t reserved = 0;
+
+    if (cudaMemPoolGetAttribute(cuda_of(kern)->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess)
+        cudaGetLastError();
+    return (size_t)reserved;
+}
+
+static void *cuda_alloc(struct kern *kern, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(kern);
+    void *mem = NULL;
+
+    bytes = bytes > 0 ? bytes : 1;
+    if (cudaMallocFromPoolAsync(&mem, bytes, cuda->pool, cuda->stream) != cudaSuccess) {
+        cudaGetLastError(); /* not sticky: too large is for the caller to report */
+        return NULL;
+    }
+    cuda_check(kern, cudaMemsetAsync(mem, 0, bytes, cuda->stream), "zeroing memory");
+    return mem;
+}
+
+static void cuda_free(struct kern *kern, void *mem)
+{
+    if (cuda_of(kern)->failed[0] != '\0')
+        return;
+    cuda_check(kern, cudaFreeAsync(mem, cuda_of(kern)->stream), "freeing memory");
+}
+
+/* Waits for the event, else (NULL) for everything. Looks in place of a blind wait, so that a kernel that never ends is
+ * noticed. */
+static void cuda_wait(struct kern *kern, cudaEvent_t event, const char *what)
+{
+    struct cuda *cuda = cuda_of(kern);
+    double start_s = clock_mono_s(), passed_s;
+    char why[96];
+
+    while (cuda->failed[0] == '\0') {
+        cudaError_t code = event != NULL ? cudaEventQuery(event) : cudaStreamQuery(cuda->stream);
+        if (code != cudaErrorNotReady) {
+            cuda_check(kern, code, what);
+            cudaGetLastError(); /* "not ready" counts as the last error, which is no launch's */
+            return;
+        }
+        passed_s = clock_mono_s() - start_s;
+        if (passed_s > cuda->patience_s) {
+            snprintf(why, sizeof why, "nothing has finished for %.3g s; a kernel hangs", passed_s);
+            cuda_fail(kern, what, why);
+        }
+        if (passed_s > WAIT_SPIN_S)
+            usleep(WAIT_NAP_US);
+    }
+}
+
+static bool cuda_is_lost(const struct kern *kern)
+{
+    return cuda_of(kern)->failed[0] != '\0';
+}
+
+static enum status cuda_sync(struct kern *kern, struct error *err)
+{
+    cuda_wait(kern, NULL, "waiting for the device");
+    return cuda_report(kern, err);
+}
+
+/* Travels as a kernel's argument. */
+struct small_bytes {
+    unsigned char b[KERN_SMALL_UPLOAD];
+};
+
+__global__ static void small_upload_k(unsigned char *dst, const __grid_constant__ struct small_bytes bytes, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        dst[i] = bytes.b[i];
+}
+
+static enum status cuda_upload(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    cudaStream_t stream = cuda_of(kern)->stream;
+    struct small_bytes small;
+
+    if (bytes > KERN_SMALL_UPLOAD) {
+        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream), "upload");
+    } else if (bytes > 0) {
+        memcpy(small.b, src, bytes);
+        small_upload_k<<<1, 128, 0, stream>>>((unsigned char *)dst, small, (int)bytes);
+        cuda_launched(kern, "upload");
+    }
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_download(struct kern *kern, void *dst, const void *src, size_t bytes, struct error *err)
+{
+    if (bytes > 0)
+        cuda_check(kern, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, cuda_of(kern)->stream), "download");
+    return cuda_sync(kern, err);
+}
+
+/* ---- read-backs ---- */
+
+struct kern_slot {
+    size_t bytes;
+    void *mem; /* (bytes) pinned */
+    cudaEvent_t taken;
+};
+
+static void cuda_slot_destroy(struct kern *kern, struct kern_slot *slot)
+{
+    if (cuda_of(kern)->failed[0] == '\0') {
+        if (slot->taken != NULL)
+            cuda_check(kern, cudaEventDestroy(slot->taken), "destroying an event");
+        if (slot->mem != NULL)
+            cuda_check(kern, cudaFreeHost(slot->mem), "freeing pinned memory");
+    }
+    mem_free(slot);
+}
+
+static enum status cuda_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
+{
+    struct kern_slot *slot = (struct kern_slot *)mem_alloc(sizeof *slot);
+
+    if (slot == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
+    slot->bytes = bytes;
+    if (cudaMallocHost(&slot->mem, bytes > 0 ? bytes : 1) != cudaSuccess ||
+        cudaEventCreateWithFlags(&slot->taken, cudaEventDisableTiming) != cudaSuccess) {
+        cudaGetLastError();
+        cuda_slot_destroy(kern, slot);
+        return FAIL(err, ST_NOMEM, "no pinned host memory for %zu bytes; see ulimit -l", bytes);
+    }
+    *ret_slot = slot;
+    return ST_OK;
+}
+
+static enum status cuda_slot_take(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err)
+{
+    cudaStream_t stream = cuda_of(kern)->stream;
+
+    cuda_check(kern, cudaMemcpyAsync(slot->mem, src, slot->bytes, cudaMemcpyDeviceToHost, stream), "read-back");
+    cuda_check(kern, cudaEventRecord(slot->taken, stream), "read-back");
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
+{
+    cuda_wait(kern, slot->taken, "waiting for a read-back");
+    *ret_bytes = slot->mem;
+    return cuda_report(kern, err);
+}
+
+__global__ static void mark_k(uint64_t *ns)
+{
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    *ns = now;
+}
+
+static void cuda_mark(struct kern *k, uint64_t *ns)
+{
+    mark_k<<<1, 1, 0, cuda_of(k)->stream>>>(ns);
+    cuda_launched(k, "mark");
+}
+
+static size_t cuda_n_lanes(const struct kern *kern)
+{
+    (void)kern;
+    return 1;
+}
+
+static void cuda_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+{
+    fn(ctx, kern, 0);
+}
+
+/* ---- recorded graphs ---- */
+
+struct kern_graph {
+    cudaGraphExec_t exec;
+};
+
+static enum status cuda_record_begin(struct kern *kern, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+
+    cuda_check(kern, cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal), "recording");
+    cuda->recording = true;
+    return cuda_report(kern, err);
+}
+
+static enum status cuda_record_end(struct kern *kern, struct kern_graph **ret_graph, struct error *err)
+{
+    struct cuda *cuda = cuda_of(kern);
+    struct kern_graph *graph = (struct kern_graph *)mem_alloc(sizeof *graph);
+    cudaGraph_t nodes = NULL;
+
+    cuda->recording = false;
+    cuda_check(kern, cudaStreamEndCapture(cuda->stream, &nodes), "the end of recording");
+    if (graph == NULL) {
+        if (nodes != NULL)
+            cudaGraphDestroy(nodes);
+        return FAIL(err, ST_NOMEM, "recording a graph: out of memory");
+    }
+    if (nodes != NULL)
+        cuda_check(kern, cudaGraphInstantiate(&graph->exec, nodes, 0), "making a graph");
+    if (nodes != NULL)
+        cudaGraphDestroy(nodes);
+    if (cuda_report(kern, err) != ST_OK) {
+        mem_free(graph);
+        return ST_DEVICE;
+    }
+    *ret_graph = graph;
+    return ST_OK;
+}
+
+static enum status cuda_replay(struct kern *kern, struct kern_graph *graph, struct error *err)
+{
+    cuda_check(kern, cudaGraphLaunch(graph->exec, cuda_of(kern)->stream), "launching a graph");
+    return cuda_report(kern, err);
+}
+
+static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
+{
+    if (cuda_of(kern)->failed[0] == '\0')
+        cuda_check(kern, cudaGraphExecDestroy(graph->exec), "destroying a graph");
+    mem_free(graph);
+}
+
+/* ---- tables ---- */
+
+#define CUDA_TABLE(T, SIZE)                                                                                            \
+    {                                                                                                                  \
+        .name = "cuda " #T, .act_size = SIZE, .weights_cast = cuda_weights_cast_##T,                                   \
+        .linear_forward = cuda_linear_forward_##T, .linear_backward = cuda_linear_backward_##T,                        \
+        .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
+        .conv_forward = cuda_conv_forward_##T, .conv_backward = cuda_conv_backward_##T,                                \
+        .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
+        .mingru_backward = cuda_mingru_backward_##T, .lstm_step = cuda_lstm_step_##T,                                  \
+        .lstm_forward = cuda_lstm_forward_##T, .lstm_backward = cuda_lstm_backward_##T, .sample = cuda_sample,         \
+        .env_reset = cuda_env_reset_##T, .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T,           \
+        .env_log_take = cuda_env_log_take, .step_post = cuda_step_post, .rollout = cuda_rollout_##T,                   \
+        .advantage = cuda_advantage, .mean_std = cuda_mean_std, .segments_shuffle = cuda_segments_shuffle,             \
+        .segments_priority = cuda_segments_priority, .segments_pick = cuda_segments_pick,                              \
+        .rng_advance = cuda_rng_advance, .segments_keep = cuda_segments_keep, .gather = cuda_gather,                   \
+        .ppo_loss = cuda_ppo_loss, .minibatch_stats = cuda_minibatch_stats, .grad_norm = cuda_grad_norm,               \
+        .adam = cuda_adam, .muon = cuda_muon, .optimiser_tick = cuda_optimiser_tick, .zero = cuda_zero,                \
+        .copy = cuda_copy, .sum_rows = cuda_sum_rows, .pack_rows = cuda_pack_rows, .unpack_rows = cuda_unpack_rows,    \
+        .mark = cuda_mark,                                                                                             \
+    }
+static const struct kern_ops cuda_ops_f32 = CUDA_TABLE(f32, 4);
+static const struct kern_ops cuda_ops_bf16 = CUDA_TABLE(bf16, 2);
+
+extern "C" const struct kern_device cuda_device = {
+    .kind = KERN_CUDA,
+    .ops = {&cuda_ops_f32, &cuda_ops_bf16},
+    .open = cuda_open,
+    .close = cuda_close,
+    .memory_bytes = cuda_memory_bytes,
+    .memory_held_bytes = cuda_memory_held_bytes,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .sync = cuda_sync,
+    .is_lost = cuda_is_lost,
+    .slot_create = cuda_slot_create,
+    .slot_destroy = cuda_slot_destroy,
+    .slot_take = cuda_slot_take,
+    .slot_wait = cuda_slot_wait,
+    .n_lanes = cuda_n_lanes,
+    .conv_scratch_bytes = NULL, /* it uses the workspace */
+    .each_lane = cuda_each_lane,
+    .record_begin = cuda_record_begin,
+    .record_end = cuda_record_end,
+    .replay = cuda_replay,
+    .graph_destroy = cuda_graph_destroy,
+    .env_create = cuda_env_create,
+    .env_destroy = cuda_env_destroy,
+    .env_restart = cuda_env_restart,
+    .env_take_log = cuda_env_take_log,
+    .env_state_bytes = cuda_env_state_bytes,
+    .env_save = cuda_env_save,
+    .env_load = cuda_env_load,
+};

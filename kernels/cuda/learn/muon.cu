@@ -1,0 +1,406 @@
+/* muon.cu - Muon in one launch: a cluster of blocks for each matrix, which holds it in shared memory through all
+ * steps; vectors share one more cluster. Matrices too large for that go the way of cuda_muon_large.cu.
+ * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a slice,
+ * and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no one else.
+ * Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror images.
+ * Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on timing. */
+#include "kernels/cuda/learn/muon.h"
+
+#define CLUSTER 8
+#define BLOCK 512
+#define WARPS (BLOCK / CUDA_WARP)
+#define NT 4 /* a warp's tile of X or S: 16 x 32 */
+#define COLS 32 /* C is padded to a multiple */
+#define LD(cp) ((cp) + 8)
+#define SHARED_OTHER 1024 /* bytes of the kernel beside its matrix */
+#define ALONE 4096 /* matrices of no more numbers are one block's: talking would take longer */
+
+struct muon_job {
+    struct muon_step step;
+    uint32_t n_matrices, n_items; /* matrices first, then vectors */
+    struct muon_item item[KERN_MAX_TENSORS];
+    float *sums[KERN_MAX_TENSORS]; /* of matrices, in scratch */
+};
+
+static __host__ __device__ uint32_t round_up(uint32_t n, uint32_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static __host__ __device__ uint32_t part_rows(const struct muon_item *t)
+{
+    return round_up((t->R + t->parts - 1) / t->parts, MUON_TILE);
+}
+
+static size_t shared_bytes(const struct muon_item *t)
+{
+    uint32_t cp = round_up(t->C, COLS);
+    uint32_t rows = part_rows(t), most = rows > cp ? rows : cp;
+    return (size_t)(rows + most + cp) * LD(cp) * sizeof(float);
+}
+
+/* ---- the shared memory of other blocks of the cluster ---- */
+
+/* All blocks of the cluster have come here, and what they wrote before is to be seen. */
+static __device__ __forceinline__ void cluster_sync(void)
+{
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+/* Where block `rank` has what lies at p here. */
+static __device__ __forceinline__ uint32_t cluster_at(const void *p, uint32_t rank)
+{
+    uint32_t at;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
+    return at;
+}
+
+static __device__ __forceinline__ float4 cluster_load(uint32_t at)
+{
+    float4 x;
+    asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at)
+                 : "memory");
+    return x;
+}
+
+static __device__ __forceinline__ double cluster_load_f64(uint32_t at)
+{
+    double x;
+    asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(x) : "r"(at) : "memory");
+    return x;
+}
+
+/* ---- a matrix ---- */
+
+/* One block's share of a matrix. */
+struct part {
+    uint32_t rank, parts, r0, rows, cp, ld; /* rows [r0, r0 + rows) of the tall form, padded; cp: C padded */
+    float *x; /* (rows, ld) */
+    float *y; /* (rows, ld) Y; or (cp, ld), the block's part of S */
+    float *s; /* (cp, ld) */
+    float *sums; /* (cp, cp) in global memory: S on its way to all blocks */
+};
+
+/* u of the block's rows into x, 0 where padded; returns the thread's sum of squares. */
+static __device__ double part_load(const struct part *p, const struct muon_step *s, const struct muon_item *t)
+{
+    float clip = optim_clip(s->norm, s->hyper), mu = s->hyper->beta1;
+    bool wide = t->rows < t->cols;
+    double sum = 0.0;
+
+#pragma unroll 12
+    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
+        uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
+        float u = 0.0f;
+        if (p->r0 + r < t->R && c < t->C)
+            u = muon_momentum(s, muon_at(t, p->r0 + r, c), clip, mu);
+        p->x[r * p->ld + c] = u;
+        sum += (double)u * (double)u;
+    }
+    return sum;
+}
+
+static __device__ void part_store(const struct part *p, const struct muon_step *s, const struct muon_item *t)
+{
+    const struct kern_hyper *h = s->hyper;
+    float keep = 1.0f - h->lr * h->weight_decay;
+    float rate = h->lr * (t->rows > t->cols ? sqrtf((float)t->rows / (float)t->cols) : 1.0f);
+    bool wide = t->rows < t->cols;
+
+#pragma unroll 12
+    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK) {
+        uint32_t r = wide ? i % p->rows : i / p->cp, c = wide ? i / p->rows : i % p->cp;
+        if (p->r0 + r < t->R && c < t->C) {
+            size_t at = muon_at(t, p->r0 + r, c);
+            s->w[at] = s->w[at] * keep - rate * p->x[r * p->ld + c];
+        }
+    }
+}
+
+static __device__ __forceinline__ void tile_store(const struct muon_tile<NT> *c, float *to, uint32_t ld)
+{
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+        float *at = to + g * ld + n * 8 + 2 * t;
+        *(float2 *)at = make_float2(c->large[n][0] + c->small[n][0], c->large[n][1] + c->small[n][1]);
+        *(float2 *)(at + 8 * ld) = make_float2(c->large[n][2] + c->small[n][2], c->large[n][3] + c->small[n][3]);
+    }
+}
+
+/* Block i of the upper triangle of (across, across) blocks, row by row. */
+static __device__ __forceinline__ void triangle(uint32_t i, uint32_t across, uint32_t *row, uint32_t *col)
+{
+    uint32_t r = 0;
+
+    while (i >= across - r)
+        i -= across - r++;
+    *row = r;
+    *col = r + i;
+}
+
+/* to (cp, ld) = x^T x of the block's rows, on and above the diagonal */
+static __device__ void part_gram(const struct part *p, float *to)
+{
+    uint32_t across = p->cp / COLS, n_tiles = across * (across + 1);
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t row, col;
+        struct muon_tile<NT> c;
+        triangle(i / 2, across, &row, &col);
+        row = row * COLS + i % 2 * MUON_TILE, col *= COLS;
+        muon_tile_zero(&c);
+        muon_cols<NT>(&c, p->x + row, p->x + col, (int)p->ld, (int)p->rows);
+        tile_store(&c, to + row * p->ld + col, p->ld);
+    }
+}
+
+/* Adds a slice of every block's part of S up and writes it to sums. */
+static __device__ void part_share_sum(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, all = across * (across + 1) / 2 * (COLS * COLS / 4);
+    uint32_t each = (all + p->parts - 1) / p->parts;
+    uint32_t end = (p->rank + 1) * each < all ? (p->rank + 1) * each : all;
+
+    for (uint32_t i = p->rank * each + threadIdx.x; i < end; i += BLOCK) {
+        uint32_t row, col;
+        float4 in[CLUSTER], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
+#pragma unroll
+        for (uint32_t r = 0; r < CLUSTER; r++)
+            in[r] = cluster_load(cluster_at(p->y + row * p->ld + col, r));
+#pragma unroll
+        for (uint32_t r = 0; r < CLUSTER; r++)
+            sum.x += in[r].x, sum.y += in[r].y, sum.z += in[r].z, sum.w += in[r].w;
+        __stcg((float4 *)&p->sums[row * p->cp + col], sum);
+    }
+}
+
+/* S from sums, below the diagonal too. */
+static __device__ void part_take_sum(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, all = across * (across + 1) / 2 * (COLS * COLS / 4);
+
+#pragma unroll 5
+    for (uint32_t i = threadIdx.x; i < all; i += BLOCK) {
+        uint32_t row, col;
+        triangle(i / (COLS * COLS / 4), across, &row, &col);
+        bool mirrored = row != col;
+        row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
+        float4 x = __ldcg((const float4 *)&p->sums[row * p->cp + col]);
+        *(float4 *)&p->s[row * p->ld + col] = x;
+        if (mirrored) {
+            float *to = &p->s[col * p->ld + row];
+            to[0] = x.x, to[p->ld] = x.y, to[2 * p->ld] = x.z, to[3 * p->ld] = x.w;
+        }
+    }
+}
+
+/* Below the diagonal, where the block has all of S itself. */
+static __device__ void part_mirror(const struct part *p)
+{
+    for (uint32_t i = threadIdx.x; i < p->cp * p->cp; i += BLOCK) {
+        uint32_t row = i / p->cp, col = i % p->cp;
+        if (row / COLS > col / COLS)
+            p->s[row * p->ld + col] = p->s[col * p->ld + row];
+    }
+}
+
+/* y = x S */
+static __device__ void part_first(const struct part *p)
+{
+    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
+        struct muon_tile<NT> c;
+        muon_tile_zero(&c);
+        muon_rows<NT>(&c, p->x + m0 * p->ld, p->s + n0 * p->ld, (int)p->ld, (int)p->cp);
+        tile_store(&c, p->y + m0 * p->ld + n0, p->ld);
+    }
+}
+
+/* x <- a x + b y + c y S */
+static __device__ void part_second(const struct part *p, const float *coef)
+{
+    uint32_t across = p->cp / COLS, n_tiles = p->rows / MUON_TILE * across;
+    uint32_t g = threadIdx.x % CUDA_WARP / 4, t = threadIdx.x % 4;
+
+    for (uint32_t i = threadIdx.x / CUDA_WARP; i < n_tiles; i += WARPS) {
+        uint32_t m0 = i / across * MUON_TILE, n0 = i % across * COLS;
+        struct muon_tile<NT> c;
+        muon_tile_zero(&c);
+        muon_rows<NT>(&c, p->y + m0 * p->ld, p->s + n0 * p->ld, (int)p->ld, (int)p->cp);
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                uint32_t at = (m0 + g + 8 * half) * p->ld + n0 + n * 8 + 2 * t;
+                float2 x = *(const float2 *)(p->x + at), y = *(const float2 *)(p->y + at);
+                x.x = coef[0] * x.x + coef[1] * y.x + coef[2] * (c.large[n][2 * half] + c.small[n][2 * half]);
+                x.y = coef[0] * x.y + coef[1] * y.y + coef[2] * (c.large[n][2 * half + 1] + c.small[n][2 * half + 1]);
+                *(float2 *)(p->x + at) = x;
+            }
+    }
+}
+
+/* x of all blocks divided by its norm */
+static __device__ void part_normalise(const struct part *p, double sum)
+{
+    __shared__ double scratch[WARPS], mine;
+    float inv;
+
+    sum = num_block_sum(sum, scratch);
+    if (p->parts > 1) {
+        if (threadIdx.x == 0)
+            mine = sum;
+        cluster_sync();
+        sum = 0.0;
+        for (uint32_t r = 0; r < CLUSTER; r++)
+            sum += cluster_load_f64(cluster_at(&mine, r));
+    }
+    inv = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
+    for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK)
+        p->x[i / p->cp * p->ld + i % p->cp] *= inv;
+    __syncthreads();
+}
+
+[[maybe_unused]] static __device__ void muon_matrix(const struct part *p, const struct muon_step *s,
+                                                    const struct muon_item *t)
+{
+    part_normalise(p, part_load(p, s, t));
+    for (int i = 0; i < MUON_STEPS; i++) {
+        if (p->parts > 1) {
+            part_gram(p, p->y);
+            cluster_sync();
+            part_share_sum(p);
+            cluster_sync();
+            part_take_sum(p);
+        } else {
+            part_gram(p, p->s);
+            __syncthreads();
+            part_mirror(p);
+        }
+        __syncthreads();
+        part_first(p);
+        __syncthreads();
+        part_second(p, muon_coef[i]);
+        __syncthreads();
+    }
+    part_store(p, s, t);
+}
+
+static __device__ void muon_vector(const struct muon_step *s, const struct muon_item *t, uint32_t rank)
+{
+    const struct kern_hyper *h = s->hyper;
+    float clip = optim_clip(s->norm, h), keep = 1.0f - h->lr * h->weight_decay;
+
+    for (size_t i = rank * BLOCK + threadIdx.x; i < t->rows; i += CLUSTER * BLOCK) {
+        float u = muon_momentum(s, t->offset + i, clip, h->beta1);
+        s->w[t->offset + i] = s->w[t->offset + i] * keep - h->lr * u;
+    }
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define CLUSTERED
+#endif
+
+/* Without clusters only the vectors are done here. */
+static __global__ void CLUSTERED __launch_bounds__(BLOCK, 1) muon_k(const __grid_constant__ struct muon_job job)
+{
+    uint32_t at = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
+
+    if (optim_is_off(job.step.norm, job.step.stats))
+        return;
+    if (at >= job.n_matrices) {
+        for (uint32_t i = job.n_matrices; i < job.n_items; i++)
+            muon_vector(&job.step, &job.item[i], rank);
+        return;
+    }
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ float4 shared[];
+    const struct muon_item *t = &job.item[at];
+    struct part p;
+
+    if (rank >= t->parts) /* a matrix of one block: the others are not talked to */
+        return;
+    p.rank = rank, p.parts = t->parts;
+    p.rows = part_rows(t);
+    p.r0 = rank * p.rows;
+    p.cp = round_up(t->C, COLS);
+    p.ld = LD(p.cp);
+    p.x = (float *)shared;
+    p.y = p.x + p.rows * p.ld;
+    p.s = p.y + (p.rows > p.cp ? p.rows : p.cp) * p.ld;
+    p.sums = job.sums[at];
+    muon_matrix(&p, &job.step, t);
+#endif
+}
+
+static bool fits(const struct cuda *cuda, const struct muon_item *t)
+{
+    return cuda->has_clusters && shared_bytes(t) + SHARED_OTHER <= cuda->shared_max;
+}
+
+/* In tall form, with the number of blocks for it; false: it does not fit. */
+static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const struct kern_tensor *t)
+{
+    item->offset = t->offset;
+    item->rows = (uint32_t)t->rows, item->cols = (uint32_t)t->cols;
+    item->R = item->rows > item->cols ? item->rows : item->cols;
+    item->C = item->rows > item->cols ? item->cols : item->rows;
+    if (t->rows * t->cols <= ALONE) {
+        item->parts = 1;
+        if (fits(cuda, item))
+            return true;
+    }
+    item->parts = CLUSTER;
+    return fits(cuda, item);
+}
+
+void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
+               const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
+               size_t n_tensors)
+{
+    struct muon_job job = {};
+    struct muon_item large[KERN_MAX_TENSORS];
+    size_t n_large = 0, bytes = 0;
+    unsigned grid;
+
+    job.step = (struct muon_step){w, m, g, norm, stats, hyper};
+    for (size_t i = 0; i < n_tensors; i++) {
+        struct muon_item item = {};
+        if (!tensors[i].is_matrix)
+            continue;
+        if (muon_item_set(cuda_of(k), &item, &tensors[i])) {
+            size_t need = shared_bytes(&item);
+            bytes = need > bytes ? need : bytes;
+            job.sums[job.n_items] = (float *)scratch;
+            scratch = (float *)scratch + (size_t)round_up(item.C, COLS) * round_up(item.C, COLS);
+            job.item[job.n_items++] = item;
+        } else {
+            large[n_large++] = item;
+        }
+    }
+    job.n_matrices = job.n_items;
+    for (size_t i = 0; i < n_tensors; i++)
+        if (!tensors[i].is_matrix) {
+            struct muon_item *item = &job.item[job.n_items++];
+            item->offset = tensors[i].offset;
+            item->rows = (uint32_t)tensors[i].rows;
+        }
+    grid = CLUSTER * (job.n_matrices + (job.n_items > job.n_matrices));
+    if (grid > 0) {
+        cuda_shared_allow(k, (const void *)muon_k, "muon");
+        muon_k<<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
+        cuda_launched(k, "muon");
+    }
+    if (n_large > 0)
+        cuda_muon_large(k, &job.step, large, n_large, (float *)scratch);
+}

@@ -1,0 +1,107 @@
+/* act.cu - acting: draws actions from the policy's output, and what follows a step of the games.
+ * A draw is a pure function of (*rng, agent, head), the same stream as on the CPU: for equal logits the actions are equal
+ * but where rounding decides between two choices. */
+#include "kernels/cuda/nets/softmax.h"
+
+#define SAMPLE_BLOCK 64
+#define POST_BLOCK 256
+
+static __device__ __forceinline__ int head_argmax(const float *logits, const uint8_t *mask, int n)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++)
+        if (head_allows(mask, i) && (best < 0 || logits[i] > logits[best]))
+            best = i;
+    return best;
+}
+
+/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves none. */
+static __device__ __forceinline__ int head_draw(const float *logits, const uint8_t *mask, int n, float log_sum, float u)
+{
+    float sum = 0.0f;
+    int last = 0;
+    for (int i = 0; i < n; i++) {
+        if (!head_allows(mask, i))
+            continue;
+        sum += expf(logits[i] - log_sum);
+        last = i;
+        if (sum > u)
+            break;
+    }
+    return last;
+}
+
+static __global__ void __launch_bounds__(SAMPLE_BLOCK)
+    sample_k(int32_t *actions /* (N, n_heads) */, float *logp /* (N) */, float *value /* (N) */,
+             const float *out /* (N, A + 1) */, const uint8_t *mask /* (N, A) or NULL */, struct kern_heads heads,
+             struct rng *rng, unsigned *ticket, bool greedy, size_t N)
+{
+    size_t A = (size_t)heads.n_logits, i = (size_t)blockIdx.x * SAMPLE_BLOCK + threadIdx.x;
+    struct rng parent = *rng;
+    unsigned drawn = 0;
+
+    /* A ticket says that its block has read the counter; nobody waits for it until the end. */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        drawn = atomicInc(ticket, gridDim.x - 1);
+    }
+    if (i >= N)
+        return;
+    const float *logits = out + i * (A + 1);
+    const uint8_t *own_mask = mask == NULL ? NULL : mask + i * A;
+    struct rng own = rng_split(parent, i);
+    float sum = 0.0f, v = logits[A];
+    int at = 0;
+
+    own.counter = parent.counter;
+    for (int j = 0; j < heads.n_heads; j++) {
+        int n = heads.sizes[j];
+        const uint8_t *allowed = head_mask(own_mask, at, n);
+        float log_sum = head_log_sum(logits + at, allowed, n);
+        int a =
+            greedy ? head_argmax(logits + at, allowed, n) : head_draw(logits + at, allowed, n, log_sum, rng_f32(&own));
+        actions[i * (size_t)heads.n_heads + (size_t)j] = a;
+        sum += logits[at + a] - log_sum;
+        at += n;
+    }
+    logp[i] = sum;
+    value[i] = v;
+    if (threadIdx.x == 0 && drawn == gridDim.x - 1)
+        rng->counter = parent.counter + (uint64_t)heads.n_heads;
+}
+
+extern "C" void cuda_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out,
+                            const uint8_t *mask, const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N)
+{
+    struct cuda *cuda = cuda_of(k);
+
+    sample_k<<<cuda_ceil_div(N, SAMPLE_BLOCK), SAMPLE_BLOCK, 0, cuda->stream>>>(actions, logp, value, out, mask, *heads,
+                                                                                rng, cuda->tickets, greedy, N);
+    cuda_launched(k, "sample");
+}
+
+static __global__ void __launch_bounds__(POST_BLOCK)
+    step_post_k(float *rewards /* (N) */, uint8_t *reset /* (N) */, const uint8_t *terms /* (N) */,
+                const uint8_t *truncs /* (N) */, const struct kern_hyper *hyper, size_t N)
+{
+    size_t i = (size_t)blockIdx.x * POST_BLOCK + threadIdx.x;
+    float clip = hyper->reward_clip;
+
+    if (i >= N)
+        return;
+    reset[i] = terms[i] | truncs[i];
+    if (clip > 0.0f) {
+        float r = rewards[i];
+        r = r > clip ? clip : r;
+        rewards[i] = r < -clip ? -clip : r;
+    }
+}
+
+extern "C" void cuda_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms,
+                               const uint8_t *truncs, const struct kern_hyper *hyper, size_t N)
+{
+    step_post_k<<<cuda_ceil_div(N, POST_BLOCK), POST_BLOCK, 0, cuda_of(k)->stream>>>(rewards, reset, terms, truncs,
+                                                                                     hyper, N);
+    cuda_launched(k, "step_post");
+}

@@ -1,0 +1,255 @@
+/* heads.cu - the policy's last layer: few outputs O, weights and outputs f32. One pass over x each way.
+ * Invariant: dw and db are added up in a fixed order: over a thread's tokens, over the rows of threads of a block, over
+ * the blocks.
+ * Outputs are taken in groups of at most O_MAX, so that what a thread keeps stays in registers. */
+#include "kernels/cuda/nets/heads.h"
+
+#define BLOCK 256
+#define O_MAX 8 /* outputs of one group */
+#define TOKENS_EACH 4 /* tokens of a warp at a time (forward) */
+#define BACK_BLOCKS 264
+#define BACK_V 4 /* columns of a thread (backward), 1 where rows are of odd length */
+
+/* ---- forward ---- */
+
+/* out (M, O): columns [o0, o0 + NO). A warp has TOKENS_EACH tokens; its lanes share the H columns. */
+template <typename T, int NO, int V>
+static __global__ void __launch_bounds__(BLOCK)
+    heads_forward_k(float *out, const T *x /* (M, H) */, const float *w /* (O, H) */, const float *b, size_t M,
+                    unsigned O, unsigned H, unsigned o0)
+{
+    unsigned lane = threadIdx.x % CUDA_WARP;
+    size_t token0 = ((size_t)blockIdx.x * (BLOCK / CUDA_WARP) + threadIdx.x / CUDA_WARP) * TOKENS_EACH;
+    float sum[TOKENS_EACH][NO] = {};
+
+    if (token0 >= M)
+        return;
+    for (unsigned h = lane * V; h < H; h += CUDA_WARP * V) {
+        float xs[TOKENS_EACH][V];
+#pragma unroll
+        for (int i = 0; i < TOKENS_EACH; i++) {
+            size_t token = token0 + i < M ? token0 + i : M - 1;
+            num_load<V>(xs[i], x + token * H + h);
+        }
+#pragma unroll
+        for (int o = 0; o < NO; o++)
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                float wi = w[(o0 + o) * H + h + v];
+#pragma unroll
+                for (int i = 0; i < TOKENS_EACH; i++)
+                    sum[i][o] += xs[i][v] * wi;
+            }
+    }
+#pragma unroll
+    for (int i = 0; i < TOKENS_EACH; i++)
+#pragma unroll
+        for (int o = 0; o < NO; o++) {
+            float s = num_warp_sum(sum[i][o]);
+            if (lane == 0 && token0 + i < M)
+                out[(token0 + i) * O + o0 + o] = s + b[o0 + o];
+        }
+}
+
+template <typename T, int NO>
+static void heads_forward_group(struct kern *k, float *out, const T *x, const float *w, const float *b, size_t M,
+                                size_t O, size_t H, size_t o0)
+{
+    unsigned grid = cuda_ceil_div(M, BLOCK / CUDA_WARP * TOKENS_EACH);
+    cudaStream_t stream = cuda_of(k)->stream;
+
+    if (H % 8 == 0 && ((uintptr_t)x & 15) == 0)
+        heads_forward_k<T, NO, 8><<<grid, BLOCK, 0, stream>>>(out, x, w, b, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+    else
+        heads_forward_k<T, NO, 1><<<grid, BLOCK, 0, stream>>>(out, x, w, b, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+    cuda_launched(k, "heads_forward");
+}
+
+/* Calls group<T, n>(..., o0) for groups of n = O_MAX outputs and, at the end, of what is left. */
+#define EACH_GROUP(O, GROUP, ...)                                                                                      \
+    for (size_t o0 = 0; o0 < (O); o0 += O_MAX) {                                                                       \
+        switch ((O)-o0) {                                                                                              \
+        case 1:                                                                                                        \
+            GROUP(1, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 2:                                                                                                        \
+            GROUP(2, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 3:                                                                                                        \
+            GROUP(3, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 4:                                                                                                        \
+            GROUP(4, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 5:                                                                                                        \
+            GROUP(5, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 6:                                                                                                        \
+            GROUP(6, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        case 7:                                                                                                        \
+            GROUP(7, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        default:                                                                                                       \
+            GROUP(8, __VA_ARGS__);                                                                                     \
+            break;                                                                                                     \
+        }                                                                                                              \
+    }
+#define FORWARD_GROUP(n, ...) heads_forward_group<T, n>(__VA_ARGS__, o0)
+
+template <typename T>
+static void heads_forward(struct kern *k, float *out, const T *x, const float *w, const float *b, size_t M, size_t O,
+                          size_t H)
+{
+    if (M == 0)
+        return;
+    if constexpr (sizeof(T) == 2)
+        if (heads_forward_mma(k, out, x, w, b, M, O, H))
+            return;
+    EACH_GROUP(O, FORWARD_GROUP, k, out, x, w, b, M, O, H)
+}
+
+/* ---- backward ---- */
+
+/* A thread has V columns for all tokens of its row of threads: their dx, and their dw of NO outputs in registers. Groups
+ * after the first add to dx. partials (gridDim.y, NO H + NO): dw, db. */
+template <typename T, int NO, int V>
+static __global__ void __launch_bounds__(BLOCK)
+    heads_backward_k(T *dx /* (M, H) or NULL */, float *partials, const float *dout /* (M, O) */, const T *x,
+                     const float *w /* (O, H) */, size_t M, unsigned O, unsigned H, unsigned o0)
+{
+    __shared__ float sums[BLOCK * V];
+    unsigned h = (blockIdx.x * blockDim.x + threadIdx.x) * V;
+    size_t step = (size_t)gridDim.y * blockDim.y;
+    float dw[NO][V] = {}, db[NO] = {}, wi[NO][V] = {};
+    bool mine = h < H;
+
+#pragma unroll
+    for (int o = 0; o < NO; o++)
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            wi[o][v] = mine ? w[(o0 + o) * H + h + v] : 0.0f;
+    for (size_t m = (size_t)blockIdx.y * blockDim.y + threadIdx.y; m < M && mine; m += step) {
+        float xs[V], d[V];
+        num_load<V>(xs, x + m * H + h);
+        if (dx != NULL && o0 > 0)
+            num_load<V>(d, dx + m * H + h);
+        else
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                d[v] = 0.0f;
+#pragma unroll
+        for (int o = 0; o < NO; o++) {
+            float g = dout[m * O + o0 + o];
+            db[o] += g;
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                dw[o][v] += g * xs[v];
+                d[v] += g * wi[o][v];
+            }
+        }
+        if (dx != NULL)
+            num_store<V>(dx + m * H + h, d);
+    }
+    float *to = partials + (size_t)blockIdx.y * (NO * H + NO);
+#pragma unroll
+    for (int o = 0; o < NO; o++) {
+        unsigned at = (threadIdx.y * blockDim.x + threadIdx.x) * V, row = blockDim.x * V;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            sums[at + v] = dw[o][v];
+        __syncthreads();
+        if (threadIdx.y == 0 && mine)
+            for (int v = 0; v < V; v++) {
+                float s = 0.0f;
+                for (unsigned i = 0; i < blockDim.y; i++)
+                    s += sums[i * row + at + v];
+                to[o * H + h + v] = s;
+            }
+        __syncthreads();
+        sums[threadIdx.y * blockDim.x + threadIdx.x] = db[o];
+        __syncthreads();
+        if (threadIdx.y == 0 && h == 0) {
+            float s = 0.0f;
+            for (unsigned i = 0; i < blockDim.y; i++)
+                s += sums[i * blockDim.x];
+            to[NO * H + o] = s;
+        }
+        __syncthreads();
+    }
+}
+
+/* 8 runs of rows side by side, and then these one after another. */
+static __global__ void add_partials_k(float *dw, float *db, const float *partials, unsigned rows, unsigned n,
+                                      unsigned n_db, bool add)
+{
+    __shared__ float sums[8][CUDA_WARP];
+    unsigned i = blockIdx.x * CUDA_WARP + threadIdx.x, each = (rows + 7) / 8, end = (threadIdx.y + 1) * each;
+    float sum = 0.0f, *to = i < n ? dw + i : db + (i - n);
+
+#pragma unroll 8
+    for (unsigned r = threadIdx.y * each; r < end && r < rows && i < n + n_db; r++)
+        sum += partials[(size_t)r * (n + n_db) + i];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || i >= n + n_db)
+        return;
+    sum = add ? *to : 0.0f;
+    for (int r = 0; r < 8; r++)
+        sum += sums[r][threadIdx.x];
+    *to = sum;
+}
+
+void heads_add_partials(struct kern *k, float *dw, float *db, const float *partials, size_t rows, size_t n, size_t n_db,
+                        bool add)
+{
+    add_partials_k<<<cuda_ceil_div(n + n_db, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda_of(k)->stream>>>(
+        dw, db, partials, (unsigned)rows, (unsigned)n, (unsigned)n_db, add);
+    cuda_launched(k, "heads_backward sums");
+}
+
+template <typename T, int NO>
+static void heads_backward_group(struct kern *k, T *dx, float *dw, float *db, const float *dout, const T *x,
+                                 const float *w, size_t M, size_t O, size_t H, bool add_dw, size_t o0)
+{
+    struct cuda *cuda = cuda_of(k);
+    bool wide = H % 8 == 0 && (((uintptr_t)x | (uintptr_t)dx) & 15) == 0;
+    unsigned V = wide ? BACK_V : 1, bx = 1, rows, cols;
+    float *partials = (float *)cuda->workspace;
+
+    while (bx < 64 && bx * V < H)
+        bx *= 2;
+    cols = cuda_ceil_div(H, (size_t)bx * V);
+    rows = cuda_ceil_div(M, (size_t)(BLOCK / bx) * 4);
+    rows = rows < BACK_BLOCKS / cols ? rows : BACK_BLOCKS / cols > 0 ? BACK_BLOCKS / cols : 1;
+    if (wide)
+        heads_backward_k<T, NO, BACK_V><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
+            dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+    else
+        heads_backward_k<T, NO, 1><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
+            dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+    cuda_launched(k, "heads_backward");
+    heads_add_partials(k, dw + o0 * H, db + o0, partials, rows, NO * H, NO, add_dw);
+}
+
+#define BACKWARD_GROUP(n, ...) heads_backward_group<T, n>(__VA_ARGS__, o0)
+
+template <typename T>
+static void heads_backward(struct kern *k, T *dx, float *dw, float *db, const float *dout, const T *x, const float *w,
+                           size_t M, size_t O, size_t H,
+                           bool add_dw){EACH_GROUP(O, BACKWARD_GROUP, k, dx, dw, db, dout, x, w, M, O, H, add_dw)}
+
+/* ---- the table's entries ---- */
+
+#define HEADS_OPS(T, NUMBER)                                                                                           \
+    void cuda_heads_forward_##T(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M,   \
+                                size_t O, size_t H)                                                                    \
+    {                                                                                                                  \
+        heads_forward<NUMBER>(k, out, (const NUMBER *)x, w, b, M, O, H);                                               \
+    }                                                                                                                  \
+    void cuda_heads_backward_##T(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,     \
+                                 const float *w, size_t M, size_t O, size_t H, bool add_dw)                            \
+    {                                                                                                                  \
+        heads_backward<NUMBER>(k, (NUMBER *)dx, dw, db, dout, (const NUMBER *)x, w, M, O, H, add_dw);                  \
+    }
+HEADS_OPS(f32, float) HEADS_OPS(bf16, bf16)

@@ -1,0 +1,204 @@
+/* linear.cu - linear layers. The products are cuBLASLt's (cuda_matmul.h) and the bias goes with them; the activation
+ * is a pass of ours (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column sums
+ * of db, over dy.
+ * Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one after another. */
+#include "kernels/cuda/nets/linear.h"
+#include "kernels/cuda/nets/matmul.h"
+#include "kernels/cuda/number.h"
+
+#define BLOCK 256
+#define STRIPES 256 /* of rows, at most */
+
+/* ---- forward ---- */
+
+template <typename T, int V> static __global__ void act_k(T *y, size_t n, enum kern_act act)
+{
+    size_t i = ((size_t)blockIdx.x * BLOCK + threadIdx.x) * V;
+    float x[V];
+
+    if (i >= n)
+        return;
+    num_load<V>(x, y + i);
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        x[j] = act == KERN_ACT_TANH ? tanhf(x[j]) : x[j] < 0.0f ? 0.0f : x[j]; /* NaN stays NaN */
+    num_store<V>(y + i, x);
+}
+
+template <typename T> static void act_in_place(struct kern *k, T *y, size_t n, enum kern_act act)
+{
+    cudaStream_t stream = cuda_of(k)->stream;
+
+    if (act == KERN_ACT_NONE)
+        return;
+    if (n % 8 == 0 && ((uintptr_t)y & 15) == 0)
+        act_k<T, 8><<<cuda_ceil_div(n, 8 * BLOCK), BLOCK, 0, stream>>>(y, n, act);
+    else
+        act_k<T, 1><<<cuda_ceil_div(n, BLOCK), BLOCK, 0, stream>>>(y, n, act);
+    cuda_launched(k, "activation");
+}
+
+template <typename T>
+static void linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
+                           size_t K, enum kern_act act)
+{
+    struct cuda_matmul p = {};
+
+    if (M == 0)
+        return;
+    p.c = y, p.a = x, p.b = w, p.bias = b;
+    p.m = M, p.n = N, p.k = K;
+    p.b_t = true;
+    p.in_bf16 = p.out_bf16 = sizeof(T) == 2;
+    cuda_matmul_run(k, &p);
+    act_in_place<T>(k, (T *)y, M * N, act);
+}
+
+void cuda_layer_act(struct kern *k, void *y, size_t n, enum kern_act act, bool is_bf16)
+{
+    if (is_bf16)
+        act_in_place<bf16>(k, (bf16 *)y, n, act);
+    else
+        act_in_place<float>(k, (float *)y, n, act);
+}
+
+/* ---- backward ---- */
+
+/* dy *= act'(y) and, where partials is not NULL, the column sums of each stripe of rows into partials (gridDim.y, N).
+ * A thread has V columns; blockDim.y rows go side by side. */
+template <typename T, int V>
+static __global__ void act_gradient_k(T *dy /* (M, N) */, const T *y /* (M, N) */, float *partials, size_t M, size_t N,
+                                      size_t stripe, enum kern_act act)
+{
+    __shared__ float sums[BLOCK * V];
+    size_t col = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * V, from = blockIdx.y * stripe;
+    size_t end = from + stripe < M ? from + stripe : M;
+    float sum[V] = {0};
+
+    for (size_t row = from + threadIdx.y; row < end && col < N; row += blockDim.y) {
+        float d[V], out[V];
+        num_load<V>(d, dy + row * N + col);
+        if (act != KERN_ACT_NONE) {
+            num_load<V>(out, y + row * N + col);
+#pragma unroll
+            for (int j = 0; j < V; j++)
+                d[j] = act == KERN_ACT_TANH ? d[j] * (1.0f - out[j] * out[j]) : out[j] > 0.0f ? d[j] : 0.0f;
+            num_store<V>(dy + row * N + col, d);
+        }
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            sum[j] += d[j];
+    }
+    if (partials == NULL)
+        return;
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        sums[(threadIdx.y * blockDim.x + threadIdx.x) * V + j] = sum[j];
+    __syncthreads();
+    if (threadIdx.y > 0 || col >= N)
+        return;
+    for (unsigned i = 1; i < blockDim.y; i++)
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            sum[j] += sums[(i * blockDim.x + threadIdx.x) * V + j];
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        partials[blockIdx.y * N + col + j] = sum[j];
+}
+
+/* db = the rows of partials added in order; or is added to. */
+static __global__ void add_stripes_k(float *db, const float *partials, unsigned n_stripes, size_t N, bool add)
+{
+    size_t col = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float sum;
+
+    if (col >= N)
+        return;
+    sum = add ? db[col] : 0.0f;
+    for (unsigned i = 0; i < n_stripes; i++)
+        sum += partials[i * N + col];
+    db[col] = sum;
+}
+
+template <typename T, int V>
+static void act_gradient(struct kern *k, T *dy, const T *y, float *db, size_t M, size_t N, enum kern_act act,
+                         bool add_dw)
+{
+    struct cuda *cuda = cuda_of(k);
+    float *partials = (float *)cuda->workspace;
+    unsigned x = 1, n_stripes;
+    size_t stripe;
+
+    while (x < 32 && x * V < N)
+        x *= 2;
+    stripe = cuda_ceil_div(M, STRIPES);
+    stripe = stripe > BLOCK / x * 4 ? stripe : BLOCK / x * 4;
+    n_stripes = cuda_ceil_div(M, stripe);
+    act_gradient_k<T, V><<<dim3(cuda_ceil_div(N, x * V), n_stripes), dim3(x, BLOCK / x), 0, cuda->stream>>>(
+        dy, y, db == NULL ? NULL : partials, M, N, stripe, act);
+    cuda_launched(k, "act_gradient");
+    if (db == NULL)
+        return;
+    add_stripes_k<<<cuda_ceil_div(N, 64), 64, 0, cuda->stream>>>(db, partials, n_stripes, N, add_dw);
+    cuda_launched(k, "add_stripes");
+}
+
+template <typename T>
+static void layer_gradient(struct kern *k, T *dy, const T *y, float *db, size_t M, size_t N, enum kern_act act,
+                           bool add_dw)
+{
+    bool wide = N % 8 == 0 && (((uintptr_t)dy | (act == KERN_ACT_NONE ? 0 : (uintptr_t)y)) & 15) == 0;
+
+    if (act == KERN_ACT_NONE && db == NULL)
+        return;
+    if (wide)
+        act_gradient<T, 8>(k, dy, y, db, M, N, act, add_dw);
+    else
+        act_gradient<T, 1>(k, dy, y, db, M, N, act, add_dw);
+}
+
+void cuda_layer_gradient(struct kern *k, void *dy, const void *y, float *db, size_t M, size_t N, enum kern_act act,
+                         bool add, bool is_bf16)
+{
+    if (is_bf16)
+        layer_gradient<bf16>(k, (bf16 *)dy, (const bf16 *)y, db, M, N, act, add);
+    else
+        layer_gradient<float>(k, (float *)dy, (const float *)y, db, M, N, act, add);
+}
+
+template <typename T>
+static void linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
+                            const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
+{
+    struct cuda_matmul to_dw = {}, to_dx = {};
+
+    layer_gradient<T>(k, (T *)dy, (const T *)y, db, M, N, act, add_dw);
+    to_dw.c = dw, to_dw.a = dy, to_dw.b = x;
+    to_dw.m = N, to_dw.n = K, to_dw.k = M;
+    to_dw.a_t = true;
+    to_dx.c = dx, to_dx.a = dy, to_dx.b = w;
+    to_dx.m = M, to_dx.n = K, to_dx.k = N;
+    to_dw.in_bf16 = to_dx.in_bf16 = to_dx.out_bf16 = sizeof(T) == 2;
+    to_dw.beta = add_dw ? 1.0f : 0.0f;
+    to_dx.beta = add_dx ? 1.0f : 0.0f;
+    cuda_matmul_run(k, &to_dw);
+    if (dx != NULL)
+        cuda_matmul_run(k, &to_dx);
+}
+
+/* ---- the table's entries ---- */
+
+#define LINEAR_OPS(T, NUMBER)                                                                                          \
+    void cuda_linear_forward_##T(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M,       \
+                                 size_t N, size_t K, enum kern_act act)                                                \
+    {                                                                                                                  \
+        linear_forward<NUMBER>(k, y, x, w, b, M, N, K, act);                                                           \
+    }                                                                                                                  \
+    void cuda_linear_backward_##T(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,             \
+                                  const void *x, const void *w, size_t M, size_t N, size_t K, enum kern_act act,       \
+                                  bool add_dx, bool add_dw)                                                            \
+    {                                                                                                                  \
+        linear_backward<NUMBER>(k, dx, dw, db, dy, y, x, w, M, N, K, act, add_dx, add_dw);                             \
+    }
+LINEAR_OPS(f32, float)
+LINEAR_OPS(bf16, bf16)

@@ -1,0 +1,254 @@
+/* mma.cuh - matrix products of small tiles on tensor cores (private to kernels/cuda).
+ * Y^T (rows, tokens) = W (rows, K) X (tokens, K)^T: the weights are the left operand in blocks of 16 rows, the tokens
+ * the right one in blocks of 8, so that a tile may be as small as 8 tokens. bf16 in, f32 sums. A lane's sums of a block
+ * (16 rows, 8 tokens): row lane / 4 (elements 0, 1) and lane / 4 + 8 (2, 3), tokens 2 (lane % 4) and the next.
+ *
+ * Both operands lie in shared memory as blocks of 8 x 8 elements, 128 bytes each, so that no access meets another in a
+ * bank: X as [K / 8][tokens / 8] blocks of [token][k]. Two ways to multiply:
+ *   - a warpgroup (4 warps, 64 rows) hands over both operands in place: weights as tiles of 64 rows and 16 columns,
+ *     [k / 8][row / 8] blocks of [row][k];
+ *   - a warp alone (16 rows), where fewer than 4 warps share the tokens: weights in the order in which lanes hold them,
+ *     one 16-byte load for 16 rows and 16 columns.
+ * What was written the ordinary way must pass wgmma_publish and a barrier before a warpgroup multiplies it. */
+#ifndef KERNELS_CUDA_MMA_CUH
+#define KERNELS_CUDA_MMA_CUH
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+#define MMA_ROWS 16 /* of a warp */
+#define MMA_TOKENS 8 /* of a block */
+#define MMA_K 16 /* columns that one instruction takes; K is a multiple of twice that here, padded with zeros */
+#define MMA_BLOCK 128 /* bytes of 8 x 8 elements */
+#define MMA_GROUP_TILE (8 * 2 * MMA_BLOCK) /* bytes of a warpgroup's weights for 16 columns */
+
+__device__ static inline uint32_t mma_address(const void *shared)
+{
+    return (uint32_t)__cvta_generic_to_shared(shared);
+}
+
+__device__ static inline uint32_t mma_pack(float low, float high)
+{
+    __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *(uint32_t *)&pair;
+}
+
+__device__ static inline float mma_low(uint32_t pair)
+{
+    return __uint_as_float(pair << 16);
+}
+
+__device__ static inline float mma_high(uint32_t pair)
+{
+    return __uint_as_float(pair & 0xffff0000u);
+}
+
+/* ---- one warp ---- */
+
+__device__ static inline void mma_add(float (&sum)[4], const uint4 &w, uint32_t x0, uint32_t x1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w), "r"(x0), "r"(x1));
+}
+
+/* Four blocks, whose rows of 16 bytes begin where lanes 0-7, 8-15, 16-23, 24-31 say. */
+__device__ static inline void mma_load(uint32_t (&x)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/* The transposes of two blocks, to rows that begin where lanes 0-7, 8-15 say. */
+__device__ static inline void mma_store(uint32_t address, uint32_t y0, uint32_t y1)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(y0), "r"(y1)
+                 : "memory");
+}
+
+/* The same, each block transposed. */
+__device__ static inline void mma_load_t(uint32_t (&x)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/* Transposes an 8x8 block whose row lane / 4, columns 2 (lane % 4) and the next a lane holds. */
+__device__ static inline uint32_t mma_transpose(uint32_t x)
+{
+    uint32_t y;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+/* x and y as sums of N bf16, 8 bits of each in a part: three parts are exact. */
+template <int N> __device__ static inline void mma_split(uint32_t (&part)[N], float x, float y)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        part[i] = mma_pack(x, y);
+        x -= mma_low(part[i]);
+        y -= mma_high(part[i]);
+    }
+}
+
+/* Where a lane's part of mma_load lies: columns 0-31 of the first block of tokens, `NT` blocks in all. */
+template <int NT> __device__ static inline uint32_t mma_load_at(const void *x, int lane)
+{
+    return mma_address(x) + (uint32_t)(lane / 8 * NT * MMA_BLOCK + lane % 8 * 16);
+}
+
+/* Where a lane's part of mma_store lies: 16 columns from `column` of the first block of tokens. */
+template <int NT> __device__ static inline uint32_t mma_store_at(const void *y, int column, int lane)
+{
+    return mma_address(y) + (uint32_t)((column / 8 + lane / 8 % 2) * NT * MMA_BLOCK + lane % 8 * 16);
+}
+
+/* sum (MT, NT) = fragments w (MT, k_steps, 32 lanes) times the tokens x. */
+template <int MT, int NT>
+__device__ static inline void mma_tile(float (&sum)[MT][NT][4], const uint4 *w, const void *x, int k_steps, int lane)
+{
+    const uint4 *mine = w + lane;
+    const uint32_t at = mma_load_at<NT>(x, lane);
+
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+            sum[m][n][0] = sum[m][n][1] = sum[m][n][2] = sum[m][n][3] = 0.0f;
+#pragma unroll 2
+    for (int k = 0; k < k_steps; k += 2) {
+        uint32_t b[NT][4];
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+            mma_load(b[n], at + (uint32_t)((k * 2 * NT + n) * MMA_BLOCK));
+#pragma unroll
+        for (int kk = 0; kk < 2; kk++) {
+#pragma unroll
+            for (int m = 0; m < MT; m++) {
+                uint4 a = mine[(m * k_steps + k + kk) * 32];
+#pragma unroll
+                for (int n = 0; n < NT; n++)
+                    mma_add(sum[m][n], a, b[n][2 * kk], b[n][2 * kk + 1]);
+            }
+        }
+    }
+}
+
+/* ---- a warpgroup ---- */
+
+/* Makes this thread's writes to shared memory visible to what reads it past the ordinary way; a barrier follows. */
+__device__ static inline void wgmma_publish(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Blocks without swizzle: neighbours in k are `k_bytes` apart, neighbours in rows or tokens one block. */
+__device__ static inline uint64_t wgmma_operand(const void *shared, uint32_t k_bytes)
+{
+    return (uint64_t)(mma_address(shared) >> 4) | (uint64_t)(k_bytes >> 4) << 16 | (uint64_t)(MMA_BLOCK >> 4) << 32;
+}
+
+/* sum += weights (64 rows of 4 warps, 16 columns) times 8 NT tokens. */
+__device__ static inline void wgmma_add(float (&s)[1][4], uint64_t w, uint64_t x)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+                 "{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3])
+                 : "l"(w), "l"(x));
+}
+
+__device__ static inline void wgmma_add(float (&s)[2][4], uint64_t w, uint64_t x)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, 1, 1, 1, 0, 0;"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
+                   "+f"(s[1][2]), "+f"(s[1][3])
+                 : "l"(w), "l"(x));
+}
+
+__device__ static inline void wgmma_add(float (&s)[4][4], uint64_t w, uint64_t x)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, 0, 0;"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
+                   "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]),
+                   "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3])
+                 : "l"(w), "l"(x));
+}
+
+/* Sums stay where they are: an empty instruction that may change them, so that nothing is moved across it. */
+template <int MT, int NT> __device__ static inline void wgmma_hold(float (&sum)[MT][NT][4])
+{
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+            asm volatile("" : "+f"(sum[m][n][0]), "+f"(sum[m][n][1]), "+f"(sum[m][n][2]), "+f"(sum[m][n][3])::"memory");
+}
+
+/* sum (MT, NT) = weights w (MT, k_steps tiles of a warpgroup) times the tokens x. */
+template <int MT, int NT>
+__device__ static inline void wgmma_tile(float (&sum)[MT][NT][4], const void *w, const void *x, int k_steps)
+{
+    const uint64_t a = wgmma_operand(w, 8 * MMA_BLOCK), b = wgmma_operand(x, NT * MMA_BLOCK);
+
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++)
+            sum[m][n][0] = sum[m][n][1] = sum[m][n][2] = sum[m][n][3] = 0.0f;
+    wgmma_hold(sum);
+#pragma unroll 1 /* unrolled, it is held to be a divergent path, and then each waits for the one before */
+    for (int k = 0; k < k_steps; k++) {
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int m = 0; m < MT; m++)
+            wgmma_add(sum[m], a + (uint64_t)((m * k_steps + k) * (MMA_GROUP_TILE >> 4)),
+                      b + (uint64_t)(k * 2 * NT * (MMA_BLOCK >> 4)));
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    wgmma_hold(sum);
+}
+
+/* ---- weights from global memory ---- */
+
+/* Two neighbours of a row of W (rows, K), zeros beyond K. */
+__device__ static inline uint32_t mma_weight_pair(const __nv_bfloat16 *w, size_t row, int col, int K)
+{
+    const unsigned short *p = (const unsigned short *)w + row * (size_t)K + col;
+
+    if (col + 1 < K && (uintptr_t)p % 4 == 0)
+        return *(const uint32_t *)p;
+    uint32_t low = col < K ? p[0] : 0, high = col + 1 < K ? p[1] : 0;
+    return low | high << 16;
+}
+
+/* Eight neighbours. */
+__device__ static inline uint4 mma_weights(const __nv_bfloat16 *w, size_t row, int col, int K)
+{
+    const __nv_bfloat16 *p = w + row * (size_t)K + col;
+
+    if (col + 8 <= K && (uintptr_t)p % 16 == 0)
+        return *(const uint4 *)p;
+    return make_uint4(mma_weight_pair(w, row, col, K), mma_weight_pair(w, row, col + 2, K),
+                      mma_weight_pair(w, row, col + 4, K), mma_weight_pair(w, row, col + 6, K));
+}
+
+/* A lane's fragment of W's 16 rows from `row` and 16 columns from `col`. */
+__device__ static inline uint4 mma_fragment(const __nv_bfloat16 *w, size_t row, int col, int K, int lane)
+{
+    size_t r = row + (size_t)(lane / 4);
+    int c = col + lane % 4 * 2;
+
+    return make_uint4(mma_weight_pair(w, r, c, K), mma_weight_pair(w, r + 8, c, K), mma_weight_pair(w, r, c + 8, K),
+                      mma_weight_pair(w, r + 8, c + 8, K));
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* softmax.h - softmax of one action head with a mask (CUDA); the rules are those of cpu/heads.h.
+ * Sampling, ratio and loss all go through here, so that they agree. One thread works on one agent or token. */
+#ifndef KERNELS_CUDA_SOFTMAX_H
+#define KERNELS_CUDA_SOFTMAX_H
+
+#include "kernels/cuda/number.h"
+
+/* The mask of the head whose choices start at `from`, or NULL if nothing of it counts. mask may be NULL. */
+static __device__ __forceinline__ const uint8_t *head_mask(const uint8_t *mask, int from, int n)
+{
+    if (mask == NULL)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        if (mask[from + i] != 0)
+            return mask + from;
+    return NULL;
+}
+
+static __device__ __forceinline__ bool head_allows(const uint8_t *mask, int i)
+{
+    return mask == NULL || mask[i] != 0;
+}
+
+/* log sum exp of the allowed logits (n): log-probability i is logits[i] minus it. */
+static __device__ __forceinline__ float head_log_sum(const float *logits, const uint8_t *mask, int n)
+{
+    float top = -INFINITY, sum = 0.0f;
+    for (int i = 0; i < n; i++)
+        top = head_allows(mask, i) && !(logits[i] <= top) ? logits[i] : top; /* NaN is taken up */
+    for (int i = 0; i < n; i++)
+        sum += head_allows(mask, i) ? expf(logits[i] - top) : 0.0f;
+    return top + logf(sum);
+}
+
+/* Log-probability of a token's actions under its logits; log_sum (n_heads) receives each head's. */
+static __device__ __forceinline__ float token_logp(const struct kern_heads &heads, const float *logits,
+                                                   const uint8_t *mask, const int32_t *actions,
+                                                   float (&log_sum)[ENV_MAX_HEADS])
+{
+    float logp = 0.0f;
+    int at = 0;
+#pragma unroll
+    for (int j = 0; j < ENV_MAX_HEADS; j++) {
+        if (j >= heads.n_heads)
+            break;
+        int n = heads.sizes[j];
+        log_sum[j] = head_log_sum(logits + at, head_mask(mask, at, n), n);
+        logp += logits[at + actions[j]] - log_sum[j];
+        at += n;
+    }
+    return logp;
+}
+
+#endif

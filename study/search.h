@@ -1,0 +1,47 @@
+/* search.h - the space that a config asks to search, and its JSON in the store. */
+#ifndef STUDY_SEARCH_H
+#define STUDY_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "gp/gp.h"
+
+struct opt_def;
+struct setup;
+
+#define SEARCH_MAX_CHOICES 64
+
+enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /* choices of sweep.cost */
+
+struct search {
+    struct space space;
+    char from[104]; /* study of the same store that teaches this one; "": none */
+    enum search_cost cost; /* what the study counts as the cost of a trial */
+    char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
+    const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
+};
+
+void search_free(struct search *search);
+/* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
+enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller: mem_free. */
+enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
+enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
+/* Finds the option of every parameter, so that values can be written as texts. */
+enum status search_bind(struct search *search, const struct setup *setup, struct error *err) MUST_USE;
+/* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
+enum status search_params_json(const struct search *search, const double *x, char **ret_text,
+                               struct error *err) MUST_USE;
+size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
+enum status search_point(const struct search *search, const char *params_json, double *ret_x,
+                         struct error *err) MUST_USE;
+/* Text of parameter i for the config (bound searches only) and for people. */
+void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
+void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);
+
+/* The config's own values as a point of a bound search; false: one of them is not in the space, or another start was asked. */
+bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x);
+
+#endif

@@ -1,0 +1,16 @@
+/* search_depends.h - parameters that have an effect only while another option has certain values. */
+#ifndef STUDY_SEARCH_DEPENDS_H
+#define STUDY_SEARCH_DEPENDS_H
+
+#include "base/status.h"
+
+struct search;
+struct setup;
+struct strbuf;
+
+/* Takes parameters out whose option depends on a value that the config does not have, and lists them in inert; those that depend
+ * on another parameter of the space become conditional. Of a bound search. */
+enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
+                                  struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,241 @@
+/* search_json.c - a search space and its points as JSON, in the store and in listings. */
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "study/search.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static const char *const scale_names[] = {
+    [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",
+    [SPACE_CATEGORICAL] = "categorical",
+};
+static const char *const cost_names[] = {
+    [SEARCH_COST_WALL] = "wall", [SEARCH_COST_DEVICE] = "device", [SEARCH_COST_STEPS] = "env_steps"};
+#define N_COSTS (sizeof cost_names / sizeof cost_names[0])
+#define N_SCALES (sizeof scale_names / sizeof scale_names[0])
+
+/* {"key": parent, "choices": [...]} or {"key": parent, "min": x}: while it has an effect. */
+static bool add_when(cJSON *param, const struct search *s, const struct space_param *p)
+{
+    const struct space_param *parent = &s->space.params[p->parent];
+    cJSON *json, *choices;
+    bool ok;
+
+    if (!p->is_conditional)
+        return true;
+    json = cJSON_CreateObject();
+    ok = json_add(param, "when", json) && json_add_str(json, "key", parent->key);
+    if (!ok || parent->scale != SPACE_CATEGORICAL)
+        return ok && json_add_f64(json, "min", p->parent_min);
+    choices = cJSON_CreateArray();
+    ok = json_add(json, "choices", choices);
+    for (size_t k = 0; ok && k < parent->n_choices && k < 64; k++)
+        if (p->parent_choices >> k & 1) {
+            cJSON *text = cJSON_CreateString(s->choices[p->parent][k]);
+            ok = text != NULL && cJSON_AddItemToArray(choices, text);
+        }
+    return ok;
+}
+
+static cJSON *param_json(const struct search *s, size_t i)
+{
+    const struct space_param *p = &s->space.params[i];
+    cJSON *json = cJSON_CreateObject(), *choices = NULL;
+    bool ok = json != NULL && json_add_str(json, "key", p->key) && json_add_str(json, "scale", scale_names[p->scale]) &&
+              json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) &&
+              json_add_f64(json, "max", p->max);
+
+    if (ok && p->has_init)
+        ok = json_add_f64(json, "init", p->init);
+    if (ok && p->scale == SPACE_CATEGORICAL) {
+        choices = cJSON_CreateArray();
+        ok = json_add(json, "choices", choices);
+        for (size_t k = 0; ok && k < p->n_choices; k++) {
+            cJSON *text = cJSON_CreateString(s->choices[i][k]);
+            ok = text != NULL && cJSON_AddItemToArray(choices, text);
+        }
+    }
+    if (!ok || !add_when(json, s, p)) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+enum status search_to_json(const struct search *search, char **ret_text, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject(), *params = json != NULL ? cJSON_CreateArray() : NULL;
+    bool ok = json != NULL && json_add(json, "params", params);
+
+    for (size_t i = 0; ok && i < search->space.dim; i++) {
+        cJSON *param = param_json(search, i);
+        ok = param != NULL && cJSON_AddItemToArray(params, param);
+    }
+    if (ok && search->cost != SEARCH_COST_WALL)
+        ok = json_add_str(json, "cost", cost_names[search->cost]);
+    if (ok && search->from[0] != '\0')
+        ok = json_add_str(json, "from", search->from);
+    *ret_text = ok ? json_print(json, false) : NULL;
+    cJSON_Delete(json);
+    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the search space");
+}
+
+static enum status read_param(const cJSON *json, struct search *s, size_t i, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const char *key = json_get_str(json, "key"), *scale = json_get_str(json, "scale");
+    const cJSON *choices = cJSON_GetObjectItemCaseSensitive(json, "choices"), *choice;
+    size_t k = 0;
+
+    if (key == NULL || scale == NULL || strlen(key) >= sizeof p->key || !json_get_bool(json, "int", &p->is_int) ||
+        !json_get_f64(json, "min", &p->min) || !json_get_f64(json, "max", &p->max))
+        return FAIL(err, ST_CORRUPT, "the store's search space: parameter %zu is not whole", i);
+    while (k < N_SCALES && strcmp(scale_names[k], scale) != 0)
+        k++;
+    if (k == N_SCALES)
+        return FAIL(err, ST_VERSION, "the store's search space: %s has the scale '%s', unknown to this version", key,
+                    scale);
+    p->scale = (enum space_scale)k;
+    snprintf(p->key, sizeof p->key, "%s", key);
+    p->has_init = json_get_f64(json, "init", &p->init);
+    if (p->scale != SPACE_CATEGORICAL)
+        return ST_OK;
+    cJSON_ArrayForEach(choice, choices)
+    {
+        if (!cJSON_IsString(choice) || p->n_choices == SEARCH_MAX_CHOICES)
+            return FAIL(err, ST_CORRUPT, "the store's search space: choices of %s are not whole", key);
+        s->choices[i][p->n_choices] = mem_strdup(choice->valuestring);
+        if (s->choices[i][p->n_choices] == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for the search space");
+        p->n_choices++;
+    }
+    return p->n_choices >= 2 ? ST_OK : FAIL(err, ST_CORRUPT, "the store's search space: %s has too few choices", key);
+}
+
+/* Conditions, once all parameters are known. */
+static enum status read_when(const cJSON *json, struct search *s, size_t i, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const cJSON *when = cJSON_GetObjectItemCaseSensitive(json, "when"), *choice;
+    const char *key = json_get_str(when, "key");
+    size_t j = 0;
+
+    if (when == NULL)
+        return ST_OK;
+    while (key != NULL && j < s->space.dim && strcmp(s->space.params[j].key, key) != 0)
+        j++;
+    if (key == NULL || j == s->space.dim)
+        return FAIL(err, ST_CORRUPT, "the store's search space: %s depends on what is not searched", p->key);
+    p->is_conditional = true;
+    p->parent = j;
+    p->parent_max = INFINITY;
+    if (s->space.params[j].scale != SPACE_CATEGORICAL)
+        return json_get_f64(when, "min", &p->parent_min)
+                   ? ST_OK
+                   : FAIL(err, ST_CORRUPT, "the store's search space: the condition of %s is not whole", p->key);
+    cJSON_ArrayForEach(choice, cJSON_GetObjectItemCaseSensitive(when, "choices"))
+    {
+        for (size_t k = 0; k < s->space.params[j].n_choices && k < 64; k++)
+            if (cJSON_IsString(choice) && strcmp(choice->valuestring, s->choices[j][k]) == 0)
+                p->parent_choices |= UINT64_C(1) << k;
+    }
+    return ST_OK;
+}
+
+/* Studies from before there was a choice have none: wall. */
+static enum status read_cost(const cJSON *json, enum search_cost *ret_cost, struct error *err)
+{
+    const char *name = json_get_str(json, "cost");
+    size_t k = 0;
+
+    while (name != NULL && k < N_COSTS && strcmp(cost_names[k], name) != 0)
+        k++;
+    if (k == N_COSTS)
+        return FAIL(err, ST_VERSION, "the store's search space: the cost '%s' is unknown to this version", name);
+    *ret_cost = (enum search_cost)(name != NULL ? k : SEARCH_COST_WALL);
+    return ST_OK;
+}
+
+enum status search_from_json(const char *text, struct search *ret_search, struct error *err)
+{
+    cJSON *json = NULL;
+    const cJSON *params, *param;
+    enum status rc;
+
+    memset(ret_search, 0, sizeof *ret_search);
+    rc = json_parse(text, strlen(text), &json, err);
+    if (rc != ST_OK)
+        return rc;
+    rc = read_cost(json, &ret_search->cost, err);
+    if (json_get_str(json, "from") != NULL)
+        snprintf(ret_search->from, sizeof ret_search->from, "%s", json_get_str(json, "from"));
+    params = cJSON_GetObjectItemCaseSensitive(json, "params");
+    cJSON_ArrayForEach(param, params)
+    {
+        if (rc != ST_OK)
+            break;
+        if (ret_search->space.dim == SPACE_MAX_DIM)
+            rc = FAIL(err, ST_CORRUPT, "the store's search space has more than %d parameters", SPACE_MAX_DIM);
+        else
+            rc = read_param(param, ret_search, ret_search->space.dim, err);
+        if (rc != ST_OK)
+            break;
+        ret_search->space.dim++;
+    }
+    for (size_t i = 0; rc == ST_OK && i < ret_search->space.dim; i++)
+        rc = read_when(cJSON_GetArrayItem(params, (int)i), ret_search, i, err);
+    if (rc == ST_OK && ret_search->space.dim == 0)
+        rc = FAIL(
+            err, ST_CORRUPT,
+            "nothing was searched: the store holds what `trawl train` tells the trackers, which is for `trawl sync`");
+    cJSON_Delete(json);
+    if (rc != ST_OK)
+        search_free(ret_search);
+    return rc;
+}
+
+enum status search_params_json(const struct search *search, const double *x, char **ret_text, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL;
+
+    for (size_t i = 0; ok && i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        if (p->scale == SPACE_CATEGORICAL)
+            ok = json_add_str(json, p->key, search->choices[i][(size_t)x[i]]);
+        else
+            ok = json_add_f64(json, p->key, x[i]);
+    }
+    *ret_text = ok ? json_print(json, false) : NULL;
+    cJSON_Delete(json);
+    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a trial's parameters");
+}
+
+enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err)
+{
+    cJSON *json = NULL;
+    enum status rc = json_parse(params_json, strlen(params_json), &json, err);
+
+    for (size_t i = 0; rc == ST_OK && i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        const char *text = json_get_str(json, p->key);
+        size_t k = 0;
+        if (p->scale == SPACE_CATEGORICAL && text != NULL) {
+            while (k < p->n_choices && strcmp(search->choices[i][k], text) != 0)
+                k++;
+            ret_x[i] = (double)k;
+            if (k < p->n_choices)
+                continue;
+        } else if (p->scale != SPACE_CATEGORICAL && json_get_f64(json, p->key, &ret_x[i]) && isfinite(ret_x[i])) {
+            continue;
+        }
+        rc = FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s", p->key);
+    }
+    cJSON_Delete(json);
+    return rc;
+}

@@ -1,0 +1,150 @@
+/* search_widen.c - a stored space and the one that a resumed study asks for: the same, or wider.
+ * Invariant: every point of the stored space is one of the result, with the same numbers: parameters and choices keep their
+ * order, new choices come behind. */
+#include "study/search_widen.h"
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "study/search.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define INSTEAD                                                                                                        \
+    "; ranges of a study become only wider: leave the config out to continue with its own, or start a new study "      \
+    "with "                                                                                                            \
+    "--name NEW --from OLD, which learns from the trials of the old one"
+
+static size_t find_text(const struct search *s, size_t i, const char *text)
+{
+    size_t k = 0;
+
+    while (k < s->space.params[i].n_choices && strcmp(s->choices[i][k], text) != 0)
+        k++;
+    return k;
+}
+
+/* Choices of parameter i that only parameter j of want has are added behind its own. */
+static enum status widen_choices(struct search *s, size_t i, const struct search *want, size_t j, bool *ret_wider,
+                                 struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+
+    for (size_t k = 0; k < p->n_choices; k++)
+        if (find_text(want, j, s->choices[i][k]) == want->space.params[j].n_choices)
+            return FAIL(err, ST_CONFIG, "%s: the study also has %s, which the config leaves out" INSTEAD, p->key,
+                        s->choices[i][k]);
+    for (size_t k = 0; k < want->space.params[j].n_choices; k++) {
+        if (find_text(s, i, want->choices[j][k]) < p->n_choices)
+            continue;
+        if (p->n_choices == SEARCH_MAX_CHOICES)
+            return FAIL(err, ST_CONFIG, "%s has more than %d values", p->key, SEARCH_MAX_CHOICES);
+        s->choices[i][p->n_choices] = mem_strdup(want->choices[j][k]);
+        if (s->choices[i][p->n_choices] == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for the search space");
+        p->n_choices++;
+        p->max = (double)(p->n_choices - 1);
+        *ret_wider = true;
+    }
+    return ST_OK;
+}
+
+static enum status widen_range(struct space_param *p, const struct space_param *want, bool *ret_wider,
+                               struct error *err)
+{
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX], want_lo[NUM_TEXT_MAX], want_hi[NUM_TEXT_MAX];
+
+    if (want->min > p->min || want->max < p->max)
+        return FAIL(err, ST_CONFIG, "%s: the study searches %s to %s, the config only %s to %s" INSTEAD, p->key,
+                    num_format_f64(p->min, lo), num_format_f64(p->max, hi), num_format_f64(want->min, want_lo),
+                    num_format_f64(want->max, want_hi));
+    *ret_wider = *ret_wider || want->min < p->min || want->max > p->max;
+    p->min = want->min;
+    p->max = want->max;
+    return ST_OK;
+}
+
+/* The condition of parameter i is that of j in want; a new choice of its parent may meet it too. */
+static enum status widen_condition(struct search *s, size_t i, const struct search *want, size_t j, struct error *err)
+{
+    struct space_param *p = &s->space.params[i];
+    const struct space_param *w = &want->space.params[j];
+    uint64_t met = 0;
+
+    if (p->is_conditional != w->is_conditional ||
+        (p->is_conditional && strcmp(s->space.params[p->parent].key, want->space.params[w->parent].key) != 0))
+        return FAIL(err, ST_CONFIG, "%s depends on another option than in the study" INSTEAD, p->key);
+    if (!p->is_conditional || s->space.params[p->parent].scale != SPACE_CATEGORICAL)
+        return ST_OK;
+    for (size_t k = 0; k < s->space.params[p->parent].n_choices && k < 64; k++)
+        met |= (w->parent_choices >> find_text(want, w->parent, s->choices[p->parent][k]) & 1) << k;
+    p->parent_choices = met;
+    return ST_OK;
+}
+
+enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err)
+{
+    *ret_wider = false;
+    for (size_t j = 0; j < want->space.dim; j++)
+        if (search_find(stored, want->space.params[j].key) == stored->space.dim)
+            return FAIL(err, ST_CONFIG, "the config searches %s, the study does not" INSTEAD,
+                        want->space.params[j].key);
+    if (want->cost != stored->cost)
+        return FAIL(err, ST_CONFIG, "the config counts another cost (sweep.cost) than the study" INSTEAD);
+    for (size_t i = 0; i < stored->space.dim; i++) {
+        struct space_param *p = &stored->space.params[i];
+        size_t j = search_find(want, p->key);
+        if (j == want->space.dim)
+            return FAIL(err, ST_CONFIG, "the study searches %s, the config does not" INSTEAD, p->key);
+        if (want->space.params[j].scale != p->scale || want->space.params[j].is_int != p->is_int)
+            return FAIL(err, ST_CONFIG, "%s is searched on another scale (distribution) than in the study" INSTEAD,
+                        p->key);
+        TRY(p->scale == SPACE_CATEGORICAL ? widen_choices(stored, i, want, j, ret_wider, err)
+                                          : widen_range(p, &want->space.params[j], ret_wider, err));
+    }
+    for (size_t i = 0; i < stored->space.dim; i++)
+        TRY(widen_condition(stored, i, want, search_find(want, stored->space.params[i].key), err));
+    return ST_OK;
+}
+
+static const char *distribution(const struct space_param *p)
+{
+    switch (p->scale) {
+    case SPACE_LOG:
+        return "log";
+    case SPACE_LOGIT:
+        return "logit";
+    case SPACE_POW2:
+        return "pow2";
+    case SPACE_CATEGORICAL:
+        return "categorical";
+    case SPACE_LINEAR:
+        break;
+    }
+    return p->is_int ? "int" : "linear";
+}
+
+void search_to_ini(const struct search *search, struct strbuf *out)
+{
+    char number[NUM_TEXT_MAX];
+
+    for (size_t i = 0; i < search->space.dim; i++) {
+        const struct space_param *p = &search->space.params[i];
+        strbuf_addf(out, "\n[sweep.%s]\ndistribution = %s\n", p->key, distribution(p));
+        if (p->scale == SPACE_CATEGORICAL) {
+            strbuf_add(out, "values = ");
+            for (size_t k = 0; k < p->n_choices; k++)
+                strbuf_addf(out, "%s%s", k > 0 ? ", " : "", search->choices[i][k]);
+            strbuf_addf(out, "\n");
+            continue;
+        }
+        strbuf_addf(out, "min = %s\n", num_format_f64(p->min, number));
+        strbuf_addf(out, "max = %s\n", num_format_f64(p->max, number));
+        if (p->has_init)
+            strbuf_addf(out, "mean = %s\n", num_format_f64(p->init, number));
+    }
+}

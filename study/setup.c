@@ -1,0 +1,416 @@
+/* setup.c - the resolved config of a run: option tables, the game's defaults, file, command line, foreign names.
+ * Invariants: (1) a finished setup's structs agree with its config's texts; (2) a derived setup differs from its base
+ * only in the overrides and in having no sweep sections. */
+#include "study/setup.h"
+
+#include "base/duration.h"
+#include "base/config/config.h"
+#include "base/config/opt.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "envs/envs.h"
+#include "store/store.h"
+#include "study/dialect.h"
+#include "trainer/trainer.h"
+#include "study/track_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/words.h"
+
+#define INI_MAX_BYTES (1u << 20)
+
+struct env_common {
+    char name[OPT_STR_MAX];
+};
+
+static const struct opt_def env_common_defs[] = {
+    OPT_ROW_STR(struct env_common, name, "", "Names the game to train on; `trawl envs` lists them."),
+};
+static const struct opt_table env_common_table = {
+    .section = "env",
+    .title = "Game",
+    .defs = env_common_defs,
+    .n_defs = 1,
+    .settings_size = sizeof(struct env_common),
+};
+
+static const struct opt_def sweep_defs[] = {
+    OPT_ROW_ENUM(
+        struct sweep_settings, method, "pareto", "pareto|random|sobol|protein|carbs", OPT_FIXED,
+        "Chooses how the next trial is found: by a model of score and cost (protein and carbs: rivals to compare "
+        "with), at random, or evenly spread."),
+    OPT_ROW_STR(struct sweep_settings, metric, "perf",
+                "Names the logged number that is a trial's score; docs/metrics.md lists them."),
+    OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
+                 "Says whether a higher or a lower score is better."),
+    OPT_ROW_INT(struct sweep_settings, trials, "0", 0, SWEEP_TRIALS_MAX, OPT_FIXED, 0, 0, "trials",
+                "Ends the study at this many trials in all; 0: no limit, or 100 when there is no budget either."),
+    OPT_ROW_STR(struct sweep_settings, budget, "0",
+                "Ends the study at this much training time in all: 90s, 30m, 2h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, wall_time, "0",
+                "Ends the study after this much time with a controller at work, over all runs of the controller: 8h; "
+                "0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, device_time, "0",
+                "Ends the study at this much device time over all trials: 24h; 0: no limit."),
+    OPT_ROW_STR(struct sweep_settings, target, "", "Ends the study when a trial reaches this score; empty: none."),
+    OPT_ROW_FLOAT(
+        struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
+        "Ends the study when its hypervolume grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),
+    OPT_ROW_STR(struct sweep_settings, gain_window, "1h",
+                "Measures sweep.min_gain over this last time, in which at least 10 trials must have ended.",
+                .depends = "sweep.min_gain > 0"),
+    OPT_ROW_INT(struct sweep_settings, priority, "1", 1, STUDY_PRIORITY_MAX, OPT_FIXED, 0, 0, "",
+                "Weighs the study's share of the devices against the others that share them."),
+    OPT_ROW_INT(struct sweep_settings, seed, "1", 0, 4294967295.0, OPT_FIXED, 0, 0, "",
+                "Seeds the proposals and, with the trial's number, each trial."),
+    OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
+                "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10.",
+                .depends = "sweep.method = pareto|protein|carbs"),
+    OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
+                  "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
+                  "costs, and where all is too dear the cheapest is proposed; 0: no cap.",
+                  .depends = "sweep.method = pareto|protein|carbs"),
+    OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
+                 "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
+    OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",
+                 "Stops a trial when finished curves say that it will not improve the front."),
+    OPT_ROW_FLOAT(
+        struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
+        "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "
+        "at most this share of the study's budget; 0: never."),
+    OPT_ROW_INT(struct sweep_settings, max_failures, "10", 0, 1e6, OPT_FIXED, 0, 0, "trials",
+                "Stops the sweep after this many failed trials in a row; 0: never."),
+    OPT_ROW_ENUM(
+        struct sweep_settings, keep, "none", "none|front|all", OPT_FIXED,
+        "Keeps checkpoints of finished trials beside the store: none, those on the front and the last few, or all."),
+    OPT_ROW_FLOAT(struct sweep_settings, checkpoint_interval_s, "300", 0, 1e9, OPT_FIXED, 0, 0, "s",
+                  "Saves a running trial so often, to go on from there after a crash; 0: only when it is stopped."),
+    OPT_ROW_STR(
+        struct sweep_settings, devices, "auto",
+        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, or a list like cuda:0,cuda:1."),
+    OPT_ROW_INT(
+        struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
+        "Runs so many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
+        "no more than cores (unless sweep.cost is env_steps)."),
+    OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
+                  "Takes a trial for hung that makes no progress for so long, and replaces its worker; 0: never."),
+    OPT_ROW_STR(
+        struct sweep_settings, worker_memory, "auto",
+        "Limits the memory of a worker process: bytes like 4G, 0 for no limit, or auto: its share of nine tenths "
+        "of the machine, or of its container."),
+};
+const struct opt_table sweep_opt_table = {
+    .section = "sweep",
+    .title = "Sweep",
+    .defs = sweep_defs,
+    .n_defs = sizeof sweep_defs / sizeof sweep_defs[0],
+    .settings_size = sizeof(struct sweep_settings),
+};
+
+static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep, struct error *err)
+{
+    struct setup *setup = mem_alloc(sizeof *setup);
+    enum status rc;
+
+    if (setup == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a config");
+    setup->has_sweep = with_sweep;
+    if ((rc = config_create(&setup->config, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
+        (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
+        (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
+        (with_sweep && (rc = config_add_table(setup->config, &track_opt_table, err)) != ST_OK)) {
+        setup_destroy(setup);
+        return rc;
+    }
+    *ret_setup = setup;
+    return ST_OK;
+}
+
+enum status setup_create(struct setup **ret_setup, struct error *err)
+{
+    return setup_create_tables(ret_setup, true, err);
+}
+
+void setup_destroy(struct setup *setup)
+{
+    if (setup == NULL)
+        return;
+    config_destroy(setup->config);
+    dialect_end(&setup->dialect);
+    mem_free(setup->env_settings);
+    mem_free(setup);
+}
+
+enum status setup_load(struct setup *setup, const char *word, struct error *err)
+{
+    size_t n = strlen(word);
+
+    if (env_find(word) != NULL)
+        return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
+    if (checkpoint_is_one(word))
+        return FAIL(
+            err, ST_USAGE,
+            "%s is a checkpoint and no config: `trawl train --resume %s` continues its training, `trawl eval %s` "
+            "plays it",
+            word, SHELL_WORD(word), SHELL_WORD(word));
+    if (file_exists(word) || strchr(word, '/') != NULL || (n > 4 && strcmp(word + n - 4, ".ini") == 0))
+        return config_load_file(setup->config, word, err);
+    return FAIL(err, ST_CONFIG, "'%s' is neither a game nor a file; the nearest game is '%s', `trawl envs` lists all",
+                word, env_nearest(word));
+}
+
+enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err)
+{
+    for (int i = 0; i < n; i++)
+        TRY(setup_load(setup, words[i], err));
+    return ST_OK;
+}
+
+static enum status find_env(struct setup *setup, struct error *err)
+{
+    const char *name = config_peek(setup->config, "env.name");
+
+    if (name == NULL || name[0] == '\0')
+        return FAIL(err, ST_CONFIG,
+                    "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
+    setup->env = env_find(name);
+    if (setup->env == NULL)
+        return FAIL(err, ST_CONFIG, "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all",
+                    config_origin(setup->config, "env.name"), name, env_nearest(name));
+    return ST_OK;
+}
+
+static enum status add_env(struct setup *setup, struct error *err)
+{
+    char origin[64];
+
+    snprintf(origin, sizeof origin, "%s's default", setup->env->name);
+    TRY(config_add_table(setup->config, &setup->env->options, err));
+    for (size_t i = 0; i < setup->env->n_defaults; i++)
+        TRY(config_set(setup->config, CONFIG_ENV, setup->env->defaults[i].key, setup->env->defaults[i].value, origin,
+                       err));
+    setup->env_settings = mem_alloc(setup->env->options.settings_size);
+    if (setup->env_settings == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the settings of %s", setup->env->name);
+    return ST_OK;
+}
+
+static const struct train_metric_def *find_metric(const char *name)
+{
+    for (size_t i = 0; i < train_n_metric_defs; i++)
+        if (strcmp(train_metric_defs[i].name, name) == 0)
+            return &train_metric_defs[i];
+    return NULL;
+}
+
+static enum status check_time(const struct setup *setup, const char *key, const char *text, struct error *err)
+{
+    double s;
+
+    if (strcmp(text, "0") == 0 || parse_seconds(text, &s))
+        return ST_OK;
+    return FAIL(err, ST_CONFIG, "%s: %s is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none",
+                config_origin(setup->config, key), key, text);
+}
+
+static enum status check_sweep(const struct setup *setup, struct error *err)
+{
+    const struct train_metric_def *metric;
+    const char *names[64], *near;
+    char list[600] = "";
+    size_t n = 0, used = 0;
+    double value;
+
+    TRY(check_time(setup, "sweep.budget", setup->sweep.budget, err));
+    TRY(check_time(setup, "sweep.wall_time", setup->sweep.wall_time, err));
+    TRY(check_time(setup, "sweep.device_time", setup->sweep.device_time, err));
+    if (!parse_seconds(setup->sweep.gain_window, &value))
+        return FAIL(err, ST_CONFIG, "%s: sweep.gain_window is '%s', a time is needed, like 30m or 2h",
+                    config_origin(setup->config, "sweep.gain_window"), setup->sweep.gain_window);
+    if (setup->sweep.target[0] != '\0' && !num_parse_f64(setup->sweep.target, &value))
+        return FAIL(err, ST_CONFIG, "%s: sweep.target is '%s', a number is needed, or nothing for no target",
+                    config_origin(setup->config, "sweep.target"), setup->sweep.target);
+    metric = find_metric(setup->sweep.metric);
+    if (metric != NULL && metric->by_clock)
+        return FAIL(
+            err, ST_CONFIG,
+            "%s: sweep.metric is '%s', which differs from run to run of the same config and seed; search by perf, "
+            "and by time with sweep.cost",
+            config_origin(setup->config, "sweep.metric"), setup->sweep.metric);
+    if (metric != NULL)
+        return ST_OK;
+    for (; n < train_n_metric_defs && n < 64; n++) {
+        names[n] = train_metric_defs[n].name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", names[n]);
+    }
+    near = word_nearest(setup->sweep.metric, names, n);
+    return FAIL(err, ST_CONFIG, "%s: sweep.metric is '%s', which no run logs; %s%s%s",
+                config_origin(setup->config, "sweep.metric"), setup->sweep.metric,
+                near ? "did you mean '" : "there are ", near ? near : list, near ? "'?" : "");
+}
+
+/* A parameter with a single value is not searched: the config has that value. */
+static enum status take_fixed(struct setup *setup, struct error *err)
+{
+    struct config *config = setup->config;
+    size_t n = 0;
+
+    for (size_t i = 0; i < config_n_sweep_params(config); i++) {
+        const struct config_sweep_param *p = config_sweep_param(config, i);
+        if (p->fixed == NULL)
+            continue;
+        log_info("%s: %s is not searched, it is %s in all trials", p->origin, p->key, p->fixed);
+        TRY(config_set(config, CONFIG_COMMAND, p->key, p->fixed, p->origin, err));
+        n++;
+    }
+    return n > 0 ? config_resolve(config, err) : ST_OK;
+}
+
+static enum status finish(struct setup *setup, struct error *err)
+{
+    TRY(dialect_begin(&setup->dialect, setup->config, err));
+    TRY(find_env(setup, err));
+    TRY(add_env(setup, err));
+    TRY(dialect_translate(&setup->dialect, setup->config, setup->env->name, err));
+    TRY(config_resolve(setup->config, err));
+    if (setup->searches)
+        TRY(take_fixed(setup, err));
+    TRY(config_fill(setup->config, &policy_opt_table, &setup->policy, err));
+    TRY(config_fill(setup->config, &train_opt_table, &setup->train, err));
+    TRY(config_fill(setup->config, &setup->env->options, setup->env_settings, err));
+    if (!setup->has_sweep)
+        return ST_OK;
+    TRY(config_fill(setup->config, &sweep_opt_table, &setup->sweep, err));
+    TRY(config_fill(setup->config, &track_opt_table, &setup->track, err));
+    return check_sweep(setup, err);
+}
+
+enum status setup_finish(struct setup *setup, struct error *err)
+{
+    TRY(finish(setup, err));
+    return dialect_report(&setup->dialect, err);
+}
+
+/* Copies what base resolved for one table into the file layer of another config. */
+static enum status copy_table(struct config *to, const struct config *from, const struct opt_table *table,
+                              struct error *err)
+{
+    for (size_t i = 0; i < table->n_defs; i++) {
+        char key[CONFIG_KEY_MAX];
+        const char *value;
+        snprintf(key, sizeof key, "%s.%s", table->section, table->defs[i].key);
+        value = config_peek(from, key);
+        if (value != NULL)
+            TRY(config_set(to, CONFIG_FILE, key, value, config_origin(from, key), err));
+    }
+    return ST_OK;
+}
+
+enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
+                         struct setup **ret_setup, struct error *err)
+{
+    struct setup *setup = NULL;
+    enum status rc = setup_create_tables(&setup, false, err);
+
+    if (rc != ST_OK)
+        return rc;
+    if ((rc = copy_table(setup->config, base->config, &env_common_table, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &base->env->options, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &policy_opt_table, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &train_opt_table, err)) != ST_OK)
+        goto fail;
+    for (size_t i = 0; i < n; i++)
+        if ((rc = config_set(setup->config, CONFIG_COMMAND, overrides[i].key, overrides[i].value, origin, err)) !=
+            ST_OK)
+            goto fail;
+    if ((rc = finish(setup, err)) != ST_OK)
+        goto fail;
+    *ret_setup = setup;
+    return ST_OK;
+fail:
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err)
+{
+    struct setup *setup = NULL;
+    char name[64];
+    enum status rc = setup_create(&setup, err);
+
+    snprintf(name, sizeof name, "trial %lld's config", (long long)trial->number);
+    if (rc == ST_OK)
+        rc = config_load_text(setup->config, name, trial->config, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc == ST_OK)
+        rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err)
+{
+    struct strbuf sb;
+    enum status rc;
+
+    strbuf_init(&sb, INI_MAX_BYTES);
+    rc = config_write_ini(setup->config, false, false, &sb, err);
+    if (rc == ST_OK && setup->has_sweep) /* which config_write_ini leaves out: it writes what trains */
+        rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&sb, "the config's text", err);
+    if (rc == ST_OK) {
+        *ret_text = strbuf_take(&sb);
+        if (*ret_text == NULL)
+            rc = FAIL(err, ST_NOMEM, "out of memory for the config's text");
+    }
+    strbuf_free(&sb);
+    return rc;
+}
+
+/* The range or the choices of a parameter, in our words. */
+static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
+{
+    static const char *const words[] = {"", "linear", "log", "logit", "pow2", "categorical"};
+    char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
+
+    strbuf_addf(sb, "\n[sweep.%s]\ndistribution = %s\n", p->key,
+                p->scale == OPT_LINEAR && p->is_int ? "int" : words[p->scale]);
+    if (p->scale != OPT_CATEGORICAL)
+        strbuf_addf(sb, "min = %s\nmax = %s\n", num_format_f64(p->min, lo), num_format_f64(p->max, hi));
+    if (p->values != NULL)
+        strbuf_addf(sb, "values = %s\n", p->values);
+    if (p->mean != NULL)
+        strbuf_addf(sb, "mean = %s\n", p->mean);
+}
+
+enum status setup_print(const struct setup *setup, struct error *err)
+{
+    struct strbuf sb;
+    char *text = NULL;
+    enum status rc;
+
+    strbuf_init(&sb, INI_MAX_BYTES);
+    rc = setup_to_ini(setup, &text, err);
+    if (rc == ST_OK) {
+        strbuf_add(&sb, text);
+        for (size_t i = 0; i < config_n_sweep_params(setup->config); i++)
+            add_param(&sb, config_sweep_param(setup->config, i));
+        rc = strbuf_status(&sb, "the config's text", err);
+    }
+    if (rc == ST_OK)
+        fputs(sb.text, stdout);
+    mem_free(text);
+    strbuf_free(&sb);
+    return rc;
+}

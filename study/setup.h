@@ -1,0 +1,84 @@
+/* setup.h - the resolved config of a run. */
+#ifndef STUDY_SETUP_H
+#define STUDY_SETUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config/opt.h"
+#include "base/status.h"
+#include "study/dialect.h"
+#include "trainer/trainer.h"
+#include "study/track_settings.h"
+
+struct config;
+struct env_def;
+struct trial;
+
+#define SWEEP_TRIALS_MAX 1000000
+
+/* Checkpoints of finished trials. */
+enum sweep_keep { SWEEP_KEEP_NONE, SWEEP_KEEP_FRONT, SWEEP_KEEP_ALL };
+
+struct sweep_settings {
+    int method; /* enum suggest_method */
+    char metric[OPT_STR_MAX];
+    int goal; /* 0: maximize, 1: minimize */
+    int64_t trials;
+    char budget[OPT_STR_MAX], wall_time[OPT_STR_MAX], device_time[OPT_STR_MAX]; /* times, "0": no limit */
+    char target[OPT_STR_MAX]; /* a score; "": none */
+    double min_gain; /* share of the hypervolume an hour; 0: off */
+    char gain_window[OPT_STR_MAX];
+    int64_t priority;
+    int64_t seed, n_init;
+    double max_cost;
+    int cost; /* 0: wall, 1: device, 2: env_steps */
+    bool early_stop;
+    double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */
+    int64_t max_failures;
+    int keep; /* enum sweep_keep */
+    double checkpoint_interval_s; /* 0: only when a trial is stopped */
+    char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all */
+    int64_t runs_per_device;
+    double hang_timeout_s; /* 0: never */
+    char worker_memory[OPT_STR_MAX]; /* auto, 0 or bytes */
+};
+extern const struct opt_table sweep_opt_table;
+
+struct setup {
+    struct config *config;
+    const struct env_def *env;
+    void *env_settings; /* env->options.settings_size bytes */
+    struct policy_settings policy;
+    struct train_settings train;
+    struct sweep_settings sweep;
+    struct track_settings track;
+    struct dialect dialect; /* how the config of another program was read */
+    bool has_sweep; /* the sweep's own options are among the tables: false for one trial */
+    bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
+};
+
+enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables; nothing loaded */
+void setup_destroy(struct setup *setup);
+/* word: a game's name or a config file. Of several the later ones win, key by key. */
+enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
+enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;
+/* Prints the config as it is resolved, with its search ranges, as an ini file that loads again. */
+enum status setup_print(const struct setup *setup, struct error *err) MUST_USE;
+/* After every source was loaded: the game's table and defaults, resolve, fill; logs warnings. */
+enum status setup_finish(struct setup *setup, struct error *err) MUST_USE;
+
+struct setup_override {
+    const char *key;
+    char value[OPT_STR_MAX];
+};
+/* A finished setup of the same run with other values and without the sweep's own sections: one trial. */
+enum status setup_derive(const struct setup *base, const struct setup_override *overrides, size_t n, const char *origin,
+                         struct setup **ret_setup, struct error *err) MUST_USE;
+/* A trial's stored config as a finished setup. */
+enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err) MUST_USE;
+/* Every value as ini text; caller: mem_free. */
+enum status setup_to_ini(const struct setup *setup, char **ret_text, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,78 @@
+/* study_view.h - a study with its history, front and reference. */
+#ifndef STUDY_STUDY_VIEW_H
+#define STUDY_STUDY_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/search.h"
+
+struct promise;
+struct store;
+
+#define TRAIN_TRACK_METHOD "train" /* of the study's row that holds a training's outbox */
+
+struct study_view {
+    struct study study;
+    struct search search;
+    struct trial *trials;
+    size_t n, cap; /* trials loaded; room in x and gp */
+    double **x; /* (n) points of dim natural values, owned; a point never moves */
+    struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
+    struct gp_history history;
+    bool *on_front; /* (n) by what is believed of the trials, where advice has it; else by their runs */
+    bool *front_run; /* (n) by single runs alone */
+    struct gp_insight advice; /* beliefs of the first advice.n trials, without edges and importance; n 0: none yet */
+    bool advice_stale; /* trials have changed since */
+    struct pareto_ref ref;
+    struct gp_trial *other; /* of history.other, and their points; owned (warm_start_load) */
+    double *other_x;
+};
+
+/* The trial as front and models see it: score higher is better, state; x is left. */
+void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
+                 struct gp_trial *ret_row);
+enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
+                            struct error *err) MUST_USE;
+/* What a score of this study can be. */
+void study_score_bounds(const struct study *study, struct gp_history *history);
+void study_view_free(struct study_view *view);
+enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE; /* room for n trials */
+/* Takes trial (its strings) and its point x (dim) as the last row. */
+enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
+                              struct error *err) MUST_USE;
+/* What all trials together say, unless it is there: for readers, who show nothing else as advice. */
+enum status study_view_advise(struct study_view *view, struct error *err) MUST_USE;
+/* Takes advice that somebody else has worked out, of this study's first trials. */
+void study_view_take_advice(struct study_view *view, struct gp_insight *advice);
+bool study_view_same_point(const struct study_view *view, size_t a,
+                           size_t b); /* runs of one config, but for the seed? */
+size_t study_view_first_run(const struct study_view *view, int64_t number); /* the first trial of this one's config */
+/* The belief in trial i; NULL: none. */
+const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
+/* After trials[i] changed: its row of the history, the front and the reference. */
+enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
+/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is export_pick's. */
+size_t study_view_pick(const struct study_view *view,
+                       enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
+void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
+size_t study_view_best_run(const struct study_view *view);
+int64_t study_view_count(const struct study_view *view, enum trial_state state);
+size_t study_view_front_size(const struct study_view *view);
+/* What a study of this kind of cost counts: seconds or env steps; NaN when unknown. */
+double study_trial_cost(enum search_cost kind, const struct trial *trial);
+const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
+double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
+/* Parameter k of trial i as tables show it: "-" where it has no effect, and of train.total_timesteps the steps that were run. */
+void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size);
+/* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
+const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
+double study_view_cost(const struct study_view *view); /* s, over all trials */
+double study_view_score(const struct study_view *view,
+                        double row_score); /* of a row or belief, in the study's direction */
+
+#endif

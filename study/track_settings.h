@@ -1,0 +1,30 @@
+/* track_settings.h - the [track] options: which trackers a study reports to, and how. */
+#ifndef STUDY_TRACK_SETTINGS_H
+#define STUDY_TRACK_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config/opt.h"
+
+struct track_settings {
+    char trackers[OPT_STR_MAX]; /* "wandb,mlflow"; "": none */
+    bool offline; /* rows stay in the store for `trawl sync`; no socket is opened */
+    bool strict; /* a tracker that refuses at the start ends the command */
+    char project[OPT_STR_MAX]; /* "": the tracker's own variable, else "trawl" */
+    char entity[OPT_STR_MAX]; /* W&B */
+    char tags[OPT_STR_MAX]; /* commas */
+    char notes[OPT_STR_MAX];
+    double interval_s; /* between posts of one run */
+    double beat_s; /* an open run is told of after so long a silence, where the tracker knows such a thing */
+    double thin_s; /* at most one row of metrics per run and so many seconds; 0: all */
+    int64_t requests_per_minute; /* of one tracker, over all runs; 0: the tracker's own */
+    int64_t outbox_rows; /* how many rows of a study may wait for trackers; 0: any number */
+    double flush_s; /* how long the end of the command may wait for uploads */
+    bool files; /* config, report and picture too */
+    char wandb_url[OPT_STR_MAX], mlflow_url[OPT_STR_MAX], trackio_url[OPT_STR_MAX], webhook_url[OPT_STR_MAX];
+    char ca_file[OPT_STR_MAX], client_cert[OPT_STR_MAX], client_key[OPT_STR_MAX];
+};
+extern const struct opt_table track_opt_table;
+
+#endif

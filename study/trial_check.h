@@ -1,0 +1,25 @@
+/* trial_check.h - can a trial have these values? By the settings alone, before it is proposed. */
+#ifndef STUDY_TRIAL_CHECK_H
+#define STUDY_TRIAL_CHECK_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+struct opt_def;
+struct search;
+struct setup;
+
+struct trial_check;
+/* Copies the setup's settings. search (may be NULL; borrowed, bound): the space of trial_check_point. */
+enum status trial_check_create(struct trial_check **ret_check, const struct setup *setup, const struct search *search,
+                               struct error *err) MUST_USE;
+void trial_check_destroy(struct trial_check *check); /* NULL is fine */
+void trial_check_reset(struct trial_check *check); /* to the setup's values */
+/* An option of env, policy or train; bool: not 0, choice: its index. */
+void trial_check_set(struct trial_check *check, const struct opt_def *opt, double value);
+enum status trial_check_ask(const struct trial_check *check, struct error *err) MUST_USE; /* the trainer's reason */
+enum status trial_check_point(struct trial_check *check, const double *x, struct error *err) MUST_USE;
+bool trial_check_allows(void *check, const double *x); /* as suggest_settings.allowed */
+
+#endif

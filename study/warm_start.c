@@ -1,0 +1,255 @@
+/* warm_start.c - what another study of the store teaches a new one (`trawl sweep --from STUDY`), also when the space has
+ * changed: a range that became narrower or wider, a parameter that is searched now and was not, or no longer is.
+ * What is fixed in both is compared. Another setting of the game is another game, and what decides on learning must be near:
+ * else the study is refused, with a list. A parameter of the new space may have had any value: it is in the point.
+ * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
+#include "study/warm_start.h"
+
+#include "base/config/config.h"
+#include "base/config/opt.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "study/version.h"
+#include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define FAR                                                                                                            \
+    0.15 /* of the old range: a trial with such another value of a parameter that is now fixed teaches nothing */
+
+/* The other study and its config. */
+struct teacher {
+    struct study_view view;
+    struct setup *setup;
+};
+
+static enum status load_setup(const struct study *study, struct setup **ret_setup, struct error *err)
+{
+    TRY(setup_create(ret_setup, err));
+    TRY(config_load_text((*ret_setup)->config, study->name, study->config, err));
+    return setup_finish(*ret_setup, err);
+}
+
+static bool choice_of(const struct search *s, size_t i, const char *text, double *ret)
+{
+    for (size_t k = 0; k < s->space.params[i].n_choices; k++)
+        if (strcmp(s->choices[i][k], text) == 0) {
+            *ret = (double)k;
+            return true;
+        }
+    return false;
+}
+
+static bool value_of(const struct search *s, size_t i, const char *text, double *ret)
+{
+    if (s->space.params[i].scale == SPACE_CATEGORICAL)
+        return choice_of(s, i, text, ret);
+    return s->opts[i] != NULL && config_parse_value(s->opts[i], text, ret, NULL) == ST_OK && isfinite(*ret);
+}
+
+/* Trial t of the teacher as a point of the new space; false: it has none. */
+static bool translate(const struct teacher *old, size_t t, const struct search *search, const struct config *config,
+                      double *ret_x)
+{
+    const struct search *theirs = &old->view.search;
+    char text[OPT_STR_MAX];
+    double fixed;
+
+    for (size_t i = 0; i < search->space.dim; i++) {
+        const char *key = search->space.params[i].key;
+        size_t k = search_find(theirs, key);
+        const char *value = k < theirs->space.dim ? text : config_peek(old->setup->config, key);
+        if (k < theirs->space.dim)
+            search_value_text(theirs, k, old->view.x[t][k], text, sizeof text);
+        if (value == NULL || !value_of(search, i, value, &ret_x[i]))
+            return false;
+    }
+    for (size_t k = 0; k < theirs->space.dim; k++) { /* searched then, fixed now */
+        const struct space_param *p = &theirs->space.params[k];
+        const char *value = config_peek(config, p->key);
+        double x = old->view.x[t][k];
+        if (search_find(search, p->key) < search->space.dim || value == NULL)
+            continue;
+        if (!value_of(theirs, k, value, &fixed))
+            return false;
+        bool is_game = strncmp(p->key, "env.", 4) == 0;
+        if (p->scale == SPACE_CATEGORICAL || is_game ? x != fixed : !(fabs(space_unit_distance(p, x, fixed)) <= FAR))
+            return false;
+    }
+    return true;
+}
+
+enum difference { DIFFERENCE_NONE, DIFFERENCE_NEAR, DIFFERENCE_FAR };
+
+/* Of the machine or of what is reported, not of what is learned. */
+static bool is_machine(const char *key)
+{
+    static const char *const keys[] = {"train.seed",
+                                       "train.max_seconds",
+                                       "train.device",
+                                       "train.threads",
+                                       "train.precision",
+                                       "train.graphs",
+                                       "train.device_timeout_s",
+                                       "train.log_interval_s",
+                                       "train.checkpoint_interval_s"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* How far apart two values are: on the option's usual range, where it has one, else by their ratio. */
+static enum difference how_far(const struct opt_def *opt, double a, double b)
+{
+    static const enum space_scale scales[] = {
+        [OPT_LINEAR] = SPACE_LINEAR, [OPT_LOG] = SPACE_LOG, [OPT_LOGIT] = SPACE_LOGIT, [OPT_POW2] = SPACE_POW2};
+    struct space_param p = {.min = opt->sweep_min, .max = opt->sweep_max};
+
+    if (opt->type != OPT_INT && opt->type != OPT_FLOAT)
+        return DIFFERENCE_FAR;
+    if (opt->sweep_factor > 1.0)
+        return fabs(log(b / a)) <= FAR * 2 * log(opt->sweep_factor) ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+    if (opt->scale == OPT_FIXED || opt->scale == OPT_CATEGORICAL) /* 0 is mostly "off": no ratio is near that */
+        return a > 0 && b > 0 && a <= 2 * b && b <= 2 * a ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+    p.scale = scales[opt->scale];
+    return fabs(space_unit_distance(&p, a, b)) <= FAR ? DIFFERENCE_NEAR : DIFFERENCE_FAR;
+}
+
+static enum difference difference(const struct config *theirs, const struct config *ours, const struct opt_table *table,
+                                  const struct opt_def *opt, const char *key)
+{
+    const char *then = config_peek(theirs, key), *now = config_peek(ours, key);
+    double a, b;
+
+    if (opt->type == OPT_STR || is_machine(key) || then == NULL || now == NULL ||
+        config_parse_value(opt, then, &a, NULL) != ST_OK || config_parse_value(opt, now, &b, NULL) != ST_OK || a == b)
+        return DIFFERENCE_NONE;
+    if (strcmp(table->section, "env") == 0)
+        return DIFFERENCE_FAR;
+    if (!config_has_effect(theirs, opt) && !config_has_effect(ours, opt))
+        return DIFFERENCE_NONE;
+    return how_far(opt, a, b);
+}
+
+/* What is fixed in both studies. */
+static enum status compare_fixed(const char *from, const struct teacher *old, const struct setup *setup,
+                                 const struct search *search, struct error *err)
+{
+    const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
+    const struct config *theirs = old->setup->config, *ours = setup->config;
+    struct strbuf far, near;
+    enum status rc;
+
+    strbuf_init(&far, OUTPUT_MAX_BYTES);
+    strbuf_init(&near, OUTPUT_MAX_BYTES);
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t i = 0; i < tables[t]->n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
+            if (search_find(search, key) < search->space.dim ||
+                search_find(&old->view.search, key) < old->view.search.space.dim)
+                continue;
+            enum difference d = difference(theirs, ours, tables[t], &tables[t]->defs[i], key);
+            struct strbuf *list = d == DIFFERENCE_FAR ? &far : &near;
+            if (d != DIFFERENCE_NONE)
+                strbuf_addf(list, "%s%s is %s there and %s here", list->len > 0 ? ", " : "", key,
+                            config_peek(theirs, key), config_peek(ours, key));
+        }
+    rc = strbuf_status(&far, "a list of options", err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&near, "a list of options", err);
+    if (rc == ST_OK && far.len > 0)
+        rc = FAIL(
+            err, ST_CONFIG,
+            "--from %s: its trials say little about this study: %s; set the same here, or search it with a section "
+            "[sweep.SECTION.KEY] whose range holds both",
+            from, far.text);
+    else if (rc == ST_OK && near.len > 0)
+        log_warn("--from %s: its trials count as near ones: %s", from, near.text);
+    strbuf_free(&far);
+    strbuf_free(&near);
+    return rc;
+}
+
+enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
+                             const struct search *search, struct error *err)
+{
+    struct teacher old = {0};
+    enum status rc = store_study_find(store, from, &old.view.study, err);
+
+    if (rc == ST_OK)
+        rc = load_setup(&old.view.study, &old.setup, err);
+    if (rc == ST_OK && old.setup->env != setup->env)
+        rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
+                  old.setup->env->name, setup->env->name);
+    if (rc == ST_OK && (strcmp(old.view.study.metric, setup->sweep.metric) != 0 ||
+                        old.view.study.maximize != (setup->sweep.goal == 0)))
+        rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
+                  from, old.view.study.metric, old.view.study.maximize ? "maximize" : "minimize");
+    if (rc == ST_OK)
+        rc = search_from_json(old.view.study.space, &old.view.search, err);
+    if (rc == ST_OK)
+        rc = compare_fixed(from, &old, setup, search, err);
+    search_free(&old.view.search);
+    study_free(&old.view.study);
+    setup_destroy(old.setup);
+    return rc;
+}
+
+static enum status take_trials(const struct teacher *old, const struct setup *setup, struct study_view *view,
+                               struct error *err)
+{
+    size_t n = old->view.n, dim = view->search.space.dim;
+
+    view->other = mem_array(n > 0 ? n : 1, sizeof *view->other);
+    view->other_x = mem_array2(n > 0 ? n : 1, dim, sizeof *view->other_x);
+    if (view->other == NULL || view->other_x == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the trials of %s", old->view.study.name);
+    for (size_t t = 0; t < n; t++) {
+        const struct gp_trial *gp = &old->view.gp[t];
+        double *x = view->other_x + view->history.n_other * dim;
+        double cost = study_view_trial_cost(view, &old->view.trials[t]);
+        if (gp->state != GP_TRIAL_DONE || !(cost > 0) || old->view.trials[t].finished_ms > view->study.created_ms ||
+            !translate(old, t, &view->search, setup->config, x))
+            continue;
+        view->other[view->history.n_other++] =
+            (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = gp->score, .cost = cost};
+    }
+    view->history.other = view->other;
+    return ST_OK;
+}
+
+enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view, struct error *err)
+{
+    struct teacher old = {0};
+    enum status rc;
+
+    if (view->search.from[0] == '\0')
+        return ST_OK;
+    rc = study_view_load(store, view->search.from, &old.view, err);
+    if (rc != ST_OK)
+        return error_prefix(err, "--from %s", view->search.from);
+    rc = load_setup(&old.view.study, &old.setup, err);
+    if (rc == ST_OK)
+        rc = search_bind(&old.view.search, old.setup, err);
+    if (rc == ST_OK)
+        rc = take_trials(&old, setup, view, err);
+    if (rc == ST_OK)
+        log_info("%zu of %lld finished trials of %s teach this study", view->history.n_other,
+                 (long long)study_view_count(&old.view, TRIAL_DONE), old.view.study.name);
+    study_view_free(&old.view);
+    setup_destroy(old.setup);
+    return rc;
+}

@@ -1,0 +1,55 @@
+/* cli.h - options of one command. */
+#ifndef SWEEP_CLI_H
+#define SWEEP_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct config;
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_INT, CLI_SECONDS };
+
+struct cli_opt {
+    const char *name; /* "store": --store */
+    char letter; /* 'o': also -o; 0: none */
+    enum cli_kind kind;
+    void *ret; /* bool *, const char **, int64_t *, double * (seconds) */
+    const char *arg; /* "FILE"; NULL for a flag */
+    const char *help;
+};
+
+#define CLI_MAX_WORDS 16
+
+struct cli {
+    const char *name; /* "train" */
+    const char *synopsis; /* "trawl train ENV|CONFIG [--section.key value ...]" */
+    const char *about; /* what it does, a few lines */
+    const char *examples; /* lines, indented by two */
+    const struct cli_opt *opts;
+    size_t n_opts;
+    int min_words, max_words;
+    const char *words_text; /* what the words are, for messages: "a game or a config file" */
+};
+
+struct cli_words {
+    const char *v[CLI_MAX_WORDS];
+    int n;
+    bool help; /* --help was given and printed: return ST_OK at once */
+};
+
+/* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
+enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
+                      struct error *err) MUST_USE;
+/* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
+enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
+/* Prints the help of the options of a section (NULL: of all), behind a command's own help. */
+enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
+/* Is PATH's directory there and writable? Before hours of work, not after. */
+enum status check_writable(const char *path, struct error *err) MUST_USE;
+/* Besides: is there no store that would be written over? */
+enum status check_output(const char *path, struct error *err) MUST_USE;
+
+#endif

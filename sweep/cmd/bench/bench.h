@@ -1,0 +1,33 @@
+/* bench.h - what the files behind `trawl bench` share. */
+#ifndef SWEEP_BENCH_H
+#define SWEEP_BENCH_H
+
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/worker/run.h"
+
+struct setup;
+
+#define BENCH_MAX_REPEATS 99
+
+struct bench {
+    bool json;
+    int64_t repeats, threads, envs;
+    double seconds; /* of each repeat */
+    const char *device, *precision; /* of bench env */
+    struct setup *setup;
+    struct run run;
+};
+
+struct bench_spread {
+    double median, min, max;
+};
+
+struct bench_spread bench_spread_of(double *values, int64_t n); /* sorts values */
+bool bench_add_spread(cJSON *json, const char *name, const struct bench_spread *spread);
+bool bench_add_machine(cJSON *json, const char *device);
+
+enum status bench_env(const struct bench *bench, struct error *err) MUST_USE;
+enum status bench_train(struct bench *bench, struct error *err) MUST_USE;
+
+#endif

@@ -1,0 +1,196 @@
+/* bench_env.c - steps per second of a game alone under random actions, on the host's threads or on a GPU.
+ * A repeat plays the same few sets of actions in turn through the table of operations, as a rollout does: on a GPU
+ * recorded as one graph, observations written in the type of the precision. */
+#include "sweep/cmd/bench/bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "kernels/kernels.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+
+#define N_ACTION_SETS 16 /* random actions made before the clock starts, used in turn */
+
+struct env_bench {
+    struct kern *kern;
+    struct kern_env *env;
+    struct kern_graph *graph; /* of one round through the sets; NULL where nothing is recorded */
+    struct kern_env_io io;
+    int32_t *actions; /* (N_ACTION_SETS, A, n_heads) device */
+    size_t agents, n_heads;
+};
+
+static void env_bench_free(struct env_bench *b)
+{
+    if (b->kern == NULL)
+        return;
+    kern_graph_destroy(b->kern, b->graph);
+    kern_env_destroy(b->kern, b->env);
+    kern_free(b->kern, b->actions);
+    kern_free(b->kern, b->io.rewards);
+    kern_free(b->kern, b->io.terms);
+    kern_free(b->kern, b->io.truncs);
+    kern_free(b->kern, b->io.obs);
+    kern_free(b->kern, b->io.final_obs);
+    kern_free(b->kern, b->io.mask);
+    kern_close(b->kern);
+}
+
+static enum status env_bench_open(struct env_bench *b, const struct bench *options, struct error *err)
+{
+    struct kern_settings settings = {.kind = KERN_CPU, .n_threads = (size_t)options->threads};
+    bool bf16 = strcmp(options->precision, "bf16") == 0;
+
+    if (strcmp(options->device, "cuda") == 0)
+        settings.kind = KERN_CUDA;
+    else if (strcmp(options->device, "cpu") != 0)
+        return FAIL(err, ST_USAGE, "bench: --device is '%s'; cpu or cuda", options->device);
+    if (!bf16 && strcmp(options->precision, "f32") != 0)
+        return FAIL(err, ST_USAGE, "bench: --precision is '%s'; f32 or bf16", options->precision);
+    TRY(kern_open(&b->kern, &settings, err));
+    return kern_precision_set(b->kern, bf16 ? KERN_BF16 : KERN_F32, err);
+}
+
+/* The tensors of a step. */
+static enum status env_bench_alloc(struct env_bench *b, const struct env_shape *shape, struct error *err)
+{
+    struct kern *k = b->kern;
+    size_t obs_bytes = b->agents * (size_t)shape->obs_size * kern_ops(k)->act_size, logits = 0;
+
+    for (int h = 0; shape->has_mask && h < shape->n_heads; h++)
+        logits += (size_t)shape->head_sizes[h];
+    TRY(kern_alloc(k, (void **)&b->actions, N_ACTION_SETS * b->agents * b->n_heads * sizeof *b->actions, "actions",
+                   err));
+    TRY(kern_alloc(k, (void **)&b->io.rewards, b->agents * sizeof *b->io.rewards, "rewards", err));
+    TRY(kern_alloc(k, (void **)&b->io.terms, b->agents, "terminations", err));
+    TRY(kern_alloc(k, (void **)&b->io.truncs, b->agents, "truncations", err));
+    TRY(kern_alloc(k, &b->io.obs, obs_bytes, "observations", err));
+    TRY(kern_alloc(k, &b->io.final_obs, obs_bytes, "last observations", err));
+    if (logits > 0)
+        TRY(kern_alloc(k, (void **)&b->io.mask, b->agents * logits, "masks", err));
+    return ST_OK;
+}
+
+static enum status env_bench_draw_actions(struct env_bench *b, const struct env_shape *shape, struct error *err)
+{
+    size_t n = N_ACTION_SETS * b->agents * b->n_heads;
+    int32_t *actions = mem_array(n, sizeof *actions);
+    struct rng rng = rng_seed(1);
+    enum status rc;
+
+    if (actions == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for %zu actions; lower --envs", n);
+    for (size_t i = 0; i < n; i++)
+        actions[i] = (int32_t)rng_below(&rng, (uint32_t)shape->head_sizes[i % b->n_heads]);
+    rc = kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err);
+    if (rc == ST_OK)
+        rc = kern_sync(b->kern, err);
+    mem_free(actions);
+    return rc;
+}
+
+static void env_bench_round(struct env_bench *b)
+{
+    for (int i = 0; i < N_ACTION_SETS; i++) {
+        b->io.actions = b->actions + (size_t)i * b->agents * b->n_heads;
+        kern_ops(b->kern)->env_step(b->kern, b->env, &b->io);
+    }
+}
+
+static enum status env_bench_create(struct env_bench *b, const struct bench *options, struct error *err)
+{
+    const struct setup *setup = options->setup;
+    struct env_shape shape;
+
+    TRY(env_def_check(setup->env, setup->env_settings, (size_t)options->envs, &shape, err));
+    b->agents = (size_t)options->envs * (size_t)shape.n_agents;
+    b->n_heads = (size_t)shape.n_heads;
+    TRY(env_bench_open(b, options, err));
+    TRY(kern_env_create(b->kern, &b->env, setup->env, setup->env_settings, (size_t)options->envs, rng_seed(1), err));
+    TRY(env_bench_alloc(b, &shape, err));
+    TRY(env_bench_draw_actions(b, &shape, err));
+    kern_ops(b->kern)->env_reset(b->kern, b->env, b->io.obs, b->io.mask);
+    env_bench_round(b);
+    TRY(kern_sync(b->kern, err));
+    if (!kern_can_record(b->kern))
+        return ST_OK;
+    TRY(kern_record_begin(b->kern, err));
+    env_bench_round(b);
+    return kern_record_end(b->kern, &b->graph, err);
+}
+
+/* Agent steps per second over about `seconds`: rounds are given to the device in growing numbers between two looks at the
+ * clock, so that waiting for it costs nothing that counts. */
+static enum status env_bench_run(struct env_bench *b, double seconds, double *ret_rate, struct error *err)
+{
+    double start = clock_mono_s(), now, before = start;
+    size_t steps = 0, rounds = 1;
+
+    do {
+        for (size_t i = 0; i < rounds; i++) {
+            if (b->graph != NULL)
+                TRY(kern_replay(b->kern, b->graph, err));
+            else
+                env_bench_round(b);
+        }
+        TRY(kern_sync(b->kern, err));
+        steps += rounds * N_ACTION_SETS * b->agents;
+        now = clock_mono_s();
+        if (now - before < 0.05 * seconds)
+            rounds *= 2;
+        before = now;
+    } while (now - start < seconds);
+    *ret_rate = (double)steps / (now - start);
+    return ST_OK;
+}
+
+static enum status print_env(const struct bench *o, const struct env_bench *b, const struct bench_spread *rate,
+                             struct error *err)
+{
+    size_t threads = kern_n_threads(b->kern);
+    struct bench_spread per_core = {rate->median / (double)threads, rate->min / (double)threads,
+                                    rate->max / (double)threads};
+    const char *where = kern_device_name(b->kern);
+    char text[NUM_TEXT_MAX], low[NUM_TEXT_MAX], high[NUM_TEXT_MAX];
+
+    if (!o->json) {
+        printf("%s: %s steps/s on %s (%s to %s over %lld repeats, %lld games, %s)\n", o->setup->env->name,
+               num_format_short(rate->median, text), where, num_format_short(rate->min, low),
+               num_format_short(rate->max, high), (long long)o->repeats, (long long)o->envs, o->precision);
+        return ST_OK;
+    }
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "bench", "env") && json_add_str(json, "env", o->setup->env->name) &&
+              json_add_str(json, "precision", o->precision) && bench_add_spread(json, "steps_per_s", rate) &&
+              (kern_kind(b->kern) != KERN_CPU || bench_add_spread(json, "steps_per_s_per_core", &per_core)) &&
+              json_add_i64(json, "threads", (int64_t)threads) && json_add_i64(json, "envs", o->envs) &&
+              json_add_i64(json, "repeats", o->repeats) && json_add_f64(json, "seconds", o->seconds) &&
+              bench_add_machine(json, where);
+    if (!ok) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    return cli_print_json(json, err);
+}
+
+enum status bench_env(const struct bench *o, struct error *err)
+{
+    struct env_bench b = {0};
+    double rates[BENCH_MAX_REPEATS], warm;
+    enum status rc = env_bench_create(&b, o, err);
+
+    if (rc == ST_OK)
+        rc = env_bench_run(&b, 0.1 * o->seconds, &warm, err);
+    for (int64_t i = 0; rc == ST_OK && i < o->repeats; i++)
+        rc = env_bench_run(&b, o->seconds, &rates[i], err);
+    if (rc == ST_OK) {
+        struct bench_spread rate = bench_spread_of(rates, o->repeats);
+        rc = print_env(o, &b, &rate, err);
+    }
+    env_bench_free(&b);
+    return rc;
+}

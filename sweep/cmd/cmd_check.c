@@ -1,0 +1,144 @@
+/* cmd_check.c - `trawl check` and `trawl backup`: is all of a store as it was written, and a copy of it while it is in use. */
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "store/store.h"
+
+static void tell(void *ctx, const char *text)
+{
+    fprintf(ctx, "damaged: %s\n", text);
+}
+
+static void print_tally(const char *name, const struct store_tally *t)
+{
+    printf("  %-16s %lld", name, (long long)t->n);
+    if (t->n_unchecked > 0)
+        printf("  (%lld of them unchecked: written before there were checksums)", (long long)t->n_unchecked);
+    printf("\n");
+}
+
+static cJSON *verdict_json(const struct store_verdict *v)
+{
+    const struct {
+        const char *name;
+        const struct store_tally *tally;
+    } rows[] = {{"studies", &v->studies}, {"trials", &v->trials}, {"curves", &v->curves}, {"outbox", &v->outbox}};
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_i64(json, "damaged", v->n_damaged) && json_add_i64(json, "points", v->points);
+
+    for (size_t i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
+        cJSON *row = cJSON_CreateObject();
+        ok = row != NULL && json_add_i64(row, "n", rows[i].tally->n) &&
+             json_add_i64(row, "unchecked", rows[i].tally->n_unchecked);
+        ok = json_add(json, rows[i].name, row) && ok;
+    }
+    if (ok)
+        return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+static enum status damaged(const char *path, const struct store_verdict *v, struct error *err)
+{
+    return FAIL(err, ST_CORRUPT, "%s is damaged in %lld place(s); restore a backup", path, (long long)v->n_damaged);
+}
+
+enum status cmd_check(int argc, char **argv, struct error *err)
+{
+    bool json = false;
+    struct cli_words words;
+    struct store_verdict v;
+    const struct cli_opt opts[] = {{"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"}};
+    const struct cli cli = {
+        .name = "check",
+        .synopsis = "trawl check STORE [--json]",
+        .about =
+            "Reads all of a store and compares it with its checksums: the file's own order, every study, trial and\n"
+            "learning curve, and the rows that wait for trackers. It only reads, also while a sweep runs. Whatever\n"
+            "shows or uses a result checks it too; this checks all of them and names each that is damaged.\n"
+            "Rows of a Trawl without checksums are counted as unchecked. Exit code 1: something is damaged.",
+        .examples = "  trawl check runs.db\n"
+                    "  trawl check runs.db --json",
+        .opts = opts,
+        .n_opts = 1,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a store",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    TRY(store_verify(words.v[0], &v, tell, json ? stderr : stdout, err));
+    if (json)
+        TRY(cli_print_json(verdict_json(&v), err));
+    if (v.n_damaged > 0)
+        return damaged(words.v[0], &v, err);
+    if (json)
+        return ST_OK;
+    printf("%s is whole\n", words.v[0]);
+    print_tally("studies", &v.studies);
+    print_tally("trials", &v.trials);
+    print_tally("learning curves", &v.curves);
+    printf("  %-16s %lld\n", "points", (long long)v.points);
+    print_tally("outbox rows", &v.outbox);
+    return ST_OK;
+}
+
+static enum status backup(const char *from, const char *to, struct error *err)
+{
+    struct store *store = NULL;
+    struct store_verdict v;
+    enum status rc;
+
+    if (file_exists(to))
+        return FAIL(err, ST_EXISTS, "%s exists already; name another file", to);
+    TRY(check_writable(to, err));
+    rc = store_open_reader(&store, from, err);
+    if (rc == ST_OK)
+        rc = store_copy(store, to, err);
+    store_close(store);
+    TRY(rc);
+    rc = store_verify(to, &v, tell, stderr, err);
+    if (rc == ST_OK && v.n_damaged > 0)
+        rc = FAIL(err, ST_CORRUPT, "%s is damaged in %lld place(s), and a copy of that is no backup; none was written",
+                  from, (long long)v.n_damaged);
+    if (rc != ST_OK) {
+        (void)unlink(to);
+        return rc;
+    }
+    log_info("wrote %s: %lld studies, %lld trials, %lld points, checked", to, (long long)v.studies.n,
+             (long long)v.trials.n, (long long)v.points);
+    return ST_OK;
+}
+
+enum status cmd_backup(int argc, char **argv, struct error *err)
+{
+    struct cli_words words;
+    const struct cli cli = {
+        .name = "backup",
+        .synopsis = "trawl backup STORE FILE",
+        .about =
+            "Copies a store as it is at one instant, also while a sweep or daemon writes it, and checks the copy. A\n"
+            "file that exists is never written over. To restore a backup, end the controller and put the file in\n"
+            "the store's place, without the -wal and -shm files of the old one. Checkpoints are files of their own, "
+            "in\n"
+            "STORE.checkpoints.",
+        .examples = "  trawl backup runs.db /backup/runs-$(date +%F).db",
+        .opts = NULL,
+        .n_opts = 0,
+        .min_words = 2,
+        .max_words = 2,
+        .words_text = "a store and the file to write",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    return words.help ? ST_OK : backup(words.v[0], words.v[1], err);
+}

@@ -1,0 +1,328 @@
+/* cmd_daemon.c - `trawl daemon`: one scheduler for all studies of a store, until a signal.
+ * Invariants: (1) the store is the state: whatever was running when a daemon ended, however it ended, the next one goes on
+ * with; (2) a study that fails is recorded and let go of, the daemon goes on; (3) in the background nothing is opened before
+ * the fork, and the caller hears whether it could begin; (4) only who has the store writes the log: beside a daemon that
+ * has it a second one would write into that one's file. */
+#include "base/duration.h"
+#include "base/config/config.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/control/control_server.h"
+#include "sweep/control/controller_socket.h"
+#include "sweep/controller/devices.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/signals.h"
+#include "study/version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "sweep/log_file.h"
+
+struct daemon_cmd {
+    const char *store_path, *devices, *log_path;
+    int64_t runs_per_device, log_mb, log_keep;
+    bool detach;
+    struct setup *setup; /* for its [sweep] settings */
+    struct store *store;
+    struct scheduler *sched;
+    struct live live;
+    struct log_file *log;
+    char *default_log; /* STORE.log, owned */
+    int ready_fd; /* to the caller that waits; -1: none */
+};
+
+/* ---- what is logged of studies and trials ---- */
+
+static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *t)
+{
+    const struct study *s = &run->view.study;
+    char cost[32];
+
+    (void)ctx;
+    if (t->state == TRIAL_DONE)
+        log_info("%s: trial %lld done, %s %.6g, cost %s", s->name, (long long)t->number, s->metric, t->score,
+                 format_seconds(t->cost_s, cost));
+    else if (t->state == TRIAL_QUEUED)
+        log_info("%s: trial %lld is queued again", s->name, (long long)t->number);
+    else
+        log_info("%s: trial %lld %s: %s", s->name, (long long)t->number, trial_state_name(t->state),
+                 t->reason != NULL ? t->reason : "");
+}
+
+static void on_study_end(void *ctx, struct study_run *run)
+{
+    struct daemon_cmd *d = ctx;
+
+    if (run->err.status != ST_OK)
+        log_warn("%s has ended: %s", run->view.study.name, run->err.text);
+    else if (run->end.rule != NULL)
+        log_info("%s has ended (%s): %s", run->view.study.name, run->end.rule, run->end.text);
+    scheduler_remove(d->sched, run);
+    study_run_destroy(run);
+}
+
+/* ---- life ---- */
+
+/* Studies that ran when the last daemon ended; paused ones wait for `trawl continue`. */
+static enum status take_studies(struct daemon_cmd *d, struct error *err)
+{
+    size_t n;
+
+    TRY(live_take_studies(&d->live, &n, err));
+    if (n > 0)
+        log_info("%zu studies go on%s", n, d->live.waiting ? ", others wait their turn" : "");
+    return ST_OK;
+}
+
+static void on_tick(void *ctx)
+{
+    struct daemon_cmd *d = ctx;
+
+    live_take_turns(&d->live);
+}
+
+static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
+{
+    TRY(store_open_writer(&d->store, d->store_path, err));
+    if (d->log_path != NULL) /* which may have become a store just now */
+        TRY(check_output(d->log_path, err));
+    return d->log_path != NULL ? log_file_open(&d->log, d->log_path, d->log_mb << 20, d->log_keep, err) : ST_OK;
+}
+
+static enum status begin(struct daemon_cmd *d, struct error *err)
+{
+    const struct sweep_settings *set = &d->setup->sweep;
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc = devices != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+
+    if (rc == ST_OK)
+        rc = devices_parse(set, d->setup->train.device, devices, err);
+    if (rc == ST_OK)
+        rc = open_store_and_log(d, err);
+    if (rc == ST_OK)
+        rc = scheduler_create(&d->sched, devices, err);
+    mem_free(devices);
+    TRY(rc);
+    d->sched->stay = true;
+    d->sched->store = d->store;
+    d->sched->hang_timeout_s = set->hang_timeout_s;
+    d->sched->listener = (struct sched_listener){
+        .ctx = d, .on_trial_end = on_trial_end, .on_study_end = on_study_end, .on_tick = on_tick};
+    if (d->sched->groups.on)
+        log_info("the memory of workers is limited by cgroups in %s", d->sched->groups.root);
+    else
+        log_info("the memory of workers is limited by RLIMIT_DATA: %s", d->sched->groups.why_not);
+    live_open(&d->live, d->store, d->sched, true);
+    if (d->live.server == NULL)
+        return FAIL(err, ST_IO, "%s: the daemon has no socket, so nobody could command it", d->store_path);
+    return ST_OK;
+}
+
+static void tell_caller(struct daemon_cmd *d, const struct error *err)
+{
+    if (d->ready_fd < 0)
+        return;
+    if (err != NULL && write(d->ready_fd, err->text, strlen(err->text)) < 0)
+        log_debug("the caller is gone");
+    close(d->ready_fd);
+    d->ready_fd = -1;
+}
+
+static enum status serve(struct daemon_cmd *d, struct error *err)
+{
+    enum status rc;
+
+    signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
+    signals_catch();
+    rc = begin(d, err);
+    tell_caller(d, rc != ST_OK ? err : NULL);
+    if (rc == ST_OK) {
+        log_info("serving %s, commands at %s", d->store_path, control_server_address(d->live.server));
+        rc = take_studies(d, err); /* may wait for room on the disk, and the caller need not */
+    }
+    if (rc == ST_OK)
+        rc = scheduler_run(d->sched, err);
+    live_close(&d->live);
+    if (d->sched != NULL) {
+        size_t n = d->sched->n_studies;
+        struct study_run *runs[SCHED_MAX_STUDIES];
+        memcpy(runs, d->sched->studies, sizeof runs);
+        scheduler_destroy(d->sched);
+        for (size_t i = 0; i < n; i++)
+            study_run_destroy(runs[i]);
+    }
+    if (rc == ST_INTERRUPTED) { /* how a daemon ends */
+        log_info("told to stop; running studies go on when a daemon begins again");
+        rc = ST_OK;
+    } else if (rc != ST_OK && d->log != NULL) { /* else main says it */
+        log_error("%s", err->text);
+    }
+    store_close(d->store);
+    return rc;
+}
+
+/* In the background: a process without terminal, whose first words come back through a pipe. */
+static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error *err)
+{
+    char text[ERROR_TEXT_MAX];
+    struct strbuf store;
+    size_t n = 0;
+    ssize_t got;
+    int fds[2], state = 0;
+    pid_t pid;
+
+    *ret_is_child = false;
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return FAIL(err, ST_IO, "cannot make a pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid = fork();
+    if (pid < 0) {
+        close(fds[0]);
+        close(fds[1]);
+        return FAIL(err, ST_IO, "cannot start a process: %s", strerror(errno));
+    }
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        setsid();
+        for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+            dup2(null, fd);
+        close(fds[0]);
+        d->ready_fd = fds[1];
+        *ret_is_child = true;
+        return ST_OK;
+    }
+    close(fds[1]);
+    while ((got = read(fds[0], text + n, sizeof text - 1 - n)) > 0 || (got < 0 && errno == EINTR))
+        n += got > 0 ? (size_t)got : 0;
+    close(fds[0]);
+    text[n] = '\0';
+    if (n > 0 || waitpid(pid, &state, WNOHANG) == pid)
+        return FAIL(err, ST_IO, "%s", n > 0 ? text : "the daemon ended before it could begin");
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, d->store_path);
+    printf("daemon %ld serves %s\n"
+           "  log     %s\n"
+           "  look    trawl ls --store %s\n"
+           "  end it  kill %ld     # running trials are kept and go on with the next daemon\n",
+           (long)pid, d->store_path, d->log_path, store.text, (long)pid);
+    strbuf_free(&store);
+    return ST_OK;
+}
+
+static enum status start(struct daemon_cmd *d, struct error *err)
+{
+    bool is_child = false;
+    enum status rc;
+
+    if (d->detach && d->log_path == NULL) {
+        size_t size = strlen(d->store_path) + sizeof ".log";
+        d->default_log = mem_alloc(size);
+        if (d->default_log == NULL)
+            return FAIL(err, ST_NOMEM, "out of memory for a path");
+        snprintf(d->default_log, size, "%s.log", d->store_path);
+        d->log_path = d->default_log;
+    }
+    if (d->log_path != NULL)
+        TRY(check_output(d->log_path, err));
+    if (d->detach) {
+        TRY(detach(d, &is_child, err));
+        if (!is_child)
+            return ST_OK;
+    }
+    rc = serve(d, err);
+    log_file_close(d->log);
+    d->log = NULL;
+    return rc;
+}
+
+static enum status check_usage(const struct daemon_cmd *d, struct error *err)
+{
+    if (d->log_mb < 1 || d->log_mb > 100000)
+        return FAIL(err, ST_USAGE, "daemon: --log-mb is %lld, 1 to 100000 are possible", (long long)d->log_mb);
+    if (d->log_keep > 1000)
+        return FAIL(err, ST_USAGE, "daemon: --log-keep is %lld, 0 to 1000 are possible", (long long)d->log_keep);
+    return check_writable(d->store_path, err);
+}
+
+/* Its [sweep] options; the game only makes the config whole. */
+static enum status load_settings(struct daemon_cmd *d, struct error *err)
+{
+    char text[32];
+
+    TRY(setup_load(d->setup, "cartpole", err));
+    if (d->devices != NULL)
+        TRY(config_set(d->setup->config, CONFIG_COMMAND, "sweep.devices", d->devices, "--devices", err));
+    if (d->runs_per_device > 0) {
+        snprintf(text, sizeof text, "%lld", (long long)d->runs_per_device);
+        TRY(config_set(d->setup->config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
+    }
+    TRY(setup_finish(d->setup, err));
+    struct devices *devices = mem_alloc(sizeof *devices); /* large; wrong ones are told before anything begins */
+    enum status rc = devices != NULL ? devices_parse(&d->setup->sweep, d->setup->train.device, devices, err)
+                                     : FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    mem_free(devices);
+    return rc;
+}
+
+enum status cmd_daemon(int argc, char **argv, struct error *err)
+{
+    struct daemon_cmd d = {.store_path = "trawl.db", .log_mb = 10, .log_keep = 5, .ready_fd = -1};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &d.store_path, "FILE", "the store, made when missing (trawl.db)"},
+        {"devices", 0, CLI_TEXT, &d.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (auto)"},
+        {"runs-per-device", 0, CLI_INT, &d.runs_per_device, "N", "trials at a time on each device (1)"},
+        {"detach", 0, CLI_FLAG, &d.detach, NULL, "go to the background; the log is then STORE.log"},
+        {"log", 0, CLI_TEXT, &d.log_path, "FILE", "log into a file that rotates (stderr)"},
+        {"log-mb", 0, CLI_INT, &d.log_mb, "N", "begin a new log file at so many MB (10)"},
+        {"log-keep", 0, CLI_INT, &d.log_keep, "N", "keep so many old log files (5)"},
+    };
+    const struct cli cli = {
+        .name = "daemon",
+        .synopsis = "trawl daemon [--store FILE] [--devices LIST] [--runs-per-device N] [--detach] [--log FILE]",
+        .about =
+            "Runs all studies of a store, side by side on the same devices, until it is stopped (Ctrl-C, SIGTERM).\n"
+            "`trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does not stop the "
+            "study.\n"
+            "`trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and `show` look. Studies that\n"
+            "were running when it ended, however that was, go on when it begins again. [sweep] options that concern\n"
+            "the machine (hang_timeout_s, worker_memory) can be given as --sweep.KEY.",
+        .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
+                    "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"
+                    "  systemctl --user start trawl@runs     (examples/trawl@.service)",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .max_words = 0,
+        .words_text = "",
+    };
+    enum status rc = setup_create(&d.setup, err);
+
+    if (rc == ST_OK)
+        rc = config_take_args(d.setup->config, &argc, argv, err);
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && !words.help) {
+        rc = check_usage(&d, err);
+        if (rc == ST_OK)
+            rc = load_settings(&d, err);
+        if (rc == ST_OK)
+            rc = start(&d, err);
+    }
+    setup_destroy(d.setup);
+    mem_free(d.default_log);
+    return rc;
+}

@@ -1,0 +1,189 @@
+/* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
+ * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are told. */
+#include "base/json.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/launch/memory_groups.h"
+#include "study/version.h"
+
+#include <cblas.h>
+#include <gsl/gsl_version.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/machine.h"
+#include "kernels/kernels.h"
+
+struct finding {
+    char key[24];
+    char text[256];
+};
+
+struct findings {
+    struct finding rows[40];
+    size_t n;
+    bool store_ok;
+};
+
+static void PRINTF_LIKE(3, 4) add(struct findings *f, const char *key, const char *fmt, ...)
+{
+    va_list args;
+
+    if (f->n >= sizeof f->rows / sizeof f->rows[0])
+        return;
+    snprintf(f->rows[f->n].key, sizeof f->rows[f->n].key, "%s", key);
+    va_start(args, fmt);
+    vsnprintf(f->rows[f->n].text, sizeof f->rows[f->n].text, fmt, args);
+    va_end(args);
+    f->n++;
+}
+
+/* The WAL-reset bug, https://sqlite.org/wal.html#walresetbug: fixed in 3.51.3 and on two older branches. */
+static bool has_wal_reset_bug(int version)
+{
+    return version < 3051003 && !(version >= 3050007 && version < 3051000) &&
+           !(version >= 3044006 && version < 3045000);
+}
+
+static void look_at_sqlite(struct findings *f)
+{
+    add(f, "sqlite", "%s%s", sqlite3_libversion(),
+        has_wal_reset_bug(sqlite3_libversion_number())
+            ? " (has the WAL-reset bug, very rare: do not let other programs write to a store; 3.51.3 is without it)"
+            : "");
+}
+
+static void look_at_build(struct findings *f)
+{
+    add(f, "program", "%s", program_text);
+#if defined(__clang__)
+    add(f, "compiler", "clang %s", __clang_version__);
+#else
+    add(f, "compiler", "gcc %s", __VERSION__);
+#endif
+#if defined(__AVX512F__)
+    add(f, "vector_unit", "AVX-512");
+#elif defined(__AVX2__)
+    add(f, "vector_unit", "AVX2");
+#else
+    add(f, "vector_unit", "baseline of the architecture");
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    add(f, "sanitizer", "address (slow)");
+#endif
+    look_at_sqlite(f);
+    add(f, "openblas", "%s", openblas_get_config());
+    add(f, "gsl", "%s", gsl_version);
+    add(f, "cjson", "%s", cJSON_Version());
+    add(f, "zlib", "%s", zlibVersion());
+}
+
+static void look_at_cuda(struct findings *f)
+{
+    struct kern_fact facts[16];
+    char reason[256];
+    bool there = kern_cuda_available(reason, sizeof reason);
+    size_t n = kern_cuda_facts(facts, sizeof facts / sizeof facts[0]);
+
+    add(f, "cuda", "%savailable: %s", there ? "" : "not ", reason);
+    for (size_t i = 0; i < n; i++)
+        add(f, facts[i].key, "%s", facts[i].text);
+    add(f, "device_auto", "train.device = auto takes %s", there ? "cuda" : "cpu");
+}
+
+static void look_at_machine(struct findings *f)
+{
+    struct memory_groups groups;
+    char text[256];
+
+    machine_cpu_name(text, sizeof text);
+    add(f, "cpu", "%s", text);
+    add(f, "cores", "%zu usable of %ld", machine_cores(), sysconf(_SC_NPROCESSORS_ONLN));
+    add(f, "memory", "%.1f GiB", (double)machine_memory_bytes() / (1024.0 * 1024 * 1024));
+    if (memory_groups_look(&groups, NULL))
+        add(f, "worker_memory", "limited by a cgroup of %.200s for each worker", groups.root);
+    else
+        add(f, "worker_memory", "limited by RLIMIT_DATA: %s", groups.why_not);
+    look_at_cuda(f);
+}
+
+static void look_at_store(struct findings *f, const char *path)
+{
+    struct error err = {0};
+
+    struct store *store = NULL;
+    bool there = file_exists(path);
+
+    f->store_ok = check_writable(path, &err) == ST_OK;
+    if (f->store_ok && there)
+        f->store_ok = store_open_reader(&store, path, &err) == ST_OK && store_check(store, &err) == ST_OK;
+    store_close(store);
+    if (store_network_fs(path) != NULL)
+        add(f, "store_place", "%s, whose locks and shared memory hold on one machine alone; a local disk is safer",
+            store_network_fs(path));
+    if (f->store_ok)
+        add(f, "store", "%s %scan be written", path, there ? "is whole and " : "");
+    else
+        add(f, "store", "%s", err.text);
+}
+
+static enum status print_json(const struct findings *f, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_i64(json, "usable_cores", (int64_t)machine_cores()) &&
+              json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes()) &&
+              json_add_bool(json, "store_ok", f->store_ok);
+
+    for (size_t i = 0; ok && i < f->n; i++)
+        ok = json_add_str(json, f->rows[i].key, f->rows[i].text);
+    if (!ok) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    return cli_print_json(json, err);
+}
+
+enum status cmd_doctor(int argc, char **argv, struct error *err)
+{
+    struct findings f = {0};
+    const char *store = "trawl.db";
+    bool json = false;
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store, "FILE", "the store that will be written (trawl.db)"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print one JSON object"},
+    };
+    const struct cli cli = {
+        .name = "doctor",
+        .synopsis = "trawl doctor [--store FILE] [--json]",
+        .about = "Shows the build, its libraries, the processor, memory and accelerator, and whether the store "
+                 "is\n"
+                 "whole and can be written. Exit code 1 when a sweep could not run here.",
+        .examples = "  trawl doctor\n"
+                    "  trawl doctor --store /data/studies.db --json",
+        .opts = opts,
+        .n_opts = 2,
+        .words_text = "",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    look_at_build(&f);
+    look_at_machine(&f);
+    look_at_store(&f, store);
+    if (json)
+        TRY(print_json(&f, err));
+    for (size_t i = 0; !json && i < f.n; i++)
+        printf("%-12s %s\n", f.rows[i].key, f.rows[i].text);
+    if (!f.store_ok)
+        return FAIL(err, ST_IO, "%s", f.rows[f.n - 1].text);
+    return ST_OK;
+}

@@ -1,0 +1,169 @@
+/* cmd_envs.c - `trawl envs`: the games with observation, actions and options, read from the registry. */
+#include "base/config/config.h"
+#include "base/config/opt.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "envs/env.h"
+#include "envs/envs.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Shape of a game by its default settings. */
+static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)
+{
+    struct setup *setup = NULL;
+    enum status rc = setup_create(&setup, err);
+
+    if (rc == ST_OK)
+        rc = setup_load(setup, env->name, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc == ST_OK)
+        rc = env->shape(setup->env_settings, ret_shape, err);
+    setup_destroy(setup);
+    return rc;
+}
+
+static cJSON *option_json(const struct opt_def *o)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "key", o->key) && json_add_str(json, "type", config_type_word(o)) &&
+              json_add_str(json, "default", o->def) && json_add_str(json, "unit", o->unit) &&
+              json_add_str(json, "help", o->help);
+
+    if (ok && (o->type == OPT_INT || o->type == OPT_FLOAT))
+        ok = json_add_f64(json, "min", o->min) && json_add_f64(json, "max", o->max);
+    if (ok && o->type == OPT_ENUM)
+        ok = json_add_str(json, "choices", o->choices);
+    if (ok)
+        ok = json_add_bool(json, "sweepable", o->scale != OPT_FIXED);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
+{
+    cJSON *json = cJSON_CreateObject(), *heads = cJSON_CreateArray(), *options = cJSON_CreateArray(),
+          *defaults = cJSON_CreateObject();
+    bool ok = json != NULL && heads != NULL && options != NULL && defaults != NULL;
+
+    for (int i = 0; ok && i < shape->n_heads; i++) {
+        cJSON *size = cJSON_CreateNumber(shape->head_sizes[i]);
+        ok = size != NULL && cJSON_AddItemToArray(heads, size);
+    }
+    for (size_t i = 0; ok && i < env->options.n_defs; i++) {
+        cJSON *option = option_json(&env->options.defs[i]);
+        ok = option != NULL && cJSON_AddItemToArray(options, option);
+    }
+    for (size_t i = 0; ok && i < env->n_defaults; i++)
+        ok = json_add_str(defaults, env->defaults[i].key, env->defaults[i].value);
+    ok = ok && json_add_str(json, "name", env->name) && json_add_str(json, "summary", env->summary) &&
+         json_add_i64(json, "obs_size", shape->obs_size) && json_add_i64(json, "agents", shape->n_agents) &&
+         json_add_bool(json, "mask", shape->has_mask);
+    if (!ok) {
+        cJSON_Delete(json);
+        cJSON_Delete(heads);
+        cJSON_Delete(options);
+        cJSON_Delete(defaults);
+        return NULL;
+    }
+    ok = json_add(json, "actions", heads); /* each takes its value, also when an earlier one failed */
+    ok = json_add(json, "options", options) && ok;
+    ok = json_add(json, "defaults", defaults) && ok;
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void print_env(const struct env_def *env, const struct env_shape *shape, bool options)
+{
+    printf("%-10s %s\n", env->name, env->summary);
+    printf("           observation %d, actions ", shape->obs_size);
+    for (int i = 0; i < shape->n_heads; i++)
+        printf("%s%d", i > 0 ? " x " : "", shape->head_sizes[i]);
+    if (shape->n_agents > 1)
+        printf(", %d agents", shape->n_agents);
+    printf("\n");
+    if (!options) {
+        printf("           options");
+        for (size_t i = 0; i < env->options.n_defs; i++)
+            printf("%s env.%s = %s", i > 0 ? "," : "", env->options.defs[i].key, env->options.defs[i].def);
+        printf("%s\n", env->options.n_defs == 0 ? ": none" : "");
+        return;
+    }
+    for (size_t i = 0; i < env->options.n_defs; i++) {
+        const struct opt_def *o = &env->options.defs[i];
+        printf("           --env.%-18s %s", o->key, o->help);
+        if (o->type == OPT_INT || o->type == OPT_FLOAT)
+            printf(" (%g to %g, default %s)\n", o->min, o->max, o->def);
+        else
+            printf(" (default %s)\n", o->def);
+    }
+    for (size_t i = 0; i < env->n_defaults; i++)
+        printf("           sets %s = %s unless told otherwise\n", env->defaults[i].key, env->defaults[i].value);
+}
+
+static enum status print_all(const char *name, bool json, struct error *err)
+{
+    cJSON *list = json ? cJSON_CreateArray() : NULL;
+    enum status rc = json && list == NULL ? FAIL(err, ST_NOMEM, "out of memory for the list of games") : ST_OK;
+
+    for (size_t i = 0; rc == ST_OK && i < env_count(); i++) {
+        const struct env_def *env = env_at(i);
+        struct env_shape shape;
+        if (name != NULL && strcmp(name, env->name) != 0)
+            continue;
+        rc = default_shape(env, &shape, err);
+        if (rc == ST_OK && json) {
+            cJSON *item = env_json(env, &shape);
+            if (item == NULL || !cJSON_AddItemToArray(list, item))
+                rc = FAIL(err, ST_NOMEM, "out of memory for the list of games");
+        } else if (rc == ST_OK) {
+            print_env(env, &shape, name != NULL);
+        }
+    }
+    if (rc == ST_OK && json)
+        return cli_print_json(list, err);
+    cJSON_Delete(list);
+    return rc;
+}
+
+enum status cmd_envs(int argc, char **argv, struct error *err)
+{
+    bool json = false;
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
+    };
+    const struct cli cli = {
+        .name = "envs",
+        .synopsis = "trawl envs [ENV] [--json]",
+        .about = "Lists the games that policies can be trained on; with a game's name, all its options.",
+        .examples = "  trawl envs breakout\n"
+                    "  trawl envs --json",
+        .opts = opts,
+        .n_opts = 1,
+        .min_words = 0,
+        .max_words = 1,
+        .words_text = "a game",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (words.n == 1 && env_find(words.v[0]) == NULL)
+        return FAIL(err, ST_USAGE, "no game '%s'; the nearest is '%s', `trawl envs` lists all", words.v[0],
+                    env_nearest(words.v[0]));
+    return print_all(words.n == 1 ? words.v[0] : NULL, json, err);
+}

@@ -1,0 +1,125 @@
+/* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
+#include "base/config/config.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/signals.h"
+#include "sweep/worker/evaluate.h"
+#include "sweep/worker/run.h"
+#include "trainer/trainer.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kernels/kernels.h"
+
+struct eval_cmd {
+    struct eval_settings settings;
+    bool json;
+    struct setup *setup;
+    struct run run;
+};
+
+static cJSON *result_json(const struct eval_cmd *e, const char *checkpoint, const struct eval_result *r)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "checkpoint", checkpoint) &&
+              json_add_str(json, "env", e->setup->env->name) && evaluate_add_json(json, r) &&
+              json_add_bool(json, "greedy", e->settings.greedy) && json_add_i64(json, "seed", e->settings.seed);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static enum status load_config(struct eval_cmd *e, const char *checkpoint, struct error *err)
+{
+    char *text = NULL;
+    enum status rc = checkpoint_read_config(checkpoint, &text, err);
+
+    if (rc == ST_OK)
+        rc = config_load_text(e->setup->config, checkpoint, text, err);
+    mem_free(text);
+    return rc == ST_OK ? setup_finish(e->setup, err) : rc;
+}
+
+/* What the command line leaves open is as at the end of training. */
+static void fill_settings(struct eval_cmd *e)
+{
+    struct eval_settings usual;
+
+    eval_settings_of(&e->setup->train, &usual);
+    if (e->settings.episodes == 0)
+        e->settings.episodes = usual.episodes;
+    if (e->settings.max_steps == 0)
+        e->settings.max_steps = usual.max_steps;
+}
+
+static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct error *err)
+{
+    struct eval_result r;
+
+    TRY(load_config(e, checkpoint, err));
+    fill_settings(e);
+    TRY(run_open(&e->run, e->setup, err));
+    TRY(trainer_load_weights(e->run.trainer, checkpoint, err));
+    signals_catch();
+    TRY(evaluate(e->run.trainer, &e->settings, false, &r, err));
+    if (r.stopped)
+        return FAIL(err, ST_INTERRUPTED, "interrupted after %lld steps", (long long)r.steps);
+    if (r.unfinished > 0)
+        log_warn("%lld of %lld episodes had not ended after %lld steps; --max-steps is the limit",
+                 (long long)r.unfinished, (long long)r.episodes, (long long)r.max_steps);
+    if (e->json)
+        return cli_print_json(result_json(e, checkpoint, &r), err);
+    evaluate_print(&r);
+    return ST_OK;
+}
+
+enum status cmd_eval(int argc, char **argv, struct error *err)
+{
+    struct eval_cmd e = {.settings = {.seed = 1}};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"episodes", 'n', CLI_INT, &e.settings.episodes, "N", "play at least this many episodes (train.eval_episodes)"},
+        {"agents", 0, CLI_INT, &e.settings.agents, "N",
+         "play with this many agents at a time (as many as episodes, at most 1024)"},
+        {"seed", 0, CLI_INT, &e.settings.seed, "N", "seed of the games (1)"},
+        {"max-steps", 0, CLI_INT, &e.settings.max_steps, "N",
+         "stop after this many decisions of each agent (train.eval_max_steps)"},
+        {"greedy", 0, CLI_FLAG, &e.settings.greedy, NULL, "take the likeliest action in place of sampling"},
+        {"json", 0, CLI_FLAG, &e.json, NULL, "print the result as one JSON object"},
+    };
+    const struct cli cli = {
+        .name = "eval",
+        .synopsis = "trawl eval CHECKPOINT [--episodes N] [--json]",
+        .about =
+            "Plays the policy of a checkpoint on fresh games, other ones than at the end of its training. Every "
+            "game's\n"
+            "first episodes count and no others, so that short ones are not favoured. An episode that is unfinished "
+            "at\n"
+            "the step limit counts with what it has, and the result says so. +- is the standard error of the mean.",
+        .examples = "  trawl eval cartpole.ckpt\n"
+                    "  trawl eval breakout.ckpt --episodes 1000 --greedy --json",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a checkpoint",
+    };
+    enum status rc = setup_create(&e.setup, err);
+
+    if (rc == ST_OK)
+        rc = config_take_args(e.setup->config, &argc, argv, err);
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && !words.help)
+        rc = run_eval(&e, words.v[0], err);
+    run_close(&e.run);
+    setup_destroy(e.setup);
+    return rc;
+}

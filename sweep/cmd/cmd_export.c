@@ -1,0 +1,115 @@
+/* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed.
+ * Invariant: what is written trains unchanged; it is never half of a file. */
+#include "study/export.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/study_view.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+
+/* What is promised, to stderr; where it was seen once, how to confirm it. */
+static void print_promise(const struct study_view *v, const struct trial *t, const struct export_reason *why,
+                          const char *store_file, const char *path)
+{
+    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
+    struct strbuf store;
+
+    fprintf(stderr, "wrote trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name, path,
+            v->study.metric, promise_text(&why->promise, text),
+            promise_cost_text(&why->promise, study_report_cost(v->search.cost), cost));
+    if (why->note != NULL)
+        fprintf(stderr, "note: %s\n", why->note);
+    if (why->promise.n_seeds >= 2)
+        return;
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, store_file);
+    fprintf(stderr, "unconfirmed; to run it under fresh seeds: trawl rerun %s --store %s --trial %lld --seeds %d\n",
+            v->study.name, store.text, (long long)t->number, GP_PROMISE_SEEDS);
+    strbuf_free(&store);
+}
+
+static enum status export_trial(struct store *store, const char *study, const char *rule, enum export_format format,
+                                const char *path, struct error *err)
+{
+    struct study_view view = {0};
+    struct export_reason why = {.rule = rule};
+    struct gp_picked picked = {0};
+    struct strbuf out;
+    enum status rc = study_view_load(store, study, &view, err);
+
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    if (rc == ST_OK)
+        rc = study_view_advise(&view, err);
+    if (rc == ST_OK)
+        rc = export_pick(&view.study, &view.advice, &view.history, rule, &picked, err);
+    if (rc == ST_OK) {
+        why.note = picked.note;
+        study_view_promise(&view, picked.i, &why.promise);
+        rc = export_build(&view.study, &view.trials[picked.i], &why, format, &out, err);
+    }
+    if (rc == ST_OK && path != NULL)
+        rc = file_write_all(path, out.text, out.len, err);
+    else if (rc == ST_OK)
+        fwrite(out.text, 1, out.len, stdout);
+    if (rc == ST_OK && path != NULL)
+        print_promise(&view, &view.trials[picked.i], &why, store_path(store), path);
+    strbuf_free(&out);
+    study_view_free(&view);
+    return rc;
+}
+
+enum status cmd_export(int argc, char **argv, struct error *err)
+{
+    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = "best";
+    struct cli_words words;
+    struct store *store = NULL;
+    enum export_format format = EXPORT_INI;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
+        {"pick", 'p', CLI_TEXT, &rule, "RULE", "best, best-run, knee, 'cost<=SECONDS', 'score>=X' or trial=N (best)"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; - or none: stdout"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT",
+         "ini, args (a command line) or json (for other programs) (ini)"},
+    };
+    const struct cli cli = {
+        .name = "export",
+        .synopsis = "trawl export NAME [--pick RULE] [--format ini|json|args] [-o FILE] [--store FILE]",
+        .about =
+            "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
+            "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
+            "  best-run       the best score of one run\n"
+            "  knee           where the front bends: dear enough to be good, cheap enough to be worth it\n"
+            "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h; env steps where sweep.cost says "
+            "so)\n"
+            "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"
+            "  trial=N        this one",
+        .examples = "  trawl export first --store my.db --pick best -o best.ini && trawl train best.ini\n"
+                    "  trawl export first --store my.db --pick 'cost<=30' --format args",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
+        path = NULL;
+    TRY(export_find_format(format_name, path, &format, err));
+    if (path != NULL)
+        TRY(check_output(path, err));
+    rc = store_open_reader(&store, store_path, err);
+    if (rc == ST_OK)
+        rc = export_trial(store, words.v[0], rule, format, path, err);
+    store_close(store);
+    return rc;
+}

@@ -1,0 +1,314 @@
+/* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
+#include "base/duration.h"
+#include "base/config/config.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/insight_text.h"
+#include "study/promise.h"
+#include "study/study_view.h"
+#include "study/timeline.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/control/served.h"
+#include "sweep/show/summary.h"
+#include "sweep/term.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "sweep/show/study_json.h"
+
+struct best { /* of a study, as `show` and `export --pick best` have it */
+    int64_t trial; /* -1: none */
+    struct promise promise;
+};
+
+/* A study that cannot be read as a search has none; `trawl show` says why. */
+static void find_best(struct store *store, const char *study, struct best *ret)
+{
+    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    struct error why = {0};
+    size_t i;
+
+    *ret = (struct best){.trial = -1};
+    if (view == NULL || study_view_load(store, study, view, &why) != ST_OK) {
+        mem_free(view);
+        return;
+    }
+    if (study_view_advise(view, &why) == ST_OK && (i = study_view_pick(view, GP_BEST)) < view->n) {
+        ret->trial = view->trials[i].number;
+        study_view_promise(view, i, &ret->promise);
+    }
+    study_view_free(view);
+    mem_free(view);
+}
+
+static bool add_best(cJSON *json, const struct best *best)
+{
+    const struct promise *p = &best->promise;
+
+    if (best->trial < 0)
+        return json_add_str(json, "best_trial", NULL) && json_add_str(json, "best_score", NULL);
+    return json_add_i64(json, "best_trial", best->trial) && json_add_f64(json, "best_score", p->score) &&
+           json_add_i64(json, "best_seeds", (int64_t)p->n_seeds) &&
+           (!p->is_known || (json_add_f64(json, "best_lo", p->lo) && json_add_f64(json, "best_hi", p->hi)));
+}
+
+static cJSON *row_json(const struct study *s, const struct study_counts *counts, const struct best *best,
+                       const char *now)
+{
+    cJSON *json = cJSON_CreateObject(), *states = json != NULL ? cJSON_CreateObject() : NULL;
+    bool ok = json != NULL && json_add(json, "counts", states);
+    int64_t n = 0;
+
+    for (int i = 0; ok && i < TRIAL_STATES; i++) {
+        n += counts->n[i];
+        ok = json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
+    }
+    ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
+         json_add_str(json, "metric", s->metric) &&
+         json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
+         json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
+         json_add_f64(json, "cost_s", counts->cost_s) && add_best(json, best) &&
+         json_add_f64(json, "best_run_score", counts->best_score) &&
+         json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "now", now) &&
+         json_add_str(json, "end_rule", s->end_rule) && json_add_str(json, "end_text", s->end_text) &&
+         json_add_i64(json, "priority", s->priority) && json_add_i64(json, "seed", s->seed) &&
+         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void print_row(const struct study *s, const struct study_counts *c, const struct best *b, const char *state)
+{
+    int64_t n = 0;
+    char cost[32], best[32] = "-", when[32] = "", interval[PROMISE_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
+    time_t seconds = (time_t)(s->created_ms / 1000);
+    struct tm tm;
+
+    for (int i = 0; i < TRIAL_STATES; i++)
+        n += c->n[i];
+    if (b->trial >= 0)
+        snprintf(best, sizeof best, "%.4g", b->promise.score);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%d %H:%MZ", &tm);
+    printf("%-20s %-11s %6lld %6lld %6lld %10s %10s  %-10s %-8s %-17s", s->name, state, (long long)n,
+           (long long)c->n[TRIAL_DONE], (long long)c->n[TRIAL_FAILED], best, format_seconds(c->cost_s, cost), s->metric,
+           s->method, when);
+    if (b->trial >= 0)
+        printf("  trial %lld: %s%s%s", (long long)b->trial,
+               b->promise.is_known ? promise_interval_text(&b->promise, interval) : "", b->promise.is_known ? ", " : "",
+               promise_seeds_text(&b->promise, seeds));
+    printf("\n");
+}
+
+static enum status list(struct store *store, bool json, struct error *err)
+{
+    struct study *studies = NULL;
+    struct served served;
+    size_t n = 0;
+    cJSON *array = json ? cJSON_CreateArray() : NULL;
+    enum status rc = store_study_list(store, &studies, &n, err);
+
+    if (rc == ST_OK && !json && n == 0)
+        printf("no studies in %s; `trawl sweep` begins one\n", store_path(store));
+    if (rc == ST_OK && !json && n > 0)
+        printf("%-20s %-11s %6s %6s %6s %10s %10s  %-10s %-8s %-17s  %s\n", "study", "state", "trials", "done",
+               "failed", "best", "cost", "metric", "method", "begun", "the best: 95 % and seeds");
+    served_ask(store_path(store), &served);
+    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+        struct study_counts counts;
+        struct best best;
+        const char *now;
+        rc = store_study_counts(store, &studies[i], &counts, err);
+        if (rc != ST_OK)
+            break;
+        now = served_state(&served, &studies[i], counts.n[TRIAL_RUNNING]);
+        find_best(store, studies[i].name, &best);
+        if (!json) {
+            print_row(&studies[i], &counts, &best, now);
+            continue;
+        }
+        cJSON *row = row_json(&studies[i], &counts, &best, now);
+        if (array == NULL || row == NULL || !cJSON_AddItemToArray(array, row))
+            rc = FAIL(err, ST_NOMEM, "out of memory for the list of studies");
+    }
+    served_free(&served);
+    study_list_free(studies, n);
+    if (rc == ST_OK && json)
+        return cli_print_json(array, err);
+    cJSON_Delete(array);
+    return rc;
+}
+
+enum status cmd_ls(int argc, char **argv, struct error *err)
+{
+    const char *path = "trawl.db";
+    bool json = false;
+    struct cli_words words;
+    struct store *store = NULL;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print a JSON array"},
+    };
+    const struct cli cli = {
+        .name = "ls",
+        .synopsis = "trawl ls [--store FILE] [--json]",
+        .about =
+            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could go on is\n"
+            "running (a controller runs it), waiting (one has the store and runs others), interrupted (none does, and\n"
+            "trials were cut off) or idle (none does); else it is paused or ended. In JSON that is \"now\", beside\n"
+            "\"state\" of the store.",
+        .examples = "  trawl ls --store my.db\n"
+                    "  trawl ls --json",
+        .opts = opts,
+        .n_opts = 2,
+        .words_text = "",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    rc = store_open_reader(&store, path, err);
+    if (rc == ST_OK)
+        rc = list(store, json, err);
+    store_close(store);
+    return rc;
+}
+
+/* On a terminal (width > 0) a piece that does not fit goes on below, right of trial and state. */
+static void print_piece(const char *piece, int width, int *column)
+{
+    int n = (int)strlen(piece) + 2;
+
+    if (width > 0 && *column + n > width) {
+        printf("\n%14s", "");
+        *column = 14;
+    }
+    printf("  %s", piece);
+    *column += n;
+}
+
+static void print_trial(const struct study_view *v, size_t i)
+{
+    const struct trial *t = &v->trials[i];
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : 0, column = 49;
+    char cost[32], score[32] = "-", value[64], piece[CONFIG_KEY_MAX + 80];
+
+    if (isfinite(t->score))
+        snprintf(score, sizeof score, "%.4g", t->score);
+    printf("%5lld%c %-8s ", (long long)t->number, v->on_front[i] ? '*' : ' ', trial_state_name(t->state));
+    printf("%10s %12s  %-8s", score, study_view_cost_text(v, study_view_trial_cost(v, t), cost),
+           t->origin != NULL ? t->origin : "");
+    for (size_t k = 0; k < v->search.space.dim; k++) {
+        const char *dot = strrchr(v->search.space.params[k].key, '.');
+        study_view_param_text(v, i, k, value, sizeof value);
+        snprintf(piece, sizeof piece, "%s %s", dot != NULL ? dot + 1 : v->search.space.params[k].key, value);
+        print_piece(piece, width, &column);
+    }
+    if (t->reason != NULL)
+        print_piece(t->reason, width, &column);
+    printf("\n");
+}
+
+static void print_state(const struct study_view *v, const char *store_path)
+{
+    const struct study *s = &v->study;
+    struct served served;
+    const char *now;
+
+    served_ask(store_path, &served);
+    now = served_state(&served, s, study_view_count(v, TRIAL_RUNNING));
+    served_free(&served);
+    printf("state %s", now);
+    if (strcmp(now, "interrupted") == 0 || strcmp(now, "idle") == 0)
+        printf(" (no controller runs it; `trawl sweep --resume %s` or `trawl daemon` goes on)", s->name);
+    if (s->end_rule != NULL)
+        printf(" (%s)", s->end_rule);
+    if (s->end_text != NULL)
+        printf(": %s", s->end_text);
+    if (s->priority != 1)
+        printf(", priority %lld", (long long)s->priority);
+    printf("\n");
+}
+
+static void print_study(const struct study_view *v, const char *store_path)
+{
+    char cost[32], budget[32];
+
+    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
+           v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
+    print_state(v, store_path);
+    printf("%zu trials", v->n);
+    if (v->study.trials_max > 0)
+        printf(" of %lld", (long long)v->study.trials_max);
+    printf(", %s of training", format_seconds(study_view_cost(v), cost));
+    if (v->study.budget_s > 0)
+        printf(" of %s", format_seconds(v->study.budget_s, budget));
+    printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
+    summary_print_cap(v);
+    printf("%5s  %-8s %10s %12s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",
+           "parameters (*: on the front)");
+    for (size_t i = 0; i < v->n; i++)
+        print_trial(v, i);
+}
+
+enum status cmd_show(int argc, char **argv, struct error *err)
+{
+    const char *path = "trawl.db";
+    bool json = false, front = false, timeline = false;
+    struct cli_words words;
+    struct store *store = NULL;
+    struct study_view view = {0};
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
+        {"front", 0, CLI_FLAG, &front, NULL, "print the front alone"},
+        {"timeline", 0, CLI_FLAG, &timeline, NULL, "print when each slot had a trial, and its idle time"},
+        {"json", 0, CLI_FLAG, &json, NULL, "print {\"study\": ..., \"trials\": [...]}"},
+    };
+    const struct cli cli = {
+        .name = "show",
+        .synopsis = "trawl show NAME [--store FILE] [--front | --timeline] [--json]",
+        .about = "Shows a study and all its trials: state, score, cost, parameters and, where one failed, why; then "
+                 "the trial\n"
+                 "to take, how much each parameter matters and bounds that the front leans on. It only reads.",
+        .examples = "  trawl show first --store my.db\n"
+                    "  trawl show first --store my.db --json >first.json",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    rc = store_open_reader(&store, path, err);
+    if (rc == ST_OK)
+        rc = study_view_load(store, words.v[0], &view, err);
+    if (rc == ST_OK && json)
+        rc = study_view_print_json(&view, path, err);
+    else if (rc == ST_OK && timeline)
+        rc = timeline_print(&view, err);
+    else if (rc == ST_OK && (rc = study_view_advise(&view, err)) == ST_OK && front)
+        print_front_table(&view);
+    else if (rc == ST_OK) {
+        print_study(&view, path);
+        rc = insight_print(&view, path, err);
+    }
+    study_view_free(&view);
+    store_close(store);
+    return rc;
+}

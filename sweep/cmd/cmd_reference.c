@@ -1,0 +1,104 @@
+/* cmd_reference.c - `trawl reference` (hidden): docs/options.md, written from the option tables, so that it cannot lie. */
+#include "base/config/config.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "envs/envs.h"
+#include "study/dialect.h"
+#include "study/setup.h"
+#include "sweep/cmd/commands.h"
+#include "study/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char head[] =
+    "# Options\n\n"
+    "Written by `trawl reference > docs/options.md` from the tables that the program itself reads; do not edit.\n\n"
+    "A key stands in a config file as `key = value` under its `[section]`, or on the command line as\n"
+    "`--section.key value`. Later ones win: defaults, the game's own defaults, the file, the command line. Numbers may "
+    "be\n"
+    "written `1_000_000`, `1M`, `64k` or `3e7`. The column *swept* says how a sweep walks the option when its\n"
+    "`[sweep.SECTION.KEY]` section is empty; such a section may hold `distribution` (linear, log, logit, pow2, int,\n"
+    "categorical), `min`, `max`, `mean` (where the first trial starts) and, for choices, `values`.\n";
+
+static enum status add_game(const struct env_def *env, struct strbuf *out, struct error *err)
+{
+    struct config *config = NULL;
+    enum status rc = config_create(&config, err);
+
+    if (rc == ST_OK)
+        rc = config_add_table(config, &env->options, err);
+    if (rc == ST_OK)
+        rc = config_write_reference(config, out, err);
+    for (size_t i = 0; rc == ST_OK && i < env->n_defaults; i++)
+        strbuf_addf(out, "%s`%s = %s` unless told otherwise.\n", i == 0 ? "\nSets " : "", env->defaults[i].key,
+                    env->defaults[i].value);
+    config_destroy(config);
+    return rc;
+}
+
+static const char *const how_text[] = {"read as", "left out", "only", "by code"};
+
+/* Names of the PufferLib ini family. */
+static void add_dialect(struct strbuf *out)
+{
+    strbuf_add(
+        out, "\n## Names from the PufferLib ini family\n\nConfigs of PufferLib 3.0 and 4.0 train what they train "
+             "there: [puffer.md](puffer.md). Their names, whose they are,\nand what becomes of them:\n\n| name | of | "
+             "how | ours, or the values | why |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_rows; i++) {
+        const struct dialect_row *r = &dialect_rows[i];
+        strbuf_addf(out, "| `%s` | %s | %s | ", r->key,
+                    r->of == DIALECT_3      ? "3.0"
+                    : r->of == DIALECT_4    ? "4.0"
+                    : r->of == DIALECT_BOTH ? "both"
+                                            : "",
+                    how_text[r->how]);
+        for (const char *at = r->to; at != NULL && *at != '\0'; at += at[strcspn(at, "|")] == '|')
+            strbuf_addf(out, "%s`%.*s`", at > r->to ? " " : "", (int)strcspn(at, "|"), at), at += strcspn(at, "|");
+        strbuf_addf(out, " | %s |\n", r->why != NULL ? r->why : "");
+    }
+    strbuf_add(out, "\nOptions of its games that our rules fix; another value is an error:\n\n| game | option | only "
+                    "value |\n|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_game_rows; i++)
+        if (dialect_game_rows[i].only != NULL)
+            strbuf_addf(out, "| %s | `env.%s` | %.*s |\n", dialect_game_rows[i].game, dialect_game_rows[i].key,
+                        (int)strcspn(dialect_game_rows[i].only, "|"), dialect_game_rows[i].only);
+    strbuf_add(out, "\nIts words, in any case; a word of ours as it stands (`sweep.method = protein`) is what "
+                    "it says:\n\n| key | theirs | ours |\n|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_values; i++)
+        strbuf_addf(out, "| `%s` | `%s` | `%s` |\n", dialect_values[i].key, dialect_values[i].from,
+                    dialect_values[i].to);
+    strbuf_add(
+        out,
+        "\nWhat a config of that version trains with when no file says:\n\n| option | 3.0 | 4.0 |\n|---|---|---|\n");
+    for (size_t i = 0; i < dialect_n_defaults; i++) {
+        const struct dialect_default *d = &dialect_defaults[i];
+        strbuf_addf(out, "| `%s`%s%s | %s | %s |\n", d->key, d->game != NULL ? " of " : "",
+                    d->game != NULL ? d->game : "", d->v3 != NULL ? d->v3 : "", d->v4 != NULL ? d->v4 : "");
+    }
+}
+
+enum status cmd_reference(int argc, char **argv, struct error *err)
+{
+    struct setup *setup = NULL;
+    struct strbuf out;
+    enum status rc = setup_create(&setup, err);
+
+    (void)argc;
+    (void)argv;
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    strbuf_add(&out, head);
+    if (rc == ST_OK)
+        rc = config_write_reference(setup->config, &out, err);
+    for (size_t i = 0; rc == ST_OK && i < env_count(); i++)
+        rc = add_game(env_at(i), &out, err);
+    add_dialect(&out);
+    if (rc == ST_OK)
+        rc = strbuf_status(&out, "the option reference", err);
+    if (rc == ST_OK)
+        fputs(out.text, stdout);
+    strbuf_free(&out);
+    setup_destroy(setup);
+    return rc;
+}

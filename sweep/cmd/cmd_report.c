@@ -1,0 +1,121 @@
+/* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/insight_text.h"
+#include "study/study_view.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "study/version.h"
+#include "web/report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "web/report/study_report.h"
+
+static const char *const format_names[] = {[REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv",
+                                           [REPORT_JSON] = "json", [REPORT_PDF] = "pdf", [REPORT_PNG] = "png"};
+#define N_FORMATS (sizeof format_names / sizeof format_names[0])
+
+static enum status find_format(const char *name, const char *path, enum report_format *ret_format, struct error *err)
+{
+    const char *dot = path != NULL ? strrchr(path, '.') : NULL;
+    const char *wanted = name != NULL ? name : dot != NULL ? dot + 1 : "html";
+
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strcasecmp(format_names[i], wanted) == 0) {
+            *ret_format = (enum report_format)i;
+            return ST_OK;
+        }
+    if (name == NULL)
+        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .pdf, .png, .svg, .csv or .json; say --format",
+                    path);
+    return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
+}
+
+static enum status write_report(struct study_view *view, const char *store_path, enum report_format format,
+                                const char *path, struct error *err)
+{
+    bool binary = format == REPORT_PDF || format == REPORT_PNG;
+    struct gp_insight insight = {0};
+    struct report report;
+    struct strbuf out;
+    enum status rc = ST_OK;
+
+    if (binary && path == NULL && isatty(STDOUT_FILENO))
+        return FAIL(err, ST_USAGE, "report: %s is nothing for a terminal; say -o report.%s", format_names[format],
+                    format_names[format]);
+    TRY(study_view_advise(view, err));
+    strbuf_init(&out, OUTPUT_MAX_BYTES);
+    study_view_report(view, store_path, &report);
+    if (format != REPORT_CSV && format != REPORT_JSON) {
+        rc = insight_init(&insight, view, err);
+        report.insight = &insight;
+    }
+    if (rc == ST_OK)
+        rc = report_write(&report, format, &out, err);
+    if (rc == ST_OK)
+        rc = strbuf_status(&out, "the report", err);
+    if (rc == ST_OK && path != NULL)
+        rc = file_write_all(path, out.text, out.len, err);
+    else if (rc == ST_OK)
+        fwrite(out.text, 1, out.len, stdout);
+    if (rc == ST_OK && path != NULL)
+        fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
+    strbuf_free(&out);
+    gp_insight_free(&insight);
+    return rc;
+}
+
+enum status cmd_report(int argc, char **argv, struct error *err)
+{
+    const char *store_path = "trawl.db", *path = NULL, *format_name = NULL;
+    struct cli_words words;
+    struct store *store = NULL;
+    struct study_view view = {0};
+    enum report_format format = REPORT_HTML;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format; - or none: stdout"},
+        {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, csv or json (html)"},
+    };
+    const struct cli cli = {
+        .name = "report",
+        .synopsis = "trawl report NAME [-o FILE] [--format html|pdf|png|svg|csv|json] [--store FILE]",
+        .about = "Writes what a study found: the front of cost and score, hypervolume over trials and the parameters. "
+                 "The HTML\n"
+                 "is one file that needs no network and no script; the PDF is A4 pages; PNG and SVG are the chart of "
+                 "the front. It\n"
+                 "only reads the store.",
+        .examples = "  trawl report first --store my.db -o report.html\n"
+                    "  trawl report first --store my.db --format csv >trials.csv",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc;
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
+        path = NULL;
+    TRY(find_format(format_name, path, &format, err));
+    if (path != NULL)
+        TRY(check_output(path, err));
+    rc = store_open_reader(&store, store_path, err);
+    if (rc == ST_OK)
+        rc = study_view_load(store, words.v[0], &view, err);
+    if (rc == ST_OK)
+        rc = write_report(&view, store_path, format, path, err);
+    study_view_free(&view);
+    store_close(store);
+    return rc;
+}

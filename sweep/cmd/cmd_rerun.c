@@ -1,0 +1,160 @@
+/* cmd_rerun.c - `trawl rerun`: trains a trial's stored config again, with its own seed to see the same bytes, or with
+ * fresh seeds to see how much of its score was luck. Here: words in, what is loaded. */
+#include "base/status.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/rerun/rerun_show.h"
+#include "sweep/rerun/rerun_train.h"
+#include "sweep/worker/run.h"
+#include "sweep/cmd/train_track.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "study/study_view.h"
+
+#define SEEDS_MAX 1000
+#define SEEDS_NOT_GIVEN (-1) /* which nobody can give */
+
+/* A CPU run's bytes depend on its number of threads. Where the config leaves that to the machine, the stored device
+ * tells how many there were: "Intel(R) Xeon(R) ... (2 threads, SkylakeX)". */
+static enum status keep_threads(struct rerun *r, struct error *err)
+{
+    const char *at = r->trial.device != NULL ? strrchr(r->trial.device, '(') : NULL;
+    struct setup_override override = {.key = "train.threads"};
+    struct setup *setup = NULL;
+    unsigned n;
+
+    if (r->setup->train.threads != 0 || at == NULL || sscanf(at, "(%u thread", &n) != 1 || n == 0)
+        return ST_OK;
+    snprintf(override.value, sizeof override.value, "%u", n);
+    TRY(setup_derive(r->setup, &override, 1, "stored device", &setup, err));
+    setup_destroy(r->setup);
+    r->setup = setup;
+    return ST_OK;
+}
+
+static enum status load_cost_kind(struct rerun *r, struct error *err)
+{
+    struct search *search = mem_alloc(sizeof *search); /* large */
+    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK)
+        rc = search_from_json(r->study.space, search, err);
+    if (rc == ST_OK) {
+        r->cost_kind = search->cost;
+        search_free(search);
+    }
+    mem_free(search);
+    return rc;
+}
+
+static enum status load(struct rerun *r, const char *name, struct error *err)
+{
+    struct store *store = NULL;
+    enum status rc = store_open_reader(&store, r->store_path, err);
+
+    if (rc == ST_OK)
+        rc = store_study_find(store, name, &r->study, err);
+    if (rc == ST_OK && strcmp(r->study.method, TRAIN_TRACK_METHOD) == 0)
+        rc = FAIL(err, ST_USAGE,
+                  "rerun: %s is a training alone, whose result is not in the store; train its config again", name);
+    if (rc == ST_OK)
+        rc = load_cost_kind(r, err);
+    if (rc == ST_OK)
+        rc = store_trial_find(store, r->study.id, r->number, &r->trial, err);
+    if (rc == ST_OK)
+        rc = store_checkpoint_path(store, r->trial.id, &r->checkpoint, err);
+    store_close(store);
+    if (rc == ST_OK)
+        rc = trial_setup(&r->trial, &r->setup, err);
+    if (rc == ST_OK)
+        rc = keep_threads(r, err);
+    return rc;
+}
+
+static enum status run(struct rerun *r, const char *name, struct error *err)
+{
+    enum status rc;
+
+    TRY(load(r, name, err));
+    if (r->checkpoint != NULL && !file_exists(r->checkpoint)) {
+        log_warn("the trial's checkpoint %s is gone, so its weights are not compared", r->checkpoint);
+        mem_free(r->checkpoint);
+        r->checkpoint = NULL;
+    }
+    rc = rerun_train(r, err);
+    if (rc == ST_OK && r->n_seeds == 0)
+        return rerun_tell_compared(r, err);
+    if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) /* what was trained is worth telling */
+        TRY(rerun_tell_spread(r, err));
+    if (rc == ST_INTERRUPTED)
+        return FAIL(err, rc, "interrupted after %zu of %lld runs", r->n, (long long)(r->n_seeds > 0 ? r->n_seeds : 1));
+    return rc;
+}
+
+static enum status check_usage(const struct rerun *r, struct error *err)
+{
+    if (r->number < 0)
+        return FAIL(err, ST_USAGE, "rerun: which trial? --trial N; `trawl show NAME` lists them");
+    if (r->n_seeds != SEEDS_NOT_GIVEN && (r->n_seeds < 1 || r->n_seeds > SEEDS_MAX))
+        return FAIL(err, ST_USAGE, "rerun: --seeds is %lld, 1 to %d are possible", (long long)r->n_seeds, SEEDS_MAX);
+    if (r->n_seeds > 0 && r->output != NULL)
+        return FAIL(err, ST_USAGE, "rerun: -o saves the run with the stored seed; leave --seeds out");
+    return r->output != NULL ? check_output(r->output, err) : ST_OK;
+}
+
+enum status cmd_rerun(int argc, char **argv, struct error *err)
+{
+    struct rerun r = {.store_path = "trawl.db", .number = -1, .n_seeds = SEEDS_NOT_GIVEN, .params_equal = -1};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store (trawl.db)"},
+        {"trial", 't', CLI_INT, &r.number, "N", "the trial's number, as `trawl show` lists it"},
+        {"seeds", 0, CLI_INT, &r.n_seeds, "K", "train K times with fresh seeds and tell mean and spread"},
+        {"checkpoint", 'o', CLI_TEXT, &r.output, "FILE", "save the trained policy here (not with --seeds)"},
+        {"json", 0, CLI_FLAG, &r.json, NULL, "print one JSON object"},
+        {"quiet", 'q', CLI_FLAG, &r.quiet, NULL, "show no progress"},
+    };
+    const struct cli cli = {
+        .name = "rerun",
+        .synopsis = "trawl rerun NAME --trial N [--seeds K] [-o FILE] [--store FILE] [--json]",
+        .about =
+            "Trains the config of a trial again. Without --seeds: with the trial's own seed, and compares score, "
+            "steps\n"
+            "and (where a checkpoint was kept) weights with the stored ones; on the same device and program they are\n"
+            "equal to the bit, and the exit code is 1 when they are not. With --seeds K: K times with fresh seeds, "
+            "for\n"
+            "the mean of score and cost with its 95 % interval, and how usual the stored score is. A trial that was\n"
+            "picked as the best of many was often a lucky one.",
+        .examples = "  trawl rerun first --trial 17 --store my.db\n"
+                    "  trawl rerun first --trial 17 --store my.db --seeds 10",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a study's name (`trawl ls` lists them)",
+    };
+    enum status rc = cli_parse(&cli, argc, argv, &words, err);
+
+    if (rc != ST_OK || words.help)
+        return rc;
+    rc = check_usage(&r, err);
+    if (r.n_seeds == SEEDS_NOT_GIVEN)
+        r.n_seeds = 0;
+    if (rc == ST_OK)
+        rc = run(&r, words.v[0], err);
+    run_close(&r.run);
+    setup_destroy(r.setup);
+    mem_free(r.runs);
+    mem_free(r.checkpoint);
+    trial_free(&r.trial);
+    study_free(&r.study);
+    return rc;
+}

@@ -1,0 +1,586 @@
+/* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs it.
+ * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
+ * keeps its config, space and method: only its limits and the devices that it runs on may
+ * change, and ranges may become wider. */
+#include "sweep/control/handover.h"
+#include "sweep/controller/track_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "sweep/show/study_json.h"
+#include "base/config/config.h"
+#include "study/search.h"
+#include "study/search_widen.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/control/submit.h"
+#include "sweep/controller/devices.h"
+#include "sweep/controller/limits.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/show/summary.h"
+#include "sweep/signals.h"
+#include "trainer/trainer.h"
+
+#define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
+
+static enum status check_name(const char *name, struct error *err)
+{
+    if (!study_name_is_fine(name))
+        return FAIL(err, ST_USAGE,
+                    "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, "
+                    "beginning with a letter, digit or '_'",
+                    name);
+    return ST_OK;
+}
+
+/* --trials, --budget, --wall-time, --target, --seed, --devices and --runs-per-device are short for options of the config. */
+static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
+{
+    struct config *config = s->setup->config;
+    char text[32];
+
+    if (s->trials >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->trials);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.trials", text, "--trials", err));
+    }
+    if (s->seed >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->seed);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.seed", text, "--seed", err));
+    }
+    if (s->budget != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
+    if (s->wall_time != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.wall_time", s->wall_time, "--wall-time", err));
+    if (s->target != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.target", s->target, "--target", err));
+    if (s->track != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "track.trackers", s->track, "--track", err));
+    if (s->devices != NULL)
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.devices", s->devices, "--devices", err));
+    if (s->runs_per_device >= 0) {
+        snprintf(text, sizeof text, "%lld", (long long)s->runs_per_device);
+        TRY(config_set(config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
+    }
+    return ST_OK;
+}
+
+/* Was the option named in the command, by itself or by a shorthand? */
+static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
+{
+    const char *origin = s->has_config ? config_origin(s->setup->config, key) : NULL;
+
+    return shorthand || (origin != NULL && (strcmp(origin, "command line") == 0 || strncmp(origin, "--", 2) == 0));
+}
+
+/* New limits of an old study: what the command says by either name; a file's are those it began with. */
+enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err)
+{
+    struct study *study = &s->run->view.study;
+    struct sweep_settings settings = {0};
+    struct study want = {0};
+
+    if (s->has_config)
+        settings = s->setup->sweep;
+    if (s->trials >= 0)
+        settings.trials = s->trials;
+    snprintf(settings.budget, sizeof settings.budget, "%s", s->budget != NULL ? s->budget : settings.budget);
+    snprintf(settings.wall_time, sizeof settings.wall_time, "%s",
+             s->wall_time != NULL ? s->wall_time : settings.wall_time);
+    snprintf(settings.target, sizeof settings.target, "%s", s->target != NULL ? s->target : settings.target);
+    study_limits_fill(&settings, &want);
+    if (is_given(s, "sweep.trials", s->trials >= 0)) {
+        TRY(study_limits_check_trials(study->name, want.trials_max, (int64_t)s->run->view.n, err));
+        study->trials_max = want.trials_max;
+    }
+    if (is_given(s, "sweep.budget", s->budget != NULL))
+        study->budget_s = want.budget_s;
+    if (is_given(s, "sweep.wall_time", s->wall_time != NULL))
+        study->wall_max_s = want.wall_max_s;
+    if (is_given(s, "sweep.device_time", false))
+        study->device_max_s = want.device_max_s;
+    if (is_given(s, "sweep.min_gain", false))
+        study->gain_min = want.gain_min;
+    if (is_given(s, "sweep.target", s->target != NULL)) {
+        study->has_target = want.has_target;
+        study->target_score = want.target_score;
+    }
+    study_limits_default(study);
+    return ST_OK;
+}
+
+static enum status begin_study(struct sweep_cmd *s, struct error *err)
+{
+    struct submission submission;
+    enum status rc;
+
+    TRY(submission_make(s->setup, s->name, s->from, &submission, err));
+    rc = s->from != NULL && !file_exists(s->store_path)
+             ? FAIL(err, ST_NOTFOUND, "%s: no such store, so there is no study %s to learn from; check --store",
+                    s->store_path, s->from)
+             : ST_OK;
+    if (rc == ST_OK)
+        rc = store_open_writer(&s->store, s->store_path, err);
+    if (rc == ST_OK)
+        rc = submission_store(s->store, &submission, err);
+    if (rc == ST_OK)
+        rc = study_run_open(&s->run, s->store, s->name, err);
+    submission_free(&submission);
+    return rc;
+}
+
+/* "1e-8" and "0.00000001" are the same value. */
+static bool same_value(const struct opt_def *opt, const char *a, const char *b)
+{
+    double x, y;
+
+    if (opt->type != OPT_STR && config_parse_value(opt, a, &x, NULL) == ST_OK &&
+        config_parse_value(opt, b, &y, NULL) == ST_OK)
+        return x == y;
+    return strcmp(a, b) == 0;
+}
+
+/* Limits, and what belongs to the machine rather than to the study. */
+static bool may_change(const char *key)
+{
+    static const char *const keys[] = {"sweep.trials",
+                                       "sweep.budget",
+                                       "sweep.wall_time",
+                                       "sweep.device_time",
+                                       "sweep.target",
+                                       "sweep.min_gain",
+                                       "sweep.priority",
+                                       "sweep.devices",
+                                       "sweep.runs_per_device",
+                                       "sweep.hang_timeout_s",
+                                       "sweep.worker_memory",
+                                       "sweep.keep",
+                                       "sweep.checkpoint_interval_s"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The space of the given config against that of the study. */
+static enum status check_space(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
+                               struct error *err)
+{
+    struct search *want = mem_alloc(sizeof *want); /* large */
+    enum status rc = want != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK)
+        rc = search_from_setup(s->setup, want, err);
+    if (rc == ST_OK)
+        rc = search_from_json(s->run->view.study.space, ret_wider, err);
+    if (rc == ST_OK)
+        rc = search_bind(ret_wider, s->run->setup, err);
+    if (rc == ST_OK)
+        rc = search_widen(ret_wider, want, ret_is_wider, err);
+    if (want != NULL)
+        search_free(want);
+    mem_free(want);
+    return rc;
+}
+
+enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
+{
+    const struct setup *stored = s->run->setup;
+    const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
+
+    if (s->setup->env != stored->env)
+        return FAIL(err, ST_CONFIG, "the study %s trains on %s, not on %s; start a new study with --name", s->resume,
+                    stored->env->name, s->setup->env->name);
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+        for (size_t i = 0; i < tables[t]->n_defs; i++) {
+            char key[CONFIG_KEY_MAX];
+            const char *ours, *theirs;
+            snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
+            if (may_change(key))
+                continue;
+            ours = config_peek(s->setup->config, key);
+            theirs = config_peek(stored->config, key);
+            if (ours != NULL && theirs != NULL && !same_value(&tables[t]->defs[i], ours, theirs))
+                return FAIL(err, ST_CONFIG,
+                            "%s: %s is %s, the study %s was begun with %s; leave it, or start a new study with --name",
+                            config_origin(s->setup->config, key), key, ours, s->resume, theirs);
+        }
+    return check_space(s, ret_wider, ret_is_wider, err);
+}
+
+/* The study's own config and ranges, for options of the command that change some of them. */
+static enum status load_stored(struct sweep_cmd *s, struct error *err)
+{
+    struct store *reader = NULL;
+    struct study study = {0};
+    struct search *search = mem_alloc(sizeof *search);
+    struct strbuf text;
+    char name[160];
+    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    strbuf_init(&text, OUTPUT_MAX_BYTES);
+    if (rc == ST_OK)
+        rc = store_open_reader(&reader, s->store_path, err);
+    if (rc == ST_OK)
+        rc = store_study_find(reader, s->resume, &study, err);
+    if (rc == ST_OK)
+        rc = search_from_json(study.space, search, err);
+    if (rc == ST_OK) {
+        strbuf_add(&text, study.config);
+        search_to_ini(search, &text);
+        search_free(search);
+        rc = strbuf_status(&text, "the study's config", err);
+    }
+    snprintf(name, sizeof name, "study %.120s", s->resume);
+    if (rc == ST_OK)
+        rc = config_load_text(s->setup->config, name, text.text, err);
+    strbuf_free(&text);
+    mem_free(search);
+    study_free(&study);
+    store_close(reader);
+    return rc;
+}
+
+/* Devices of a resumed study: what the command says, else the given config, else those it began with. */
+static enum status take_devices(struct sweep_cmd *s, struct error *err)
+{
+    struct sweep_settings *to = &s->run->setup->sweep;
+
+    if (s->has_config) {
+        const struct sweep_settings *from = &s->setup->sweep;
+        memcpy(to->devices, from->devices, sizeof to->devices);
+        memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
+        to->runs_per_device = from->runs_per_device;
+        to->hang_timeout_s = from->hang_timeout_s;
+    }
+    if (s->devices != NULL)
+        snprintf(to->devices, sizeof to->devices, "%s", s->devices);
+    if (s->runs_per_device > SCHED_MAX_LANES)
+        return FAIL(err, ST_USAGE, "sweep: --runs-per-device is %lld, 1 to %d are possible",
+                    (long long)s->runs_per_device, SCHED_MAX_LANES);
+    if (s->runs_per_device > 0)
+        to->runs_per_device = s->runs_per_device;
+    return ST_OK;
+}
+
+/* Where news of a resumed study go: the given config, or where they went before; then what the command says. */
+static void take_trackers(struct sweep_cmd *s)
+{
+    struct track_settings *to = &s->run->setup->track;
+
+    if (s->has_config)
+        *to = s->setup->track;
+    if (s->track != NULL)
+        snprintf(to->trackers, sizeof to->trackers, "%s", s->track);
+}
+
+static enum status take_space(struct sweep_cmd *s, struct error *err)
+{
+    struct search *wider = mem_alloc(sizeof *wider);
+    bool is_wider = false;
+    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
+                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK && is_wider) {
+        rc = study_run_take_space(s->run, wider, err);
+        if (rc == ST_OK)
+            log_info("the study's ranges are wider now; its trials count as before");
+    }
+    if (wider != NULL)
+        search_free(wider);
+    mem_free(wider);
+    return rc;
+}
+
+static enum status resume_study(struct sweep_cmd *s, struct error *err)
+{
+    if (!file_exists(s->store_path))
+        return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
+    TRY(store_open_writer(&s->store, s->store_path, err));
+    TRY(study_run_open(&s->run, s->store, s->resume, err));
+    if (s->has_config)
+        TRY(take_space(s, err));
+    TRY(take_devices(s, err));
+    take_trackers(s);
+    TRY(sweep_take_new_limits(s, err));
+    return store_study_set_limits(s->store, &s->run->view.study, err);
+}
+
+/* A study of failures alone is no success, and says why. */
+enum status sweep_check_any_done(const struct study_view *v, struct error *err)
+{
+    size_t i = v->n;
+
+    if (study_view_count(v, TRIAL_DONE) > 0 || study_view_count(v, TRIAL_FAILED) == 0)
+        return ST_OK;
+    while (v->trials[i - 1].state != TRIAL_FAILED)
+        i--;
+    return FAIL(err, ST_LIMIT, "no trial of %s is done, %lld failed, the last because: %s", v->study.name,
+                (long long)study_view_count(v, TRIAL_FAILED),
+                v->trials[i - 1].reason != NULL ? v->trials[i - 1].reason : "it gave no reason");
+}
+
+/* A limit that leaves a resumed study nothing to do. */
+static void tell_nothing_done(const struct study_run *run)
+{
+    if (run->n_started > 0 || run->end.rule == NULL)
+        return;
+    if (strcmp(run->end.rule, "trials") == 0 || strcmp(run->end.rule, "budget") == 0)
+        log_info("%s; a larger --%s goes on", run->end.text, run->end.rule);
+    else
+        log_info("%s", run->end.text);
+}
+
+/* What was interrupted or broke off is not taken up by a daemon that comes along, but when somebody says so. */
+static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error *err)
+{
+    struct error why = {0};
+
+    if (s->run->end.rule == NULL &&
+        study_run_set_state(s->run, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
+                            rc == ST_INTERRUPTED ? "interrupted; --resume goes on" : err->text, &why) != ST_OK)
+        log_debug("%s", why.text);
+}
+
+static enum status schedule(struct sweep_cmd *s, struct error *err)
+{
+    const struct setup *setup = s->run->setup;
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc;
+
+    if (devices == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+    if (rc == ST_OK)
+        rc = scheduler_create(&s->sched, devices, err);
+    mem_free(devices);
+    if (rc != ST_OK)
+        return rc;
+    s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
+    rc = scheduler_add(s->sched, s->run, err);
+    if (rc == ST_OK)
+        rc = study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
+    if (rc != ST_OK)
+        return rc;
+    live_open(&s->live, s->store, s->sched, false);
+    progress_begin(&s->progress, s->sched, s->run, s->quiet);
+    rc = scheduler_run(s->sched, err);
+    progress_end(&s->progress);
+    live_close(&s->live);
+    if (rc == ST_OK && s->run->err.status != ST_OK)
+        rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
+    tell_nothing_done(s->run);
+    track_hooks_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
+                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
+    s->run->track = NULL;
+    scheduler_destroy(s->sched);
+    s->sched = NULL;
+    return rc;
+}
+
+/* The whole study, with texts that the controller let go of. */
+static enum status print_json(struct sweep_cmd *s, struct error *err)
+{
+    struct study_view view = {0};
+
+    TRY(study_view_load(s->store, s->run->view.study.name, &view, err));
+    enum status rc = study_view_print_json(&view, s->store_path, err);
+    study_view_free(&view);
+    return rc;
+}
+
+/* Words of a failure after which the study can go on, which is told where it was not said already. */
+static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct error *err)
+{
+    char text[ERROR_TEXT_MAX];
+    struct strbuf store;
+
+    if (rc == ST_OK || err == NULL || strstr(err->text, "--resume") != NULL)
+        return rc;
+    snprintf(text, sizeof text, "%s", err->text);
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, s->store_path);
+    error_clear(err);
+    rc =
+        FAIL(err, rc, "%s; go on with `trawl sweep --resume %s --store %s`", text, s->run->view.study.name, store.text);
+    strbuf_free(&store);
+    return rc;
+}
+
+static enum status run_study(struct sweep_cmd *s, struct error *err)
+{
+    const struct study_view *v = &s->run->view;
+    enum status rc;
+
+    signals_catch();
+    rc = schedule(s, err);
+    if (rc != ST_OK && v->study.state == STUDY_RUNNING)
+        leave_paused(s, rc, err);
+    if (rc == ST_INTERRUPTED)
+        (void)FAIL(err, rc, "interrupted");
+    rc = add_resume(s, rc, err);
+    if (s->json) {
+        struct error print_err = {0};
+        if (print_json(s, &print_err) != ST_OK && rc == ST_OK)
+            rc = FAIL(err, print_err.status, "%s", print_err.text);
+    } else {
+        struct error print_err = {0};
+        if (progress_print_summary(&s->run->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
+            rc = FAIL(err, print_err.status, "%s", print_err.text);
+    }
+    if (rc == ST_OK)
+        rc = sweep_check_any_done(v, err);
+    return rc;
+}
+
+static enum status check_time(const char *name, const char *text, struct error *err)
+{
+    double seconds;
+
+    if (text == NULL || strcmp(text, "0") == 0 || parse_seconds(text, &seconds))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "sweep: --%s is '%s', a time is needed, like 90s, 30m or 2h, or 0 for none", name, text);
+}
+
+static enum status check_usage(struct sweep_cmd *s, const struct cli_words *words, struct error *err)
+{
+    double target;
+
+    if (s->name != NULL && s->resume != NULL)
+        return FAIL(err, ST_USAGE, "sweep: give --name for a new study or --resume for an old one, not both");
+    if (s->name == NULL && s->resume == NULL)
+        return FAIL(err, ST_USAGE, "sweep: the study needs a name: --name NAME (or --resume NAME to go on with one)");
+    if (s->resume != NULL && s->from != NULL)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps what it learned from; leave --from out");
+    if (s->from != NULL && strlen(s->from) > 100)
+        return FAIL(err, ST_USAGE, "sweep: --from: no study has so long a name");
+    if (s->resume == NULL && words->n == 0)
+        return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
+    TRY(check_time("budget", s->budget, err));
+    TRY(check_time("wall-time", s->wall_time, err));
+    if (s->target != NULL && !num_parse_f64(s->target, &target))
+        return FAIL(err, ST_USAGE, "sweep: --target is '%s', a number is needed", s->target);
+    if (s->name != NULL)
+        TRY(check_name(s->name, err));
+    if (s->trials > SWEEP_TRIALS_MAX)
+        return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are possible", (long long)s->trials,
+                    SWEEP_TRIALS_MAX);
+    if (s->resume != NULL && words->n == 0 && s->seed >= 0)
+        return FAIL(err, ST_USAGE, "sweep: a resumed study keeps its seed; leave --seed out");
+    return check_writable(s->store_path, err);
+}
+
+/* Before the store is touched. */
+static enum status check_devices(const struct setup *setup, struct error *err)
+{
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc;
+
+    if (devices == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
+    mem_free(devices);
+    return rc;
+}
+
+static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct cli *cli, struct error *err)
+{
+    struct cli_words words;
+    int n_before = argc;
+
+    TRY(setup_create(&s->setup, err));
+    TRY(config_take_args(s->setup->config, &argc, argv, err));
+    TRY(cli_parse(cli, argc, argv, &words, err));
+    if (words.help)
+        return cli_print_options(s->setup->config, "sweep", err);
+    if (s->print_config && words.n == 0)
+        return FAIL(err, ST_USAGE, "sweep: --print-config needs a config file");
+    if (!s->print_config)
+        TRY(check_usage(s, &words, err));
+    s->has_config = words.n > 0 || argc != n_before; /* options without a file: those of the study's own config */
+    if (s->has_config) {
+        TRY(set_shorthands(s, err));
+        TRY(words.n > 0 ? setup_load_all(s->setup, words.v, words.n, err) : load_stored(s, err));
+        s->setup->searches = true;
+        TRY(setup_finish(s->setup, err));
+        if (s->print_config)
+            return setup_print(s->setup, err);
+        TRY(check_devices(s->setup, err));
+        TRY(track_settings_check(&s->setup->track, err));
+    }
+    if (handover_is_possible(s))
+        return handover_run(s, err);
+    TRY(s->resume != NULL ? resume_study(s, err) : begin_study(s, err));
+    return run_study(s, err);
+}
+
+enum status cmd_sweep(int argc, char **argv, struct error *err)
+{
+    struct sweep_cmd s = {.store_path = "trawl.db", .trials = -1, .seed = -1, .runs_per_device = -1};
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
+        {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
+        {"resume", 0, CLI_TEXT, &s.resume, "NAME", "go on with a study of the store, up to its limits or new ones"},
+        {"from", 0, CLI_TEXT, &s.from, "STUDY",
+         "learn from another study of the store: whatever it searched, what is fixed in both must be alike"},
+        {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
+        {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
+        {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
+        {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when a trial reaches it (sweep.target)"},
+        {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
+        {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
+        {"track", 0, CLI_TEXT, &s.track, "NAMES",
+         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+        {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
+        {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
+        {"print-config", 0, CLI_FLAG, &s.print_config, NULL,
+         "print every value and range as a config, and run nothing"},
+        {"quiet", 'q', CLI_FLAG, &s.quiet, NULL, "show no progress"},
+    };
+    const struct cli cli = {
+        .name = "sweep",
+        .synopsis =
+            "trawl sweep CONFIG --name NAME [--store FILE] [--trials N] [--budget TIME] [--section.key value ...]\n"
+            "       trawl sweep --resume NAME [--store FILE] [--trials N] [--budget TIME] [--sweep.SECTION.KEY.max X "
+            "...]",
+        .about = "Trains again and again, choosing hyper-parameters that promise the best score at some cost, and "
+                 "keeps every\n"
+                 "run in the store. What is searched stands in the config, one section for each parameter:\n\n"
+                 "  [sweep.train.learning_rate]     its usual range\n"
+                 "  [sweep.train.gamma]             or one of your own; mean is where the first trial starts\n"
+                 "  min = 0.9\n"
+                 "  max = 0.999\n"
+                 "  mean = 0.99\n\n"
+                 "A bound that is left out follows the config's own value; min = max is not searched. Trials that "
+                 "cannot be\n"
+                 "run (more samples in a minibatch than in a rollout) are not proposed.\n\n"
+                 "Ctrl-C ends cleanly; --resume continues, also after a crash, and may widen ranges: the trials still "
+                 "count.",
+        .examples = "  trawl sweep examples/quickstart.ini --store my.db --name first --trials 24\n"
+                    "  trawl sweep --resume first --store my.db --trials 48\n"
+                    "  trawl sweep --resume first --store my.db --trials 60 --sweep.train.learning_rate.max 0.3",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 0,
+        .max_words = CLI_MAX_WORDS,
+        .words_text = "a config file",
+    };
+    enum status rc = run(&s, argc, argv, &cli, err);
+
+    scheduler_destroy(s.sched);
+    study_run_destroy(s.run);
+    store_close(s.store);
+    setup_destroy(s.setup);
+    return rc;
+}

@@ -1,0 +1,210 @@
+/* cmd_sync.c - `trawl sync`: tells the trackers what they have not got yet. Run twice it changes nothing. */
+#include "base/config/config.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/signals.h"
+#include "study/version.h"
+#include "sweep/cmd/train_track.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "web/track/track.h"
+#include "study/study_view.h"
+
+#define PATIENCE_S 60 /* with trackers that do not answer */
+#define LOOK_MS 100
+#define TELL_EVERY_S 5
+
+struct sync_cmd {
+    const char *store_path, *name, *forget;
+    double patience_s;
+    struct store *store;
+    int64_t n_sent, n_left;
+    char why[ERROR_TEXT_MAX];
+};
+
+/* The [track] settings of a stored study, with the trackers that it is registered with; *ret_any: are there some? */
+static enum status load_settings(struct sync_cmd *s, const struct study *study, struct setup **ret_setup, bool *ret_any,
+                                 struct error *err)
+{
+    char **names = NULL, label[160];
+    size_t n = 0, used = 0;
+
+    TRY(store_tracker_names(s->store, study->id, &names, &n, err));
+    *ret_any = n > 0;
+    *ret_setup = NULL;
+    enum status rc = n > 0 ? setup_create(ret_setup, err) : ST_OK;
+    snprintf(label, sizeof label, "study %.120s", study->name);
+    if (rc == ST_OK && n > 0)
+        rc = config_load_text((*ret_setup)->config, label, study->config, err);
+    if (rc == ST_OK && n > 0)
+        rc = setup_finish(*ret_setup, err);
+    if (rc == ST_OK && n > 0) {
+        struct track_settings *t = &(*ret_setup)->track;
+        t->trackers[0] = '\0';
+        for (size_t i = 0; i < n && used < sizeof t->trackers; i++)
+            used += (size_t)snprintf(t->trackers + used, sizeof t->trackers - used, "%s%s", i > 0 ? "," : "", names[i]);
+        t->strict = false;
+        rc = track_settings_check(t, err);
+    }
+    store_tracker_names_free(names, n);
+    if (rc != ST_OK) {
+        setup_destroy(*ret_setup);
+        *ret_setup = NULL;
+    }
+    return rc;
+}
+
+/* Until nothing is left that could be sent, no tracker has answered for too long, or the user stops it. While one of them answers
+ * it takes the time that it needs; waiting for the budget of requests is no silence. */
+static void wait_for(const struct sync_cmd *s, const struct study *study, struct uploader *uploader)
+{
+    const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
+    double heard_s = clock_mono_s(), told_s = heard_s;
+    int64_t answers = 0;
+    struct upload_counts counts;
+
+    for (;;) {
+        double now_s;
+        nanosleep(&nap, NULL);
+        uploader_counts(uploader, &counts);
+        store_fold(s->store); /* which the uploader's connections do not */
+        now_s = clock_mono_s();
+        if (counts.idle || signals_stop())
+            return;
+        if (counts.answers != answers || !(counts.down || counts.asking))
+            heard_s = now_s;
+        answers = counts.answers;
+        if (now_s - heard_s > s->patience_s)
+            return;
+        if (now_s - told_s > TELL_EVERY_S) {
+            log_info("%s: %lld row(s) sent%s%s", study->name, (long long)counts.sent, counts.down ? ", waiting: " : "",
+                     counts.down ? counts.text : "");
+            told_s = now_s;
+        }
+    }
+}
+
+static enum status sync_study(struct sync_cmd *s, const struct study *study, struct error *err)
+{
+    struct uploader *uploader = NULL;
+    struct upload_counts counts;
+    struct setup *setup = NULL;
+    bool any;
+    enum status rc;
+
+    TRY(load_settings(s, study, &setup, &any, err));
+    if (!any)
+        return ST_OK;
+    const struct uploader_options options = {.store_path = s->store_path,
+                                             .study_id = study->id,
+                                             .study = study->name,
+                                             .settings = &setup->track,
+                                             .program = program_text,
+                                             .single = strcmp(study->method, TRAIN_TRACK_METHOD) == 0,
+                                             .drain = true};
+    rc = uploader_create(&uploader, &options, err);
+    if (rc == ST_OK) {
+        wait_for(s, study, uploader);
+        uploader_close(uploader, 0, &counts);
+        log_info("%s: %lld row(s) sent to %s, %lld left", study->name, (long long)counts.sent, setup->track.trackers,
+                 (long long)counts.waiting);
+        s->n_sent += counts.sent;
+        s->n_left += counts.waiting;
+        if (counts.text[0] != '\0')
+            snprintf(s->why, sizeof s->why, "%s", counts.text);
+    }
+    setup_destroy(setup);
+    return rc;
+}
+
+static enum status sync_all(struct sync_cmd *s, struct error *err)
+{
+    struct study *studies = NULL;
+    size_t n = 0;
+    bool found = false;
+    enum status rc;
+
+    TRY(store_study_list(s->store, &studies, &n, err));
+    rc = ST_OK;
+    for (size_t i = 0; rc == ST_OK && i < n && !signals_stop(); i++) {
+        if (s->name != NULL && strcmp(studies[i].name, s->name) != 0)
+            continue;
+        found = true;
+        if (s->forget != NULL)
+            rc = store_tracker_forget(s->store, studies[i].id, s->forget, err);
+        if (rc == ST_OK)
+            rc = sync_study(s, &studies[i], err);
+    }
+    study_list_free(studies, n);
+    if (rc == ST_OK && !found && s->name != NULL) {
+        struct study study;
+        rc = store_study_find(s->store, s->name, &study, err); /* whose failure names the near ones */
+        study_free(&study);
+    }
+    return rc;
+}
+
+static enum status run(struct sync_cmd *s, struct error *err)
+{
+    if (s->forget != NULL && s->name == NULL)
+        return FAIL(err, ST_USAGE, "sync: --forget needs the name of the study that is to forget a tracker");
+    if (!file_exists(s->store_path))
+        return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", s->store_path);
+    TRY(store_open_writer(&s->store, s->store_path, err));
+    signals_catch();
+    TRY(sync_all(s, err));
+    if (signals_stop())
+        return FAIL(err, ST_INTERRUPTED, "interrupted; the rest waits in the store, run the command again");
+    if (s->n_left > 0)
+        return FAIL(err, ST_IO, "%lld row(s) are left%s%s; they wait in the store, run the command again",
+                    (long long)s->n_left, s->why[0] != '\0' ? ": " : "", s->why);
+    return ST_OK;
+}
+
+enum status cmd_sync(int argc, char **argv, struct error *err)
+{
+    struct sync_cmd s = {.store_path = "trawl.db", .patience_s = PATIENCE_S};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store (trawl.db)"},
+        {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up once no tracker has answered for so long (60s)"},
+        {"forget", 0, CLI_TEXT, &s.forget, "TRACKER", "a tracker of the study that is to be told no more"},
+    };
+    const struct cli cli = {
+        .name = "sync",
+        .synopsis = "trawl sync [NAME] [--store FILE] [--timeout TIME] [--forget TRACKER]",
+        .about =
+            "Sends to the trackers what they have not got yet: after a run with track.offline, after an outage, a\n"
+            "crash, or an end that did not wait for uploads. Nothing is sent twice; with nothing left it does "
+            "nothing.\n"
+            "While a tracker answers it takes the time that it needs; --timeout is for silence only. Exit code 0: "
+            "nothing\n"
+            "is left; 1: some rows are, which wait in the store for the next time; 130: interrupted, as 1.\n"
+            "A sweep that runs sends by itself. Logins come from the trackers' own variables and files, as in a sweep.",
+        .examples = "  trawl sync --store my.db\n"
+                    "  trawl sync first --store my.db --forget mlflow",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 0,
+        .max_words = 1,
+        .words_text = "a study's name",
+    };
+    enum status rc = cli_parse(&cli, argc, argv, &words, err);
+
+    if (rc == ST_OK && !words.help) {
+        s.name = words.n > 0 ? words.v[0] : NULL;
+        rc = run(&s, err);
+    }
+    store_close(s.store);
+    return rc;
+}

@@ -1,0 +1,353 @@
+/* cmd_train.c - `trawl train`: one training run, shown as it goes, with checkpoints and resume.
+ * Invariants: (1) stdout holds the result alone; (2) a run that is asked to stop saves its checkpoint first. */
+#include "sweep/cmd/train_track.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "kernels/kernels.h"
+#include "base/config/config.h"
+#include "base/json.h"
+#include "base/strbuf.h"
+#include "study/checkpoint_label.h"
+#include "study/setup.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/show/dashboard.h"
+#include "sweep/signals.h"
+#include "sweep/worker/evaluate.h"
+#include "sweep/worker/run.h"
+#include "trainer/trainer.h"
+
+struct train_cmd {
+    const char *checkpoint, *resume;
+    const char *trackers, *store_path, *name; /* --track, --store, --name */
+    bool json, quiet, print_config;
+    struct setup *setup;
+    struct run run;
+    struct dashboard dashboard;
+    char *config_text, *label; /* label: config_text as checkpoints have it */
+    double last_save_s;
+    struct error save_err;
+    struct train_result result;
+    struct eval_result eval; /* stopped: there is none */
+    double start_s; /* from the start of the process to the first iteration; 0: unknown */
+    struct train_track *track;
+};
+
+static bool on_metrics(void *ctx, const struct train_metrics *m)
+{
+    struct train_cmd *t = ctx;
+    double every_s = t->setup->train.checkpoint_interval_s;
+
+    if (!t->quiet)
+        dashboard_report(&t->dashboard, m);
+    train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->run.kern));
+    if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
+        t->last_save_s = clock_mono_s();
+        if (trainer_save(t->run.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
+            log_warn("%s; training goes on, the next save is in %g s", t->save_err.text, every_s);
+            error_clear(&t->save_err);
+        }
+    }
+    return true;
+}
+
+static bool should_stop(void *ctx)
+{
+    struct train_cmd *t = ctx;
+
+    return signals_stop() || train_track_stopped(t->track);
+}
+
+/* Means over the last episodes of training. */
+static cJSON *window_json(const struct train_result *r)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_f64(json, "score", r->score) && json_add_f64(json, "perf", r->perf) &&
+              json_add_f64(json, "ep_return", r->ep_return) && json_add_f64(json, "ep_length", r->ep_length) &&
+              json_add_f64(json, "episodes", r->episodes);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *result_json(const struct train_cmd *t, bool interrupted)
+{
+    const struct train_result *r = &t->result;
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) &&
+              (t->eval.stopped || evaluate_add_json(json, &t->eval)) && json_add(json, "train", window_json(r)) &&
+              json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->updates) &&
+              json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "start_s", t->start_s) &&
+              json_add_f64(json, "steps_per_s", r->steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
+              json_add_i64(json, "seed", t->setup->train.seed) &&
+              json_add_bool(json, "stopped", r->stopped || interrupted) &&
+              json_add_str(json, "device", kern_device_name(t->run.kern)) &&
+              json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
+              json_add(json, "profile", run_profile_json(r->phase_s));
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void print_result(const struct train_cmd *t)
+{
+    const struct train_result *r = &t->result;
+    char a[NUM_TEXT_MAX], b[NUM_TEXT_MAX], s[32], whole[32];
+
+    if (!t->eval.stopped)
+        evaluate_print(&t->eval);
+    if (r->episodes > 0)
+        printf("in training: score %.6g  perf %.4f  (mean of its last %.0f episodes)\n", r->score, r->perf,
+               r->episodes);
+    printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
+           format_seconds(r->cost_s, s), format_seconds(t->start_s + r->cost_s, whole),
+           num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
+    if (t->checkpoint != NULL)
+        printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
+}
+
+/* A resumed run that has nothing left to do. */
+static void tell_finished(const struct train_cmd *t)
+{
+    struct train_metrics metrics;
+    char steps[NUM_TEXT_MAX];
+
+    trainer_get_metrics(t->run.trainer, &metrics);
+    if (t->setup->train.total_timesteps - metrics.env_steps <
+        t->setup->train.total_agents) /* no step of each is left */
+        log_info("%s is at its end of %s steps; a larger --train.total_timesteps goes on", t->resume,
+                 num_format_short((double)t->setup->train.total_timesteps, steps));
+}
+
+/* What the trackers get last; what they have not got then is for `trawl sync`. */
+static void tell_end(struct train_cmd *t, enum status rc, const struct error *err)
+{
+    bool by_page = train_track_stopped(t->track);
+
+    if (rc != ST_OK)
+        train_track_result(t->track, TRIAL_FAILED, NULL, NULL, err != NULL ? err->text : NULL);
+    else if (signals_stop() && t->checkpoint != NULL)
+        train_track_pause(t->track);
+    else if (signals_stop() || by_page)
+        train_track_result(t->track, TRIAL_STOPPED, &t->result, &t->eval,
+                           by_page ? "stopped on its page" : "interrupted");
+    else
+        train_track_result(t->track, TRIAL_DONE, &t->result, &t->eval, NULL);
+    train_track_close(t->track, signals_stop());
+    t->track = NULL;
+}
+
+static struct train_track_options track_options(const struct train_cmd *t)
+{
+    return (struct train_track_options){
+        .store_path = t->store_path, .name = t->name, .checkpoint = t->checkpoint, .resume = t->resume};
+}
+
+/* What a run that has ended is worth. */
+static enum status evaluate_policy(struct train_cmd *t, struct error *err)
+{
+    struct eval_settings settings;
+
+    eval_settings_of(&t->setup->train, &settings);
+    return evaluate(t->run.trainer, &settings, t->quiet, &t->eval, err);
+}
+
+/* What its checkpoints say of who made them; a resumed run says what is different now. */
+static enum status label_checkpoints(struct train_cmd *t, struct error *err)
+{
+    char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX] = "", maker[CHECKPOINT_LABEL_MAX];
+
+    if (t->resume != NULL)
+        TRY(checkpoint_read_label(t->resume, owner, before, sizeof before, err));
+    checkpoint_maker(kern_device_name(t->run.kern), before, maker, sizeof maker);
+    if (before[0] != '\0' && strcmp(maker, before) != 0)
+        log_warn(
+            "%s was made by %s; what follows is made by %s on %s, so the bytes are not those of one build or device",
+            t->resume, before, program_text, kern_device_name(t->run.kern));
+    return checkpoint_label(NULL, maker, t->config_text, &t->label, err);
+}
+
+static enum status run_training(struct train_cmd *t, struct error *err)
+{
+    struct train_callbacks callbacks = {.ctx = t, .on_metrics = on_metrics, .should_stop = should_stop};
+    struct train_track_options tracking = track_options(t);
+    enum status rc;
+
+    TRY(setup_to_ini(t->setup, &t->config_text, err));
+    TRY(run_open(&t->run, t->setup, err));
+    if (t->resume != NULL) {
+        TRY(trainer_load(t->run.trainer, t->resume, err));
+        tell_finished(t);
+    }
+    TRY(label_checkpoints(t, err));
+    signals_catch();
+    TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->run.kern), &tracking, err));
+    if (!t->quiet)
+        dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);
+    t->last_save_s = clock_mono_s();
+    t->start_s = machine_process_age_s();
+    rc = trainer_run(t->run.trainer, &callbacks, &t->result, err);
+    if (!t->quiet)
+        dashboard_end(&t->dashboard);
+    if (rc == ST_OK && t->checkpoint != NULL)
+        rc = trainer_save(t->run.trainer, t->checkpoint, t->label, err);
+    if (rc == ST_OK && !t->result.stopped)
+        rc = evaluate_policy(t, err);
+    tell_end(t, rc, err);
+    if (rc != ST_OK)
+        return rc;
+    if (t->json)
+        TRY(cli_print_json(result_json(t, signals_stop()), err));
+    else
+        print_result(t);
+    if (!signals_stop())
+        return ST_OK;
+    if (t->checkpoint != NULL)
+        return FAIL(err, ST_INTERRUPTED, "interrupted; the checkpoint is saved, go on with `trawl train --resume %s`",
+                    SHELL_WORD(t->checkpoint));
+    return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
+}
+
+/* A resumed run goes on with the random streams of its checkpoint: another seed would be said and not used. */
+static enum status check_seed(const struct train_cmd *t, const char *text, struct error *err)
+{
+    const char *given = config_peek(t->setup->config, "train.seed"), *own;
+    struct setup *setup = NULL;
+    enum status rc;
+
+    if (strcmp(config_origin(t->setup->config, "train.seed"), "default") == 0)
+        return ST_OK;
+    TRY(setup_create(&setup, err));
+    rc = config_load_text(setup->config, t->resume, text, err);
+    own = rc == ST_OK ? config_peek(setup->config, "train.seed") : NULL;
+    if (own != NULL && strcmp(given, own) != 0)
+        rc = FAIL(
+            err, ST_USAGE,
+            "train: --train.seed %s, but %s goes on with the random streams of its seed %s; leave --train.seed out, "
+            "or begin a new run with it",
+            given, t->resume, own);
+    setup_destroy(setup);
+    return rc;
+}
+
+/* The config of the run: the word, or what the checkpoint holds. */
+static enum status load_config(struct train_cmd *t, const struct cli_words *words, struct error *err)
+{
+    char *text = NULL;
+    enum status rc;
+
+    if (words->n > 0 && t->resume != NULL)
+        return FAIL(err, ST_USAGE, "train: give a config or --resume, not both; a checkpoint holds its config");
+    if (words->n == 0 && t->resume == NULL)
+        return FAIL(err, ST_USAGE, "train: a game or a config file is missing; `trawl envs` lists the games");
+    if (t->trackers != NULL)
+        TRY(config_set(t->setup->config, CONFIG_COMMAND, "track.trackers", t->trackers, "--track", err));
+    if (words->n > 0) {
+        TRY(setup_load_all(t->setup, words->v, words->n, err));
+    } else {
+        TRY(checkpoint_read_config(t->resume, &text, err));
+        rc = check_seed(t, text, err);
+        if (rc == ST_OK)
+            rc = config_load_text(t->setup->config, t->resume, text, err);
+        mem_free(text);
+        TRY(rc);
+        if (t->checkpoint == NULL)
+            t->checkpoint = t->resume;
+    }
+    return setup_finish(t->setup, err);
+}
+
+/* `trawl train pong --help` shows pong's options too. */
+static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
+{
+    for (int i = 1; i < argc; i++)
+        if (env_find(argv[i]) != NULL) {
+            TRY(config_add_table(setup->config, &env_find(argv[i])->options, err));
+            break;
+        }
+    return cli_print_options(setup->config, NULL, err);
+}
+
+enum status cmd_train(int argc, char **argv, struct error *err)
+{
+    struct train_cmd t = {.eval = {.stopped = true}};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
+        {"resume", 0, CLI_TEXT, &t.resume, "FILE", "go on from a checkpoint (saved there again unless -o says else)"},
+        {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
+         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+        {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
+        {"store", 0, CLI_TEXT, &t.store_path, "FILE",
+         "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
+        {"json", 0, CLI_FLAG, &t.json, NULL, "print the result as one JSON object"},
+        {"print-config", 0, CLI_FLAG, &t.print_config, NULL,
+         "print every value of the run as a config, and train nothing"},
+        {"quiet", 'q', CLI_FLAG, &t.quiet, NULL, "show no progress"},
+    };
+    const struct cli cli = {
+        .name = "train",
+        .synopsis = "trawl train ENV|CONFIG [CONFIG ...] [--section.key value ...] [-o FILE] [--json]",
+        .about =
+            "Trains one policy by PPO on a game, by the game's defaults or config files, of which the later one wins. "
+            "Ctrl-C stops\n"
+            "cleanly and "
+            "saves the checkpoint when one was asked for. With --track every report also goes to experiment trackers, "
+            "as one\n"
+            "run, which a --resume goes on with; what they have not got at the end waits for `trawl sync --store "
+            "FILE`.",
+        .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
+                    "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"
+                    "  trawl train default.ini pong.ini --print-config      configs of PufferLib, in our words\n"
+                    "  trawl train pong --track wandb -o pong.ckpt      what is not sent waits in pong.ckpt.track.db",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof opts[0],
+        .min_words = 0,
+        .max_words = CLI_MAX_WORDS,
+        .words_text = "a game or a config file",
+    };
+    enum status rc = setup_create(&t.setup, err);
+
+    if (rc == ST_OK)
+        rc = config_take_args(t.setup->config, &argc, argv, err);
+    if (rc == ST_OK)
+        rc = cli_parse(&cli, argc, argv, &words, err);
+    if (rc == ST_OK && words.help) {
+        rc = print_options(t.setup, argc, argv, err);
+        goto out;
+    }
+    if (rc == ST_OK)
+        rc = load_config(&t, &words, err);
+    if (rc == ST_OK && t.print_config) {
+        rc = setup_print(t.setup, err);
+        goto out;
+    }
+    if (rc == ST_OK && t.checkpoint != NULL)
+        rc = check_output(t.checkpoint, err);
+    if (rc == ST_OK) {
+        struct train_track_options tracking = track_options(&t);
+        rc = train_track_check(t.setup, &tracking, err);
+    }
+    if (rc == ST_OK)
+        rc = run_training(&t, err);
+out:
+    run_close(&t.run);
+    setup_destroy(t.setup);
+    mem_free(t.config_text);
+    mem_free(t.label);
+    return rc;
+}

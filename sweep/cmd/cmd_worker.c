@@ -1,0 +1,207 @@
+/* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time when
+ * it is asked for. This is the main thread: it opens, reads what the controller says, and passes it on (lane.h).
+ * Invariants: (1) the worker ends when the controller's end of the socket closes or the controller dies; (2) the device
+ * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
+ * shape; (3) a device that is lost to this process ends it: the trial that was alone on it says so first; of several none can
+ * say whose fault it was, and the process ends without results. The controller then starts another. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/launch/proto.h"
+#include "sweep/worker/worker.h"
+#include "sweep/worker/worker_limits.h"
+
+#define WORKER_FD 3
+#define LOOK_MS 200 /* at whether the device is lost */
+#define LOST_PATIENCE_S 3.0 /* for the other lanes' results */
+
+/* "auto", "cpu", "cuda:1"; what trials ask for does not matter then. */
+static enum status choose_device(struct workshop *shop, const char *name, struct error *err)
+{
+    char *end;
+
+    shop->device = -1;
+    if (name == NULL || strcmp(name, "auto") == 0)
+        return ST_OK;
+    if (strcmp(name, "cpu") == 0) {
+        shop->device = KERN_CPU;
+        return ST_OK;
+    }
+    if (strncmp(name, "cuda:", 5) == 0) {
+        shop->device = KERN_CUDA;
+        shop->ordinal = (int)strtol(name + 5, &end, 10);
+        if (end != name + 5 && *end == '\0')
+            return ST_OK;
+    }
+    return FAIL(err, ST_CONFIG, "no device is called \"%s\"; auto, cpu or cuda:NUMBER are", name);
+}
+
+static enum status open_lanes(struct workshop *shop, const cJSON *message, int64_t *ret_lanes, struct error *err)
+{
+    struct setup *setup = NULL;
+
+    *ret_lanes = 1;
+    (void)json_get_i64(message, "lanes", ret_lanes);
+    if (*ret_lanes < 1 || *ret_lanes > LANES_MAX)
+        return FAIL(err, ST_CONFIG, "%lld runs on one device at a time; 1 to %d are possible", (long long)*ret_lanes,
+                    LANES_MAX);
+    worker_limits_apply(message);
+    (void)json_get_i64(message, "memory_bytes", &shop->memory_bytes);
+    TRY(choose_device(shop, json_get_str(message, "device"), err));
+    TRY(workshop_read_config(shop, message, &setup, err));
+    return workshop_open(shop, setup, (size_t)*ret_lanes, err);
+}
+
+/* Out of memory in a worker whose memory is limited: the limit is what there is to change. */
+static void explain_memory(int64_t bytes, struct error *why)
+{
+    const struct error found = *why;
+    char limit[200];
+
+    if (!worker_limits_explain(bytes, limit, sizeof limit))
+        return;
+    error_clear(why);
+    (void)FAIL(why, found.status, "too little memory to begin with: %s (%.600s)", limit, found.text);
+}
+
+/* Opens the device, and greets. */
+static enum status open_device(struct workshop *shop, const cJSON *message, struct error *err)
+{
+    cJSON *hello = proto_message("hello");
+    struct error why = {0};
+    int64_t n_lanes = 1;
+    enum status opened = shop->n_lanes > 0 ? FAIL(&why, ST_USAGE, "the worker has opened its device before")
+                                           : open_lanes(shop, message, &n_lanes, &why);
+    if (opened == ST_NOMEM)
+        explain_memory(shop->memory_bytes, &why);
+    const struct kern *kern = opened == ST_OK ? shop->lanes[0].run.kern : NULL;
+    bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
+
+    if (ok && opened == ST_OK)
+        ok = json_add_str(hello, "device", kern_device_name(kern)) && json_add_i64(hello, "lanes", n_lanes) &&
+             json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda") &&
+             json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern)) &&
+             json_add_str(hello, "vector_units", kern_vector_units(kern));
+    else if (ok)
+        ok = json_add_str(hello, "reason", why.text);
+    if (!ok) {
+        cJSON_Delete(hello);
+        return FAIL(err, ST_NOMEM, "out of memory for a greeting");
+    }
+    workshop_send(shop, hello);
+    if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
+        return workshop_start_heartbeat(shop, err);
+    return ST_OK;
+}
+
+/* ---- what the controller says ---- */
+
+/* A trial that no lane can take is answered like one that failed. */
+static void refuse(struct workshop *shop, const cJSON *message)
+{
+    cJSON *json = proto_message("result");
+    int64_t trial = -1, attempt = -1;
+
+    (void)json_get_i64(message, "trial", &trial);
+    (void)json_get_i64(message, "attempt", &attempt);
+    if (json != NULL && !(json_add_i64(json, "trial", trial) && json_add_i64(json, "attempt", attempt) &&
+                          json_add_str(json, "state", "failed") && json_add_f64(json, "cost_s", 0.0) &&
+                          json_add_str(json, "reason", "the worker has no lane free for it") &&
+                          json_add_bool(json, "lost", atomic_load(&shop->lost)))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(shop, json);
+}
+
+/* Takes message; *ret_exit: it was the last. */
+static enum status on_message(struct workshop *shop, cJSON *message, bool *ret_exit, struct error *err)
+{
+    const char *type = json_get_str(message, "type");
+    enum status rc = ST_OK;
+    int64_t trial = -1;
+
+    if (type != NULL && strcmp(type, "run") == 0) {
+        if (workshop_give(shop, message))
+            return ST_OK;
+        refuse(shop, message);
+    } else if (type != NULL && strcmp(type, "open") == 0) {
+        rc = open_device(shop, message, err);
+    } else if (type != NULL && strcmp(type, "stop") == 0) {
+        (void)json_get_i64(message, "trial", &trial); /* without: all */
+        workshop_stop(shop, trial, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint")));
+    } else if (type != NULL && strcmp(type, "exit") == 0) {
+        *ret_exit = true;
+    }
+    cJSON_Delete(message);
+    return rc;
+}
+
+static enum status serve(struct workshop *shop, struct error *err)
+{
+    bool exit = false;
+
+    while (!exit && !atomic_load(&shop->lost) && !atomic_load(&shop->gone) && !shop->proto.closed) {
+        cJSON *message = NULL;
+        TRY(proto_receive(&shop->proto, LOOK_MS, &message, err));
+        if (message != NULL)
+            TRY(on_message(shop, message, &exit, err));
+    }
+    return ST_OK;
+}
+
+/* To give back what a hung device holds could take for ever: the process just ends. */
+static void leave_lost(struct workshop *shop)
+{
+    double deadline = clock_mono_s() + LOST_PATIENCE_S;
+
+    while (!atomic_load(&shop->silent) && !workshop_is_idle(shop) && clock_mono_s() < deadline)
+        usleep(5000);
+    pthread_mutex_lock(&shop->send_lock); /* nobody is amid a message */
+    _exit(EXIT_FAILURE);
+}
+
+enum status cmd_worker(int argc, char **argv, struct error *err)
+{
+    struct workshop *shop;
+    int type = 0;
+    socklen_t size = sizeof type;
+    enum status rc;
+
+    (void)argc;
+    (void)argv;
+    if (getsockopt(WORKER_FD, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+        return FAIL(err, ST_USAGE, "worker: this command is started by `trawl sweep` and not by hand");
+    signal(SIGINT, SIG_IGN); /* these reach the whole group or job; the controller decides what becomes of the trials */
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    shop = mem_alloc(sizeof *shop);
+    if (shop == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a worker");
+    shop->process_s = machine_process_age_s();
+    rc = workshop_create(shop, WORKER_FD, err);
+    if (rc == ST_OK)
+        rc = serve(shop, err);
+    if (atomic_load(&shop->lost))
+        leave_lost(shop);
+    workshop_stop(shop, -1, false);
+    workshop_destroy(shop);
+    mem_free(shop);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* control_server.h - the controller's side of the socket beside the store. Nothing here waits. */
+#ifndef SWEEP_CONTROL_CONTROL_SERVER_H
+#define SWEEP_CONTROL_CONTROL_SERVER_H
+
+#include "base/json.h"
+#include "base/status.h"
+#include "store/store.h"
+
+#define CONTROL_REQUEST_MAX (2u << 20) /* bytes of a line; a whole config fits */
+#define CONTROL_CLIENTS_MAX 16
+
+struct control_server;
+/* Answers one request: adds to answer (an object), or fails, which the client is told. */
+typedef enum status control_fn(void *ctx, const cJSON *request, cJSON *answer, struct error *err);
+/* The caller holds the store's lock, so a socket that is there already belongs to nobody and is replaced. */
+enum status control_server_create(struct control_server **ret_server, const char *store_path, control_fn *fn, void *ctx,
+                                  struct error *err) MUST_USE;
+void control_server_destroy(struct control_server *server); /* removes the socket's file; NULL is fine */
+int control_server_fd(const struct control_server *server); /* readable when there is something to serve */
+void control_server_serve(struct control_server *server);
+const char *control_server_address(const struct control_server *server); /* for messages */
+
+#endif

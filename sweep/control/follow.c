@@ -1,0 +1,175 @@
+/* follow.c - watches a study that a daemon runs: a reader of the store, and the daemon's word on its slots.
+ * Invariant: watching changes nothing; however it ends, the study goes on. */
+#include "sweep/control/follow.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/study_view.h"
+#include "sweep/control/control_client.h"
+#include "sweep/control/status_json.h"
+#include "sweep/show/board.h"
+#include "sweep/show/progress.h"
+#include "sweep/signals.h"
+#include "sweep/term.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define BLOCK_MAX 65536
+#define LOOK_MS 500
+#define LOAD_SHARE 10 /* a study is read again after so many times what reading it took */
+
+struct follow {
+    const char *store_path, *name;
+    struct store *store;
+    struct study_view view;
+    struct sweep_status status;
+    bool quiet, tty, served; /* served: the daemon answers */
+    char env[64];
+    double begin_s, fraction_before; /* for the time left */
+    int64_t n_ended; /* at the last look */
+    double load_s, loaded_at_s;
+};
+
+static enum status load(struct follow *f, struct error *err)
+{
+    double begin_s = clock_mono_s();
+
+    study_view_free(&f->view);
+    TRY(study_view_load(f->store, f->name, &f->view, err));
+    TRY(study_view_advise(&f->view, err));
+    f->loaded_at_s = clock_mono_s();
+    f->load_s = f->loaded_at_s - begin_s;
+    return ST_OK;
+}
+
+static void ask_daemon(struct follow *f)
+{
+    cJSON *request = cJSON_CreateObject(), *answer = NULL;
+    struct error why = {0};
+
+    f->served = false;
+    if (request == NULL || !(json_add_str(request, "command", "status") && json_add_str(request, "study", f->name))) {
+        cJSON_Delete(request);
+        return;
+    }
+    if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
+        live_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
+    cJSON_Delete(answer);
+}
+
+static bool has_ended(const struct trial *t)
+{
+    return t->state != TRIAL_QUEUED && t->state != TRIAL_RUNNING;
+}
+
+/* Trials that have ended since the last look, a line each. */
+static void tell_lines(struct follow *f)
+{
+    const struct study_view *v = &f->view;
+    int64_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        n += has_ended(&v->trials[i]);
+        if (n > f->n_ended && has_ended(&v->trials[i]) && !f->quiet && !f->tty)
+            progress_print_trial(v, &v->trials[i], n);
+    }
+    f->n_ended = n;
+}
+
+static double seconds_left(struct follow *f)
+{
+    double now_s = clock_mono_s(), gained;
+
+    if (!isfinite(f->status.fraction))
+        return NAN;
+    if (f->begin_s == 0) {
+        f->begin_s = now_s;
+        f->fraction_before = f->status.fraction;
+    }
+    gained = f->status.fraction - f->fraction_before;
+    return gained > 0 ? (now_s - f->begin_s) * (1 - f->status.fraction) / gained : NAN;
+}
+
+static void draw(struct follow *f)
+{
+    struct board_style style;
+    struct strbuf text;
+
+    if (!f->tty)
+        return;
+    strbuf_init(&text, BLOCK_MAX);
+    board_style_take(&style);
+    board_write(&(struct board){&f->view, f->env, &f->status, seconds_left(f)}, &style, &text);
+    if (text.len > 0)
+        term_draw(text.text);
+    strbuf_free(&text);
+}
+
+/* Only its name is needed. */
+static void find_env(struct follow *f)
+{
+    const char *at = f->view.study.config != NULL ? strstr(f->view.study.config, "[env]") : NULL;
+
+    at = at != NULL ? strstr(at, "name = ") : NULL;
+    if (at != NULL)
+        snprintf(f->env, sizeof f->env, "%.*s", (int)strcspn(at + 7, "\n"), at + 7);
+}
+
+static enum status look(struct follow *f, struct error *err)
+{
+    if (clock_mono_s() - f->loaded_at_s >= LOAD_SHARE * f->load_s) {
+        TRY(load(f, err));
+        tell_lines(f);
+    }
+    ask_daemon(f);
+    draw(f);
+    return ST_OK;
+}
+
+static enum status watch(struct follow *f, struct error *err)
+{
+    TRY(load(f, err));
+    find_env(f);
+    tell_lines(f);
+    while (!signals_stop()) {
+        usleep(LOOK_MS * 1000);
+        TRY(look(f, err));
+        if (f->view.study.state != STUDY_RUNNING) {
+            TRY(load(f, err));
+            tell_lines(f);
+            return ST_OK;
+        }
+        if (!f->served)
+            return FAIL(err, ST_IO,
+                        "the daemon of %s is gone; the study %s goes on when one begins again: `trawl daemon --store "
+                        "%s`",
+                        f->store_path, f->name, SHELL_WORD(f->store_path));
+    }
+    return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon goes on with %s (`trawl stop %s` ends it)",
+                f->name, f->name);
+}
+
+enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err)
+{
+    struct follow f = {.store_path = store_path, .name = name, .quiet = quiet};
+    enum status rc;
+
+    signals_catch();
+    rc = store_open_reader(&f.store, store_path, err);
+    f.tty = !quiet && rc == ST_OK && term_begin();
+    if (rc == ST_OK)
+        rc = watch(&f, err);
+    if (f.tty)
+        term_end();
+    study_view_free(&f.view);
+    store_close(f.store);
+    return rc;
+}

@@ -1,0 +1,154 @@
+/* handover.c - `trawl sweep` where a daemon holds the store: the study is handed over and watched.
+ * Invariant: everything that can be wrong with the config is found here, where the user is. */
+#include "sweep/control/handover.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sweep/show/study_json.h"
+#include "base/json.h"
+#include "study/study_view.h"
+#include "sweep/control/control_client.h"
+#include "sweep/control/follow.h"
+#include "sweep/control/status_json.h"
+#include "sweep/control/submit.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/launch/proto.h"
+#include "sweep/show/summary.h"
+
+/* Does a daemon hold the store? It then takes the study, and here is only watched. */
+bool handover_is_possible(const struct sweep_cmd *s)
+{
+    cJSON *request = proto_message("status"), *answer = NULL;
+    struct error ignored = {0};
+    struct sweep_status *status;
+    int64_t pid;
+    bool reached = false, is_daemon = false;
+
+    if (!store_is_held(s->store_path, &pid) || request == NULL || !json_add_str(request, "command", "status")) {
+        cJSON_Delete(request);
+        return false;
+    }
+    status = mem_alloc(sizeof *status);
+    if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK && status != NULL) {
+        live_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), status);
+        is_daemon = status->daemon;
+    }
+    mem_free(status);
+    cJSON_Delete(answer);
+    return is_daemon;
+}
+
+static enum status ask_daemon(const struct sweep_cmd *s, cJSON *request, struct error *err)
+{
+    cJSON *answer = NULL;
+    bool reached;
+
+    TRY(control_call(s->store_path, request, &answer, &reached, err));
+    cJSON_Delete(answer);
+    return ST_OK;
+}
+
+static enum status submit(const struct sweep_cmd *s, struct error *err)
+{
+    struct submission submission;
+    enum status rc;
+
+    TRY(submission_make(s->setup, s->name, s->from, &submission, err));
+    rc = ask_daemon(s, submission_to_json(&submission), err);
+    submission_free(&submission);
+    return rc;
+}
+
+/* A space that became wider, for the daemon to take. */
+static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
+{
+    struct search *wider = mem_alloc(sizeof *wider);
+    char *text = NULL;
+    bool is_wider = false;
+    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
+                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+
+    if (rc == ST_OK && is_wider)
+        rc = search_to_json(wider, &text, err);
+    if (text != NULL && !json_add_str(json, "space", text))
+        rc = FAIL(err, ST_NOMEM, "out of memory for a request");
+    if (wider != NULL)
+        search_free(wider);
+    mem_free(wider);
+    mem_free(text);
+    return rc;
+}
+
+/* The checks of a resume here, where the config is; the daemon gets the new limits. */
+static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
+{
+    struct store *reader = NULL;
+    struct study *study;
+    cJSON *json = cJSON_CreateObject();
+    enum status rc = store_open_reader(&reader, s->store_path, err);
+    bool ok;
+
+    if (rc == ST_OK)
+        rc = study_run_open(&s->run, reader, s->resume, err);
+    if (rc == ST_OK && s->has_config)
+        rc = add_space(s, json, err);
+    if (rc == ST_OK)
+        rc = sweep_take_new_limits(s, err);
+    if (rc == ST_OK) {
+        study = &s->run->view.study;
+        ok = json != NULL && json_add_str(json, "command", "resume") && json_add_str(json, "study", study->name) &&
+             json_add_i64(json, "trials_max", study->trials_max) && json_add_f64(json, "budget_s", study->budget_s) &&
+             json_add_f64(json, "wall_max_s", study->wall_max_s) &&
+             json_add_f64(json, "device_max_s", study->device_max_s) &&
+             json_add_f64(json, "gain_min", study->gain_min) && json_add_bool(json, "has_target", study->has_target) &&
+             json_add_f64(json, "target_score", study->target_score);
+        rc = ok ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a request");
+    }
+    if (rc == ST_OK) {
+        rc = ask_daemon(s, json, err);
+        json = NULL;
+    }
+    cJSON_Delete(json);
+    study_run_destroy(s->run);
+    s->run = NULL;
+    store_close(reader);
+    return rc;
+}
+
+static enum status tell_followed(struct sweep_cmd *s, enum status rc, struct error *err)
+{
+    struct store *reader = NULL;
+    struct study_view view = {0};
+    enum status read = store_open_reader(&reader, s->store_path, err);
+
+    if (read == ST_OK)
+        read = study_view_load(reader, s->resume != NULL ? s->resume : s->name, &view, err);
+    if (read == ST_OK && s->json)
+        read = study_view_print_json(&view, s->store_path, err);
+    else if (read == ST_OK)
+        read = progress_print_summary(&view, s->store_path, err);
+    if (read == ST_OK && rc == ST_OK)
+        read = sweep_check_any_done(&view, err);
+    study_view_free(&view);
+    store_close(reader);
+    return rc != ST_OK ? rc : read;
+}
+
+enum status handover_run(struct sweep_cmd *s, struct error *err)
+{
+    enum status rc;
+
+    if (s->devices != NULL || s->runs_per_device >= 0)
+        return FAIL(err, ST_USAGE,
+                    "sweep: a daemon holds %s and chooses the devices; leave --devices and "
+                    "--runs-per-device out",
+                    s->store_path);
+    TRY(s->resume != NULL ? resume_by_daemon(s, err) : submit(s, err));
+    if (!s->quiet)
+        fprintf(stderr, "a daemon holds %s and runs the study %s; Ctrl-C only ends watching\n", s->store_path,
+                s->resume != NULL ? s->resume : s->name);
+    rc = follow_study(s->store_path, s->resume != NULL ? s->resume : s->name, s->quiet, err);
+    return rc == ST_OK || rc == ST_INTERRUPTED ? tell_followed(s, rc, err) : rc;
+}

@@ -1,0 +1,42 @@
+/* handover.h - `trawl sweep` in two files: run here (cmd_sweep.c) or by a daemon (sweep_handover.c). */
+#ifndef SWEEP_SWEEP_CMD_H
+#define SWEEP_SWEEP_CMD_H
+
+#include "base/status.h"
+#include "store/store.h"
+#include "sweep/control/controller_socket.h"
+#include "sweep/show/progress.h"
+
+struct scheduler;
+struct search;
+struct setup;
+struct store;
+struct study_run;
+struct study_view;
+
+struct sweep_cmd {
+    const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
+    int64_t trials, seed, runs_per_device;
+    bool json, quiet, print_config, has_config;
+    struct setup *setup; /* of the config that was given */
+    struct store *store;
+    struct study_run *run;
+    struct scheduler *sched;
+    struct progress progress;
+    struct live live;
+};
+
+/* New limits of an old study, s->run: what the command says by either name; a file's are those it began with. */
+enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err) MUST_USE;
+/* A config given on resume must be that of s->run, but for the limits and for ranges that are wider: then *ret_is_wider, and
+ * ret_wider holds the space that it asks for. The caller: search_free. */
+enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
+                             struct error *err) MUST_USE;
+/* A study of failures alone is no success, and says why. */
+enum status sweep_check_any_done(const struct study_view *v, struct error *err) MUST_USE;
+
+/* Does a daemon hold the store? */
+bool handover_is_possible(const struct sweep_cmd *s);
+enum status handover_run(struct sweep_cmd *s, struct error *err) MUST_USE;
+
+#endif

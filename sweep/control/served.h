@@ -1,0 +1,22 @@
+/* served.h - who runs a study, for `ls` and `show`. */
+#ifndef SWEEP_CONTROL_SERVED_H
+#define SWEEP_CONTROL_SERVED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "store/store.h"
+
+struct served {
+    bool held; /* a controller has the store */
+    cJSON *names; /* of the studies that it serves; NULL: it did not say. Owned */
+};
+/* Asks the controller of the store, if there is one, and waits shortly; whatever goes wrong is an answer too. */
+void served_ask(const char *store_path, struct served *ret_served);
+void served_free(struct served *served);
+/* "running": a controller runs it; "waiting": one has the store and runs others; "interrupted": trials are marked running
+ * (n_running) and nobody runs them; "idle": it could go on and nobody runs it; else "paused", "ended". */
+const char *served_state(const struct served *served, const struct study *study, int64_t n_running);
+
+#endif

@@ -1,0 +1,171 @@
+/* status_json.c - a scheduler's slots and last events as plain data, and as JSON for who watches from another process. */
+#include "sweep/control/status_json.h"
+
+#include "base/json.h"
+#include "sweep/controller/flight.h"
+#include "sweep/controller/gain.h"
+#include "sweep/controller/limits.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/launch/worker_process.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *slot_state(const struct scheduler *s, const struct slot *slot)
+{
+    const struct worker *w = slot->worker;
+
+    if (slot->flight != NULL)
+        return slot->flight->asked_s > 0 ? "stopping" : "training";
+    if (w->quarantined && w->retry_at_s > s->now_s)
+        return "quarantined";
+    if (w->state == WORKER_READY)
+        return "idle";
+    return w->state == WORKER_STARTING ? "starting" : "down";
+}
+
+static void take_slot(const struct scheduler *s, const struct slot *slot, struct status_slot *ret)
+{
+    const struct flight *f = slot->flight;
+
+    *ret = (struct status_slot){.utilisation = slot_utilisation(s, slot),
+                                .memory_bytes = slot->worker->memory_bytes,
+                                .device_memory_bytes = slot->worker->device_memory_bytes,
+                                .trial = -1,
+                                .elapsed_s = NAN,
+                                .score = NAN};
+    snprintf(ret->name, sizeof ret->name, "%s", slot->name);
+    snprintf(ret->state, sizeof ret->state, "%s", slot_state(s, slot));
+    if (f == NULL)
+        return;
+    snprintf(ret->study, sizeof ret->study, "%s", f->run->view.study.name);
+    ret->trial = f->run->view.trials[f->i].number;
+    ret->env_steps = f->env_steps;
+    ret->elapsed_s = s->now_s - f->start_s;
+    ret->score = f->score;
+}
+
+void live_status_take(const struct scheduler *s, struct study_run *run, struct sweep_status *ret_status)
+{
+    struct sweep_status *st = ret_status;
+    size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
+
+    *st = (struct sweep_status){.pid = getpid(), .fraction = NAN, .wall_s = NAN, .gain = NAN};
+    for (size_t i = 0; i < s->n_workers; i++)
+        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
+            if (st->n_slots < STATUS_SLOTS)
+                take_slot(s, &s->workers[i].slots[lane], &st->slots[st->n_slots++]);
+            else
+                st->n_more++;
+        }
+    for (size_t k = s->n_events - n_events; k < s->n_events; k++)
+        st->events[st->n_events++] = s->events[k % SCHED_EVENTS];
+    if (run != NULL) {
+        st->fraction = study_limits_fraction(run, study_run_running_s(run, s), s->now_s);
+        st->wall_s = study_limits_wall_s(run, s->now_s);
+        st->gain = gain_watch_recent(&run->gain, &run->view, s->now_s);
+    }
+}
+
+static cJSON *slot_json(const struct status_slot *slot)
+{
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json != NULL && json_add_str(json, "name", slot->name) && json_add_str(json, "state", slot->state) &&
+              json_add_f64(json, "utilisation", slot->utilisation) &&
+              json_add_i64(json, "memory_bytes", slot->memory_bytes) &&
+              json_add_i64(json, "device_memory_bytes", slot->device_memory_bytes) &&
+              json_add_str(json, "study", slot->study) && json_add_i64(json, "trial", slot->trial) &&
+              json_add_i64(json, "env_steps", slot->env_steps) && json_add_f64(json, "elapsed_s", slot->elapsed_s) &&
+              json_add_f64(json, "score", slot->score);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+cJSON *live_status_to_json(const struct sweep_status *st)
+{
+    cJSON *json = cJSON_CreateObject(), *slots = cJSON_CreateArray(), *events = cJSON_CreateArray();
+    bool ok = json != NULL && slots != NULL && events != NULL;
+
+    for (size_t i = 0; ok && i < st->n_slots; i++)
+        ok = cJSON_AddItemToArray(slots, slot_json(&st->slots[i]));
+    for (size_t i = 0; ok && i < st->n_events; i++) {
+        cJSON *event = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(events, event) && json_add_i64(event, "at_ms", st->events[i].at_ms) &&
+             json_add_str(event, "text", st->events[i].text);
+    }
+    ok = ok && json_add_bool(json, "daemon", st->daemon) && json_add_i64(json, "pid", st->pid) &&
+         json_add_i64(json, "more_slots", (int64_t)st->n_more) && json_add_f64(json, "fraction", st->fraction) &&
+         json_add_f64(json, "wall_s", st->wall_s) && json_add_f64(json, "gain", st->gain);
+    if (!ok) {
+        cJSON_Delete(json);
+        cJSON_Delete(slots);
+        cJSON_Delete(events);
+        return NULL;
+    }
+    if (!json_add(json, "slots", slots)) { /* takes it */
+        cJSON_Delete(events);
+        cJSON_Delete(json);
+        return NULL;
+    }
+    if (!json_add(json, "events", events)) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static void copy_str(const cJSON *json, const char *key, char *buf, size_t size)
+{
+    const char *text = json_get_str(json, key);
+
+    snprintf(buf, size, "%s", text != NULL ? text : "");
+}
+
+void live_status_from_json(const cJSON *json, struct sweep_status *ret_status)
+{
+    struct sweep_status *st = ret_status;
+    const cJSON *item;
+    int64_t more = 0;
+
+    *st = (struct sweep_status){.fraction = NAN, .wall_s = NAN, .gain = NAN};
+    (void)json_get_bool(json, "daemon", &st->daemon);
+    (void)json_get_i64(json, "pid", &st->pid);
+    (void)json_get_f64(json, "fraction", &st->fraction);
+    (void)json_get_f64(json, "wall_s", &st->wall_s);
+    (void)json_get_f64(json, "gain", &st->gain);
+    (void)json_get_i64(json, "more_slots", &more);
+    st->n_more = more > 0 ? (size_t)more : 0;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "slots"))
+    {
+        struct status_slot *slot = &st->slots[st->n_slots];
+        if (st->n_slots == STATUS_SLOTS)
+            break;
+        *slot = (struct status_slot){.utilisation = NAN, .trial = -1, .elapsed_s = NAN, .score = NAN};
+        copy_str(item, "name", slot->name, sizeof slot->name);
+        copy_str(item, "state", slot->state, sizeof slot->state);
+        copy_str(item, "study", slot->study, sizeof slot->study);
+        (void)json_get_f64(item, "utilisation", &slot->utilisation);
+        (void)json_get_i64(item, "memory_bytes", &slot->memory_bytes);
+        (void)json_get_i64(item, "device_memory_bytes", &slot->device_memory_bytes);
+        (void)json_get_i64(item, "trial", &slot->trial);
+        (void)json_get_i64(item, "env_steps", &slot->env_steps);
+        (void)json_get_f64(item, "elapsed_s", &slot->elapsed_s);
+        (void)json_get_f64(item, "score", &slot->score);
+        st->n_slots++;
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "events"))
+    {
+        if (st->n_events == STATUS_EVENTS)
+            break;
+        (void)json_get_i64(item, "at_ms", &st->events[st->n_events].at_ms);
+        copy_str(item, "text", st->events[st->n_events].text, sizeof st->events[0].text);
+        st->n_events++;
+    }
+}

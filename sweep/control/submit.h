@@ -1,0 +1,30 @@
+/* submit.h - a new study on its way into a store, maybe by another process. */
+#ifndef SWEEP_CONTROL_SUBMIT_H
+#define SWEEP_CONTROL_SUBMIT_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "store/store.h"
+
+struct setup;
+struct store;
+
+struct submission {
+    struct study study; /* its strings are owned */
+    char from[104];
+};
+void submission_free(struct submission *submission);
+/* Out of a finished setup that searches something. */
+enum status submission_make(const struct setup *setup, const char *name, const char *from,
+                            struct submission *ret_submission, struct error *err) MUST_USE;
+cJSON *submission_to_json(const struct submission *submission);
+/* The limits that a request gives, as store/store.h has them; those that are absent stay. */
+enum status submission_take_limits(const cJSON *json, struct study *study, struct error *err) MUST_USE;
+enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err) MUST_USE;
+/* Adds it to the store. ST_EXISTS says how to go on with the one that has its name. */
+enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;
+bool study_name_is_fine(const char *name);
+
+#endif

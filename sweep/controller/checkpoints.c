@@ -1,0 +1,198 @@
+/* checkpoints.c - files that let a trial go on where it was stopped, and those of finished trials that are kept.
+ *
+ * They lie in STORE.checkpoints/STUDY-NUMBER.ckpt, written by the workers. While a trial runs there is one only if it was
+ * stopped or has run for sweep.checkpoint_interval_s; when it has ended, its file stays if sweep.keep says so.
+ * Invariants: (1) a row of the store names a file only after it was written whole; (2) whatever goes wrong with a
+ * checkpoint costs time and never a result: it is told and the sweep goes on. */
+#include "sweep/controller/checkpoints.h"
+
+#include "base/status.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/controller/study_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define WHOLE ".ckpt"
+#define HALF ".ckpt.tmp." /* as trainer_save names it, with the process behind */
+#define KEEP_LAST 3 /* of the trials that ended last, on the front or not */
+
+/* By the store's real path: a store that is reached by two names has one folder. */
+static void folder_of(const char *store_path, char buf[PATH_MAX])
+{
+    char real[PATH_MAX];
+
+    snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, realpath(store_path, real) != NULL ? real : store_path);
+}
+
+void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf)
+{
+    char folder[PATH_MAX];
+
+    folder_of(store_path(run->store), folder);
+    snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld.ckpt", PATH_MAX - 140, folder, run->view.study.name,
+             (long long)trial->number);
+}
+
+/* The number in "STUDY-NUMBER.ckpt"; -1: another study's file or none of ours. suffix: WHOLE
+ * or HALF. */
+static int64_t number_of(const char *name, const char *study, const char *suffix)
+{
+    size_t n = strlen(study);
+    char *end;
+    long long number;
+
+    if (strncmp(name, study, n) != 0 || name[n] != '-' || name[n + 1] < '0' || name[n + 1] > '9')
+        return -1;
+    number = strtoll(name + n + 1, &end, 10);
+    if (strncmp(end, suffix, strlen(suffix)) != 0)
+        return -1;
+    return strcmp(suffix, HALF) == 0 || end[strlen(suffix)] == '\0' ? number : -1;
+}
+
+/* Files that a worker was writing when it was killed; no worker of the study runs now. */
+static void remove_halves(const struct study_run *run)
+{
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    const struct dirent *entry;
+    DIR *dir;
+
+    folder_of(store_path(run->store), folder);
+    dir = opendir(folder);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (number_of(entry->d_name, run->view.study.name, HALF) >= 0)
+            (void)unlink(path);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+void checkpoints_begin(struct study_run *run)
+{
+    char folder[PATH_MAX];
+
+    folder_of(store_path(run->store), folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        log_warn("%s: no folder for checkpoints (%s), stopped trials will begin anew, continuing", folder,
+                 strerror(errno));
+    remove_halves(run);
+}
+
+void checkpoints_end(const struct study_run *run)
+{
+    char folder[PATH_MAX];
+
+    folder_of(store_path(run->store), folder);
+    remove_halves(run);
+    (void)rmdir(folder); /* when it is empty */
+}
+
+enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
+                                 struct error *err)
+{
+    char path[PATH_MAX], *stored = NULL;
+
+    *ret_there = false;
+    if (trial->attempt == 0)
+        return ST_OK;
+    TRY(store_checkpoint_path(run->store, trial->id, &stored, err));
+    checkpoint_path(run, trial, path); /* where the store is now; it may have been moved with its folder */
+    /* A file without a row: its controller ended before it could write one. Whose it is, the worker reads in it. */
+    *ret_there = access(path, R_OK) == 0;
+    if (stored != NULL && !*ret_there)
+        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", run->view.study.name,
+                 (long long)trial->number, path, strerror(errno));
+    mem_free(stored);
+    return ST_OK;
+}
+
+/* Is the file of trial i wanted? */
+static bool is_wanted(const struct study_run *run, size_t i)
+{
+    const struct study_view *v = &run->view;
+    int64_t n_later = 0;
+
+    switch (v->trials[i].state) {
+    case TRIAL_QUEUED:
+    case TRIAL_RUNNING:
+        return true;
+    case TRIAL_DONE:
+        break;
+    default:
+        return false;
+    }
+    if (run->setup->sweep.keep != SWEEP_KEEP_FRONT)
+        return run->setup->sweep.keep == SWEEP_KEEP_ALL;
+    if (v->on_front[i] || v->front_run[i])
+        return true;
+    for (size_t k = 0; k < v->n; k++)
+        n_later += v->trials[k].state == TRIAL_DONE && v->trials[k].finished_ms > v->trials[i].finished_ms;
+    return n_later < KEEP_LAST;
+}
+
+static enum status drop(const struct study_run *run, size_t i, struct error *err)
+{
+    char path[PATH_MAX];
+    enum status rc;
+
+    STORE_INSIST(rc, run->store, err, store_checkpoint_forget(run->store, run->view.trials[i].id, err));
+    TRY(rc);
+    checkpoint_path(run, &run->view.trials[i], path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        log_warn("%s: cannot be removed (%s), continuing", path, strerror(errno));
+    return ST_OK;
+}
+
+enum status checkpoints_prune(const struct study_run *run, struct error *err)
+{
+    char folder[PATH_MAX];
+    const struct dirent *entry;
+    enum status rc = ST_OK;
+    DIR *dir;
+
+    folder_of(store_path(run->store), folder);
+    dir = opendir(folder);
+    if (dir == NULL)
+        return ST_OK;
+    while (rc == ST_OK && (entry = readdir(dir)) != NULL) {
+        int64_t number = number_of(entry->d_name, run->view.study.name, WHOLE);
+        if (number >= 0 && number < (int64_t)run->view.n && !is_wanted(run, (size_t)number))
+            rc = drop(run, (size_t)number, err);
+    }
+    closedir(dir);
+    return rc;
+}
+
+void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes)
+{
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    const struct dirent *entry;
+    struct stat info;
+    DIR *dir;
+
+    *ret_n = 0;
+    *ret_bytes = 0;
+    folder_of(store_path, folder);
+    dir = opendir(folder);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (number_of(entry->d_name, study, WHOLE) >= 0 && stat(path, &info) == 0) {
+            (*ret_n)++;
+            *ret_bytes += (double)info.st_size;
+        }
+    }
+    if (dir != NULL)
+        closedir(dir);
+}

@@ -1,0 +1,198 @@
+/* devices.c - which workers a sweep has: `[sweep] devices` and runs_per_device as a list of devices, lanes and cores.
+ * Invariants: (1) a GPU is one worker with a lane for each run; a CPU is a worker of one lane for each run, so that runs do
+ * not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them, and they are where cost is
+ * time. */
+#include "sweep/controller/devices.h"
+
+#include "base/config/opt.h"
+#include "base/status.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "sweep/controller/scheduler.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "base/num.h"
+#include "kernels/kernels.h"
+
+#define CORES_MAX 1024
+#define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */
+#define MEMORY_SHARE 0.9 /* of the machine's memory, that all workers together may take */
+
+static enum status add(struct devices *d, const char *name, const char *label, int lanes, struct error *err)
+{
+    struct device_spec *spec = &d->v[d->n];
+
+    for (size_t i = 0; i < d->n; i++)
+        if (strcmp(d->v[i].label, label) == 0)
+            return FAIL(err, ST_CONFIG, "sweep.devices names %s twice; runs_per_device puts several runs on one device",
+                        label);
+    if (d->n == SCHED_MAX_WORKERS)
+        return FAIL(err, ST_CONFIG, "sweep.devices and runs_per_device ask for more than %d workers",
+                    SCHED_MAX_WORKERS);
+    *spec = (struct device_spec){.lanes = lanes};
+    snprintf(spec->name, sizeof spec->name, "%s", name);
+    snprintf(spec->label, sizeof spec->label, "%s", label);
+    d->n++;
+    return ST_OK;
+}
+
+static enum status add_cpu(struct devices *d, int64_t runs, struct error *err)
+{
+    char label[32];
+
+    if (runs == 1)
+        return add(d, "cpu", "cpu", 1, err);
+    for (int64_t i = 0; i < runs; i++) {
+        snprintf(label, sizeof label, "cpu/%lld", (long long)i);
+        TRY(add(d, "cpu", label, 1, err));
+    }
+    return ST_OK;
+}
+
+static enum status add_gpus(struct devices *d, int n, int64_t runs, struct error *err)
+{
+    char name[24];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "cuda:%d", i);
+        TRY(add(d, name, name, (int)runs, err));
+    }
+    return ST_OK;
+}
+
+/* One word of the list. */
+static enum status add_word(struct devices *d, const char *word, int train_device, int64_t runs, struct error *err)
+{
+    char *end, name[24];
+    long ordinal;
+    int n = 0;
+
+    if (strcmp(word, "cpu") == 0 || (strcmp(word, "auto") == 0 && train_device == KERN_CPU))
+        return add_cpu(d, runs, err);
+    if (strcmp(word, "auto") == 0 || strcmp(word, "cuda:all") == 0) {
+        n = kern_cuda_count();
+        if (n == 0 && strcmp(word, "auto") == 0 && train_device == KERN_AUTO)
+            return add_cpu(d, runs, err);
+        return add_gpus(d, n > 0 ? n : 1, runs, err); /* of none the worker says why */
+    }
+    if (strcmp(word, "cuda") == 0)
+        word = "cuda:0";
+    if (strncmp(word, "cuda:", 5) == 0 && word[5] >= '0' && word[5] <= '9') {
+        ordinal = strtol(word + 5, &end, 10);
+        if (*end == '\0' && ordinal < 1024) {
+            snprintf(name, sizeof name, "cuda:%d", (int)ordinal);
+            return add(d, name, name, (int)runs, err);
+        }
+    }
+    return FAIL(err, ST_CONFIG,
+                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all or a list like cuda:0,cuda:1", word);
+}
+
+/* "0-3,8" of cores[from .. to). */
+static void cores_text(const int *cores, size_t from, size_t to, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (size_t i = from; i < to && used < size;) {
+        size_t k = i;
+        while (k + 1 < to && cores[k + 1] == cores[k] + 1)
+            k++;
+        used += (size_t)snprintf(buf + used, size - used, i == k ? "%s%d" : "%s%d-%d", i > from ? "," : "", cores[i],
+                                 cores[k]);
+        i = k + 1;
+    }
+    if (used >= size)
+        buf[0] = '\0'; /* too ragged a set to be written: all cores for all */
+}
+
+static size_t count_cpu(const struct devices *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        n += strcmp(d->v[i].name, "cpu") == 0;
+    return n;
+}
+
+/* Trials that share a core hold each other up, by turns: the same trial costs 4 to 25 times as much, and another time not. */
+static enum status check_crowd(struct devices *d, bool cost_is_time, struct error *err)
+{
+    size_t n_cpu = count_cpu(d), n_cores = machine_cores();
+
+    d->crowded = n_cpu > n_cores;
+    if (!d->crowded || !cost_is_time)
+        return ST_OK;
+    return FAIL(err, ST_CONFIG,
+                "sweep.runs_per_device: %zu trials at a time on the CPU, which has %zu core%s for them: trials that "
+                "share a core hold each other up, and their time is no cost to compare; use at most %zu, or sweep.cost "
+                "= env_steps, which counts steps",
+                n_cpu, n_cores, n_cores == 1 ? "" : "s", n_cores);
+}
+
+/* Disjoint core sets for n CPU workers; with fewer cores than workers each gets one, by turns. */
+static void share_cores(struct devices *d)
+{
+    int cores[CORES_MAX];
+    size_t n_cores = 0, n_cpu = count_cpu(d), at = 0, most = machine_cores();
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return;
+    for (int i = 0; i < CPU_SETSIZE && n_cores < CORES_MAX && n_cores < most; i++) /* no more than a quota allows */
+        if (CPU_ISSET(i, &set))
+            cores[n_cores++] = i;
+    if (n_cpu < 2 || n_cores == 0)
+        return;
+    for (size_t i = 0; i < d->n; i++) {
+        size_t from = at * n_cores / n_cpu, to = (at + 1) * n_cores / n_cpu;
+        if (strcmp(d->v[i].name, "cpu") != 0)
+            continue;
+        if (n_cores < n_cpu) {
+            from = at % n_cores;
+            to = from + 1;
+        }
+        cores_text(cores, from, to, d->v[i].cores, sizeof d->v[i].cores);
+        at++;
+    }
+}
+
+/* "0", "4G", "auto": an even share of the machine. GPU drivers map more than they use: only a stated limit is for them. */
+static enum status share_memory(struct devices *d, const char *text, struct error *err)
+{
+    double bytes = 0;
+    bool automatic = strcmp(text, "auto") == 0;
+
+    if (automatic)
+        bytes = MEMORY_SHARE * (double)machine_memory_bytes() / (double)d->n;
+    else if (!num_parse_f64(text, &bytes) || !(bytes >= 0 && bytes <= MEMORY_MAX))
+        return FAIL(err, ST_CONFIG, "sweep.worker_memory is '%.60s'; use auto, 0 for no limit, or bytes like 4G", text);
+    for (size_t i = 0; i < d->n; i++) {
+        d->v[i].group_bytes = (int64_t)bytes; /* counts what is used, whatever a driver maps */
+        if (!automatic || strcmp(d->v[i].name, "cpu") == 0)
+            d->v[i].memory_bytes = (int64_t)bytes;
+    }
+    return ST_OK;
+}
+
+enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
+                          struct error *err)
+{
+    char text[OPT_STR_MAX], *rest = NULL;
+
+    ret_devices->n = 0;
+    snprintf(text, sizeof text, "%s", settings->devices);
+    for (char *word = strtok_r(text, ", ", &rest); word != NULL; word = strtok_r(NULL, ", ", &rest))
+        TRY(add_word(ret_devices, word, train_device, settings->runs_per_device, err));
+    if (ret_devices->n == 0)
+        return FAIL(err, ST_CONFIG, "sweep.devices is empty; use auto, cpu, cuda:all or a list like cuda:0,cuda:1");
+    TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, err));
+    share_cores(ret_devices);
+    return share_memory(ret_devices, settings->worker_memory, err);
+}

@@ -1,0 +1,89 @@
+/* disk_full.c - a write to the store waits while its disk is full or another program keeps it locked, so that a result that took
+ * hours is not lost to it.
+ * The scheduler's thread waits, and with it whatever it would do next; no worker is judged (supervise_slept). What workers
+ * say and log is read and kept for later: a worker that had to wait too would count that time as the cost of its trial.
+ * Who asks the controller is answered (live.c), but nothing is changed: the write may be in the middle of something. */
+#include "sweep/controller/disk_full.h"
+
+#include "store/store.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/launch/proto.h"
+#include "sweep/launch/worker_process.h"
+#include "sweep/signals.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define TRY_AGAIN_US 500000
+#define LOCK_SHORT_S 2 /* another program's lock of so long is nothing to speak of */
+#define LOCK_LAST_S 3 /* for which a lock is waited on once the program is to end */
+
+/* What workers say and log, kept for later: a checkpoint that finds no room is told again and again. */
+static void take_in(struct scheduler *s)
+{
+    for (size_t i = 0; i < s->n_workers; i++) {
+        worker_read_log(&s->workers[i]);
+        if (s->workers[i].proto.buf != NULL)
+            proto_take_in(&s->workers[i].proto);
+    }
+}
+
+bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
+{
+    if (s->n_waits++ == 0) /* at once: the store has made what room it can */
+        return true;
+    if (signals_stop())
+        return false;
+    if (s->n_waits == 2) {
+        log_warn(
+            "%s: the disk is full; what could not be written is kept and tried again until there is room: free some "
+            "space (ending the sweep before that loses it)",
+            store_path);
+        scheduler_tell(s, "the disk is full, waiting for room");
+        if (s->listener.on_tick != NULL) /* shows it */
+            s->listener.on_tick(s->listener.ctx);
+    }
+    take_in(s);
+    usleep(TRY_AGAIN_US); /* a signal ends it early */
+    return !signals_stop();
+}
+
+bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double waited_s)
+{
+    if (waited_s >= LOCK_SHORT_S && !s->lock_told) {
+        s->lock_told = true;
+        log_warn("%s: another program keeps the store locked; the sweep waits until it lets go: close it (a database "
+                 "browser, a backup)",
+                 store_path);
+        scheduler_tell(s, "another program keeps the store locked, waiting");
+        if (s->listener.on_tick != NULL) /* shows it */
+            s->listener.on_tick(s->listener.ctx);
+    }
+    if (signals_stop() && s->lock_last_s == 0)
+        s->lock_last_s = clock_mono_s() + LOCK_LAST_S;
+    if (s->lock_last_s > 0 && clock_mono_s() > s->lock_last_s)
+        return false;
+    take_in(s);
+    usleep(waited_s < 0.01 ? 500 : waited_s < LOCK_SHORT_S ? 10000 : TRY_AGAIN_US / 5);
+    return true;
+}
+
+void scheduler_had_lock(struct scheduler *s)
+{
+    if (!s->lock_told)
+        return;
+    s->lock_told = false;
+    log_info("the store is no longer locked, the sweep goes on");
+    scheduler_tell(s, "the store is no longer locked");
+}
+
+void scheduler_had_room(struct scheduler *s)
+{
+    if (s->n_waits > 1) {
+        log_info("there is room on the disk again, the sweep goes on");
+        scheduler_tell(s, "there is room on the disk again");
+    }
+    s->n_waits = 0;
+}

@@ -1,0 +1,539 @@
+/* flight.c - one trial in flight: what its worker says of it, how it is stopped, what is recorded of it.
+ * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) what is known is
+ * stored the moment it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
+#include "sweep/controller/flight.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/checkpoint_label.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/controller/checkpoints.h"
+#include "sweep/controller/early_stop.h"
+#include "sweep/controller/reports.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/share.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/controller/supervise.h"
+#include "sweep/launch/proto.h"
+#include "sweep/launch/worker_process.h"
+#include "sweep/controller/track_rows.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAX_POINTS 64
+#define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
+#define MAX_DEATHS 3 /* workers that died under a trial, of which it cannot be said that another trial was guilty */
+
+static struct trial *trial_of(const struct flight *f)
+{
+    return &f->run->view.trials[f->i];
+}
+
+static enum status copy_text(char **ret_copy, const char *text, struct error *err)
+{
+    char *copy = text != NULL ? mem_strdup(text) : NULL;
+
+    if (text != NULL && copy == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a trial");
+    mem_free(*ret_copy);
+    *ret_copy = copy;
+    return ST_OK;
+}
+
+static cJSON *run_message(const struct flight *f, bool resume)
+{
+    const struct sweep_settings *s = &f->run->setup->sweep;
+    const struct trial *t = trial_of(f);
+    cJSON *json = proto_message("run");
+    char path[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
+
+    checkpoint_path(f->run, t, path);
+    checkpoint_owner(&f->run->view.study, t, owner, sizeof owner);
+    if (json != NULL &&
+        !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
+          json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->run->view.study.name) &&
+          json_add_str(json, "config", t->config) && json_add_str(json, "metric", f->run->view.study.metric) &&
+          json_add_str(json, "owner", owner) && json_add_str(json, "checkpoint_path", path) &&
+          json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s) &&
+          json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE) &&
+          (!resume || json_add_str(json, "resume_from", path)))) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* A trial that cannot be told to a worker fails at once, and no worker is to blame. */
+static void refuse(struct flight *f, const char *why)
+{
+    f->result = (struct trial_result){
+        .state = TRIAL_FAILED, .score = NAN, .perf = NAN, .cost_s = 0, .device_s = NAN, .env_steps = 0};
+    snprintf(f->reason, sizeof f->reason, "it could not be handed to a worker: %.400s", why);
+    f->ended = true;
+}
+
+/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it goes on, is run again
+ * or is exported to. */
+static enum status settle_config(struct study_run *run, struct trial *t, const struct worker *w, struct error *err)
+{
+    struct setup_override overrides[3] = {
+        {.key = "train.device"}, {.key = "train.threads"}, {.key = "train.vector_units"}};
+    struct setup *setup = NULL, *settled = NULL;
+    bool cpu = strcmp(w->kind, "cpu") == 0;
+    struct error wrong = {0};
+    char *text = NULL;
+    enum status rc;
+
+    if (w->kind[0] == '\0' || t->attempt > 0)
+        return ST_OK;
+    rc = trial_setup(t, &setup, &wrong);
+    if (rc != ST_OK) /* the worker will say what is wrong with a config */
+        return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
+    snprintf(overrides[0].value, sizeof overrides[0].value, "%s", w->kind);
+    snprintf(overrides[1].value, sizeof overrides[1].value, "%lld",
+             (long long)(setup->train.threads == 0 ? w->threads : setup->train.threads));
+    snprintf(overrides[2].value, sizeof overrides[2].value, "%s", w->vector_units);
+    rc = setup_derive(setup, overrides, cpu ? 3 : 1, "the worker", &settled, err);
+    if (rc == ST_OK)
+        rc = setup_to_ini(settled, &text, err);
+    if (rc == ST_OK && strcmp(text, t->config) != 0)
+        STORE_INSIST(rc, run->store, err, store_trial_set_config(run->store, t->id, text, err));
+    if (rc == ST_OK)
+        rc = copy_text(&t->config, text, err);
+    mem_free(text);
+    setup_destroy(settled);
+    setup_destroy(setup);
+    return rc;
+}
+
+enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err)
+{
+    struct worker *w = slot->worker;
+    struct trial *t = &run->view.trials[i];
+    struct flight *f = mem_alloc(sizeof *f);
+    struct error gone = {0};
+    bool resume = false;
+    enum status rc;
+
+    if (f == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a trial");
+    rc = settle_config(run, t, w, err);
+    if (rc == ST_OK)
+        rc = checkpoint_to_resume(run, t, &resume, err);
+    if (rc == ST_OK)
+        STORE_INSIST(rc, run->store, err,
+                     resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
+                            : store_trial_start(run->store, t->id, w->device, slot->name, err));
+    if (rc == ST_OK)
+        rc = copy_text(&t->device, w->device, err);
+    if (rc == ST_OK)
+        rc = copy_text(&t->slot, slot->name, err);
+    if (rc != ST_OK) {
+        mem_free(f);
+        return rc;
+    }
+    t->state = TRIAL_RUNNING;
+    t->started_ms = clock_utc_ms();
+    t->attempt++;
+    f->run = run;
+    f->i = i;
+    f->slot = slot;
+    f->trial_id = t->id;
+    f->attempt = t->attempt;
+    f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
+    f->score = f->trained_cost_s = NAN;
+    f->resumed = resume;
+    run->n_queued--;
+    run->n_flights++;
+    run->n_started++;
+    slot->flight = f;
+    TRY(track_hooks_start(run->track, t, !resume && t->attempt > 1, err));
+    rc = proto_send(&w->proto, run_message(f, resume), &gone);
+    if (rc == ST_NOMEM)
+        return FAIL(err, ST_NOMEM, "%s", gone.text);
+    if (rc == ST_LIMIT)
+        refuse(f, gone.text);
+    else if (rc != ST_OK)
+        worker_deaf(w, rc, gone.text);
+    return ST_OK;
+}
+
+void flight_progress(struct flight *f, int64_t env_steps, int64_t iterations, double now_s)
+{
+    if (env_steps <= f->env_steps && iterations <= f->iterations)
+        return;
+    if (f->env_steps > 0 || f->iterations > 0)
+        f->gap_s = fmax(f->gap_s, now_s - f->progress_s);
+    f->env_steps = env_steps > f->env_steps ? env_steps : f->env_steps;
+    f->iterations = iterations > f->iterations ? iterations : f->iterations;
+    f->progress_s = now_s;
+}
+
+/* The row for the trackers, from the worker's own text; borrowed. */
+static const char *tracker_row(struct flight *f, int64_t env_steps, double wall_s)
+{
+    const struct proto *proto = &f->slot->worker->proto;
+    size_t n = 0;
+    const char *values = json_member_text(proto->buf + proto->at, proto->n_line, "values", &n);
+
+    return values != NULL && values[0] == '{' ? track_hooks_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
+}
+
+static enum status store_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
+                                 struct error *err)
+{
+    const struct study_view *v = &f->run->view;
+    struct metric_point points[MAX_POINTS];
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
+    int64_t env_steps = 0;
+    double wall_s = 0, score = NAN;
+    char reason[sizeof f->reason];
+    size_t n = 0;
+
+    if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
+        return ST_OK; /* of another program: nothing to keep */
+    cJSON_ArrayForEach(item, values)
+    {
+        double value;
+        if (n == MAX_POINTS || !json_get_f64(values, item->string, &value))
+            continue;
+        points[n++] =
+            (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
+        if (strcmp(item->string, v->study.metric) == 0)
+            f->score = score = value;
+    }
+    f->reported_s = wall_s;
+    if (f->resumed)
+        f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
+    f->resumed = false;
+    flight_progress(f, env_steps, f->iterations, now_s);
+    TRY(flight_alive(f, now_s, err));
+    const struct metric_report report = {
+        .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
+    TRY(reports_add(reports, f->run->store, &report, err));
+    /* wall_s and not the time now: the message may have waited here for room on the disk */
+    if (f->stop == FLIGHT_GOES &&
+        early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score, wall_s, reason, sizeof reason)) {
+        memcpy(f->reason, reason, sizeof reason);
+        flight_ask_stop(f, FLIGHT_EARLY, now_s);
+    }
+    return ST_OK;
+}
+
+static void read_result(struct flight *f, const cJSON *message)
+{
+    const char *metric = f->run->view.study.metric, *program = json_get_str(message, "program");
+    const char *units = json_get_str(message, "vector_units"), *device = json_get_str(message, "device");
+    const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
+    const char *cost_method = json_get_str(message, "cost_method");
+    struct trial_result *r = &f->result;
+    char why[sizeof f->reason] = "";
+
+    r->score = r->perf = r->cost_s = r->device_s = r->score_se = r->eval_s = NAN;
+    (void)json_get_f64(message, "score", &r->score);
+    (void)json_get_f64(message, "score_se", &r->score_se);
+    (void)json_get_i64(message, "eval_episodes", &r->eval_episodes);
+    (void)json_get_i64(message, "eval_unfinished", &r->eval_unfinished);
+    (void)json_get_f64(message, "eval_s", &r->eval_s);
+    (void)json_get_f64(message, "start_s", &r->start_s);
+    (void)json_get_f64(message, "perf", &r->perf);
+    (void)json_get_f64(message, "cost_s", &r->cost_s);
+    (void)json_get_f64(message, "device_s", &r->device_s);
+    (void)json_get_i64(message, "env_steps", &r->env_steps);
+    snprintf(f->program, sizeof f->program, "%s", program != NULL ? program : "");
+    snprintf(f->vector_units, sizeof f->vector_units, "%s", units != NULL ? units : "");
+    snprintf(f->device, sizeof f->device, "%s", device != NULL ? device : "");
+    snprintf(f->cost_method, sizeof f->cost_method, "%s", cost_method != NULL ? cost_method : "wall");
+    r->state = TRIAL_FAILED;
+    if (state != NULL && strcmp(state, "stopped") == 0)
+        r->state = TRIAL_STOPPED;
+    else if (state == NULL || strcmp(state, "done") != 0)
+        snprintf(why, sizeof why, "%s", reason != NULL ? reason : "the worker gave no reason");
+    else if (!isfinite(r->cost_s))
+        snprintf(why, sizeof why, "the worker gave no cost");
+    else if (!isfinite(r->score))
+        snprintf(why, sizeof why, "%s is %g at the end of the run", metric, r->score);
+    else
+        r->state = TRIAL_DONE;
+    if (r->state != TRIAL_STOPPED) /* when done it was faster than the word to stop */
+        memcpy(f->reason, why, sizeof why);
+    f->ended = true;
+}
+
+/* Its worker could not take the checkpoint: what the curve has is not of the run that begins now. */
+static enum status begin_again(struct flight *f, const char *reason, struct error *err)
+{
+    enum status rc;
+
+    f->resumed = false;
+    log_warn("%s: trial %lld begins again: %s", f->run->view.study.name, (long long)trial_of(f)->number,
+             reason != NULL ? reason : "its checkpoint cannot be taken");
+    STORE_INSIST(rc, f->run->store, err, store_trial_anew(f->run->store, f->trial_id, err));
+    return rc;
+}
+
+enum status flight_message(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
+                           struct error *err)
+{
+    const char *type = json_get_str(message, "type");
+    enum status rc = ST_OK;
+
+    if (type != NULL && strcmp(type, "metrics") == 0)
+        return store_metrics(f, message, reports, now_s, err);
+    TRY(reports_flush(reports, err));
+    if (type != NULL && strcmp(type, "training") == 0) {
+        f->trains = true;
+        f->start_s = f->progress_s = now_s; /* only training counts as cost, so a budget is cut by its clock */
+    } else if (type != NULL && strcmp(type, "anew") == 0) {
+        return begin_again(f, json_get_str(message, "reason"), err);
+    } else if (type != NULL && strcmp(type, "evaluating") == 0) {
+        (void)json_get_f64(message, "cost_s", &f->trained_cost_s);
+    } else if (type != NULL && strcmp(type, "checkpoint") == 0) {
+        const char *path = json_get_str(message, "path");
+        int64_t env_steps = 0;
+        if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
+            return ST_OK;
+        STORE_INSIST(rc, f->run->store, err, store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err));
+        f->saved_s = flight_cost_s(f, now_s);
+    } else if (type != NULL && strcmp(type, "result") == 0) {
+        read_result(f, message);
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "lost"))) {
+            f->slot->worker->lost = true;
+            snprintf(f->slot->worker->why, sizeof f->slot->worker->why, "it lost its device (%.400s)", f->reason);
+        }
+    }
+    return rc;
+}
+
+double flight_cost_s(const struct flight *f, double now_s)
+{
+    double alone_s = fmax(now_s - f->start_s, f->reported_s); /* reported: with what it had before it was stopped */
+
+    if (isfinite(f->trained_cost_s))
+        return f->trained_cost_s;
+    return f->slot->worker->spec.lanes > 1 ? f->reported_s : alone_s;
+}
+
+double flight_at_risk_s(const struct flight *f, double now_s)
+{
+    return f->trains ? fmax(flight_cost_s(f, now_s) - f->saved_s, 0) : 0;
+}
+
+void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
+{
+    cJSON *json;
+    struct error gone = {0};
+
+    if (why == FLIGHT_REQUEUE)
+        f->stop = why; /* it will run again, whatever it was to be stopped for */
+    if (f->asked_s > 0 || f->ended || (why != FLIGHT_REQUEUE && isfinite(f->trained_cost_s)))
+        return; /* trained to its end, it costs no more, and its evaluation has a limit of its own */
+    f->stop = why;
+    f->asked_s = now_s;
+    if (why == FLIGHT_LIMIT)
+        snprintf(f->reason, sizeof f->reason, "%s", f->run->end.text);
+    json = proto_message("stop");
+    if (json != NULL && !(json_add_i64(json, "trial", f->trial_id) && json_add_i64(json, "attempt", f->attempt) &&
+                          json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
+    if (rc == ST_BUSY || rc == ST_IO)
+        worker_deaf(f->slot->worker, rc, gone.text);
+}
+
+enum status flight_alive(struct flight *f, double now_s, struct error *err)
+{
+    const struct worker *w = f->slot->worker;
+
+    TRY(track_hooks_system(f->run->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
+    if (f->stop == FLIGHT_GOES && track_hooks_stop(f->run->track, f->trial_id, f->reason, sizeof f->reason))
+        flight_ask_stop(f, FLIGHT_EARLY, now_s);
+    return ST_OK;
+}
+
+/* Frees the flight and its slot. */
+static void land(struct flight *f, double now_s)
+{
+    f->slot->busy_s += now_s - f->handed_s;
+    share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.priority);
+    f->run->n_flights--;
+    f->run->risk_moved = f->run->risk_moved || f->run->at_risk_s > 0;
+    f->slot->flight = NULL;
+    if (f->slot->worker->culprit == f)
+        f->slot->worker->culprit = NULL;
+    mem_free(f);
+}
+
+static enum status requeue(struct flight *f, enum trial_requeue why, double now_s, struct error *err)
+{
+    struct trial *t = trial_of(f);
+    enum status rc;
+
+    STORE_INSIST(rc, f->run->store, err, store_trial_requeue(f->run->store, t->id, why, err));
+    TRY(rc);
+    t->state = TRIAL_QUEUED;
+    t->deaths += why == REQUEUE_DIED;
+    t->losses += why == REQUEUE_LOST;
+    f->run->view.study.lost_s += flight_at_risk_s(f, now_s);
+    f->run->n_queued++;
+    TRY(track_hooks_pause(f->run->track, t->id, f->env_steps, err));
+    return study_view_update(&f->run->view, f->i, err);
+}
+
+static enum status record(struct flight *f, const char *log_tail, struct error *err)
+{
+    struct trial *t = trial_of(f);
+    struct trial_result *r = &f->result;
+    const char *news;
+    enum status rc;
+
+    r->reason = f->reason[0] != '\0' ? f->reason : NULL;
+    r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
+    r->log_tail = log_tail;
+    r->program = f->program[0] != '\0' ? f->program : NULL;
+    r->device = f->device[0] != '\0' ? f->device : NULL;
+    r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
+    news = track_hooks_result(f->run->track, r);
+    STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, news, err));
+    TRY(rc);
+    t->state = r->state;
+    t->finished_ms = clock_utc_ms();
+    t->score = r->score;
+    t->perf = r->perf;
+    t->cost_s = r->cost_s;
+    t->device_s = r->device_s;
+    t->env_steps = r->env_steps;
+    t->score_se = r->eval_episodes > 0 ? r->score_se : NAN;
+    t->eval_episodes = r->eval_episodes;
+    t->eval_unfinished = r->eval_unfinished;
+    t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
+    t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
+    TRY(copy_text(&t->program, r->program, err));
+    if (r->device != NULL)
+        TRY(copy_text(&t->device, r->device, err));
+    TRY(copy_text(&t->kernels, r->kernels, err));
+    TRY(copy_text(&t->reason, r->reason, err)); /* in place of an earlier attempt's */
+    TRY(copy_text(&t->cost_method, r->cost_method, err));
+    TRY(copy_text(&t->log_tail, log_tail, err));
+    return study_run_recorded(f->run, f->i, err);
+}
+
+/* The first trial that costs more than the cap; not of the design, which knows no costs. */
+static void tell_cap(struct scheduler *s, struct study_run *run, const struct trial *t)
+{
+    const struct study_view *v = &run->view;
+    const struct sweep_settings *set = &run->setup->sweep;
+    double cost = study_view_trial_cost(v, t);
+    const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
+    char cost_text[32];
+    bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
+
+    if (run->told_cap || !(set->max_cost > 0) || !(cost > set->max_cost) ||
+        (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
+        (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
+        return;
+    run->told_cap = true;
+    study_view_cost_text(v, cost, cost_text);
+    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, begin a study with narrower "
+             "ranges of what costs time, or with a larger cap",
+             v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
+             looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
+    scheduler_tell(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
+                   cost_text, set->max_cost, unit);
+}
+
+/* Frees the flight and says what became of its trial. */
+static void land_and_tell(struct flight *f, struct scheduler *s)
+{
+    struct study_run *run = f->run;
+    const size_t i = f->i;
+    const struct trial *t = trial_of(f);
+
+    land(f, s->now_s);
+    if (t->state == TRIAL_QUEUED)
+        scheduler_tell(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
+    else if (t->state != TRIAL_DONE)
+        scheduler_tell(s, "%s: trial %lld %s: %s", run->view.study.name, (long long)t->number,
+                       trial_state_name(t->state), t->reason != NULL ? t->reason : "");
+    if (s->listener.on_trial_end != NULL)
+        s->listener.on_trial_end(s->listener.ctx, run, t);
+    tell_cap(s, run, t);
+    study_run_forget(run, i);
+}
+
+enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
+{
+    if (f->result.state == TRIAL_STOPPED && f->stop != FLIGHT_LIMIT && f->stop != FLIGHT_EARLY)
+        TRY(requeue(f, REQUEUE_STOPPED, s->now_s, err));
+    else
+        TRY(record(f, NULL, err));
+    if (!f->slot->worker->lost)
+        supervise_success(f->slot->worker);
+    land_and_tell(f, s);
+    return ST_OK;
+}
+
+/* The last lines of a worker's log, as text that may go into JSON. */
+static const char *log_tail_of(const struct worker *w, char buf[WORKER_LOG_BYTES + 1])
+{
+    size_t n = w->log_n;
+
+    memcpy(buf, w->log, n);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)buf[i] >= 0x80 || ((unsigned char)buf[i] < ' ' && buf[i] != '\n'))
+            buf[i] = '?';
+    return n > 0 ? buf : NULL;
+}
+
+enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt guilt, const char *how,
+                        struct error *err)
+{
+    struct worker *w = f->slot->worker;
+    char tail[WORKER_LOG_BYTES + 1];
+    enum status rc;
+
+    if (f->stop == FLIGHT_REQUEUE || guilt == FLIGHT_INNOCENT) {
+        rc = requeue(f, REQUEUE_STOPPED, s->now_s, err);
+    } else if (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {
+        rc = requeue(f, REQUEUE_DIED, s->now_s, err);
+    } else if (guilt == FLIGHT_BEREFT && trial_of(f)->losses < MAX_LOSSES) {
+        rc = requeue(f, REQUEUE_LOST, s->now_s, err);
+    } else {
+        f->result = (struct trial_result){.state = TRIAL_FAILED,
+                                          .score = NAN,
+                                          .perf = NAN,
+                                          .device_s = NAN,
+                                          .cost_s = flight_cost_s(f, s->now_s),
+                                          .env_steps = f->env_steps};
+        if (guilt == FLIGHT_GUILTY)
+            snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);
+        else if (guilt == FLIGHT_BEREFT)
+            snprintf(f->reason, sizeof f->reason,
+                     "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
+                     "%lld` runs it again",
+                     MAX_LOSSES + 1, how, f->run->view.study.name, (long long)trial_of(f)->number);
+        else
+            snprintf(f->reason, sizeof f->reason, "%d worker processes died while they ran it, the last: %s",
+                     MAX_DEATHS, how);
+        rc = record(f, log_tail_of(w, tail), err);
+    }
+    if (rc == ST_OK)
+        land_and_tell(f, s);
+    return rc;
+}

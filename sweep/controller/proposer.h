@@ -1,0 +1,32 @@
+/* proposer.h - the suggester in a thread of its own. */
+#ifndef SWEEP_CONTROLLER_PROPOSER_H
+#define SWEEP_CONTROLLER_PROPOSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gp/gp.h"
+
+struct confirm_plan;
+struct proposer;
+
+enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
+                            const struct suggest_settings *settings, size_t n_room /* trials, to begin with */,
+                            int wake_fd, struct error *err) MUST_USE;
+void proposer_destroy(struct proposer *proposer); /* waits for a proposal on its way */
+/* The history is copied, but for the points, which must stay. One at a time. */
+enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
+                         const struct confirm_plan *plan, struct error *err) MUST_USE;
+bool proposer_is_busy(const struct proposer *proposer);
+struct proposal {
+    struct suggestion suggestion; /* origin CONFIRM_ORIGIN: a run again */
+    double seconds; /* that it took */
+    struct gp_insight advice; /* n 0: nobody needed it; else of the history that was asked for */
+    enum status status; /* of suggester_next */
+};
+/* False: not yet. The advice becomes the caller's (gp_insight_free). */
+bool proposer_take(struct proposer *proposer, struct proposal *ret_proposal, struct error *err);
+
+#endif

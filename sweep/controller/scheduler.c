@@ -1,0 +1,690 @@
+/* scheduler.c - the event loop: workers, slots, and which study's trial a free slot takes.
+ *
+ * A round: start workers that are needed, give free slots their trials, ask for proposals, wait for whatever comes first
+ * (a worker's message, log or death, a proposal, a watched fd, a signal, a fifth of a second), take it in, look after the
+ * workers' health, end studies that have had enough. */
+#include "sweep/controller/scheduler.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "sweep/controller/checkpoints.h"
+#include "sweep/controller/devices.h"
+#include "sweep/controller/disk_full.h"
+#include "sweep/controller/flight.h"
+#include "sweep/controller/limits.h"
+#include "sweep/controller/proposer.h"
+#include "sweep/controller/reports.h"
+#include "sweep/controller/share.h"
+#include "sweep/controller/store_watch.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/controller/supervise.h"
+#include "sweep/launch/memory_groups.h"
+#include "sweep/launch/proto.h"
+#include "sweep/launch/worker_process.h"
+#include "sweep/signals.h"
+#include "sweep/controller/track_rows.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define TICK_MS 200
+#define SILENCE_S 30
+#define DYING_TICK_MS 5 /* a dead worker is buried so soon */
+#define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
+
+void scheduler_tell(struct scheduler *s, const char *fmt, ...)
+{
+    struct sched_event *e = &s->events[s->n_events++ % SCHED_EVENTS];
+    va_list args;
+
+    e->at_ms = clock_utc_ms();
+    va_start(args, fmt);
+    vsnprintf(e->text, sizeof e->text, fmt, args);
+    va_end(args);
+}
+
+static void init_worker(struct worker *w, const struct device_spec *spec)
+{
+    w->spec = *spec;
+    w->log_fd = -1;
+    for (int lane = 0; lane < spec->lanes; lane++) {
+        w->slots[lane].worker = w;
+        w->slots[lane].lane = lane;
+        if (spec->lanes > 1)
+            snprintf(w->slots[lane].name, sizeof w->slots[lane].name, "%s/%d", spec->label, lane);
+        else
+            snprintf(w->slots[lane].name, sizeof w->slots[lane].name, "%s", spec->label);
+    }
+}
+
+enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
+{
+    struct scheduler *s = mem_alloc(sizeof *s);
+    enum status rc;
+
+    if (s == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the scheduler");
+    s->wake_fd = -1;
+    s->silence_timeout_s = SILENCE_S;
+    s->workers = mem_array(devices->n, sizeof *s->workers);
+    s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
+    if (s->workers == NULL || s->fds == NULL) {
+        rc = FAIL(err, ST_NOMEM, "out of memory for %zu workers", devices->n);
+        goto fail;
+    }
+    s->n_workers = devices->n;
+    s->crowded = devices->crowded;
+    memory_groups_open(&s->groups, NULL);
+    for (size_t i = 0; i < s->n_workers; i++) {
+        init_worker(&s->workers[i], &devices->v[i]);
+        s->workers[i].groups = &s->groups;
+    }
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake_fd < 0) {
+        rc = FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
+        goto fail;
+    }
+    s->begun_s = s->now_s = clock_mono_s();
+    *ret_scheduler = s;
+    return ST_OK;
+fail:
+    scheduler_destroy(s);
+    return rc;
+}
+
+/* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else may
+ * feed its trackers meanwhile. */
+static void end_leaving(struct scheduler *s, int64_t study_id, bool all)
+{
+    for (size_t i = s->n_leaving; i-- > 0;) {
+        struct track_hooks *h = s->leaving[i];
+        if (!all && (study_id != 0 ? track_hooks_study(h) != study_id : !track_hooks_left(h)))
+            continue;
+        track_hooks_close(h, NULL, NULL, all ? LAST_NEWS_S : 0);
+        s->leaving[i] = s->leaving[--s->n_leaving];
+    }
+}
+
+void scheduler_destroy(struct scheduler *s)
+{
+    if (s == NULL)
+        return;
+    end_leaving(s, 0, true);
+    if (s->workers != NULL) {
+        workers_stop(s->workers, s->n_workers);
+        for (size_t i = 0; i < s->n_workers; i++)
+            for (int lane = 0; lane < s->workers[i].spec.lanes; lane++)
+                mem_free(s->workers[i].slots[lane].flight); /* after a failure; found as running when resumed */
+    }
+    for (size_t i = 0; i < s->n_studies; i++) { /* its thread writes to wake_fd */
+        proposer_destroy(s->studies[i]->proposer);
+        s->studies[i]->proposer = NULL;
+        checkpoints_end(s->studies[i]);
+    }
+    memory_groups_close(&s->groups);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    mem_free(s->workers);
+    mem_free(s->fds);
+    mem_free(s);
+}
+
+/* ---- studies ---- */
+
+enum status scheduler_add(struct scheduler *s, struct study_run *run, struct error *err)
+{
+    if (s->n_studies == SCHED_MAX_STUDIES)
+        return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
+                    SCHED_MAX_STUDIES);
+    if (s->crowded && run->view.search.cost != SEARCH_COST_STEPS)
+        return FAIL(err, ST_CONFIG,
+                    "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
+                    "env_steps; this one's cost is time",
+                    run->view.study.name);
+    end_leaving(s, run->view.study.id, false);
+    s->store = run->store;
+    TRY(study_run_begin(run, s->wake_fd, err));
+    s->studies[s->n_studies++] = run;
+    return ST_OK;
+}
+
+void scheduler_remove(struct scheduler *s, struct study_run *run)
+{
+    size_t i = 0;
+
+    while (i < s->n_studies && s->studies[i] != run)
+        i++;
+    if (i == s->n_studies)
+        return;
+    proposer_destroy(run->proposer);
+    run->proposer = NULL;
+    if (run->track != NULL && s->n_leaving < SCHED_MAX_STUDIES) {
+        track_hooks_leave(run->track, &run->view, run->end.text);
+        s->leaving[s->n_leaving++] = run->track;
+        run->track = NULL;
+    }
+    s->n_studies--;
+    memmove(&s->studies[i], &s->studies[i + 1], (s->n_studies - i) * sizeof *s->studies);
+}
+
+struct study_run *scheduler_find(const struct scheduler *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (strcmp(s->studies[i]->view.study.name, name) == 0)
+            return s->studies[i];
+    return NULL;
+}
+
+void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused)
+{
+    if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
+        return;
+    run->state = paused ? STUDY_RUN_PAUSED : STUDY_RUN_ACTIVE;
+    scheduler_tell(s, "%s: %s", run->view.study.name, paused ? "paused" : "goes on");
+}
+
+static void stop_flights(struct scheduler *s, const struct study_run *run, enum flight_stop why)
+{
+    for (size_t i = 0; i < s->n_workers; i++)
+        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
+            struct flight *f = s->workers[i].slots[lane].flight;
+            if (f != NULL && (run == NULL || f->run == run))
+                flight_ask_stop(f, why, s->now_s);
+        }
+}
+
+void scheduler_recall(struct scheduler *s, struct study_run *run)
+{
+    stop_flights(s, run, FLIGHT_REQUEUE);
+}
+
+void scheduler_go_on(struct scheduler *s, struct study_run *run)
+{
+    if (run->state == STUDY_RUN_PAUSED) {
+        scheduler_pause(s, run, false);
+    } else if (run->state == STUDY_RUN_ENDING && !s->stopping) {
+        run->state = STUDY_RUN_ACTIVE;
+        run->end = (struct study_end){0};
+        run->failures = 0;
+        error_clear(&run->err);
+        scheduler_tell(s, "%s: goes on", run->view.study.name);
+    }
+}
+
+static void begin_end(struct scheduler *s, struct study_run *run, const char *rule, const char *text)
+{
+    run->end.rule = rule;
+    if (text != run->end.text)
+        snprintf(run->end.text, sizeof run->end.text, "%.*s", (int)sizeof run->end.text - 1, text);
+    run->state = STUDY_RUN_ENDING;
+    scheduler_tell(s, "%s: ends, %s", run->view.study.name, run->end.text);
+}
+
+void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text)
+{
+    if (run->state == STUDY_RUN_ENDED)
+        return;
+    if (run->state != STUDY_RUN_ENDING)
+        begin_end(s, run, rule, text);
+    if (requeue)
+        stop_flights(s, run, FLIGHT_REQUEUE);
+}
+
+void scheduler_stop(struct scheduler *s)
+{
+    if (s->stopping)
+        return;
+    s->stopping = true;
+    stop_flights(s, NULL, FLIGHT_REQUEUE);
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (s->studies[i]->state != STUDY_RUN_ENDED)
+            s->studies[i]->state = STUDY_RUN_ENDING; /* end.rule stays: none, if it was to go on */
+}
+
+/* Has the study had enough? */
+static void check_end(struct scheduler *s, struct study_run *run)
+{
+    struct study_end end;
+
+    if (run->err.status != ST_OK && run->state != STUDY_RUN_ENDING) {
+        begin_end(s, run, "failures", run->err.text);
+        stop_flights(s, run, FLIGHT_REQUEUE);
+    }
+    if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
+        return;
+    study_limits_check(run, study_run_running_s(run, s), s->now_s, &end);
+    if (end.rule != NULL) {
+        begin_end(s, run, end.rule, end.text);
+        stop_flights(s, run, FLIGHT_LIMIT);
+    } else if (run->state == STUDY_RUN_ACTIVE && study_run_wants(run) == 0 && run->n_flights == 0) {
+        snprintf(end.text, sizeof end.text, "the study has its %lld trials", (long long)run->view.study.trials_max);
+        if (run->used_up)
+            begin_end(s, run, "space", "every point of the search space that can be run has been tried");
+        else
+            begin_end(s, run, "trials", end.text);
+    }
+}
+
+static enum status end_study(struct scheduler *s, struct study_run *run, struct error *err)
+{
+    TRY(study_limits_tick(run, 0, s->now_s, true, err));
+    run->state = STUDY_RUN_ENDED;
+    if (run->end.rule != NULL)
+        TRY(study_run_set_state(run, STUDY_ENDED, run->end.rule, run->end.text, err));
+    if (s->listener.on_study_end != NULL)
+        s->listener.on_study_end(s->listener.ctx, run);
+    return ST_OK;
+}
+
+/* A study that is to go on later first takes the proposal on its way: it was made without the trials in flight, and a later
+ * one would know them. */
+static bool may_end(const struct study_run *run)
+{
+    return run->state == STUDY_RUN_ENDING && run->n_flights == 0 &&
+           (run->end.rule != NULL || !proposer_is_busy(run->proposer));
+}
+
+static enum status end_studies(struct scheduler *s, struct error *err)
+{
+    for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
+        if (s->studies[i]->state == STUDY_RUN_ENDED)
+            continue;
+        TRY(study_limits_tick(s->studies[i], study_run_at_risk_s(s->studies[i], s), s->now_s, false, err));
+        check_end(s, s->studies[i]);
+    }
+    for (size_t i = s->n_studies; i-- > 0;)
+        if (may_end(s->studies[i]))
+            TRY(end_study(s, s->studies[i], err));
+    return ST_OK;
+}
+
+/* ---- slots ---- */
+
+double slot_utilisation(const struct scheduler *s, const struct slot *slot)
+{
+    double busy_s = slot->busy_s + (slot->flight != NULL ? s->now_s - slot->flight->handed_s : 0);
+
+    return slot->since_s > 0 && s->now_s > slot->since_s ? busy_s / (s->now_s - slot->since_s) : 0.0 / 0.0;
+}
+
+/* The device time of its flights so far, of run NULL: of all studies. */
+void scheduler_settle(struct scheduler *s, struct study_run *run)
+{
+    for (size_t i = 0; i < s->n_workers; i++)
+        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
+            struct flight *f = s->workers[i].slots[lane].flight;
+            if (f == NULL || (run != NULL && f->run != run))
+                continue;
+            share_charge(&f->run->share, s->now_s - f->charged_s, (double)f->run->view.study.priority);
+            f->charged_s = s->now_s;
+        }
+}
+
+/* Everybody's account, up to now. */
+static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_MAX_STUDIES])
+{
+    for (size_t i = 0; i < s->n_studies; i++)
+        ret_shares[i] = &s->studies[i]->share;
+    for (int begin = 0; begin < 2; begin++) /* who comes is measured by who is still there */
+        for (size_t i = 0; i < s->n_studies; i++)
+            if ((study_run_wants(s->studies[i]) > 0) == (begin != 0))
+                share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
+}
+
+/* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else a
+ * study whose proposals take longer would never get its share. */
+static enum status give(struct scheduler *s, struct slot *slot, struct error *err)
+{
+    bool tried[SCHED_MAX_STUDIES] = {false};
+    struct share *shares[SCHED_MAX_STUDIES];
+
+    look_at_shares(s, shares);
+    for (size_t round = 0; round < s->n_studies; round++) {
+        size_t best = share_next(shares, s->n_studies, tried), i;
+        if (best == s->n_studies)
+            return ST_OK;
+        tried[best] = true;
+        if (study_run_take(s->studies[best], slot->worker, &i)) {
+            TRY(flight_start(slot, s->studies[best], i, s->now_s, err));
+            if (s->listener.on_trial_start != NULL)
+                s->listener.on_trial_start(s->listener.ctx, slot->flight);
+            return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
+        }
+        TRY(study_run_ask(s->studies[best], s, err));
+        if (proposer_is_busy(s->studies[best]->proposer))
+            return ST_OK;
+    }
+    return ST_OK;
+}
+
+/* Workers are started for trials that could run now and have no slot. */
+static void start_workers(struct scheduler *s)
+{
+    int64_t wants = 0, idle = 0;
+    const char *config = NULL;
+
+    for (size_t i = 0; i < s->n_studies; i++) {
+        int64_t n = study_run_wants(s->studies[i]);
+        wants = n > INT64_MAX - wants ? INT64_MAX : wants + n;
+        if (n > 0 && config == NULL)
+            config = s->studies[i]->view.study.config;
+    }
+    for (size_t i = 0; i < s->n_workers; i++)
+        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++)
+            idle += (s->workers[i].state == WORKER_READY || s->workers[i].state == WORKER_STARTING) &&
+                    s->workers[i].slots[lane].flight == NULL;
+    for (size_t i = 0; i < s->n_workers && idle < wants; i++) {
+        struct worker *w = &s->workers[i];
+        struct error why = {0};
+        if (w->state != WORKER_DOWN || w->retry_at_s > s->now_s)
+            continue;
+        w->quarantined = w->refused = false;
+        if (worker_spawn(w, config, &why) != ST_OK)
+            supervise_death(s, w, why.text);
+        else
+            idle += w->spec.lanes;
+    }
+}
+
+static enum status fill(struct scheduler *s, struct error *err)
+{
+    size_t n_busy = 0;
+
+    if (s->stopping)
+        return ST_OK;
+    scheduler_settle(s, NULL);
+    start_workers(s);
+    for (size_t i = 0; i < s->n_workers; i++) {
+        struct worker *w = &s->workers[i];
+        for (int lane = 0; lane < w->spec.lanes; lane++) {
+            struct slot *slot = &w->slots[lane];
+            if (slot->flight == NULL && w->state == WORKER_READY && !w->lost)
+                TRY(give(s, slot, err));
+            n_busy += slot->flight != NULL;
+        }
+    }
+    for (size_t i = 0; i < s->n_studies && n_busy > 0; i++) {
+        struct study_run *run = s->studies[i];
+        if (run->n_flights > 0 && run->n_queued < study_run_ahead(run, n_busy))
+            TRY(study_run_ask(run, s, err));
+    }
+    return ST_OK;
+}
+
+/* ---- events ---- */
+
+static struct flight *flight_of(struct worker *w, const cJSON *message)
+{
+    int64_t trial = -1, attempt = -1;
+
+    if (!json_get_i64(message, "trial", &trial) || !json_get_i64(message, "attempt", &attempt))
+        return NULL;
+    for (int lane = 0; lane < w->spec.lanes; lane++) {
+        struct flight *f = w->slots[lane].flight;
+        if (f != NULL && f->trial_id == trial && f->attempt == attempt)
+            return f;
+    }
+    return NULL;
+}
+
+static enum status on_alive(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
+{
+    const cJSON *lanes = cJSON_GetObjectItemCaseSensitive(message, "lanes"), *lane;
+
+    (void)json_get_i64(message, "memory_bytes", &w->memory_bytes);
+    (void)json_get_i64(message, "device_memory_bytes", &w->device_memory_bytes);
+    cJSON_ArrayForEach(lane, lanes)
+    {
+        struct flight *f = flight_of(w, lane);
+        int64_t env_steps = 0, iterations = 0;
+        if (f == NULL)
+            continue;
+        (void)json_get_i64(lane, "env_steps", &env_steps);
+        (void)json_get_i64(lane, "iterations", &iterations);
+        flight_progress(f, env_steps, iterations, s->now_s);
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(lane, "waits")))
+            f->progress_s = s->now_s;
+        TRY(flight_alive(f, s->now_s, err));
+    }
+    return ST_OK;
+}
+
+static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message)
+{
+    struct error why = {0};
+
+    if (worker_greeted(w, message, &why) != ST_OK) {
+        w->refused = true;
+        worker_kill(w, NULL, why.text);
+        return;
+    }
+    for (int lane = 0; lane < w->spec.lanes; lane++)
+        if (w->slots[lane].since_s == 0)
+            w->slots[lane].since_s = s->now_s;
+    scheduler_tell(s, "%s is ready: %s", w->spec.label, w->device);
+}
+
+static enum status on_message(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
+{
+    const char *type = json_get_str(message, "type");
+    struct flight *f;
+
+    w->heard_s = s->now_s;
+    if (type != NULL && strcmp(type, "hello") == 0 && w->state == WORKER_STARTING) {
+        on_hello(s, w, message);
+        return ST_OK;
+    }
+    if (type != NULL && strcmp(type, "alive") == 0)
+        return on_alive(s, w, message, err);
+    f = flight_of(w, message);
+    if (f == NULL) {
+        log_debug("a message of %s is about a trial that it does not run; dropped", w->spec.label);
+        return ST_OK;
+    }
+    TRY(flight_message(f, message, &s->reports, s->now_s, err));
+    return f->ended ? flight_end(f, s, err) : ST_OK;
+}
+
+static enum status read_messages(struct scheduler *s, struct worker *w, struct error *err)
+{
+    cJSON *message = NULL;
+    struct error wrong = {0};
+    enum status rc;
+
+    do { /* also what lies in the buffer, which poll does not see */
+        rc = proto_receive(&w->proto, 0, &message, &wrong);
+        if (rc == ST_NOMEM)
+            return FAIL(err, rc, "%s", wrong.text);
+        if (rc != ST_OK) { /* what it says is no message: a broken worker costs its trials, the sweep goes on */
+            worker_kill(w, NULL, wrong.text);
+            return ST_OK;
+        }
+        if (message == NULL)
+            break;
+        rc = on_message(s, w, message, err);
+        cJSON_Delete(message);
+    } while (rc == ST_OK && w->state != WORKER_DOWN);
+    return rc;
+}
+
+static enum status read_worker(struct scheduler *s, struct worker *w, struct error *err)
+{
+    struct error second = {0}; /* the first failure counts */
+    enum status rc = read_messages(s, w, err), flushed = reports_flush(&s->reports, rc == ST_OK ? err : &second);
+
+    if (rc == ST_OK)
+        rc = flushed;
+    if (rc == ST_OK && w->proto.closed)
+        worker_closed(w);
+    return rc;
+}
+
+/* Its flights end with it: the guilty one fails, the others run again. */
+static enum status bury(struct scheduler *s, struct worker *w, const char *how, struct error *err)
+{
+    struct flight *culprit = w->culprit;
+    size_t n = 0;
+
+    for (int lane = 0; lane < w->spec.lanes; lane++)
+        n += w->slots[lane].flight != NULL;
+    for (int lane = 0; lane < w->spec.lanes; lane++) {
+        struct flight *f = w->slots[lane].flight;
+        enum flight_guilt guilt = n == 1 ? FLIGHT_GUILTY : FLIGHT_SUSPECT;
+        if (culprit != NULL)
+            guilt = f == culprit ? FLIGHT_GUILTY : FLIGHT_INNOCENT;
+        else if (w->lost)
+            guilt = FLIGHT_INNOCENT;
+        else if (w->outside)
+            guilt = FLIGHT_BEREFT;
+        if (f != NULL)
+            TRY(flight_died(f, s, guilt, how, err));
+    }
+    if (!s->stopping)
+        supervise_death(s, w, how);
+    return ST_OK;
+}
+
+static enum status reap(struct scheduler *s, struct error *err)
+{
+    char how[SCHED_WHY_MAX];
+
+    for (size_t i = 0; i < s->n_workers; i++) {
+        struct worker *w = &s->workers[i];
+        if (w->state != WORKER_DYING)
+            continue;
+        TRY(read_worker(s, w, err)); /* a result that it sent before it died counts */
+        if (worker_try_reap(w, how, sizeof how))
+            TRY(bury(s, w, how, err));
+    }
+    return ST_OK;
+}
+
+enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx, struct error *err)
+{
+    if (s->n_watches == SCHED_MAX_WATCHES)
+        return FAIL(err, ST_LIMIT, "more than %d connections at a time", SCHED_MAX_WATCHES);
+    s->watches[s->n_watches++] = (struct sched_watch){fd, events, fn, ctx};
+    return ST_OK;
+}
+
+void scheduler_unwatch(struct scheduler *s, int fd)
+{
+    for (size_t i = 0; i < s->n_watches; i++)
+        if (s->watches[i].fd == fd) {
+            s->watches[i] = s->watches[--s->n_watches];
+            return;
+        }
+}
+
+/* Waits for something; which is then found by looking at all. */
+static enum status wait_events(struct scheduler *s, struct error *err)
+{
+    struct pollfd *fds = s->fds;
+    size_t n = 0, n_watched;
+    int timeout_ms = TICK_MS;
+    uint64_t count;
+
+    for (size_t i = 0; i < s->n_watches; i++)
+        fds[n++] = (struct pollfd){.fd = s->watches[i].fd, .events = s->watches[i].events};
+    n_watched = n;
+    fds[n++] = (struct pollfd){.fd = s->wake_fd, .events = POLLIN};
+    for (size_t i = 0; i < s->n_workers; i++) {
+        const struct worker *w = &s->workers[i];
+        bool talks = w->state == WORKER_STARTING || w->state == WORKER_READY;
+        if (talks)
+            fds[n++] = (struct pollfd){.fd = w->proto.fd, .events = POLLIN};
+        if (w->log_fd >= 0)
+            fds[n++] = (struct pollfd){.fd = w->log_fd, .events = POLLIN};
+        if (w->state == WORKER_DYING)
+            timeout_ms = DYING_TICK_MS;
+    }
+    if (poll(fds, (nfds_t)n, timeout_ms) < 0 && errno != EINTR)
+        return FAIL(err, ST_IO, "cannot wait for the workers: %s", strerror(errno));
+    while (read(s->wake_fd, &count, sizeof count) > 0)
+        ;
+    for (size_t k = 0; k < n_watched; k++)
+        for (size_t i = 0; fds[k].revents != 0 && i < s->n_watches; i++)
+            if (s->watches[i].fd == fds[k].fd) { /* still watched */
+                s->watches[i].fn(s->watches[i].ctx, fds[k].revents);
+                break;
+            }
+    return ST_OK;
+}
+
+static enum status take_events(struct scheduler *s, struct error *err)
+{
+    double before_s = s->now_s;
+
+    s->now_s = clock_mono_s();
+    if (s->now_s - before_s > STOOD_STILL_S)
+        supervise_slept(s, s->now_s - before_s);
+    for (size_t i = 0; i < s->n_workers; i++) {
+        struct worker *w = &s->workers[i];
+        worker_read_log(w);
+        if (w->state == WORKER_STARTING || w->state == WORKER_READY)
+            TRY(read_worker(s, w, err));
+    }
+    TRY(reap(s, err));
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (s->studies[i]->state != STUDY_RUN_ENDED)
+            TRY(study_run_collect(s->studies[i], err));
+    return ST_OK;
+}
+
+static bool is_done(const struct scheduler *s)
+{
+    if (s->stay && !s->stopping)
+        return false;
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (s->studies[i]->state != STUDY_RUN_ENDED)
+            return false;
+    return true;
+}
+
+static enum status no_device_left(const struct scheduler *s, struct error *err)
+{
+    const struct worker *w = &s->workers[s->n_workers - 1];
+
+    if (w->refused) /* its greeting says what to do */
+        return FAIL(err, ST_DEVICE, "%s", w->last_death);
+    return FAIL(err, ST_DEVICE,
+                "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
+                w->deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
+}
+
+enum status scheduler_run(struct scheduler *s, struct error *err)
+{
+    s->now_s = clock_mono_s();
+    for (;;) {
+        if (signals_stop())
+            scheduler_stop(s);
+        TRY(end_studies(s, err));
+        if (is_done(s))
+            break;
+        TRY(fill(s, err));
+        if (supervise_all_quarantined(s) && !s->stay && !s->stopping)
+            return no_device_left(s, err);
+        scheduler_had_lock(s);
+        TRY(wait_events(s, err));
+        TRY(take_events(s, err));
+        supervise_round(s);
+        TRY(store_watch_round(s, err));
+        if (s->listener.on_tick != NULL && s->now_s - s->ticked_s >= TICK_MS / 1000.0) {
+            s->ticked_s = s->now_s;
+            s->listener.on_tick(s->listener.ctx);
+        }
+        end_leaving(s, 0, false);
+    }
+    return store_watch_end(s, s->stopping ? ST_INTERRUPTED : ST_OK, err);
+}

@@ -1,0 +1,16 @@
+/* supervise.h - the health of workers. */
+#ifndef SWEEP_CONTROLLER_SUPERVISE_H
+#define SWEEP_CONTROLLER_SUPERVISE_H
+
+#include <stdbool.h>
+
+struct scheduler;
+struct worker;
+
+void supervise_round(struct scheduler *s); /* finds what hangs or does not obey, and kills it */
+void supervise_death(struct scheduler *s, struct worker *worker, const char *how); /* back-off, quarantine */
+void supervise_slept(struct scheduler *s, double gap_s); /* the program stood still: no worker is to blame */
+void supervise_success(struct worker *worker); /* a trial ended as it should */
+bool supervise_all_quarantined(const struct scheduler *s);
+
+#endif

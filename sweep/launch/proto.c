@@ -1,0 +1,147 @@
+/* proto.c - messages between controller and worker: one JSON object a line over a stream socket, length bounded.
+ * Invariants: (1) a message is sent whole or the connection is given up; (2) a peer that sends a longer line or no JSON
+ * is a bug or a stranger, and an error. */
+#include "sweep/launch/proto.h"
+
+#include "base/json.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
+
+enum status proto_create(struct proto *proto, int fd, struct error *err)
+{
+    memset(proto, 0, sizeof *proto);
+    proto->fd = fd;
+    proto->cap = PROTO_MAX_BYTES;
+    proto->buf = mem_alloc(proto->cap);
+    return proto->buf != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the worker's messages");
+}
+
+void proto_destroy(struct proto *proto)
+{
+    if (proto->buf == NULL)
+        return;
+    close(proto->fd);
+    mem_free(proto->buf);
+    memset(proto, 0, sizeof *proto);
+}
+
+cJSON *proto_message(const char *type)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    if (json != NULL && !json_add_str(json, "type", type)) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static enum status send_all(int fd, const char *bytes, size_t n, int patience_ms, struct error *err)
+{
+    while (n > 0) {
+        struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+        ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL | (patience_ms > 0 ? MSG_DONTWAIT : 0));
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno == EAGAIN && patience_ms > 0) {
+            if (poll(&pfd, 1, patience_ms) == 0)
+                return FAIL(err, ST_BUSY, "killed, it took no messages for %.3g s", patience_ms / 1000.0);
+            continue;
+        }
+        if (sent < 0)
+            return FAIL(err, ST_IO, "the other process does not take messages: %s", strerror(errno));
+        bytes += sent;
+        n -= (size_t)sent;
+    }
+    return ST_OK;
+}
+
+enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
+{
+    char *text = message != NULL ? json_print(message, false) : NULL;
+    size_t n = text != NULL ? strlen(text) : 0;
+    enum status rc;
+
+    cJSON_Delete(message);
+    if (text == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a message");
+    if (n + 1 > PROTO_MAX_BYTES) {
+        rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
+    } else {
+        rc = send_all(proto->fd, text, n, proto->send_ms, err);
+        if (rc == ST_OK)
+            rc = send_all(proto->fd, "\n", 1, proto->send_ms, err);
+    }
+    mem_free(text);
+    return rc;
+}
+
+static enum status too_long(struct error *err)
+{
+    return FAIL(err, ST_CORRUPT, "a message is longer than %u bytes", PROTO_MAX_BYTES);
+}
+
+/* Takes the next whole line out of the buffer, if there is one; else what is in it begins at the front. */
+static enum status take_line(struct proto *proto, cJSON **ret_message, struct error *err)
+{
+    const char *line, *end;
+
+    proto->at += proto->n_line;
+    proto->n_line = 0;
+    line = proto->buf + proto->at;
+    end = memchr(line, '\n', proto->n - proto->at);
+    if (end == NULL) {
+        proto->n -= proto->at;
+        memmove(proto->buf, line, proto->n);
+        proto->at = 0;
+        return proto->n >= PROTO_MAX_BYTES ? too_long(err) : ST_OK;
+    }
+    proto->n_line = (size_t)(end - line) + 1;
+    return proto->n_line > PROTO_MAX_BYTES ? too_long(err) : json_parse(line, proto->n_line - 1, ret_message, err);
+}
+
+enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_message, struct error *err)
+{
+    struct pollfd pfd = {.fd = proto->fd, .events = POLLIN};
+    ssize_t got;
+
+    *ret_message = NULL;
+    TRY(take_line(proto, ret_message, err));
+    if (*ret_message != NULL || proto->closed || poll(&pfd, 1, timeout_ms) <= 0)
+        return ST_OK;
+    got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return ST_OK;
+    if (got <= 0) {
+        proto->closed = true; /* reset counts as closed: the reaper tells why */
+        return ST_OK;
+    }
+    proto->n += (size_t)got;
+    return take_line(proto, ret_message, err);
+}
+
+void proto_take_in(struct proto *proto)
+{
+    for (;;) {
+        if (proto->n == proto->cap) {
+            char *grown = proto->cap < TAKEN_IN_MAX ? mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1) : NULL;
+            if (grown == NULL)
+                return;
+            proto->buf = grown;
+            proto->cap *= 2;
+        }
+        ssize_t got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);
+        if (got <= 0) /* nothing more, or an end, which proto_receive sees again */
+            return;
+        proto->n += (size_t)got;
+    }
+}

@@ -1,0 +1,166 @@
+/* rerun_train.c - trains the config of a stored trial again.
+ * Invariants: (1) the store is only read; (2) a rerun ends at the env steps that the stored trial came to. */
+#include "sweep/rerun/rerun_train.h"
+
+#include "base/status.h"
+#include "store/store.h"
+#include "study/checkpoint_label.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/signals.h"
+#include "sweep/worker/evaluate.h"
+#include "sweep/worker/run.h"
+#include "trainer/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kernels/kernels.h"
+
+/* A trial that was stopped on its way is repeated up to there. */
+static bool should_stop(void *ctx)
+{
+    struct rerun *r = ctx;
+    struct train_metrics now;
+
+    if (signals_stop())
+        return true;
+    if (r->trial.state != TRIAL_STOPPED || r->trial.env_steps <= 0)
+        return false;
+    trainer_get_metrics(r->run.trainer, &now);
+    return now.env_steps >= r->trial.env_steps;
+}
+
+/* Are the weights those of the stored checkpoint? Loads it over the trainer's, so this comes last. */
+static enum status compare_params(struct rerun *r, struct error *err)
+{
+    size_t n = trainer_n_params(r->run.trainer);
+    float *ours = mem_array(n, sizeof *ours), *theirs = mem_array(n, sizeof *theirs);
+    struct error why = {0};
+    enum status rc = ours != NULL && theirs != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for %zu weights", n);
+
+    if (rc == ST_OK)
+        rc = trainer_get_params(r->run.trainer, ours, err);
+    if (rc == ST_OK && trainer_load(r->run.trainer, r->checkpoint, &why) != ST_OK)
+        log_warn("the weights cannot be compared: %s", why.text);
+    else if (rc == ST_OK && (rc = trainer_get_params(r->run.trainer, theirs, err)) == ST_OK)
+        r->params_equal = memcmp(ours, theirs, n * sizeof *ours) == 0;
+    mem_free(ours);
+    mem_free(theirs);
+    return rc;
+}
+
+static enum status save(struct rerun *r, const struct setup *setup, struct error *err)
+{
+    char *text = NULL, *label = NULL, maker[CHECKPOINT_LABEL_MAX];
+    enum status rc = setup_to_ini(setup, &text, err);
+
+    checkpoint_maker(kern_device_name(r->run.kern), NULL, maker, sizeof maker);
+    if (rc == ST_OK)
+        rc = checkpoint_label(NULL, maker, text, &label, err);
+    if (rc == ST_OK)
+        rc = trainer_save(r->run.trainer, r->output, label, err);
+    mem_free(text);
+    mem_free(label);
+    return rc;
+}
+
+/* As the stored trial was: one that was stopped has the end of its training for a score. */
+static bool is_evaluated(const struct rerun *r)
+{
+    return r->trial.state != TRIAL_STOPPED;
+}
+
+static enum status evaluate_policy(struct rerun *r, const struct setup *setup, struct eval_result *ret_eval,
+                                   struct error *err)
+{
+    struct eval_settings settings;
+
+    eval_settings_of(&setup->train, &settings);
+    return evaluate(r->run.trainer, &settings, r->quiet, ret_eval, err);
+}
+
+static void fill_again(const struct rerun *r, int64_t seed, const struct train_result *result,
+                       const struct eval_result *eval, struct rerun_again *ret)
+{
+    double none;
+
+    *ret = (struct rerun_again){.seed = seed,
+                                .env_steps = result->env_steps,
+                                .perf = train_outcome(result, eval, "perf", &none),
+                                .cost_s = result->cost_s,
+                                .eval_episodes = eval->episodes,
+                                .eval_unfinished = eval->unfinished,
+                                .eval_s = eval->eval_s};
+    ret->score = train_outcome(result, eval, r->study.metric, &ret->score_se);
+    snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->run.kern));
+    snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->run.kern));
+}
+
+static enum status train_once(struct rerun *r, int64_t seed, struct rerun_again *ret_again, struct error *err)
+{
+    struct train_callbacks callbacks = {.ctx = r, .should_stop = should_stop};
+    struct setup_override override = {.key = "train.seed"};
+    struct train_result result;
+    struct eval_result eval = {.stopped = true};
+    struct setup *setup = NULL;
+    enum status rc;
+
+    snprintf(override.value, sizeof override.value, "%lld", (long long)seed);
+    TRY(setup_derive(r->setup, &override, 1, "rerun", &setup, err));
+    rc = run_open(&r->run, setup, err);
+    if (rc == ST_OK)
+        rc = trainer_run(r->run.trainer, &callbacks, &result, err);
+    if (rc == ST_OK && is_evaluated(r))
+        rc = evaluate_policy(r, setup, &eval, err);
+    if (rc == ST_OK && signals_stop())
+        rc = ST_INTERRUPTED;
+    if (rc == ST_OK)
+        fill_again(r, seed, &result, &eval, ret_again);
+    if (rc == ST_OK && r->output != NULL)
+        rc = save(r, setup, err);
+    if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)
+        rc = compare_params(r, err);
+    setup_destroy(setup);
+    return rc;
+}
+
+/* Not the stored seed: that run was picked for its score, and would make the mean look better than it is. */
+static int64_t fresh_seed(const struct rerun *r, size_t i)
+{
+    return (int64_t)(rng_split(rng_seed((uint64_t)r->trial.seed), (uint64_t)i).key & 0x7fffffff);
+}
+
+double rerun_cost(const struct rerun *r, const struct rerun_again *again)
+{
+    return r->cost_kind == SEARCH_COST_STEPS ? (double)again->env_steps : again->cost_s;
+}
+
+static void tell_progress(const struct rerun *r, const struct rerun_again *again)
+{
+    char cost[32];
+
+    if (!r->quiet && r->n_seeds > 0)
+        fprintf(stderr, "%zu/%lld  seed %lld  %s %.6g  cost %s\n", r->n, (long long)r->n_seeds, (long long)again->seed,
+                r->study.metric, again->score, study_cost_text(r->cost_kind, rerun_cost(r, again), cost));
+}
+
+enum status rerun_train(struct rerun *r, struct error *err)
+{
+    size_t want = r->n_seeds > 0 ? (size_t)r->n_seeds : 1;
+
+    r->runs = mem_array(want, sizeof *r->runs);
+    if (r->runs == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for %zu runs", want);
+    signals_catch();
+    while (r->n < want) {
+        TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, r->n) : r->trial.seed, &r->runs[r->n], err));
+        r->n++;
+        tell_progress(r, &r->runs[r->n - 1]);
+    }
+    return ST_OK;
+}

@@ -1,0 +1,23 @@
+/* dashboard.h - what `trawl train` shows. */
+#ifndef SWEEP_SHOW_DASHBOARD_H
+#define SWEEP_SHOW_DASHBOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct train_metrics;
+struct train_settings;
+
+/* dashboard.c: what `trawl train` shows */
+struct dashboard {
+    bool tty;
+    const char *title;
+    const char *device;
+    int64_t total_steps;
+    double max_seconds;
+};
+void dashboard_begin(struct dashboard *d, const char *title, const char *device, const struct train_settings *train);
+void dashboard_report(struct dashboard *d, const struct train_metrics *m);
+void dashboard_end(struct dashboard *d);
+
+#endif

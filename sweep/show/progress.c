@@ -1,0 +1,132 @@
+/* progress.c - what a sweep shows while it runs: a live block on a terminal, else a line per trial. */
+#include "sweep/show/progress.h"
+
+#include "base/duration.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/study_view.h"
+#include "sweep/cli.h"
+#include "sweep/control/status_json.h"
+#include "sweep/controller/confirm.h"
+#include "sweep/controller/limits.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/study_run.h"
+#include "sweep/show/board.h"
+#include "sweep/term.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "study/setup.h"
+
+#define BLOCK_MAX 65536
+
+/* "-" while the reference still moves: numbers that fall would only puzzle. */
+static const char *hypervolume_text(const struct study_view *v, char text[32])
+{
+    if (study_view_count(v, TRIAL_DONE) < PARETO_REF_TRIALS)
+        return "-";
+    snprintf(text, 32, "%.4g", pareto_hypervolume(&v->history, &v->ref));
+    return text;
+}
+
+static int64_t ended(const struct study_view *v)
+{
+    return (int64_t)v->n - study_view_count(v, TRIAL_QUEUED) - study_view_count(v, TRIAL_RUNNING);
+}
+
+static double fraction_done(const struct progress *p)
+{
+    return study_limits_fraction(p->run, study_run_running_s(p->run, p->sched), clock_mono_s());
+}
+
+static double seconds_left(const struct progress *p)
+{
+    double spent_s = clock_mono_s() - p->begin_s, f = fraction_done(p), gained = f - p->fraction_before;
+
+    return gained > 0 ? spent_s * (1 - f) / gained : NAN;
+}
+
+static void on_tick(void *ctx)
+{
+    struct progress *p = ctx;
+    struct sweep_status status;
+    struct board_style style;
+    struct strbuf text;
+
+    if (!p->tty)
+        return;
+    strbuf_init(&text, BLOCK_MAX);
+    live_status_take(p->sched, p->run, &status);
+    board_style_take(&style);
+    board_write(&(struct board){&p->run->view, p->run->setup->env->name, &status, seconds_left(p)}, &style, &text);
+    if (text.len > 0)
+        term_draw(text.text);
+    strbuf_free(&text);
+}
+
+/* left: NULL, unknown. */
+static void print_trial_line(const struct study_view *v, const struct trial *trial, int64_t n, const char *left,
+                             bool stopping)
+{
+    char cost[32], hv[32];
+
+    fprintf(stderr, "%lld", (long long)n);
+    if (v->study.trials_max > 0)
+        fprintf(stderr, "/%lld", (long long)v->study.trials_max);
+    fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
+    if (trial_is_confirming(trial))
+        fprintf(stderr, ", confirming trial %lld", (long long)study_view_first_run(v, trial->number));
+    if (trial->state == TRIAL_DONE)
+        fprintf(stderr, "  %s %.4g  cost %s  front %zu  hv %s%s%s\n", v->study.metric, trial->score,
+                study_view_cost_text(v, study_view_trial_cost(v, trial), cost), study_view_front_size(v),
+                hypervolume_text(v, hv), left != NULL ? "  left " : "", left != NULL ? left : "");
+    else if (trial->state == TRIAL_QUEUED)
+        fprintf(stderr, "  it runs again%s\n", stopping ? " on resume" : "");
+    else
+        fprintf(stderr, "  %s\n", trial->reason != NULL ? trial->reason : "");
+}
+
+void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n)
+{
+    print_trial_line(view, trial, n, NULL, false);
+}
+
+static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
+{
+    struct progress *p = ctx;
+    const struct study_view *v = &run->view;
+    char left[32];
+
+    if (p->quiet || run != p->run)
+        return;
+    if (p->tty) {
+        on_tick(p);
+        return;
+    }
+    print_trial_line(v, trial, ended(v), format_seconds(seconds_left(p), left), p->sched->stopping);
+}
+
+void progress_begin(struct progress *p, struct scheduler *sched, struct study_run *run, bool quiet)
+{
+    const struct study_view *v = &run->view;
+
+    *p = (struct progress){.sched = sched, .run = run, .quiet = quiet, .begin_s = clock_mono_s()};
+    p->fraction_before = fraction_done(p);
+    p->tty = !quiet && term_begin();
+    sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end, .on_tick = on_tick};
+    if (!quiet && !p->tty)
+        fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", v->study.name,
+                v->study.maximize ? "maximizing" : "minimizing", v->study.metric, v->study.method, v->search.space.dim,
+                run->setup->env->name);
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->tty)
+        term_end();
+    p->tty = false;
+}

@@ -1,0 +1,28 @@
+/* progress.h - what a sweep shows on stderr while it runs. */
+#ifndef SWEEP_SHOW_PROGRESS_H
+#define SWEEP_SHOW_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct study_view;
+struct trial;
+
+struct scheduler;
+struct study_run;
+struct flight;
+
+struct progress {
+    const struct scheduler *sched;
+    struct study_run *run;
+    bool tty, quiet;
+    double begin_s;
+    double fraction_before; /* of the study, done by earlier controllers */
+};
+/* Listens to the scheduler from now on. */
+void progress_begin(struct progress *progress, struct scheduler *sched, struct study_run *run, bool quiet);
+void progress_end(struct progress *progress);
+/* A line about a trial that has ended, the nth of its study, to stderr. */
+void progress_print_trial(const struct study_view *view, const struct trial *trial, int64_t n);
+
+#endif

@@ -1,0 +1,376 @@
+/* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what to do
+ * next. To stdout. */
+#include "sweep/show/summary.h"
+
+#include "base/duration.h"
+#include "base/config/config.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/promise.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/cli.h"
+#include "sweep/controller/checkpoints.h"
+#include "sweep/controller/confirm.h"
+#include "sweep/term.h"
+#include "study/version.h"
+#include "study/export.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FRONT_MAX_ROWS 20
+
+/* What is believed of trial i, as the front's table shows it. */
+static double shown_cost(const struct study_view *v, size_t i)
+{
+    const struct gp_belief *b = study_view_belief(v, i);
+
+    return b != NULL ? exp(b->log_cost) : v->gp[i].cost;
+}
+
+/* Rows of the front by cost. */
+static size_t sorted_front(const struct study_view *v, size_t *ret_rows, size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        size_t k = n;
+        if (!v->on_front[i])
+            continue;
+        if (n == max) { /* keep the most expensive: they are the best */
+            memmove(ret_rows, ret_rows + 1, (--n) * sizeof *ret_rows);
+            k = n;
+        }
+        while (k > 0 && shown_cost(v, ret_rows[k - 1]) > shown_cost(v, i)) {
+            ret_rows[k] = ret_rows[k - 1];
+            k--;
+        }
+        ret_rows[k] = i;
+        n++;
+    }
+    return n;
+}
+
+static const char *column_name(const struct study_view *v, size_t k)
+{
+    const char *dot = strrchr(v->search.space.params[k].key, '.');
+
+    return dot != NULL ? dot + 1 : v->search.space.params[k].key;
+}
+
+/* End of the parameters from `from` on whose columns fill at most width, one at least. */
+static size_t columns_that_fit(const struct study_view *v, size_t from, int width)
+{
+    size_t end = from;
+
+    while (end < v->search.space.dim && (end == from || (int)strlen(column_name(v, end)) < width)) {
+        width -= (int)strlen(column_name(v, end)) + 1;
+        end++;
+    }
+    return end;
+}
+
+#define FIRST_COLUMNS 64 /* width of trial, cost, score, interval and seeds */
+
+/* Cost and score are what all trials say of a config, not what its one run gave. */
+static void print_promise_columns(const struct study_view *v, size_t i)
+{
+    char cost[32], score[32] = "-", interval[PROMISE_TEXT_MAX] = "-", seeds[32];
+    struct promise p;
+
+    study_view_promise(v, i, &p);
+    if (p.is_known)
+        promise_interval_text(&p, interval);
+    snprintf(score, sizeof score, "%.4g", p.score);
+    if (p.n_seeds > 1)
+        snprintf(seeds, sizeof seeds, "%zu", p.n_seeds);
+    else
+        snprintf(seeds, sizeof seeds, "once");
+    printf("%12s %10s %22s %5s ", study_view_cost_text(v, shown_cost(v, i), cost), score, interval, seeds);
+}
+
+/* The front's trials with parameters [from, end); cost and score stand in the first block. */
+static void print_front_block(const struct study_view *v, const size_t *rows, size_t n, size_t from, size_t end)
+{
+    printf("%6s ", "trial");
+    if (from == 0)
+        printf("%12s %10s %22s %5s ", "cost", v->study.metric, "95 %", "seen");
+    for (size_t k = from; k < end; k++)
+        printf(" %s", column_name(v, k));
+    printf("\n");
+    for (size_t r = 0; r < n; r++) {
+        const struct trial *t = &v->trials[rows[r]];
+        char value[64];
+        printf("%6lld ", (long long)t->number);
+        if (from == 0)
+            print_promise_columns(v, rows[r]);
+        for (size_t k = from; k < end; k++) {
+            study_view_param_text(v, rows[r], k, value, sizeof value);
+            printf(" %*s", (int)strlen(column_name(v, k)), value);
+        }
+        printf("\n");
+    }
+}
+
+void print_front_table(const struct study_view *v)
+{
+    size_t rows[FRONT_MAX_ROWS], n = sorted_front(v, rows, FRONT_MAX_ROWS), all = study_view_front_size(v), from = 0;
+    int width = isatty(STDOUT_FILENO) ? term_width(STDOUT_FILENO) : INT_MAX;
+
+    if (n == 0) {
+        printf("no trial is done yet, so there is no front\n");
+        return;
+    }
+    printf("front of cost and %s%s, expected:\n", v->study.metric, n < all ? " (its most expensive part)" : "");
+    do {
+        size_t end = columns_that_fit(v, from, width - (from == 0 ? FIRST_COLUMNS : 9));
+        print_front_block(v, rows, n, from, end);
+        from = end;
+    } while (from < v->search.space.dim);
+}
+
+/* ---- what failed ---- */
+
+#define REASONS_MAX 6
+#define REASON_BYTES 160
+
+struct reason {
+    char key[REASON_BYTES]; /* digits as '#', so that the same cause at other numbers is one */
+    size_t first; /* index of a trial */
+    int64_t n;
+};
+
+static void reason_key(const char *text, char buf[REASON_BYTES])
+{
+    size_t n = 0;
+
+    for (; *text != '\0' && *text != '\n' && n + 1 < REASON_BYTES; text++) {
+        char c = *text >= '0' && *text <= '9' ? '#' : *text;
+        if (c == '#' && n > 0 && buf[n - 1] == '#')
+            continue;
+        buf[n++] = c;
+    }
+    buf[n] = '\0';
+}
+
+static void print_failures(const struct study_view *v, const char *store)
+{
+    struct reason reasons[REASONS_MAX];
+    size_t n = 0;
+    int64_t others = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        char key[REASON_BYTES];
+        size_t k = 0;
+        if (v->trials[i].state != TRIAL_FAILED)
+            continue;
+        reason_key(v->trials[i].reason != NULL ? v->trials[i].reason : "no reason was given", key);
+        while (k < n && strcmp(reasons[k].key, key) != 0)
+            k++;
+        if (k == REASONS_MAX) {
+            others++;
+            continue;
+        }
+        if (k == n) {
+            reasons[n] = (struct reason){.first = i};
+            memcpy(reasons[n++].key, key, sizeof key);
+        }
+        reasons[k].n++;
+    }
+    if (n == 0)
+        return;
+    printf("\nfailed:\n");
+    for (size_t k = 0; k < n; k++) {
+        const struct trial *t = &v->trials[reasons[k].first];
+        const char *text = t->reason != NULL ? t->reason : "no reason was given";
+        printf("  %4lld x  %.*s (trial %lld)\n", (long long)reasons[k].n, (int)strcspn(text, "\n"), text,
+               (long long)t->number);
+    }
+    if (others > 0)
+        printf("  %4lld x  for other reasons; `trawl show %s --store %s` tells\n", (long long)others, v->study.name,
+               store);
+}
+
+/* ---- a cap that no trial has kept ---- */
+
+static double cap_of(const struct study *study, size_t *ret_n_init)
+{
+    struct setup *setup = NULL;
+    double cap = 0;
+
+    if (setup_create(&setup, NULL) == ST_OK &&
+        config_load_text(setup->config, "study's config", study->config, NULL) == ST_OK &&
+        setup_finish(setup, NULL) == ST_OK) {
+        cap = setup->sweep.max_cost;
+        *ret_n_init = (size_t)setup->sweep.n_init;
+    }
+    setup_destroy(setup);
+    return cap;
+}
+
+void summary_print_cap(const struct study_view *v)
+{
+    size_t n_init = 0, n_done = 0;
+    double cap = cap_of(&v->study, &n_init), cheapest = INFINITY;
+    char cost_text[32];
+
+    if (!(cap > 0))
+        return;
+    n_init = suggester_n_init(v->search.space.dim, n_init);
+    for (size_t i = 0; i < v->n; i++)
+        if (v->trials[i].state == TRIAL_DONE) {
+            n_done++;
+            cheapest = fmin(cheapest, study_view_trial_cost(v, &v->trials[i]));
+        }
+    if (n_done >= n_init && isfinite(cheapest) && cheapest > cap)
+        printf("warning: no trial so far cost less than sweep.max_cost (%g %s); the cheapest took %s\n", cap,
+               v->search.cost == SEARCH_COST_STEPS ? "steps" : "s", study_view_cost_text(v, cheapest, cost_text));
+}
+
+/* ---- what to do next ---- */
+
+static void print_time(double seconds)
+{
+    double whole_s = ceil(seconds), unit_s = fmod(whole_s, 3600) == 0 ? 3600 : fmod(whole_s, 60) == 0 ? 60 : 1;
+
+    printf(" %.0f%c", whole_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
+}
+
+/* The limit that has ended it, doubled; one that has not is still good. */
+static void print_larger(const struct study_view *v)
+{
+    const struct study *s = &v->study;
+    int64_t n = (int64_t)v->n;
+    const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : "";
+
+    if (strcmp(rule, "trials") == 0)
+        printf(" --trials %lld", (long long)(2 * (n > s->trials_max ? n : s->trials_max)));
+    if (strcmp(rule, "budget") == 0) {
+        printf(" --budget");
+        print_time(2 * s->budget_s);
+    }
+    if (strcmp(rule, "wall_time") == 0) {
+        printf(" --wall-time");
+        print_time(2 * s->wall_max_s);
+    }
+    if (strcmp(rule, "device_time") == 0) {
+        printf(" CONFIG --sweep.device_time");
+        print_time(2 * s->device_max_s);
+    }
+    if (strcmp(rule, "min_gain") == 0)
+        printf(" CONFIG --sweep.min_gain %.3g", s->gain_min / 2);
+    if (strcmp(rule, "target") == 0)
+        printf(" --target SCORE     # a better one than %.6g", s->target_score);
+}
+
+static void print_pick(const struct study_view *v, size_t i, const char *what)
+{
+    char text[PROMISE_TEXT_MAX], cost[PROMISE_TEXT_MAX];
+    struct promise p;
+
+    study_view_promise(v, i, &p);
+    printf("  %-8s trial %lld, %s %s at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
+           promise_text(&p, text), promise_cost_text(&p, study_report_cost(v->search.cost), cost));
+}
+
+static void print_best_run(const struct study_view *v, size_t i)
+{
+    char cost[32];
+
+    printf("  %-8s trial %lld, %s %.5g at a cost of %s in that run, which may be luck\n", "best-run",
+           (long long)v->trials[i].number, v->study.metric, v->trials[i].score,
+           study_view_cost_text(v, study_view_trial_cost(v, &v->trials[i]), cost));
+}
+
+/* What the front offers, by the names of `export --pick`, and the commands that make use of it. */
+static void print_next(const struct study_view *v, const char *store)
+{
+    const char *name = v->study.name;
+    size_t best = study_view_pick(v, GP_BEST), run = study_view_best_run(v), knee = study_view_pick(v, GP_KNEE);
+    struct promise p;
+
+    if (best < v->n) {
+        printf("\nto take (95 %%: where the mean of %d runs under fresh seeds lies):\n", GP_PROMISE_SEEDS);
+        print_pick(v, best, "best");
+        if (knee < v->n && knee != best)
+            print_pick(v, knee, "knee");
+        if (!study_view_same_point(v, run, best))
+            print_best_run(v, run);
+    }
+    printf("\nnext:\n  trawl report %s --store %s -o report.html\n", name, store);
+    if (best < v->n) {
+        study_view_promise(v, best, &p);
+        printf("  trawl export %s --store %s --pick best -o best.ini && trawl train best.ini\n", name, store);
+        printf("  trawl rerun %s --store %s --trial %lld --seeds %d     # %s\n", name, store,
+               (long long)v->trials[best].number, GP_PROMISE_SEEDS,
+               p.n_seeds < 2 ? "it was seen once: was it luck?" : "fresh seeds");
+    }
+    if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
+        printf("  trawl show %s --store %s\n", name, store);
+    printf("  trawl sweep --resume %s --store %s", name, store);
+    print_larger(v);
+    printf("\n");
+}
+
+/* How much of it went into runs under fresh seeds. */
+static void print_confirmed(const struct study_view *v)
+{
+    int64_t n = 0;
+    double cost_s = 0;
+    char text[32];
+
+    for (size_t i = 0; i < v->n; i++)
+        if (trial_is_confirming(&v->trials[i])) {
+            n++;
+            cost_s += isfinite(v->trials[i].cost_s) ? v->trials[i].cost_s : 0;
+        }
+    if (n > 0)
+        printf("confirming: %lld of the trials (%s) ran configs of the front again under fresh seeds\n", (long long)n,
+               format_seconds(cost_s, text));
+}
+
+static void print_checkpoints(const struct study_view *v, const char *store_path)
+{
+    int64_t n;
+    double bytes;
+
+    checkpoints_usage(store_path, v->study.name, &n, &bytes);
+    if (n > 0)
+        printf("checkpoints: %lld, %.1f MB, in %s.checkpoints\n", (long long)n, bytes / 1e6, store_path);
+}
+
+enum status progress_print_summary(struct study_view *v, const char *store_path, struct error *err)
+{
+    const struct study *s = &v->study;
+    struct strbuf store;
+    char cost[32], wall[32];
+
+    TRY(study_view_advise(v, err));
+    strbuf_init(&store, OUTPUT_MAX_BYTES);
+    strbuf_add_shell(&store, store_path);
+    printf("%s: %lld done, %lld failed, %lld stopped, %lld waiting; %s of training", s->name,
+           (long long)study_view_count(v, TRIAL_DONE), (long long)study_view_count(v, TRIAL_FAILED),
+           (long long)study_view_count(v, TRIAL_STOPPED),
+           (long long)(study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING)),
+           format_seconds(study_view_cost(v), cost));
+    if (s->wall_used_s > 0)
+        printf(" in %s", format_seconds(s->wall_used_s, wall));
+    printf("\n");
+    if (s->end_rule != NULL)
+        printf("%s (%s): %s\n", study_state_name(s->state), s->end_rule, s->end_text != NULL ? s->end_text : "");
+    summary_print_cap(v);
+    print_confirmed(v);
+    print_front_table(v);
+    print_failures(v, store.text);
+    print_checkpoints(v, store_path);
+    print_next(v, store.text);
+    strbuf_free(&store);
+    return ST_OK;
+}

@@ -1,0 +1,16 @@
+/* summary.h - what a sweep prints at its end. */
+#ifndef SWEEP_SHOW_SUMMARY_H
+#define SWEEP_SHOW_SUMMARY_H
+
+#include "base/status.h"
+#include "store/store.h"
+
+struct study_view;
+
+/* Front, failures, what to take, next commands. */
+enum status progress_print_summary(struct study_view *view, const char *store_path, struct error *err) MUST_USE;
+void summary_print_cap(
+    const struct study_view *view); /* a warning when every trial is more expensive than sweep.max_cost */
+void print_front_table(const struct study_view *view); /* by its advice, if there is any */
+
+#endif

@@ -1,0 +1,75 @@
+/* evaluate.c - the evaluation that a run in this process ends with, and how its result is written.
+ * Invariant: it shows that it is alive, and a signal ends it. */
+#include "sweep/worker/evaluate.h"
+
+#include "base/duration.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "sweep/cli.h"
+#include "sweep/signals.h"
+#include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+#define TELL_S 2.0 /* between lines, and before the first */
+
+struct evaluation {
+    bool quiet;
+    double told_s;
+};
+
+static bool on_progress(void *ctx, const struct eval_progress *p)
+{
+    struct evaluation *e = ctx;
+    double now_s = clock_mono_s();
+
+    if (!e->quiet && now_s - e->told_s >= TELL_S) {
+        e->told_s = now_s;
+        fprintf(stderr, "evaluating: %lld of %lld episodes have ended, step %lld of at most %lld\n",
+                (long long)p->finished, (long long)p->episodes, (long long)p->steps, (long long)p->max_steps);
+    }
+    return !signals_stop();
+}
+
+enum status evaluate(struct trainer *trainer, const struct eval_settings *settings, bool quiet,
+                     struct eval_result *ret_result, struct error *err)
+{
+    struct evaluation e = {.quiet = quiet, .told_s = clock_mono_s()};
+    struct eval_settings own = *settings;
+
+    own.ctx = &e;
+    own.on_progress = on_progress;
+    return trainer_eval(trainer, &own, ret_result, err);
+}
+
+const char *evaluate_text(const struct eval_result *r, char buf[160])
+{
+    if (r->unfinished == 0)
+        snprintf(buf, 160, "%lld episodes", (long long)r->episodes);
+    else
+        snprintf(buf, 160, "%lld of %lld episodes ended within %lld steps; the others count with what they had",
+                 (long long)(r->episodes - r->unfinished), (long long)r->episodes, (long long)r->max_steps);
+    return buf;
+}
+
+bool evaluate_add_json(cJSON *json, const struct eval_result *r)
+{
+    return json_add_f64(json, "score", r->score) && json_add_f64(json, "score_se", r->score_se) &&
+           json_add_f64(json, "perf", r->perf) && json_add_f64(json, "perf_se", r->perf_se) &&
+           json_add_f64(json, "ep_return", r->ep_return) && json_add_f64(json, "ep_return_se", r->ep_return_se) &&
+           json_add_f64(json, "ep_length", r->ep_length) && json_add_f64(json, "ep_length_se", r->ep_length_se) &&
+           json_add_i64(json, "episodes", r->episodes) && json_add_i64(json, "unfinished", r->unfinished) &&
+           json_add_i64(json, "max_steps", r->max_steps) && json_add_f64(json, "eval_s", r->eval_s);
+}
+
+void evaluate_print(const struct eval_result *r)
+{
+    char text[160], time[32];
+
+    printf("score %.6g +- %.2g  perf %.4f +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
+           r->score, isfinite(r->score_se) ? r->score_se : 0.0, r->perf, isfinite(r->perf_se) ? r->perf_se : 0.0,
+           r->ep_return, r->ep_length, evaluate_text(r, text), format_seconds(r->eval_s, time));
+}

@@ -1,0 +1,23 @@
+/* evaluate.h - the evaluation that a run in this process ends with. */
+#ifndef SWEEP_WORKER_EVALUATE_H
+#define SWEEP_WORKER_EVALUATE_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct eval_result;
+struct eval_settings;
+struct trainer;
+
+/* trainer_eval with a line of progress on stderr every few seconds (not when quiet); a signal stops it. */
+enum status evaluate(struct trainer *trainer, const struct eval_settings *settings, bool quiet,
+                     struct eval_result *ret_result, struct error *err) MUST_USE;
+/* "256 episodes", or how many of them ended within how many steps. */
+const char *evaluate_text(const struct eval_result *result, char buf[160]);
+/* score, score_se, ..., episodes, unfinished, max_steps, eval_s; false: out of memory. */
+bool evaluate_add_json(cJSON *json, const struct eval_result *result);
+void evaluate_print(const struct eval_result *result); /* a line to stdout */
+
+#endif

@@ -1,0 +1,81 @@
+/* gate.c - a lock for readers and writers with tickets, in the order of coming.
+ * Invariants: (1) alone means n_inside is 1; (2) tickets are let in in order, so whoever waits, waits for those before it
+ * alone; (3) at most one is between gate_enter_open and gate_leave_open. */
+#include "sweep/worker/gate.h"
+
+#include <string.h>
+
+enum status gate_create(struct gate *gate, struct error *err)
+{
+    memset(gate, 0, sizeof *gate);
+    if (pthread_mutex_init(&gate->lock, NULL) != 0)
+        return FAIL(err, ST_NOMEM, "out of memory for a lock");
+    if (pthread_cond_init(&gate->moved, NULL) != 0) {
+        pthread_mutex_destroy(&gate->lock);
+        return FAIL(err, ST_NOMEM, "out of memory for a lock");
+    }
+    return ST_OK;
+}
+
+void gate_destroy(struct gate *gate)
+{
+    pthread_cond_destroy(&gate->moved);
+    pthread_mutex_destroy(&gate->lock);
+}
+
+/* With the lock held. */
+static void let_in(struct gate *gate, bool alone)
+{
+    uint64_t ticket = gate->next++;
+
+    while (ticket != gate->now || gate->alone || (alone && gate->n_inside > 0))
+        pthread_cond_wait(&gate->moved, &gate->lock);
+    gate->now++;
+    gate->n_inside++;
+    gate->alone = alone;
+    pthread_cond_broadcast(&gate->moved); /* the next may fit beside */
+}
+
+void gate_enter(struct gate *gate, bool alone)
+{
+    if (alone)
+        atomic_fetch_add(&gate->n_want, 1);
+    pthread_mutex_lock(&gate->lock);
+    let_in(gate, alone);
+    pthread_mutex_unlock(&gate->lock);
+    if (alone)
+        atomic_fetch_sub(&gate->n_want, 1);
+}
+
+void gate_leave(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->n_inside--;
+    gate->alone = false;
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_wanted(struct gate *gate)
+{
+    return atomic_load_explicit(&gate->n_want, memory_order_relaxed) > 0;
+}
+
+void gate_enter_open(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    while (gate->opening)
+        pthread_cond_wait(&gate->moved, &gate->lock);
+    gate->opening = true;
+    let_in(gate, false);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_leave_open(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->opening = false;
+    gate->n_inside--;
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
+}

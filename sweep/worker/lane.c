@@ -1,0 +1,505 @@
+/* lane.c - a thread of the worker that trains trials, one after another, on a device that it may share with others.
+ * Invariants: (1) every "run" is answered by exactly one "result", unless the process ends for several of them; (2) the lane is idle for the reader before the result
+ * goes out, so the controller may hand it the next trial at once; (3) a trainer is made and destroyed, like the iterations
+ * of a run, behind the gate, so that a lane that is alone is alone; (4) with one lane there is no gate and the cost is the
+ * time that passed. */
+#include "sweep/worker/lane.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "study/checkpoint_label.h"
+#include "study/setup.h"
+#include "sweep/controller/checkpoints.h"
+#include "sweep/worker/gate.h"
+#include "sweep/worker/lane_messages.h"
+#include "sweep/worker/run.h"
+#include "sweep/worker/worker.h"
+#include "sweep/worker/worker_limits.h"
+#include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* ---- checkpoints ---- */
+
+static enum status lane_write(struct lane *lane, struct error *err)
+{
+    const struct lane_trial *t = &lane->trial;
+    char *text = NULL;
+
+    TRY(checkpoint_label(t->owner, t->maker, t->config, &text, err));
+    enum status rc = trainer_save(lane->run.trainer, t->checkpoint_path, text, err);
+    mem_free(text);
+    return rc;
+}
+
+static void lane_save(struct lane *lane)
+{
+    struct lane_trial *t = &lane->trial;
+    int64_t env_steps, iterations;
+    struct error why = {0};
+    cJSON *json;
+
+    t->saved_s = clock_mono_s();
+    if (lane_write(lane, &why) != ST_OK) {
+        log_warn("%s; the last checkpoint is kept, continuing", why.text);
+        return;
+    }
+    t->saved = true;
+    t->saved_s = clock_mono_s();
+    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    json = lane_message(lane, "checkpoint");
+    if (json != NULL &&
+        !(json_add_str(json, "path", t->checkpoint_path) && json_add_i64(json, "env_steps", env_steps))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+}
+
+/* Its own checkpoint, not another trial's of the same shape. */
+static enum status lane_load(struct lane *lane, struct error *err)
+{
+    struct lane_trial *t = &lane->trial;
+    char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX];
+
+    TRY(checkpoint_read_label(t->resume_from, owner, before, sizeof owner, err));
+    if (t->owner != NULL && strcmp(owner, t->owner) != 0)
+        return FAIL(err, ST_CONFIG, "%s: is the checkpoint of %s and not of %s", t->resume_from,
+                    owner[0] != '\0' ? owner : "nobody that it names", t->owner);
+    TRY(trainer_load(lane->run.trainer, t->resume_from, err));
+    checkpoint_maker(kern_device_name(lane->run.kern), before, t->maker, sizeof t->maker);
+    if (before[0] != '\0' && strcmp(t->maker, before) != 0)
+        log_warn("resumed by another build or device than before (%s): the result is not that of one of them",
+                 t->maker);
+    return ST_OK;
+}
+
+/* A trial whose checkpoint cannot be taken begins again: it costs time, not the trial. The controller then clears its curve. */
+static enum status lane_resume(struct lane *lane, struct error *err)
+{
+    struct error why = {0};
+    cJSON *json;
+
+    checkpoint_maker(kern_device_name(lane->run.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
+    if (lane->trial.resume_from == NULL || lane_load(lane, &why) == ST_OK)
+        return ST_OK;
+    if (kern_is_lost(lane->run.kern))
+        return FAIL(err, ST_DEVICE, "%s", why.text);
+    json = lane_message(lane, "anew");
+    if (json != NULL && !json_add_str(json, "reason", why.text)) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+    return ST_OK;
+}
+
+/* ---- callbacks of a run ---- */
+
+static bool on_metrics(void *ctx, const struct train_metrics *m)
+{
+    struct lane *lane = ctx;
+    cJSON *json = lane_message(lane, "metrics");
+
+    lane->trial.last = *m;
+    lane->trial.has_last = true;
+    if (json != NULL && !(json_add_i64(json, "env_steps", m->env_steps) && json_add_f64(json, "wall_s", m->wall_s) &&
+                          json_add(json, "values", lane_metrics_json(m)))) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+    return !atomic_load(&lane->stop);
+}
+
+static bool should_stop(void *ctx)
+{
+    struct lane *lane = ctx;
+    struct lane_trial *t = &lane->trial;
+    int64_t env_steps, iterations;
+
+    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    atomic_store(&lane->env_steps, env_steps);
+    atomic_store(&lane->iterations, iterations);
+    if (atomic_load(&lane->stop))
+        return true;
+    if (t->checkpoint_path != NULL && t->checkpoint_every_s > 0.0 &&
+        clock_mono_s() - t->saved_s >= t->checkpoint_every_s) {
+        lane_save(lane);
+        t->saved = false; /* an iteration follows */
+    }
+    return false;
+}
+
+static void enter_gate(void *ctx, bool alone)
+{
+    gate_enter(ctx, alone);
+}
+
+static void leave_gate(void *ctx)
+{
+    gate_leave(ctx);
+}
+
+static bool gate_is_wanted(void *ctx)
+{
+    return gate_wanted(ctx);
+}
+
+/* ---- memory ---- */
+
+/* Can another lane give memory back? With the lock held. */
+static bool others_hold(const struct lane *lane)
+{
+    const struct workshop *shop = lane->shop;
+
+    for (size_t i = 0; i < shop->n_lanes; i++) {
+        const struct lane *other = &shop->lanes[i];
+        if (other != lane && (other->state == LANE_BUSY || (other->state == LANE_IDLE && other->keeps)))
+            return true;
+    }
+    return false;
+}
+
+/* For trainer_cache_share, within gate_enter_open: waits until another lane has given memory back since the last time. */
+static bool wait_for_memory(void *ctx)
+{
+    struct lane *lane = ctx;
+    struct workshop *shop = lane->shop;
+    bool freed;
+
+    gate_leave_open(&shop->gate);
+    pthread_mutex_lock(&shop->lock);
+    lane->state = LANE_WAITING;
+    atomic_store(&lane->waits, true);
+    for (size_t i = 0; i < shop->n_lanes; i++)
+        shop->lanes[i].drop = shop->lanes[i].state == LANE_IDLE;
+    pthread_cond_broadcast(&shop->changed);
+    while (shop->n_freed == lane->seen_freed && others_hold(lane) && !atomic_load(&lane->stop))
+        pthread_cond_wait(&shop->changed, &shop->lock);
+    freed = shop->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
+    lane->seen_freed = shop->n_freed;
+    atomic_store(&lane->waits, false);
+    lane->state = LANE_BUSY;
+    pthread_cond_broadcast(&shop->changed);
+    pthread_mutex_unlock(&shop->lock);
+    gate_enter_open(&shop->gate);
+    return freed;
+}
+
+static void note_memory(struct lane *lane)
+{
+    atomic_store(&lane->shop->device_bytes, kern_memory_held_bytes(lane->run.kern));
+}
+
+/* ---- a trial ---- */
+
+static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
+{
+    struct workshop *shop = lane->shop;
+    double begun_s;
+    enum status rc;
+
+    pthread_mutex_lock(&shop->lock);
+    lane->seen_freed = shop->n_freed;
+    pthread_mutex_unlock(&shop->lock);
+    gate_enter_open(&shop->gate);
+    begun_s = clock_mono_s();
+    rc = run_open(&lane->run, setup, err);
+    lane->trial.create_s = clock_mono_s() - begun_s;
+    if (rc == ST_OK)
+        rc = lane_resume(lane, err);
+    if (rc == ST_OK)
+        note_memory(lane);
+    if (rc == ST_OK) /* nothing of it is on the device when it leaves */
+        rc = kern_sync(lane->run.kern, err);
+    gate_leave_open(&shop->gate);
+    return rc;
+}
+
+static struct train_gate lane_gate(struct lane *lane)
+{
+    return (struct train_gate){
+        .ctx = &lane->shop->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
+}
+
+static enum status lane_train(struct lane *lane, struct train_result *ret_result, struct error *err)
+{
+    const struct train_gate gate = lane_gate(lane);
+    const struct train_callbacks callbacks = {.ctx = lane,
+                                              .gate = lane->shop->n_lanes > 1 ? &gate : NULL,
+                                              .on_metrics = on_metrics,
+                                              .should_stop = should_stop};
+    struct lane_trial *t = &lane->trial;
+    int64_t env_steps, iterations;
+    cJSON *json = lane_message(lane, "training");
+    enum status rc;
+
+    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    if (json != NULL && !json_add_i64(json, "env_steps", env_steps)) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+    t->start_s = t->saved_s = clock_mono_s();
+    rc = trainer_run(lane->run.trainer, &callbacks, ret_result, err);
+    if (rc == ST_OK && t->checkpoint_path != NULL &&
+        (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
+        lane_save(lane);
+    return rc;
+}
+
+/* Each look is progress to the supervisor, like an iteration. */
+static bool on_evaluation(void *ctx, const struct eval_progress *progress)
+{
+    struct lane *lane = ctx;
+
+    (void)progress;
+    atomic_fetch_add(&lane->iterations, 1);
+    return !atomic_load(&lane->stop);
+}
+
+/* What the policy is worth. Stopped: the trial is, with its training as it was, and saved if that was asked for. */
+static enum status lane_evaluate(struct lane *lane, const struct setup *setup, struct train_result *result,
+                                 struct eval_result *ret_eval, struct error *err)
+{
+    const struct train_gate gate = lane_gate(lane);
+    struct lane_trial *t = &lane->trial;
+    struct eval_settings settings;
+    cJSON *json = lane_message(lane, "evaluating");
+
+    if (json != NULL && !json_add_f64(json, "cost_s", result->cost_s)) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    workshop_send(lane->shop, json);
+    eval_settings_of(&setup->train, &settings);
+    settings.gate = lane->shop->n_lanes > 1 ? &gate : NULL;
+    settings.ctx = lane;
+    settings.on_progress = on_evaluation;
+    TRY(trainer_eval(lane->run.trainer, &settings, ret_eval, err));
+    result->stopped = ret_eval->stopped;
+    if (ret_eval->stopped && t->checkpoint_path != NULL && !t->saved && atomic_load(&lane->checkpoint))
+        lane_save(lane);
+    return ST_OK;
+}
+
+static void lane_read_message(struct lane *lane, const cJSON *message)
+{
+    struct lane_trial *t = &lane->trial;
+
+    *t = (struct lane_trial){.config = json_get_str(message, "config"),
+                             .metric = json_get_str(message, "metric"),
+                             .owner = json_get_str(message, "owner"),
+                             .checkpoint_path = json_get_str(message, "checkpoint_path"),
+                             .resume_from = json_get_str(message, "resume_from")};
+    (void)json_get_i64(message, "trial", &t->id);
+    (void)json_get_i64(message, "attempt", &t->attempt);
+    (void)json_get_f64(message, "checkpoint_every_s", &t->checkpoint_every_s);
+    t->checkpoint_end = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint_end"));
+}
+
+static void lane_free_trial(struct lane *lane)
+{
+    struct workshop *shop = lane->shop;
+
+    if (lane->run.trainer == NULL)
+        return;
+    gate_enter_open(&shop->gate); /* what it frees is work on the device */
+    trainer_destroy(lane->run.trainer); /* on a CPU its memory is not needed while waiting; a GPU's goes to the cache */
+    lane->run.trainer = NULL;
+    if (!kern_is_lost(lane->run.kern) && kern_sync(lane->run.kern, NULL) == ST_OK)
+        note_memory(lane);
+    gate_leave_open(&shop->gate);
+}
+
+/* On a CPU what did not fit is a limit of this process, where there is one. */
+static void lane_explain_memory(const struct lane *lane, struct error *why)
+{
+    size_t n = strlen(why->text);
+    char limit[200];
+
+    if (lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU &&
+        worker_limits_explain(lane->shop->memory_bytes, limit, sizeof limit))
+        snprintf(why->text + n, sizeof why->text - n, "; %s", limit);
+}
+
+/* The device stays open as it is, whatever the config calls it; but a trial has its own number of threads. */
+static void keep_device(const struct lane *lane, struct setup *setup)
+{
+    setup->train.device = lane->run.device;
+    if (setup->train.threads == 0 || setup->train.threads == (int64_t)kern_n_threads(lane->run.kern))
+        setup->train.threads = lane->run.threads; /* its share of the cores, as it was opened */
+}
+
+static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
+{
+    struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
+    struct eval_result eval = {.stopped = true};
+    struct error why = {0};
+    struct setup *setup = NULL;
+    int64_t number = lane->trial.id;
+    enum status rc;
+    cJSON *json;
+
+    (void)json_get_i64(message, "number", &number);
+    log_set_trial(number);
+    rc = atomic_load(&lane->shop->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
+                                        : workshop_read_config(lane->shop, message, &setup, &why);
+    if (rc == ST_OK)
+        keep_device(lane, setup);
+    if (rc == ST_OK)
+        rc = lane_open_trial(lane, setup, &why);
+    if (rc == ST_OK)
+        rc = lane_train(lane, &result, &why);
+    if (rc == ST_OK && !result.stopped)
+        rc = lane_evaluate(lane, setup, &result, &eval, &why);
+    if (rc == ST_NOMEM)
+        lane_explain_memory(lane, &why);
+    if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
+        workshop_declare_lost(lane->shop);
+    if (atomic_load(&lane->shop->lost) && rc != ST_OK)
+        log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
+    json = lane_result_json(lane, rc, &result, &eval, why.text);
+    if (!atomic_load(&lane->shop->lost))
+        lane_free_trial(lane);
+    setup_destroy(setup);
+    log_set_trial(-1);
+    return json;
+}
+
+/* ---- the thread ---- */
+
+static void lane_drop_cache(struct lane *lane)
+{
+    gate_enter_open(&lane->shop->gate);
+    trainer_cache_clear(lane->run.cache);
+    (void)!kern_sync(lane->run.kern, NULL); /* a failure shows in its next trial */
+    gate_leave_open(&lane->shop->gate);
+}
+
+/* Waits for a message, and drops what is kept meanwhile when others need the memory. NULL: the end. */
+static cJSON *lane_wait(struct lane *lane)
+{
+    struct workshop *shop = lane->shop;
+    cJSON *message;
+
+    pthread_mutex_lock(&shop->lock);
+    while (lane->next == NULL && !shop->exit) {
+        if (lane->drop && lane->keeps) {
+            lane->keeps = false;
+            lane->state = LANE_BUSY; /* for the others: memory is to come */
+            pthread_mutex_unlock(&shop->lock);
+            lane_drop_cache(lane);
+            pthread_mutex_lock(&shop->lock);
+            lane->state = LANE_IDLE;
+            shop->n_freed++;
+            pthread_cond_broadcast(&shop->changed);
+            continue;
+        }
+        pthread_cond_wait(&shop->changed, &shop->lock);
+    }
+    message = lane->next;
+    lane->next = NULL;
+    if (message != NULL)
+        lane->state = LANE_BUSY;
+    pthread_mutex_unlock(&shop->lock);
+    return message;
+}
+
+/* done: it is free for the next trial. */
+static void lane_set_state(struct lane *lane, enum lane_state state, bool done)
+{
+    struct workshop *shop = lane->shop;
+
+    pthread_mutex_lock(&shop->lock);
+    lane->state = state;
+    lane->drop = false;
+    lane->taken = lane->taken && !done;
+    lane->keeps = lane->run.cache != NULL;
+    shop->n_freed++;
+    pthread_cond_broadcast(&shop->changed);
+    pthread_mutex_unlock(&shop->lock);
+}
+
+/* What a process alone would need as well; the other lanes find some of it done. */
+static void note_start(const struct lane *lane, double begun_s)
+{
+    if (lane == &lane->shop->lanes[0])
+        atomic_fetch_add(&lane->shop->open_us, (unsigned long long)(1e6 * (clock_mono_s() - begun_s)));
+}
+
+/* The device, and two iterations of the study's own config, so that no trial has in its cost what is loaded once. */
+static void lane_open(struct lane *lane)
+{
+    struct workshop *shop = lane->shop;
+    double begun_s;
+    enum status rc;
+
+    gate_enter_open(&shop->gate);
+    begun_s = clock_mono_s();
+    rc = run_open_device(&lane->run, shop->setup, &lane->opened_err);
+    if (rc == ST_OK && lane->run.cache != NULL && shop->n_lanes > 1) /* half of the device for what may come */
+        trainer_cache_share(lane->run.cache, kern_memory_total_bytes(lane->run.kern) / (2 * shop->n_lanes),
+                            wait_for_memory, lane);
+    note_start(lane, begun_s);
+    gate_leave_open(&shop->gate);
+    pthread_mutex_lock(&shop->lock);
+    lane->opened = rc;
+    lane->state = rc == ST_OK ? LANE_BUSY : LANE_ENDED;
+    pthread_cond_broadcast(&shop->changed);
+    pthread_mutex_unlock(&shop->lock);
+}
+
+static void lane_warm_up(struct lane *lane)
+{
+    struct workshop *shop = lane->shop;
+    double begun_s;
+
+    if (lane->run.cache != NULL) {
+        gate_enter_open(&shop->gate);
+        begun_s = clock_mono_s();
+        run_warm_up(&lane->run, shop->setup);
+        note_memory(lane);
+        note_start(lane, begun_s);
+        gate_leave_open(&shop->gate);
+    }
+    if (kern_is_lost(lane->run.kern))
+        workshop_declare_lost(lane->shop);
+}
+
+void *lane_main(void *arg)
+{
+    struct lane *lane = arg;
+    cJSON *message, *result;
+
+    lane_open(lane);
+    if (lane->opened != ST_OK)
+        return NULL;
+    lane_warm_up(lane);
+    lane_set_state(lane, LANE_IDLE, false);
+    while ((message = lane_wait(lane)) != NULL) {
+        lane_read_message(lane, message);
+        result = lane_trial_run(lane, message);
+        cJSON_Delete(message);
+        atomic_store(&lane->id, -1);
+        lane_set_state(lane, LANE_IDLE, true);
+        if (atomic_load(&lane->shop->silent))
+            cJSON_Delete(result);
+        else
+            workshop_send(lane->shop, result);
+    }
+    if (!atomic_load(&lane->shop->lost)) {
+        gate_enter_open(&lane->shop->gate);
+        run_close(&lane->run);
+        gate_leave_open(&lane->shop->gate);
+    }
+    lane_set_state(lane, LANE_ENDED, false);
+    return NULL;
+}

@@ -1,0 +1,105 @@
+/* run.c - a device and a trainer for a setup; the device stays open between runs on it. */
+#include "sweep/worker/run.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "trainer/trainer.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "kernels/kernels.h"
+
+/* The formulas are the same on every CPU, the bytes are not. */
+static void tell_units(const struct run *run, const struct setup *setup)
+{
+    const char *want = setup->train.vector_units, *have = kern_vector_units(run->kern);
+
+    if (want[0] != '\0' && have[0] != '\0' && strcmp(want, have) != 0)
+        log_warn("this run was made with the vector units %s, here they are %s: the same bytes cannot come out", want,
+                 have);
+}
+
+#define WARM_ITERATIONS 2 /* plain, and recorded */
+
+enum status run_open_device(struct run *run, const struct setup *setup, struct error *err)
+{
+    trainer_destroy(run->trainer); /* it borrows the device */
+    run->trainer = NULL;
+    if (run->kern != NULL && (run->device != setup->train.device || run->threads != setup->train.threads)) {
+        trainer_cache_destroy(run->cache);
+        run->cache = NULL;
+        kern_close(run->kern);
+        run->kern = NULL;
+    }
+    if (run->kern == NULL) {
+        struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
+                                         .n_threads = (size_t)setup->train.threads,
+                                         .ordinal = run->ordinal,
+                                         .patience_s = setup->train.device_timeout_s};
+        TRY(kern_open(&run->kern, &settings, err));
+        run->device = setup->train.device;
+        run->threads = setup->train.threads;
+        tell_units(run, setup);
+        if (kern_can_record(run->kern)) /* a CPU has nothing that is dear to make, and may need the memory */
+            TRY(trainer_cache_create(&run->cache, err));
+    }
+    return ST_OK;
+}
+
+enum status run_open(struct run *run, const struct setup *setup, struct error *err)
+{
+    TRY(run_open_device(run, setup, err));
+    return trainer_create_cached(&run->trainer, run->cache, run->kern, setup->env, setup->env_settings, &setup->policy,
+                                 &setup->train, err);
+}
+
+void run_warm_up(struct run *run, const struct setup *setup)
+{
+    struct error why = {0};
+    enum status rc = ST_OK;
+
+    if (run->cache == NULL)
+        return;
+    rc = run_open(run, setup, &why);
+    for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)
+        rc = trainer_iterate(run->trainer, &why);
+    if (rc == ST_OK)
+        rc = trainer_sync(run->trainer, &why);
+    if (rc != ST_OK)
+        log_debug("the device was not warmed up: %s", why.text);
+    trainer_destroy(run->trainer);
+    run->trainer = NULL;
+}
+
+void run_close(struct run *run)
+{
+    trainer_destroy(run->trainer);
+    trainer_cache_destroy(run->cache);
+    kern_close(run->kern);
+    run->trainer = NULL;
+    run->cache = NULL;
+    run->kern = NULL;
+}
+
+cJSON *run_profile_json(const double phase_s[PHASE_COUNT])
+{
+    cJSON *json = cJSON_CreateObject();
+    double sum = 0;
+    bool ok = json != NULL;
+
+    for (int i = 0; i < PHASE_COUNT; i++)
+        sum += phase_s[i];
+    for (int i = 0; ok && i < PHASE_COUNT; i++) {
+        cJSON *phase = cJSON_CreateObject();
+        ok = phase != NULL && json_add_f64(phase, "ms", phase_s[i] * 1e3) &&
+             json_add_f64(phase, "percent", sum > 0 ? 100 * phase_s[i] / sum : 0);
+        ok = json_add(json, train_phase_name((enum train_phase)i), phase) && ok;
+    }
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}

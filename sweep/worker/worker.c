@@ -1,0 +1,312 @@
+/* worker.c - what the threads of a worker share: the socket, the lanes, the heartbeat.
+ * Invariants: (1) a lane that is taken has a message or a trial, one that is not has neither; (2) once the device is lost or
+ * the controller is gone no lane is handed anything more; (3) no two locks are held at once. */
+#include "sweep/worker/worker.h"
+
+#include "base/config/config.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "sweep/launch/proto.h"
+#include "sweep/worker/gate.h"
+#include "sweep/worker/lane.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/machine.h"
+
+#define BEAT_S 1
+
+enum status workshop_create(struct workshop *shop, int fd, struct error *err)
+{
+    pthread_condattr_t clock;
+    int rc = pthread_mutex_init(&shop->send_lock, NULL);
+
+    if (rc == 0)
+        rc = pthread_mutex_init(&shop->lock, NULL);
+    if (rc == 0)
+        rc = pthread_condattr_init(&clock);
+    if (rc == 0) {
+        (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        rc = pthread_cond_init(&shop->changed, &clock);
+        pthread_condattr_destroy(&clock);
+    }
+    if (rc != 0)
+        return FAIL(err, ST_NOMEM, "the worker's locks: %s", strerror(rc));
+    TRY(gate_create(&shop->gate, err));
+    return proto_create(&shop->proto, fd, err);
+}
+
+/* ---- messages ---- */
+
+void workshop_send(struct workshop *shop, cJSON *message)
+{
+    struct error why = {0};
+    enum status rc;
+
+    pthread_mutex_lock(&shop->send_lock);
+    rc = proto_send(&shop->proto, message, &why);
+    pthread_mutex_unlock(&shop->send_lock);
+    if (rc == ST_OK || atomic_exchange(&shop->gone, true))
+        return;
+    log_debug("%s; the worker ends", why.text);
+    workshop_stop(shop, -1, false);
+}
+
+enum status workshop_read_config(const struct workshop *shop, const cJSON *message, struct setup **ret_setup,
+                                 struct error *err)
+{
+    const char *text = json_get_str(message, "config");
+    enum status rc;
+
+    if (text == NULL)
+        return FAIL(err, ST_CORRUPT, "the controller's message holds no config");
+    TRY(setup_create(ret_setup, err));
+    rc = config_load_text((*ret_setup)->config, "trial's config", text, err);
+    if (rc == ST_OK)
+        rc = setup_finish(*ret_setup, err);
+    if (rc != ST_OK) {
+        setup_destroy(*ret_setup);
+        *ret_setup = NULL;
+    } else if (shop->device >= 0) {
+        (*ret_setup)->train.device = shop->device;
+    }
+    return rc;
+}
+
+/* ---- trials ---- */
+
+bool workshop_give(struct workshop *shop, cJSON *message)
+{
+    struct lane *lane = NULL;
+    int64_t trial = -1, attempt = 0;
+
+    (void)json_get_i64(message, "trial", &trial);
+    (void)json_get_i64(message, "attempt", &attempt);
+    pthread_mutex_lock(&shop->lock);
+    for (size_t i = 0; lane == NULL && i < shop->n_lanes && !shop->exit && !atomic_load(&shop->lost); i++)
+        if (!shop->lanes[i].taken)
+            lane = &shop->lanes[i];
+    if (lane != NULL) {
+        lane->taken = true;
+        lane->next = message;
+        atomic_store(&lane->stop, false);
+        atomic_store(&lane->checkpoint, false);
+        atomic_store(&lane->env_steps, 0);
+        atomic_store(&lane->iterations, 0);
+        atomic_store(&lane->attempt, attempt);
+        atomic_store(&lane->id, trial);
+        pthread_cond_broadcast(&shop->changed);
+    }
+    pthread_mutex_unlock(&shop->lock);
+    return lane != NULL;
+}
+
+void workshop_stop(struct workshop *shop, int64_t trial, bool checkpoint)
+{
+    pthread_mutex_lock(&shop->lock);
+    for (size_t i = 0; i < shop->n_lanes; i++) {
+        struct lane *lane = &shop->lanes[i];
+        if (trial >= 0 && atomic_load(&lane->id) != trial)
+            continue;
+        if (checkpoint)
+            atomic_store(&lane->checkpoint, true);
+        atomic_store(&lane->stop, true);
+    }
+    pthread_cond_broadcast(&shop->changed); /* one may wait for memory */
+    pthread_mutex_unlock(&shop->lock);
+}
+
+void workshop_declare_lost(struct workshop *shop)
+{
+    int n_taken = 0;
+
+    pthread_mutex_lock(&shop->lock);
+    for (size_t i = 0; i < shop->n_lanes; i++)
+        n_taken += shop->lanes[i].taken;
+    if (n_taken > 1)
+        atomic_store(&shop->silent, true);
+    atomic_store(&shop->lost, true);
+    pthread_mutex_unlock(&shop->lock);
+    workshop_stop(shop, -1, false);
+}
+
+bool workshop_is_idle(struct workshop *shop)
+{
+    bool idle = true;
+
+    pthread_mutex_lock(&shop->lock);
+    for (size_t i = 0; i < shop->n_lanes; i++)
+        idle = idle && !shop->lanes[i].taken;
+    pthread_mutex_unlock(&shop->lock);
+    return idle;
+}
+
+/* ---- lanes ---- */
+
+/* Signals are the main thread's: the others start with all of them blocked. */
+static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const char *name)
+{
+    sigset_t all, old;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, NULL, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc == 0)
+        (void)pthread_setname_np(*thread, name);
+    return rc;
+}
+
+/* The heartbeat first, which reads the lanes. */
+static void workshop_close_lanes(struct workshop *shop)
+{
+    pthread_mutex_lock(&shop->lock);
+    shop->exit = true;
+    pthread_cond_broadcast(&shop->changed);
+    pthread_mutex_unlock(&shop->lock);
+    if (shop->beats)
+        pthread_join(shop->heartbeat, NULL);
+    shop->beats = false;
+    for (size_t i = 0; i < shop->n_lanes; i++) {
+        pthread_join(shop->lanes[i].thread, NULL);
+        cJSON_Delete(shop->lanes[i].next);
+    }
+    shop->n_lanes = 0;
+}
+
+/* The threads that each lane may use, when the config leaves it to us. */
+static int64_t threads_of_lane(const struct setup *setup, size_t n_lanes)
+{
+    int64_t share = (int64_t)(machine_cores() / n_lanes);
+
+    if (setup->train.threads != 0 || n_lanes == 1)
+        return setup->train.threads;
+    return share > 1 ? share : 1;
+}
+
+enum status workshop_open(struct workshop *shop, struct setup *setup, size_t n, struct error *err)
+{
+    enum status rc = ST_OK;
+    size_t n_started = 0;
+    int code = 0;
+
+    shop->setup = setup;
+    setup->train.threads = threads_of_lane(setup, n);
+    shop->n_lanes = n; /* before a lane looks; those not started yet are no more than "opening" */
+    for (; code == 0 && n_started < n; n_started += code == 0) {
+        struct lane *lane = &shop->lanes[n_started];
+        char name[16];
+        lane->shop = shop;
+        lane->run.ordinal = shop->ordinal;
+        atomic_store(&lane->id, -1);
+        snprintf(name, sizeof name, "trawl-lane%zu", n_started % 1000);
+        code = start_thread(&lane->thread, lane_main, lane, name);
+    }
+    pthread_mutex_lock(&shop->lock);
+    shop->n_lanes = n_started;
+    for (size_t i = 0; i < n_started; i++)
+        while (shop->lanes[i].state == LANE_OPENING)
+            pthread_cond_wait(&shop->changed, &shop->lock);
+    pthread_mutex_unlock(&shop->lock);
+    if (code != 0)
+        rc = FAIL(err, ST_NOMEM, "cannot start lane %zu of %zu: %s; use fewer runs_per_device", n_started + 1, n,
+                  strerror(code));
+    for (size_t i = 0; rc == ST_OK && i < n_started; i++)
+        if (shop->lanes[i].opened != ST_OK)
+            rc = FAIL(err, shop->lanes[i].opened, "%s", shop->lanes[i].opened_err.text);
+    if (rc != ST_OK)
+        workshop_close_lanes(shop);
+    return rc;
+}
+
+void workshop_destroy(struct workshop *shop)
+{
+    workshop_close_lanes(shop);
+    setup_destroy(shop->setup);
+    proto_destroy(&shop->proto);
+    gate_destroy(&shop->gate);
+    pthread_cond_destroy(&shop->changed);
+    pthread_mutex_destroy(&shop->lock);
+    pthread_mutex_destroy(&shop->send_lock);
+}
+
+/* ---- the heartbeat ---- */
+
+static cJSON *lane_json(const struct lane *lane)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    if (json != NULL && !(json_add_i64(json, "trial", atomic_load(&lane->id)) &&
+                          json_add_i64(json, "attempt", atomic_load(&lane->attempt)) &&
+                          json_add_i64(json, "env_steps", atomic_load(&lane->env_steps)) &&
+                          json_add_i64(json, "iterations", atomic_load(&lane->iterations)) &&
+                          json_add_bool(json, "waits", atomic_load(&lane->waits)))) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *alive_json(struct workshop *shop)
+{
+    cJSON *json = proto_message("alive"), *lanes = cJSON_CreateArray();
+    bool ok = json != NULL && lanes != NULL;
+
+    for (size_t i = 0; ok && i < shop->n_lanes; i++)
+        if (atomic_load(&shop->lanes[i].id) >= 0) {
+            cJSON *lane = lane_json(&shop->lanes[i]);
+            ok = lane != NULL && cJSON_AddItemToArray(lanes, lane);
+        }
+    if (!ok)
+        cJSON_Delete(lanes);
+    else
+        ok = json_add(json, "lanes", lanes);
+    ok = ok && json_add_i64(json, "memory_bytes", (int64_t)machine_resident_bytes()) &&
+         json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&shop->device_bytes));
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* A thread of its own, which asks nothing of the device: a device that hangs does not keep it. */
+static void *heartbeat_main(void *arg)
+{
+    struct workshop *shop = arg;
+    struct timespec next;
+
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (;;) {
+        int rc = 0;
+        bool exit;
+
+        workshop_send(shop, alive_json(shop)); /* at once: from now on silence means something */
+        next.tv_sec += BEAT_S;
+        pthread_mutex_lock(&shop->lock);
+        while (!shop->exit && rc != ETIMEDOUT)
+            rc = pthread_cond_timedwait(&shop->changed, &shop->lock, &next);
+        exit = shop->exit;
+        pthread_mutex_unlock(&shop->lock);
+        if (exit || atomic_load(&shop->gone))
+            return NULL;
+    }
+}
+
+enum status workshop_start_heartbeat(struct workshop *shop, struct error *err)
+{
+    int rc = start_thread(&shop->heartbeat, heartbeat_main, shop, "trawl-alive");
+
+    if (rc != 0)
+        return FAIL(err, ST_NOMEM, "cannot start the worker's heartbeat: %s", strerror(rc));
+    shop->beats = true;
+    return ST_OK;
+}

@@ -1,0 +1,147 @@
+/* api_model.c - what the models say: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which takes
+ * milliseconds; see serve_model.c. */
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/models.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/served_study.h"
+
+#include <microhttpd.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+struct places { /* where a slice may go through */
+    size_t best, best_run, knee;
+};
+
+/* Version of the study's last change that matters to models, and where `at` of a slice is. */
+static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct places *ret_places,
+                             struct error *err)
+{
+    struct view *v = serve_lock_view(s, r->study, err);
+
+    if (v == NULL)
+        return err->status;
+    *ret_settled = v->settled;
+    if (ret_places != NULL) {
+        *ret_places = (struct places){v->best, v->best_run, v->knee};
+        if (v->knee == v->n) /* no bend: as `trawl export --pick knee` */
+            ret_places->knee = v->best;
+    }
+    serve_unlock(s);
+    return ST_OK;
+}
+
+static bool add_head(cJSON *json, const struct request *r, enum model_state state, const struct model_entry *e)
+{
+    return json != NULL && json_add_str(json, "study", r->study) &&
+           json_add_str(json, "model", model_state_name(state)) &&
+           (e != NULL && e->version > 0 ? json_add_i64(json, "model_version", e->version)
+                                        : json_add_str(json, "model_version", NULL)) &&
+           json_add_str(json, "note", e != NULL && e->note[0] != '\0' ? e->note : NULL);
+}
+
+/* Under the models' lock: the answer is head and body (taken), or the head alone when there is no model. */
+static enum status answer_model(const struct request *r, enum model_state state, const struct model_entry *e,
+                                cJSON *body, struct answer *answer, struct strbuf *out, struct error *err)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    answer->no_store = state != MODEL_READY;
+    if (state == MODEL_COMPUTING)
+        answer->status = MHD_HTTP_ACCEPTED;
+    bool ok = add_head(json, r, state, e);
+    while (ok && body != NULL && body->child != NULL) {
+        cJSON *item = cJSON_DetachItemViaPointer(body, body->child);
+        ok = cJSON_AddItemToObject(json, item->string, item);
+    }
+    cJSON_Delete(body);
+    if (!ok) {
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    return api_put_json(out, json, err);
+}
+
+static enum status answer_part(struct serve *s, const struct request *r, bool front, struct answer *answer,
+                               struct strbuf *out, struct error *err)
+{
+    struct model_entry *e;
+    enum model_state state;
+    int64_t settled = 0;
+    cJSON *body = NULL;
+    enum status rc = ST_OK;
+
+    TRY(study_now(s, r, &settled, NULL, err));
+    state = models_lock(s->models, r->study, settled, &e);
+    if (state >= MODEL_STALE) {
+        body = cJSON_Duplicate(front ? e->what.front : e->what.insight, true);
+        if (body == NULL)
+            rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+    }
+    if (rc == ST_OK)
+        rc = answer_model(r, state, e, body, answer, out, err);
+    models_unlock(s->models);
+    return rc;
+}
+
+enum status api_insight(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                        struct error *err)
+{
+    return answer_part(s, r, false, answer, out, err);
+}
+
+enum status api_model_front(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                            struct error *err)
+{
+    return answer_part(s, r, true, answer, out, err);
+}
+
+/* The trial that `at` names; -1: none of that kind yet. */
+static enum status find_at(const struct request *r, const struct places *places, int64_t *ret_trial, struct error *err)
+{
+    const char *at = target_query(&r->target, "at");
+
+    if (at == NULL || strcmp(at, "recommended") == 0 || strcmp(at, "best") == 0)
+        *ret_trial = (int64_t)places->best;
+    else if (strcmp(at, "best-run") == 0)
+        *ret_trial = (int64_t)places->best_run;
+    else if (strcmp(at, "knee") == 0)
+        *ret_trial = (int64_t)places->knee;
+    else if (!num_parse_i64(at, ret_trial) || *ret_trial < 0)
+        return FAIL(err, ST_USAGE, "at is '%.40s'; a trial's number, best, best-run, knee or recommended is wanted",
+                    at);
+    return ST_OK;
+}
+
+enum status api_model_slice(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                            struct error *err)
+{
+    const char *param = target_query(&r->target, "param");
+    struct places places = {0};
+    struct model_entry *e;
+    enum model_state state;
+    int64_t settled = 0, trial = -1;
+    cJSON *body = NULL;
+    enum status rc = ST_OK;
+
+    if (param == NULL)
+        return FAIL(err, ST_USAGE, "no param; name a searched parameter, `space` of the study lists them");
+    TRY(study_now(s, r, &settled, &places, err));
+    state = models_lock(s->models, r->study, settled, &e);
+    if (state >= MODEL_STALE) {
+        rc = find_at(r, &places, &trial, err);
+        if (rc == ST_OK)
+            rc = s->set.hooks.model_slice(s->set.hooks.ctx, e->model, param, trial, &body, err);
+    }
+    if (rc == ST_OK)
+        rc = answer_model(r, state, e, body, answer, out, err);
+    models_unlock(s->models);
+    return rc;
+}

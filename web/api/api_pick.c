@@ -1,0 +1,287 @@
+/* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the bytes are those of the
+ * command line, by hooks. */
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/promise.h"
+#include "web/report/report.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/served_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define RULE_MAX 96
+
+/* The rule that the query asks for, as `trawl export --pick` takes it. */
+static enum status read_rule(const struct request *r, bool maximize, char rule[RULE_MAX], struct error *err)
+{
+    static const char *const names[] = {"rule", "budget_s", "score", "trial"};
+    const char *given = NULL, *text = NULL;
+    char number[NUM_TEXT_MAX];
+    int64_t trial = 0;
+    double value = 0;
+
+    snprintf(rule, RULE_MAX, "best");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *found = target_query(&r->target, names[i]);
+        if (found != NULL && given != NULL)
+            return FAIL(err, ST_USAGE, "both %s and %s are given; one of rule, budget_s, score and trial is wanted",
+                        given, names[i]);
+        given = found != NULL ? names[i] : given;
+        text = found != NULL ? found : text;
+    }
+    if (given == NULL)
+        return ST_OK;
+    if (strcmp(given, "rule") == 0) {
+        if (snprintf(rule, RULE_MAX, "%s", text) >= RULE_MAX)
+            return FAIL(err, ST_USAGE, "the rule is too long; best, knee, cost<=X, score>=X and trial=N are known");
+        return ST_OK;
+    }
+    if (strcmp(given, "trial") == 0) {
+        TRY(target_i64(&r->target, "trial", 0, INT32_MAX, &trial, err));
+        snprintf(rule, RULE_MAX, "trial=%lld", (long long)trial);
+        return ST_OK;
+    }
+    TRY(target_f64(&r->target, given, &value, err));
+    snprintf(rule, RULE_MAX, "%s%s",
+             strcmp(given, "budget_s") == 0 ? "cost<="
+             : maximize                     ? "score>="
+                                            : "score<=",
+             num_format_f64(value, number));
+    return ST_OK;
+}
+
+struct picked {
+    char rule[RULE_MAX];
+    size_t trial;
+    const char *note; /* static; NULL: none */
+    struct promise promise;
+};
+
+static void put_pick(const struct view *v, const struct picked *picked, bool supported, struct strbuf *out)
+{
+    const struct trial *t = &v->trials[picked->trial];
+    char text[PROMISE_TEXT_MAX];
+
+    strbuf_add(out, "{\"study\":");
+    put_str(out, v->study.name);
+    strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)v->version);
+    put_str(out, picked->rule);
+    strbuf_addf(out, ",\"trial\":%zu,\"state\":", picked->trial);
+    put_str(out, trial_state_name(t->state));
+    put_key(out, "score");
+    put_f64(out, t->score);
+    put_key(out, "cost");
+    put_f64(out, view_cost(v, picked->trial));
+    put_key(out, "cost_s");
+    put_f64(out, t->cost_s);
+    put_key(out, "model");
+    put_str(out, view_advice_state(v));
+    put_promise(out, &picked->promise);
+    put_key(out, "promise");
+    put_str(out, promise_text(&picked->promise, text));
+    put_key(out, "cost_text");
+    put_str(out, promise_cost_text(&picked->promise, v->cost_is_steps ? REPORT_COST_STEPS : REPORT_COST_WALL, text));
+    strbuf_addf(out, ",\"supported\":%s,\"note\":", supported ? "true" : "false");
+    put_str(out, picked->note);
+    put_key(out, "params");
+    strbuf_add(out, "{");
+    for (size_t k = 0; k < v->dim; k++) {
+        put_key(out, v->keys[k]);
+        view_put_param(v, picked->trial, k, out);
+    }
+    strbuf_add(out, "}");
+}
+
+/* Picks; with `out`, what is known of the trial goes there. */
+static enum status pick(struct serve *s, const struct request *r, struct picked *ret, struct strbuf *out,
+                        struct error *err)
+{
+    struct view *v = serve_lock_view(s, r->study, err);
+    struct gp_picked found = {0};
+    enum status rc;
+
+    if (v == NULL)
+        return err->status;
+    struct gp_history history = view_history(v);
+    rc = read_rule(r, v->study.maximize, ret->rule, err);
+    if (strncmp(ret->rule, "trial=", 6) == 0) /* also one that has begun since */
+        history.n = v->n;
+    if (rc == ST_OK && s->set.hooks.pick == NULL)
+        rc = FAIL(err, ST_NOTFOUND, "this server cannot pick");
+    if (rc == ST_OK)
+        rc = s->set.hooks.pick(s->set.hooks.ctx, &v->study, &v->advice, &history, ret->rule, &found, err);
+    if (rc == ST_OK) {
+        ret->trial = found.i;
+        ret->note = found.note;
+        view_promise(v, found.i, &ret->promise);
+    }
+    if (rc == ST_OK && out != NULL)
+        put_pick(v, ret, found.supported, out);
+    serve_unlock(s);
+    return rc;
+}
+
+/* The trial with its config, read now. */
+static enum status read_trial(struct serve *s, const struct request *r, const struct picked *picked,
+                              struct study *ret_study, struct trial *ret_trial, struct error *err)
+{
+    struct reader reader;
+    enum status rc = serve_reader_take(s, &reader, err);
+
+    if (rc == ST_OK)
+        rc = store_study_find(reader.store, r->study, ret_study, err);
+    if (rc == ST_OK)
+        rc = store_trial_find(reader.store, ret_study->id, (int64_t)picked->trial, ret_trial, err);
+    serve_reader_give(s, &reader);
+    return rc;
+}
+
+enum status api_pick(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                     struct error *err)
+{
+    const char *slash = strrchr(s->set.store_path, '/');
+    struct picked picked = {0};
+    struct study study = {0};
+    struct trial trial = {0};
+    struct strbuf line;
+    struct error why = {0};
+
+    (void)answer;
+    TRY(pick(s, r, &picked, out, err));
+    strbuf_init(&line, SERVE_BODY_BYTES);
+    bool ok = s->set.hooks.export_text != NULL && read_trial(s, r, &picked, &study, &trial, &why) == ST_OK &&
+              s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
+                                       "args", &line, &why) == ST_OK;
+    while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
+        line.text[--line.len] = '\0';
+    put_key(out, "train_command");
+    put_str(out, ok ? line.text : NULL);
+    strbuf_clear(&line);
+    strbuf_add(&line, "trawl export ");
+    strbuf_add_shell(&line, r->study);
+    strbuf_add(&line, " --store ");
+    strbuf_add_shell(&line, slash != NULL ? slash + 1 : s->set.store_path);
+    strbuf_add(&line, " --pick ");
+    strbuf_add_shell(&line, picked.rule);
+    put_key(out, "export_command");
+    put_str(out, line.text);
+    strbuf_add(out, "}\n");
+    strbuf_free(&line);
+    trial_free(&trial);
+    study_free(&study);
+    return ST_OK;
+}
+
+/* attachment; a name of plain characters, whatever the study is called. */
+static char *disposition(const char *study, const char *what, const char *suffix)
+{
+    struct strbuf text;
+    char *taken;
+
+    strbuf_init(&text, 1024);
+    strbuf_add(&text, "attachment; filename=\"");
+    for (const char *c = study; *c != '\0' && text.len < 120; c++) {
+        bool plain =
+            (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '-' || *c == '_';
+        strbuf_add_n(&text, plain ? c : "_", 1);
+    }
+    strbuf_addf(&text, "%s.%s\"", what, suffix);
+    taken = strbuf_take(&text);
+    strbuf_free(&text);
+    return taken;
+}
+
+enum status api_export(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    const char *format = target_query(&r->target, "format");
+    struct picked picked = {0};
+    struct study study = {0};
+    struct trial trial = {0};
+    char what[32];
+    enum status rc;
+
+    if (format != NULL && !list_has("ini,json,args", format))
+        return FAIL(err, ST_USAGE, "format is '%.20s'; ini, json and args are known", format);
+    if (s->set.hooks.export_text == NULL)
+        return FAIL(err, ST_NOTFOUND, "this server cannot export");
+    TRY(pick(s, r, &picked, NULL, err));
+    rc = read_trial(s, r, &picked, &study, &trial, err);
+    if (rc == ST_OK)
+        rc = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
+                                      format != NULL ? format : "ini", out, err);
+    trial_free(&trial);
+    study_free(&study);
+    if (rc != ST_OK)
+        return rc;
+    bool args = format != NULL && strcmp(format, "args") == 0, json = format != NULL && strcmp(format, "json") == 0;
+    snprintf(what, sizeof what, "-%zu", picked.trial);
+    answer->type = json ? "application/json" : "text/plain; charset=utf-8";
+    answer->disposition = disposition(r->study, what, args ? "sh" : json ? "json" : "ini");
+    return answer->disposition != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
+}
+
+/* -- /report -- */
+
+enum status api_report(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    static const struct {
+        const char *name, *type;
+        enum report_format format;
+    } formats[] = {{"html", "text/html; charset=utf-8", REPORT_HTML},
+                   {"svg", "image/svg+xml", REPORT_SVG},
+                   {"csv", "text/csv; charset=utf-8", REPORT_CSV},
+                   {"json", "application/json", REPORT_JSON},
+                   {"pdf", "application/pdf", REPORT_PDF},
+                   {"png", "image/png", REPORT_PNG}};
+    const char *name = target_query(&r->target, "format");
+    size_t i = 0, n = sizeof formats / sizeof formats[0];
+
+    while (i < n && name != NULL && strcmp(formats[i].name, name) != 0)
+        i++;
+    if (i == n)
+        return FAIL(err, ST_USAGE, "format is '%.20s'; html, svg, csv, json, pdf and png are known", name);
+    if (s->set.hooks.report == NULL)
+        return FAIL(err, ST_NOTFOUND, "this server makes no reports");
+    TRY(s->set.hooks.report(s->set.hooks.ctx, r->study, formats[i].format, out, err));
+    answer->type = formats[i].type;
+    /* The report has its style inside, and no script. */
+    answer->csp = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+                  "frame-ancestors 'none'; sandbox";
+    if (formats[i].format != REPORT_HTML && formats[i].format != REPORT_SVG)
+        answer->disposition = disposition(r->study, "", formats[i].name);
+    return ST_OK;
+}
+
+/* -- /control -- */
+
+enum status api_control(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                        struct error *err)
+{
+    char *message = NULL;
+
+    answer->no_store = true;
+    if (s->set.hooks.control == NULL)
+        return FAIL(err, ST_NOTFOUND, "this server cannot steer sweeps");
+    if (json_get_str(r->body, "action") == NULL)
+        return FAIL(err, ST_USAGE, "the body has no action; pause, continue, stop, add and priority are known");
+    TRY(s->set.hooks.control(s->set.hooks.ctx, r->study, r->body, &message, err));
+    strbuf_add(out, "{\"ok\":true,\"message\":");
+    put_str(out, message);
+    strbuf_add(out, "}\n");
+    mem_free(message);
+    return ST_OK;
+}

@@ -1,0 +1,350 @@
+/* api_trial.c - one trial: /trials/N with its config, /curves, /log. */
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "study/promise.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/served_study.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+
+#define CURVES_MAX 32
+#define CURVE_POINTS_MAX 10000
+
+/* The trial as /trials shows it, as one object. */
+static enum status put_columns(const struct view *v, size_t i, struct strbuf *out)
+{
+    strbuf_add(out, "{");
+    for (int k = 0; k < api_n_columns(); k++) {
+        put_key(out, api_column_name(v, k));
+        api_put_column(v, i, k, out);
+    }
+    strbuf_add(out, "},\"params\":{");
+    for (size_t k = 0; k < v->dim; k++) {
+        put_key(out, v->keys[k]);
+        view_put_param(v, i, k, out);
+    }
+    strbuf_add(out, "}");
+    return out->status;
+}
+
+/* Head of the answer out of what was read last; study and id for what has to be read now. */
+static enum status put_known(struct serve *s, const struct request *r, int64_t against, int64_t *ret_study_id,
+                             int64_t *ret_id, char **ret_metric, struct strbuf *out, struct error *err)
+{
+    struct view *v = serve_lock_view(s, r->study, err);
+    enum status rc = ST_OK;
+
+    if (v == NULL)
+        return err->status;
+    if (r->trial >= (int64_t)v->n || against >= (int64_t)v->n) {
+        int64_t asked = r->trial >= (int64_t)v->n ? r->trial : against;
+        rc = FAIL(err, ST_NOTFOUND, "%s has no trial %lld; it has %zu, numbered from 0", v->study.name,
+                  (long long)asked, v->n);
+    } else {
+        *ret_study_id = v->study.id;
+        *ret_id = v->trials[r->trial].id;
+        if (ret_metric != NULL)
+            *ret_metric = mem_strdup(v->study.metric);
+        if (out != NULL) {
+            strbuf_add(out, "{\"study\":");
+            put_str(out, v->study.name);
+            strbuf_addf(out, ",\"version\":%lld,\"trial\":", (long long)v->version);
+            (void)put_columns(v, (size_t)r->trial, out);
+            struct promise p;
+            view_promise(v, (size_t)r->trial, &p);
+            put_key(out, "belief");
+            strbuf_add(out, "{");
+            put_promise(out, &p);
+            strbuf_add(out, "}");
+        }
+    }
+    serve_unlock(s);
+    return rc;
+}
+
+/* -- /trials/N -- */
+
+static void put_json(struct strbuf *out, const cJSON *json)
+{
+    char *text = json != NULL ? json_print(json, false) : NULL;
+
+    put_json_text(out, text != NULL ? text : "null");
+    mem_free(text);
+}
+
+static enum status put_config(struct serve *s, const struct request *r, struct store *store, int64_t study_id,
+                              int64_t against, struct strbuf *out, struct error *err)
+{
+    struct study study = {0};
+    struct trial trial = {0}, other = {0};
+    cJSON *rows = NULL;
+    enum status rc = store_study_find(store, r->study, &study, err);
+
+    if (rc == ST_OK)
+        rc = store_trial_find(store, study_id, r->trial, &trial, err);
+    if (rc == ST_OK && against >= 0)
+        rc = store_trial_find(store, study_id, against, &other, err);
+    if (rc == ST_OK && s->set.hooks.trial_config != NULL)
+        rc = s->set.hooks.trial_config(s->set.hooks.ctx, &study, &trial, against >= 0 ? &other : NULL, &rows, err);
+    if (rc == ST_OK) {
+        put_key(out, "config");
+        put_json(out, rows);
+        put_key(out, "against");
+        put_f64(out, against >= 0 ? (double)against : (double)NAN);
+    }
+    cJSON_Delete(rows);
+    if (rc == ST_OK && s->set.hooks.export_text != NULL) {
+        struct strbuf line;
+        struct error why = {0};
+        const struct promise none = {0}; /* a command line has no room for it */
+        strbuf_init(&line, SERVE_BODY_BYTES);
+        bool ok = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, "trial", NULL, &none, "args", &line,
+                                           &why) == ST_OK;
+        while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
+            line.text[--line.len] = '\0';
+        put_key(out, "train_command");
+        put_str(out, ok ? line.text : NULL);
+        strbuf_free(&line);
+    }
+    trial_free(&trial);
+    trial_free(&other);
+    study_free(&study);
+    return rc;
+}
+
+static enum status put_names(struct store *store, int64_t id, struct strbuf *out, struct error *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    TRY(store_metric_names(store, id, &names, &n, err));
+    strbuf_add(out, "[");
+    for (size_t i = 0; i < n; i++) {
+        strbuf_add(out, i > 0 ? "," : "");
+        put_str(out, names[i]);
+    }
+    strbuf_add(out, "]");
+    store_metric_names_free(names, n);
+    return ST_OK;
+}
+
+static enum status put_checkpoint(struct serve *s, struct store *store, int64_t id, struct strbuf *out,
+                                  struct error *err)
+{
+    char *path = NULL;
+    struct stat st;
+    bool exists;
+
+    TRY(store_checkpoint_path(store, id, &path, err));
+    exists = path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    put_key(out, "checkpoint");
+    if (path == NULL) {
+        strbuf_add(out, "null");
+    } else {
+        strbuf_add(out, "{\"path\":");
+        put_str(out, path);
+        strbuf_addf(out, ",\"exists\":%s,\"bytes\":", exists ? "true" : "false");
+        put_f64(out, exists ? (double)st.st_size : (double)NAN);
+        strbuf_add(out, "}");
+    }
+    bool can = exists && s->set.hooks.play_open != NULL;
+    put_key(out, "can_play");
+    strbuf_add(out, can ? "true" : "false");
+    put_key(out, "play_note");
+    put_str(out, can            ? NULL
+                 : path == NULL ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them"
+                                : "the checkpoint's file is not there any more");
+    mem_free(path);
+    return ST_OK;
+}
+
+enum status api_trial(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                      struct error *err)
+{
+    int64_t against = -1, study_id = 0, id = 0;
+    struct reader reader = {0};
+    const char *slash = strrchr(s->set.store_path, '/');
+    enum status rc;
+
+    (void)answer;
+    TRY(target_i64(&r->target, "against", 0, INT32_MAX, &against, err));
+    TRY(put_known(s, r, against, &study_id, &id, NULL, out, err));
+    rc = serve_reader_take(s, &reader, err);
+    if (rc == ST_OK)
+        rc = put_config(s, r, reader.store, study_id, against, out, err);
+    if (rc == ST_OK) {
+        put_key(out, "metrics");
+        rc = put_names(reader.store, id, out, err);
+    }
+    if (rc == ST_OK)
+        rc = put_checkpoint(s, reader.store, id, out, err);
+    serve_reader_give(s, &reader);
+    if (rc != ST_OK)
+        return rc;
+    put_key(out, "export_command");
+    struct strbuf command;
+    strbuf_init(&command, SERVE_BODY_BYTES);
+    strbuf_add(&command, "trawl export ");
+    strbuf_add_shell(&command, r->study);
+    strbuf_add(&command, " --store ");
+    strbuf_add_shell(&command, slash != NULL ? slash + 1 : s->set.store_path);
+    strbuf_addf(&command, " --pick trial=%lld", (long long)r->trial);
+    put_str(out, command.text);
+    strbuf_free(&command);
+    strbuf_add(out, "}\n");
+    return ST_OK;
+}
+
+/* -- /curves -- */
+
+struct thin { /* one stretch of a curve */
+    double env_steps, wall_s, value, n_value;
+};
+
+static void put_axis(struct strbuf *out, const struct thin *points, size_t n, int axis)
+{
+    static const char *const names[] = {"env_steps", "wall_s", "value"};
+
+    put_key(out, names[axis]);
+    strbuf_add(out, "[");
+    for (size_t i = 0; i < n; i++) {
+        strbuf_add(out, i > 0 ? "," : "");
+        put_f64(out, axis == 0 ? points[i].env_steps : axis == 1 ? points[i].wall_s : points[i].value);
+    }
+    strbuf_add(out, "]");
+}
+
+/* Mean value over each stretch, at the stretch's last step; the very last point is kept as it is. */
+static size_t thin_out(const struct curve_point *all, size_t n, size_t max, struct thin *ret)
+{
+    size_t k = n < max ? n : max;
+
+    for (size_t i = 0; i < k; i++) {
+        size_t from = i * n / k, to = (i + 1) * n / k;
+        struct thin t = {(double)all[to - 1].env_steps, all[to - 1].wall_s, 0, 0};
+        for (size_t j = i + 1 == k ? to - 1 : from; j < to; j++)
+            if (!isnan(all[j].value)) {
+                t.value += all[j].value;
+                t.n_value += 1;
+            }
+        t.value = t.n_value > 0 ? t.value / t.n_value : (double)NAN;
+        ret[i] = t;
+    }
+    return k;
+}
+
+static enum status put_curve(struct store *store, int64_t id, const char *name, size_t max, struct strbuf *out,
+                             struct error *err)
+{
+    struct curve_point *all = NULL;
+    struct thin *points;
+    size_t n = 0;
+
+    TRY(store_curve(store, id, name, &all, &n, err));
+    points = mem_array(n < max ? n : max, sizeof *points);
+    if (points == NULL) {
+        mem_free(all);
+        return FAIL(err, ST_NOMEM, "out of memory for a learning curve");
+    }
+    n = thin_out(all, n, max, points);
+    put_key(out, name);
+    strbuf_add(out, "{");
+    for (int axis = 0; axis < 3; axis++)
+        put_axis(out, points, n, axis);
+    strbuf_add(out, "}");
+    mem_free(points);
+    mem_free(all);
+    return ST_OK;
+}
+
+static enum status put_curves(struct store *store, int64_t id, const char *names, size_t max, struct strbuf *out,
+                              struct error *err)
+{
+    int n_curves = 0;
+
+    for (const char *at = names; *at != '\0'; n_curves++) {
+        char name[128];
+        size_t n = strcspn(at, ",");
+        if (n == 0 || n >= sizeof name || n_curves == CURVES_MAX)
+            return FAIL(err, ST_USAGE, "metrics: at most %d names with commas between are wanted", CURVES_MAX);
+        memcpy(name, at, n);
+        name[n] = '\0';
+        TRY(put_curve(store, id, name, max, out, err));
+        at += n + (at[n] == ',');
+    }
+    return ST_OK;
+}
+
+enum status api_curves(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    const char *names = target_query(&r->target, "metrics");
+    int64_t points = 500, study_id = 0, id = 0;
+    struct reader reader = {0};
+    char *metric = NULL;
+    enum status rc;
+
+    (void)answer;
+    TRY(target_i64(&r->target, "points", 2, CURVE_POINTS_MAX, &points, err));
+    TRY(put_known(s, r, -1, &study_id, &id, &metric, NULL, err));
+    rc = serve_reader_take(s, &reader, err);
+    strbuf_addf(out, "{\"study\":");
+    put_str(out, r->study);
+    strbuf_addf(out, ",\"trial\":%lld,\"names\":", (long long)r->trial);
+    if (rc == ST_OK)
+        rc = put_names(reader.store, id, out, err);
+    strbuf_add(out, ",\"curves\":{");
+    if (rc == ST_OK)
+        rc = put_curves(reader.store, id,
+                        names != NULL    ? names
+                        : metric != NULL ? metric
+                                         : "score",
+                        (size_t)points, out, err);
+    strbuf_add(out, "}}\n");
+    serve_reader_give(s, &reader);
+    mem_free(metric);
+    return rc;
+}
+
+/* -- /log -- */
+
+enum status api_log(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                    struct error *err)
+{
+    int64_t bytes = 65536, study_id = 0, id = 0;
+    struct trial trial = {0};
+    struct reader reader = {0};
+    enum status rc;
+
+    (void)answer;
+    TRY(target_i64(&r->target, "bytes", 1, 1 << 20, &bytes, err));
+    TRY(put_known(s, r, -1, &study_id, &id, NULL, NULL, err));
+    rc = serve_reader_take(s, &reader, err);
+    if (rc == ST_OK)
+        rc = store_trial_find(reader.store, study_id, r->trial, &trial, err);
+    serve_reader_give(s, &reader);
+    if (rc != ST_OK)
+        return rc;
+    const char *text = trial.log_tail != NULL ? trial.log_tail : "";
+    size_t n = strlen(text), skip = n > (size_t)bytes ? n - (size_t)bytes : 0;
+    while (skip > 0 && skip < n && ((unsigned char)text[skip] & 0xc0) == 0x80)
+        skip++; /* not in the middle of a character */
+    strbuf_addf(out, "{\"trial\":%lld,\"available\":%s,\"bytes\":%zu,\"truncated\":%s,\"note\":", (long long)r->trial,
+                trial.log_tail != NULL ? "true" : "false", n, skip > 0 ? "true" : "false");
+    put_str(out, trial.log_tail != NULL ? NULL : "logs are kept of trials whose worker died");
+    strbuf_add(out, ",\"text\":");
+    put_str(out, text + skip);
+    strbuf_add(out, "}\n");
+    trial_free(&trial);
+    return ST_OK;
+}

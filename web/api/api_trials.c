@@ -1,0 +1,476 @@
+/* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer: a study may have
+ * tens of thousands. */
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/served_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define LIMIT_MAX 20000
+#define POINTS_MAX 2000
+
+/* -- columns -- */
+
+enum column {
+    COL_NUMBER,
+    COL_STATE,
+    COL_SCORE,
+    COL_PERF,
+    COL_COST,
+    COL_COST_S,
+    COL_DEVICE_S,
+    COL_ENV_STEPS,
+    COL_ON_FRONT,
+    COL_ORIGIN,
+    COL_SEED,
+    COL_ATTEMPT,
+    COL_DEVICE,
+    COL_SLOT,
+    COL_COST_METHOD,
+    COL_REASON,
+    COL_CREATED,
+    COL_STARTED,
+    COL_FINISHED,
+    COL_LIVE_SCORE,
+    COL_LIVE_S,
+    COL_SCORE_SE,
+    COL_EVAL_EPISODES,
+    COL_EVAL_UNFINISHED,
+    COL_EVAL_S,
+    COL_START_S,
+    COL_PROGRAM,
+    COL_VECTOR_UNITS,
+    COLUMNS
+};
+static const char *const column_names[COLUMNS] = {
+    "number",      "state",         "score",           "perf",       "cost",        "cost_s",     "device_s",
+    "env_steps",   "on_front",      "origin",          "seed",       "attempt",     "device",     "slot",
+    "cost_method", "reason",        "created_ms",      "started_ms", "finished_ms", "live_score", "live_s",
+    "score_se",    "eval_episodes", "eval_unfinished", "eval_s",     "start_s",     "program",    "vector_units"};
+
+static bool is_text(int column)
+{
+    return column == COL_STATE || column == COL_ORIGIN || column == COL_DEVICE || column == COL_SLOT ||
+           column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS;
+}
+
+static const char *column_text(const struct view *v, size_t i, int column)
+{
+    const struct trial *t = &v->trials[i];
+
+    switch (column) {
+    case COL_STATE:
+        return trial_state_name(t->state);
+    case COL_ORIGIN:
+        return t->origin;
+    case COL_DEVICE:
+        return t->device;
+    case COL_SLOT:
+        return t->slot;
+    case COL_COST_METHOD:
+        return t->cost_method;
+    case COL_PROGRAM:
+        return t->program != NULL ? t->program : v->study.program;
+    case COL_VECTOR_UNITS:
+        return t->kernels;
+    default:
+        return t->reason;
+    }
+}
+
+static double time_value(int64_t ms)
+{
+    return ms > 0 ? (double)ms : (double)NAN;
+}
+
+/* Column COLUMNS + k: parameter k. */
+static double column_number(const struct view *v, size_t i, int column)
+{
+    const struct trial *t = &v->trials[i];
+    bool live = t->state == TRIAL_RUNNING;
+
+    switch (column) {
+    case COL_NUMBER:
+        return (double)t->number;
+    case COL_SCORE:
+        return t->score;
+    case COL_PERF:
+        return t->perf;
+    case COL_COST:
+        return view_cost(v, i);
+    case COL_COST_S:
+        return t->cost_s;
+    case COL_DEVICE_S:
+        return t->device_s;
+    case COL_ENV_STEPS:
+        return (double)(live ? v->live[i].env_steps : t->env_steps);
+    case COL_ON_FRONT:
+        return v->on_front[i];
+    case COL_SEED:
+        return (double)t->seed;
+    case COL_ATTEMPT:
+        return (double)t->attempt;
+    case COL_CREATED:
+        return time_value(t->created_ms);
+    case COL_STARTED:
+        return time_value(t->started_ms);
+    case COL_FINISHED:
+        return time_value(t->finished_ms);
+    case COL_LIVE_SCORE:
+        return live ? v->live[i].score : (double)NAN;
+    case COL_SCORE_SE:
+        return t->score_se;
+    case COL_EVAL_EPISODES:
+        return (double)t->eval_episodes;
+    case COL_EVAL_UNFINISHED:
+        return (double)t->eval_unfinished;
+    case COL_EVAL_S:
+        return t->eval_s;
+    case COL_START_S:
+        return t->start_s;
+    case COL_LIVE_S:
+        return live ? v->live[i].wall_s : (double)NAN;
+    default:
+        return v->x[i * v->dim + (size_t)(column - COLUMNS)];
+    }
+}
+
+void api_put_column(const struct view *v, size_t i, int column, struct strbuf *out)
+{
+    if (column >= COLUMNS)
+        view_put_param(v, i, (size_t)(column - COLUMNS), out);
+    else if (is_text(column))
+        put_str(out, column_text(v, i, column));
+    else if (column == COL_ON_FRONT)
+        strbuf_add(out, v->on_front[i] ? "true" : "false");
+    else if (column == COL_SEED)
+        put_i64(out, v->trials[i].seed);
+    else
+        put_f64(out, column_number(v, i, column));
+}
+
+int api_n_columns(void)
+{
+    return COLUMNS;
+}
+
+const char *api_column_name(const struct view *v, int column)
+{
+    return column < COLUMNS ? column_names[column] : v->keys[column - COLUMNS];
+}
+
+static int column_find(const struct view *v, const char *name, size_t n)
+{
+    for (int i = 0; i < COLUMNS + (int)v->dim; i++) {
+        const char *own = api_column_name(v, i);
+        if (strlen(own) == n && strncmp(own, name, n) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* -- /trials -- */
+
+struct listing {
+    const struct view *v;
+    int64_t offset, limit, since;
+    int columns[COLUMNS + SPACE_MAX_DIM];
+    size_t n_columns;
+    int sort;
+    bool descending, front_only, states[TRIAL_STATES];
+    size_t *rows; /* (n) owned */
+    size_t n;
+};
+
+static enum status read_fields(struct listing *l, const char *fields, struct error *err)
+{
+    if (fields == NULL) {
+        for (int i = 0; i < COLUMNS; i++)
+            l->columns[l->n_columns++] = i;
+        return ST_OK;
+    }
+    for (const char *at = fields; *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        int column = column_find(l->v, at, n);
+        size_t more = n == 6 && strncmp(at, "params", 6) == 0 ? l->v->dim : 1;
+        if (l->n_columns + more > sizeof l->columns / sizeof l->columns[0])
+            return FAIL(err, ST_USAGE, "fields names a column several times");
+        if (more != 1 || (n == 6 && strncmp(at, "params", 6) == 0))
+            for (size_t k = 0; k < l->v->dim; k++)
+                l->columns[l->n_columns++] = COLUMNS + (int)k;
+        else if (column >= 0)
+            l->columns[l->n_columns++] = column;
+        else
+            return FAIL(err, ST_USAGE, "fields: no column '%.*s'; without fields all but the parameters are given",
+                        (int)(n < 60 ? n : 60), at);
+        at += n + (at[n] == ',');
+    }
+    return l->n_columns > 0 ? ST_OK : FAIL(err, ST_USAGE, "fields is empty; name a column");
+}
+
+static enum status read_states(struct listing *l, const char *text, struct error *err)
+{
+    for (int i = 0; i < TRIAL_STATES; i++)
+        l->states[i] = text == NULL || list_has(text, trial_state_name((enum trial_state)i));
+    for (const char *at = text; at != NULL && *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        bool known = false;
+        for (int i = 0; i < TRIAL_STATES; i++) {
+            const char *name = trial_state_name((enum trial_state)i);
+            known = known || (strlen(name) == n && strncmp(name, at, n) == 0);
+        }
+        if (!known)
+            return FAIL(err, ST_USAGE,
+                        "state: '%.*s' is none; queued, running, done, stopped, failed and lost are known",
+                        (int)(n < 40 ? n : 40), at);
+        at += n + (at[n] == ',');
+    }
+    return ST_OK;
+}
+
+static enum status read_listing(struct listing *l, const struct target *t, struct error *err)
+{
+    const char *sort = target_query(t, "sort"), *order = target_query(t, "order");
+
+    l->limit = 100;
+    TRY(target_i64(t, "offset", 0, INT32_MAX, &l->offset, err));
+    TRY(target_i64(t, "limit", 1, LIMIT_MAX, &l->limit, err));
+    TRY(target_i64(t, "since", 0, INT64_MAX, &l->since, err));
+    TRY(target_bool(t, "front", &l->front_only, err));
+    TRY(read_states(l, target_query(t, "state"), err));
+    TRY(read_fields(l, target_query(t, "fields"), err));
+    l->sort = sort != NULL ? column_find(l->v, sort, strlen(sort)) : COL_NUMBER;
+    if (l->sort < 0)
+        return FAIL(err, ST_USAGE, "sort: no column '%.60s'; /studies/NAME/trials shows them", sort);
+    if (order != NULL && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
+        return FAIL(err, ST_USAGE, "order is '%.20s'; asc or desc is wanted", order);
+    l->descending = order != NULL && strcmp(order, "desc") == 0;
+    return ST_OK;
+}
+
+static int compare_rows(const void *pa, const void *pb, void *ctx)
+{
+    const struct listing *l = ctx;
+    size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+    int by;
+
+    if (is_text(l->sort)) {
+        const char *ta = column_text(l->v, a, l->sort), *tb = column_text(l->v, b, l->sort);
+        if (ta == NULL || tb == NULL)
+            by = (ta == NULL) != (tb == NULL) ? (ta == NULL ? 1 : -1) : 0;
+        else
+            by = l->descending ? strcmp(tb, ta) : strcmp(ta, tb);
+    } else {
+        double xa = column_number(l->v, a, l->sort), xb = column_number(l->v, b, l->sort);
+        if (isnan(xa) || isnan(xb))
+            by = (isnan(xa) != 0) - (isnan(xb) != 0);
+        else
+            by = l->descending ? (xb > xa) - (xb < xa) : (xa > xb) - (xa < xb);
+    }
+    return by != 0 ? by : (a > b) - (a < b);
+}
+
+static enum status select_rows(struct listing *l, struct error *err)
+{
+    const struct view *v = l->v;
+
+    l->rows = mem_array(v->n, sizeof *l->rows);
+    if (l->rows == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a list of %zu trials", v->n);
+    for (size_t i = 0; i < v->n; i++)
+        if (l->states[v->trials[i].state] && (!l->front_only || v->on_front[i]) && v->changed[i] > l->since)
+            l->rows[l->n++] = i;
+    if (l->sort != COL_NUMBER || l->descending)
+        qsort_r(l->rows, l->n, sizeof *l->rows, compare_rows, l);
+    return ST_OK;
+}
+
+static void put_head(const struct view *v, struct strbuf *out)
+{
+    strbuf_add(out, "{\"study\":");
+    put_str(out, v->study.name);
+    strbuf_addf(out, ",\"version\":%lld", (long long)v->version);
+}
+
+static void put_listing(const struct listing *l, struct strbuf *out)
+{
+    int64_t end = l->offset + l->limit < (int64_t)l->n ? l->offset + l->limit : (int64_t)l->n;
+
+    put_head(l->v, out);
+    strbuf_addf(out, ",\"total\":%zu,\"offset\":%lld,\"limit\":%lld,\"next_offset\":", l->n, (long long)l->offset,
+                (long long)l->limit);
+    if (end < (int64_t)l->n)
+        put_i64(out, end);
+    else
+        strbuf_add(out, "null");
+    strbuf_add(out, ",\"columns\":[");
+    for (size_t k = 0; k < l->n_columns; k++) {
+        strbuf_add(out, k > 0 ? "," : "");
+        put_str(out, api_column_name(l->v, l->columns[k]));
+    }
+    strbuf_add(out, "],\"rows\":[");
+    for (int64_t i = l->offset; i < end; i++) {
+        strbuf_add(out, i > l->offset ? ",\n[" : "\n[");
+        for (size_t k = 0; k < l->n_columns; k++) {
+            strbuf_add(out, k > 0 ? "," : "");
+            api_put_column(l->v, l->rows[i], l->columns[k], out);
+        }
+        strbuf_add(out, "]");
+    }
+    strbuf_add(out, "]}\n");
+}
+
+enum status api_trials(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    struct listing l = {.v = serve_lock_view(s, r->study, err)};
+    enum status rc;
+
+    (void)answer;
+    if (l.v == NULL)
+        return err->status;
+    rc = read_listing(&l, &r->target, err);
+    if (rc == ST_OK)
+        rc = select_rows(&l, err);
+    if (rc == ST_OK)
+        put_listing(&l, out);
+    serve_unlock(s);
+    mem_free(l.rows);
+    return rc;
+}
+
+/* -- /hypervolume -- */
+
+static enum status put_hypervolume(const struct view *v, int64_t points, struct strbuf *out, struct error *err)
+{
+    size_t n = v->n < (size_t)points ? v->n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
+    double cost_s = 0, best = NAN, volumes[POINTS_MAX];
+    int64_t last_ms = 0;
+
+    for (size_t p = 0; p < n; p++)
+        counts[p] = (p + 1) * v->n / n;
+    TRY(pareto_hypervolume_curve(&(struct gp_history){.n = v->n, .trials = v->rows}, &v->ref, counts, n, volumes, err));
+    put_head(v, out);
+    strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
+                    "\"best_score\"],\"rows\":[");
+    for (size_t p = 0; p < n; p++) {
+        for (; at < counts[p]; at++) {
+            const struct trial *t = &v->trials[at];
+            if (isfinite(t->cost_s))
+                cost_s += t->cost_s;
+            if (t->finished_ms > last_ms)
+                last_ms = t->finished_ms;
+            if (v->rows[at].state == GP_TRIAL_DONE && !(v->rows[at].score <= best))
+                best = v->rows[at].score;
+        }
+        strbuf_addf(out, "%s[%zu,", p > 0 ? "," : "", counts[p]);
+        put_time(out, last_ms);
+        strbuf_add(out, ",");
+        put_f64(out, last_ms > 0 && v->started_ms > 0 ? (double)(last_ms - v->started_ms) / 1e3 : (double)NAN);
+        strbuf_add(out, ",");
+        put_f64(out, cost_s);
+        strbuf_add(out, ",");
+        put_f64(out, volumes[p]);
+        strbuf_add(out, ",");
+        put_f64(out, view_score(v, best));
+        strbuf_add(out, "]");
+    }
+    strbuf_add(out, "],\"reference\":{\"cost\":");
+    put_f64(out, v->ref.cost);
+    strbuf_add(out, ",\"score\":");
+    put_f64(out, view_score(v, v->ref.score));
+    strbuf_add(out, "}}\n");
+    return ST_OK;
+}
+
+enum status api_hypervolume(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                            struct error *err)
+{
+    int64_t points = 240;
+    const struct view *v;
+    enum status rc;
+
+    (void)answer;
+    TRY(target_i64(&r->target, "points", 2, POINTS_MAX, &points, err));
+    v = serve_lock_view(s, r->study, err);
+    if (v == NULL)
+        return err->status;
+    rc = put_hypervolume(v, points, out, err);
+    serve_unlock(s);
+    return rc;
+}
+
+/* -- /timeline -- */
+
+/* Where a trial ran: its slot when it has one ("cuda:0/3"), else its device. */
+static const char *place_of(const struct trial *t)
+{
+    return t->slot != NULL ? t->slot : t->device;
+}
+
+static void put_place(const struct view *v, const char *place, struct strbuf *out)
+{
+    bool first = true;
+
+    put_str(out, place);
+    strbuf_add(out, ",\"columns\":[\"trial\",\"state\",\"started_ms\",\"finished_ms\"],\"rows\":[");
+    for (size_t i = 0; i < v->n; i++) {
+        const struct trial *t = &v->trials[i];
+        if (t->started_ms == 0 || place_of(t) == NULL || strcmp(place_of(t), place) != 0)
+            continue;
+        strbuf_addf(out, "%s[%zu,", first ? "" : ",", i);
+        put_str(out, trial_state_name(t->state));
+        strbuf_addf(out, ",%lld,", (long long)t->started_ms);
+        put_time(out, t->finished_ms);
+        strbuf_add(out, "]");
+        first = false;
+    }
+    strbuf_add(out, "]}");
+}
+
+#define PLACES_MAX 256
+
+enum status api_timeline(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                         struct error *err)
+{
+    const struct view *v = serve_lock_view(s, r->study, err);
+    const char *places[PLACES_MAX];
+    size_t n = 0;
+
+    (void)answer;
+    if (v == NULL)
+        return err->status;
+    for (size_t i = 0; i < v->n; i++) {
+        const char *place = place_of(&v->trials[i]);
+        bool known = place == NULL || v->trials[i].started_ms == 0;
+        for (size_t k = 0; k < n && !known; k++)
+            known = strcmp(places[k], place) == 0;
+        if (!known && n < PLACES_MAX)
+            places[n++] = place;
+    }
+    put_head(v, out);
+    strbuf_add(out, ",\"from_ms\":");
+    put_time(out, v->started_ms);
+    strbuf_add(out, ",\"to_ms\":");
+    put_time(out, v->finished_ms);
+    strbuf_add(out, ",\"devices\":[");
+    for (size_t k = 0; k < n; k++) {
+        strbuf_add(out, k > 0 ? ",\n{\"device\":" : "\n{\"device\":");
+        put_place(v, places[k], out);
+    }
+    strbuf_add(out, "]}\n");
+    serve_unlock(s);
+    return ST_OK;
+}

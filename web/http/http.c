@@ -1,0 +1,523 @@
+/* http.c - requests through libcurl with limits; what a reply means stands in http_send's outcome.
+ *
+ * Invariants: (1) a header that a caller gives leaves for the request's own scheme, host and port only; (2) no message
+ * holds a query, a user part of a URL, a header or a text given to http_hide; (3) a reply never takes more memory than
+ * its limit; (4) no socket survives an exec. */
+#include "web/http/http.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <curl/curl.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#define REPLY_MAX_DEFAULT (16u << 20)
+#define REDIRECTS_MAX 3
+#define URL_MAX 2048
+#define SERVER_TEXT_MAX 200
+#define BACKOFF_MAX_S 60.0
+#define RETRY_AFTER_MAX_S                                                                                              \
+    600.0 /* a server may ask for less, but not for silence: one wrong number is not the last word */
+
+struct http {
+    CURL *curl;
+    struct http_settings settings; /* texts borrowed only during http_create */
+    char curl_error[CURL_ERROR_SIZE];
+    char *secrets[HTTP_SECRETS_MAX];
+    size_t n_secrets;
+    bool worked; /* a request was answered as it should be */
+};
+
+/* What the headers of a reply said. */
+struct heard {
+    char location[URL_MAX];
+    char type[128];
+    double retry_after_s, remaining, reset_s; /* NaN: not said */
+};
+
+struct transfer {
+    struct http *http;
+    struct heard heard;
+    struct strbuf *body;
+};
+
+/* -- callbacks of curl -- */
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct transfer *t = ctx;
+
+    strbuf_add_n(t->body, bytes, size * n);
+    return t->body->status == ST_OK ? size * n : 0;
+}
+
+static bool header_is(const char *line, size_t n, const char *name, char *ret_value, size_t size)
+{
+    size_t at = strlen(name), len;
+
+    if (n <= at || strncasecmp(line, name, at) != 0 || line[at] != ':')
+        return false;
+    at++;
+    while (at < n && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    while (n > at && (line[n - 1] == '\r' || line[n - 1] == '\n' || line[n - 1] == ' '))
+        n--;
+    len = n - at < size - 1 ? n - at : size - 1;
+    memcpy(ret_value, line + at, len);
+    ret_value[len] = '\0';
+    return true;
+}
+
+static void forget(struct heard *h)
+{
+    *h = (struct heard){.retry_after_s = NAN, .remaining = NAN, .reset_s = NAN};
+}
+
+static size_t on_header(char *line, size_t size, size_t n_items, void *ctx)
+{
+    struct transfer *t = ctx;
+    size_t n = size * n_items;
+    char value[128];
+
+    if (n > 5 && strncmp(line, "HTTP/", 5) == 0) /* a new reply: an earlier one was "100 Continue" or a proxy's */
+        forget(&t->heard);
+    else if (header_is(line, n, "Location", t->heard.location, sizeof t->heard.location) ||
+             header_is(line, n, "Content-Type", t->heard.type, sizeof t->heard.type))
+        return n;
+    else if (header_is(line, n, "Retry-After", value, sizeof value))
+        (void)http_retry_after(value, (double)clock_utc_ms() / 1e3, &t->heard.retry_after_s);
+    else if (header_is(line, n, "RateLimit-Remaining", value, sizeof value))
+        (void)num_parse_f64(value, &t->heard.remaining);
+    else if (header_is(line, n, "RateLimit-Reset", value, sizeof value))
+        (void)num_parse_f64(value, &t->heard.reset_s);
+    return n;
+}
+
+static bool cancelled(const struct http *http)
+{
+    int64_t at_ms = http->settings.cancel != NULL ? atomic_load(&http->settings.cancel->deadline_ms) : 0;
+    return at_ms != 0 && (int64_t)(clock_mono_s() * 1e3) >= at_ms;
+}
+
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    (void)a, (void)b, (void)c, (void)d;
+    return cancelled(ctx) ? 1 : 0;
+}
+
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)ctx, (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* -- life -- */
+
+static const char *ca_file_of(const struct http_settings *s)
+{
+    static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"};
+
+    if (s->ca_file != NULL && s->ca_file[0] != '\0')
+        return s->ca_file;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *path = getenv(names[i]);
+        if (path != NULL && path[0] != '\0')
+            return path;
+    }
+    return NULL;
+}
+
+static bool set_up(struct http *http)
+{
+    const struct http_settings *s = &http->settings;
+    CURL *c = http->curl;
+    const char *ca = ca_file_of(s);
+    bool ok = true;
+
+#define SET(option, value) ok = curl_easy_setopt(c, option, value) == CURLE_OK && ok
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_FOLLOWLOCATION, 0L); /* ours: to the same host only */
+#if LIBCURL_VERSION_NUM >= 0x075500
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+    SET(CURLOPT_QUICK_EXIT, 1L); /* no waiting for a name server at the end */
+#endif
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET(CURLOPT_ACCEPT_ENCODING, "");
+    SET(CURLOPT_USERAGENT, s->user_agent != NULL ? s->user_agent : "trawl");
+    SET(CURLOPT_ERRORBUFFER, http->curl_error);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, http);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)((s->connect_s > 0 ? s->connect_s : 10.0) * 1e3));
+    if (ca != NULL)
+        SET(CURLOPT_CAINFO, ca);
+    if (s->client_cert != NULL && s->client_cert[0] != '\0')
+        SET(CURLOPT_SSLCERT, s->client_cert);
+    if (s->client_key != NULL && s->client_key[0] != '\0')
+        SET(CURLOPT_SSLKEY, s->client_key);
+    if (s->proxy != NULL && s->proxy[0] != '\0')
+        SET(CURLOPT_PROXY, s->proxy);
+    if (s->insecure) {
+        SET(CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+#undef SET
+    return ok;
+}
+
+enum status http_create(struct http **ret_http, const struct http_settings *settings, struct error *err)
+{
+    struct http *http = mem_alloc(sizeof *http);
+
+    *ret_http = NULL;
+    if (http == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for an HTTP client");
+    http->settings = *settings;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        http->curl = curl_easy_init();
+    if (http->curl == NULL || !set_up(http)) {
+        http_destroy(http);
+        return FAIL(err, ST_IO, "libcurl %s cannot be set up: it lacks HTTP, TLS or memory", curl_version());
+    }
+    http->settings.ca_file = http->settings.client_cert = http->settings.client_key = NULL;
+    http->settings.proxy = http->settings.user_agent = NULL;
+    if (settings->insecure)
+        log_warn("certificates of trackers are not checked (asked for by the environment), continuing");
+    *ret_http = http;
+    return ST_OK;
+}
+
+void http_destroy(struct http *http)
+{
+    if (http == NULL)
+        return;
+    if (http->curl != NULL)
+        curl_easy_cleanup(http->curl);
+    for (size_t i = 0; i < http->n_secrets; i++) {
+        explicit_bzero(http->secrets[i], strlen(http->secrets[i]));
+        mem_free(http->secrets[i]);
+    }
+    mem_free(http);
+}
+
+enum status http_hide(struct http *http, const char *secret, struct error *err)
+{
+    if (strlen(secret) < 4) /* would blank half of every message */
+        return ST_OK;
+    if (http->n_secrets == HTTP_SECRETS_MAX)
+        return FAIL(err, ST_INTERNAL, "more than %d secrets for one HTTP client", HTTP_SECRETS_MAX);
+    if ((http->secrets[http->n_secrets] = mem_strdup(secret)) == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for an HTTP client");
+    http->n_secrets++;
+    return ST_OK;
+}
+
+void http_reply_init(struct http_reply *reply)
+{
+    *reply = (struct http_reply){.outcome = HTTP_RETRY};
+    strbuf_init(&reply->body, REPLY_MAX_DEFAULT);
+}
+
+void http_reply_free(struct http_reply *reply)
+{
+    strbuf_free(&reply->body);
+    cJSON_Delete(reply->json);
+    *reply = (struct http_reply){0};
+}
+
+/* -- one request -- */
+
+static void blank_secrets(const struct http *http, char *text)
+{
+    for (size_t i = 0; i < http->n_secrets; i++)
+        for (char *at = text; (at = strstr(at, http->secrets[i])) != NULL; at += strlen(http->secrets[i]))
+            memset(at, '*', strlen(http->secrets[i]));
+}
+
+/* What the server says in its JSON, in the ways that trackers have. */
+static const char *server_words(const cJSON *json)
+{
+    static const char *const keys[] = {"message", "error", "detail", "errors"};
+
+    if (cJSON_IsString(json))
+        return json->valuestring;
+    if (cJSON_IsArray(json))
+        return server_words(cJSON_GetArrayItem(json, 0));
+    for (size_t i = 0; cJSON_IsObject(json) && i < sizeof keys / sizeof keys[0]; i++) {
+        const char *words = server_words(cJSON_GetObjectItemCaseSensitive(json, keys[i]));
+        if (words != NULL && words[0] != '\0')
+            return words;
+    }
+    return NULL;
+}
+
+static bool looks_like_page(const struct transfer *t)
+{
+    const char *at = t->body->text;
+
+    if (strncasecmp(t->heard.type, "text/html", 9) == 0)
+        return true;
+    at += strspn(at, " \t\r\n");
+    return strncasecmp(at, "<!doctype", 9) == 0 || strncasecmp(at, "<html", 5) == 0;
+}
+
+static void say(const struct http *http, const struct http_request *request, struct http_reply *reply, const char *what)
+{
+    char shown[ERROR_TEXT_MAX / 2];
+
+    snprintf(reply->text, sizeof reply->text, "%s %s: %s", request->method,
+             http_url_shown(request->url, shown, sizeof shown), what);
+    blank_secrets(http, reply->text);
+    for (char *c = reply->text; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+}
+
+static void say_code(const struct http *http, const struct http_request *request, const struct transfer *t,
+                     struct http_reply *reply)
+{
+    const char *words = server_words(reply->json);
+    char what[SERVER_TEXT_MAX + 64];
+
+    if (words == NULL)
+        words = looks_like_page(t) ? "(a web page)" : reply->body.text;
+    if (words == reply->body.text || reply->json != NULL)
+        blank_secrets(http, (char *)words); /* before it is cut: half a secret is one too */
+    snprintf(what, sizeof what, "the server answered %ld%s%.*s", reply->code, words[0] != '\0' ? ": " : "",
+             SERVER_TEXT_MAX, words);
+    say(http, request, reply, what);
+}
+
+/* curl gave no whole reply. */
+static void judge_failure(const struct http *http, const struct http_request *request, CURLcode rc,
+                          struct http_reply *reply)
+{
+    const char *text = http->curl_error[0] != '\0' ? http->curl_error : curl_easy_strerror(rc);
+    char what[CURL_ERROR_SIZE + 300];
+
+    reply->code = 0;
+    reply->outcome = HTTP_RETRY;
+    if (rc == CURLE_ABORTED_BY_CALLBACK) {
+        reply->outcome = HTTP_CANCELLED;
+        say(http, request, reply, "given up, the time for it is over");
+        return;
+    }
+    if (rc == CURLE_WRITE_ERROR && reply->body.status == ST_LIMIT) {
+        reply->outcome = HTTP_REFUSED;
+        snprintf(what, sizeof what, "the reply is longer than %zu bytes; is this the tracker's address?",
+                 reply->body.max);
+    } else if (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE || rc == CURLE_SSL_CERTPROBLEM) {
+        reply->outcome = HTTP_REFUSED;
+        reply->elsewhere = true;
+        snprintf(what, sizeof what,
+                 "%s; for a certificate of your own give its authority's file in track.ca_file, CURL_CA_BUNDLE or "
+                 "SSL_CERT_FILE",
+                 text);
+    } else {
+        if (rc == CURLE_URL_MALFORMAT || rc == CURLE_UNSUPPORTED_PROTOCOL)
+            reply->outcome = HTTP_REFUSED;
+        snprintf(what, sizeof what, "%s", text);
+    }
+    say(http, request, reply, what);
+}
+
+static void judge_elsewhere(const struct http *http, const struct http_request *request, struct http_reply *reply,
+                            const char *what)
+{
+    reply->outcome = http->worked ? HTTP_RETRY : HTTP_REFUSED;
+    reply->elsewhere = true;
+    say(http, request, reply, what);
+}
+
+static void judge_reply(struct http *http, const struct http_request *request, const struct transfer *t,
+                        struct http_reply *reply)
+{
+    struct error none = {0};
+    char what[ERROR_TEXT_MAX], shown[ERROR_TEXT_MAX / 2];
+    bool empty = t->body->len == 0;
+
+    reply->retry_after_s = isfinite(t->heard.retry_after_s) ? fmin(t->heard.retry_after_s, RETRY_AFTER_MAX_S) : 0;
+    if (isfinite(t->heard.remaining) && isfinite(t->heard.reset_s) && t->heard.reset_s > 0)
+        reply->pause_s = fmin(BACKOFF_MAX_S, t->heard.reset_s / (fmax(0, t->heard.remaining) + 1));
+    if (!empty && !looks_like_page(t) && json_parse(t->body->text, t->body->len, &reply->json, &none) != ST_OK)
+        reply->json = NULL;
+    if (reply->code >= 300 && reply->code < 400) {
+        snprintf(what, sizeof what,
+                 "the server answered %ld and points to %s, where nothing was sent; give the address that the tracker "
+                 "really has",
+                 reply->code,
+                 t->heard.location[0] != '\0' ? http_url_shown(t->heard.location, shown, sizeof shown) : "nowhere");
+        judge_elsewhere(http, request, reply, what);
+        return;
+    }
+    if (reply->code < 200 || reply->code >= 400) {
+        bool again = reply->code == 408 || reply->code == 425 || reply->code == 429 ||
+                     (reply->code >= 500 && reply->code != 501 && reply->code != 505);
+        reply->outcome = again ? HTTP_RETRY : HTTP_REFUSED;
+        say_code(http, request, t, reply);
+        return;
+    }
+    if (request->want_json && reply->json == NULL) {
+        if (looks_like_page(t)) {
+            judge_elsewhere(http, request, reply,
+                            "a web page came in place of an answer (a login page, or another program's address?)");
+            return;
+        }
+        reply->outcome = HTTP_RETRY; /* what is no whole JSON is half a reply */
+        say(http, request, reply, empty ? "the answer is empty" : "the answer is cut off or no JSON");
+        return;
+    }
+    reply->outcome = HTTP_OK;
+    reply->text[0] = '\0';
+    http->worked = true;
+    if (http->settings.cancel != NULL)
+        atomic_fetch_add(&http->settings.cancel->answers, 1);
+}
+
+static bool headers_of(const struct http_request *request, struct curl_slist **ret_list)
+{
+    struct curl_slist *list = NULL, *more;
+    char type[200];
+    bool ok = true;
+
+    snprintf(type, sizeof type, "Content-Type: %s",
+             request->content_type != NULL ? request->content_type : "application/json");
+    for (size_t i = 0; ok && i < request->n_headers; i++) {
+        more = curl_slist_append(list, request->headers[i]);
+        ok = more != NULL;
+        list = ok ? more : list;
+    }
+    if (ok && (more = curl_slist_append(list, "Expect:")) != NULL) /* no waiting for "100 Continue" */
+        list = more;
+    if (ok && request->body != NULL) {
+        more = curl_slist_append(list, type);
+        ok = more != NULL;
+        list = ok ? more : list;
+    }
+    *ret_list = list;
+    return ok;
+}
+
+static bool set_method(CURL *c, const struct http_request *request)
+{
+    bool ok = curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL) == CURLE_OK;
+
+    ok = ok && curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+    if (request->body != NULL || strcmp(request->method, "GET") != 0) {
+        ok = ok && curl_easy_setopt(c, CURLOPT_POST, 1L) == CURLE_OK &&
+             curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "") == CURLE_OK &&
+             curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n_body) == CURLE_OK;
+    }
+    return ok && curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
+}
+
+/* One exchange at url; *t holds what the headers said. */
+static CURLcode exchange(struct http *http, const struct http_request *request, const char *url, struct transfer *t)
+{
+    double timeout_s = request->timeout_s > 0         ? request->timeout_s
+                       : http->settings.timeout_s > 0 ? http->settings.timeout_s
+                                                      : 30.0;
+    struct curl_slist *headers = NULL;
+    CURL *c = http->curl;
+    CURLcode rc = CURLE_OUT_OF_MEMORY;
+
+    forget(&t->heard);
+    strbuf_clear(t->body);
+    http->curl_error[0] = '\0';
+    if (headers_of(request, &headers) && set_method(c, request) && curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_WRITEDATA, t) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_HEADERDATA, t) == CURLE_OK &&
+        curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3)) == CURLE_OK)
+        rc = cancelled(http) ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(c);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
+    curl_slist_free_all(headers);
+    return rc;
+}
+
+/* Where a redirect of this request may be followed to: the same scheme, host and port, with the same method. */
+static bool may_follow(const char *from, const char *location, long code, const char *method, char *ret_url)
+{
+    static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
+    CURLU *a = curl_url(), *b = curl_url();
+    bool same = location[0] != '\0' && a != NULL && b != NULL && curl_url_set(a, CURLUPART_URL, from, 0) == CURLUE_OK &&
+                curl_url_set(b, CURLUPART_URL, from, 0) == CURLUE_OK &&
+                curl_url_set(b, CURLUPART_URL, location, 0) == CURLUE_OK;
+
+    if (code != 307 && code != 308 && strcmp(method, "GET") != 0)
+        same = false;
+    for (size_t i = 0; same && i < sizeof parts / sizeof parts[0]; i++) {
+        char *x = NULL, *y = NULL;
+        same = curl_url_get(a, parts[i], &x, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+               curl_url_get(b, parts[i], &y, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(x, y) == 0;
+        curl_free(x);
+        curl_free(y);
+    }
+    if (same) {
+        char *url = NULL;
+        same = curl_url_get(b, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < URL_MAX;
+        if (same)
+            snprintf(ret_url, URL_MAX, "%s", url);
+        curl_free(url);
+    }
+    curl_url_cleanup(a);
+    curl_url_cleanup(b);
+    return same;
+}
+
+void http_send(struct http *http, const struct http_request *request, struct http_reply *reply)
+{
+    struct transfer t = {.http = http, .body = &reply->body};
+    char url[URL_MAX];
+    CURLcode rc = CURLE_OK;
+
+    cJSON_Delete(reply->json);
+    reply->json = NULL;
+    reply->code = 0;
+    reply->retry_after_s = reply->pause_s = 0;
+    reply->elsewhere = false;
+    reply->text[0] = '\0';
+    reply->body.max = http->settings.max_reply_bytes > 0 ? http->settings.max_reply_bytes : REPLY_MAX_DEFAULT;
+    if (strlen(request->url) >= sizeof url) {
+        reply->outcome = HTTP_REFUSED;
+        say(http, request, reply, "the address is too long");
+        return;
+    }
+    snprintf(url, sizeof url, "%s", request->url);
+    for (int i = 0; i <= REDIRECTS_MAX; i++) {
+        char next[URL_MAX];
+        rc = exchange(http, request, url, &t);
+        if (rc != CURLE_OK)
+            break;
+        curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &reply->code);
+        if (reply->code < 300 || reply->code >= 400 || i == REDIRECTS_MAX ||
+            !may_follow(url, t.heard.location, reply->code, request->method, next))
+            break;
+        memcpy(url, next, sizeof url);
+    }
+    if (rc != CURLE_OK)
+        judge_failure(http, request, rc, reply);
+    else
+        judge_reply(http, request, &t, reply);
+}

@@ -1,0 +1,203 @@
+/* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
+#include "web/report/report_priv.h"
+#include "web/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PANEL_WIDTH 460
+#define PANEL_HEIGHT 240
+#define STRIP_WIDTH 300
+#define STRIP_HEIGHT 190
+
+static void path_to(struct strbuf *out, char command, double x, double y)
+{
+    strbuf_addf(out, "%c", command);
+    svg_number(out, x);
+    strbuf_add(out, " ");
+    svg_number(out, y);
+}
+
+void draw_hypervolume(struct strbuf *out, const struct report_view *view)
+{
+    struct axis x, y;
+    double hi = 0.0;
+
+    for (size_t i = 0; i < view->n_hv; i++)
+        hi = fmax(hi, view->hv[i]);
+    axis_init(&x, SPACE_LINEAR, false, 0.0, (double)view->report->n_trials, 58.0, PANEL_WIDTH - 12.0, 6);
+    x.lo = 0.0; /* no margin at the left: nothing is negative */
+    axis_init(&y, SPACE_LINEAR, false, 0.0, hi > 0.0 ? hi : 1.0, PANEL_HEIGHT - 40.0, 16.0, 5);
+    y.lo = 0.0;
+    svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Hypervolume of the front over trials");
+    svg_frame(out, &x, &y, false);
+    if (hi > 0.0) {
+        strbuf_add(out, "<path d=\"");
+        path_to(out, 'M', axis_at(&x, 0.0), axis_at(&y, 0.0));
+        for (size_t i = 0; i < view->n_hv; i++) {
+            strbuf_add(out, "H");
+            svg_number(out, axis_at(&x, (double)view->hv_trials[i]));
+            strbuf_add(out, "V");
+            svg_number(out, axis_at(&y, view->hv[i]));
+        }
+        strbuf_add(out, "\" class=\"step\"/>\n");
+    } else {
+        svg_text(out, (x.from + x.to) / 2.0, (y.from + y.to) / 2.0, "empty mid", "Nothing beyond the reference yet.");
+    }
+    svg_text(out, x.to, PANEL_HEIGHT - 4.0, "title end", "trials");
+    strbuf_add(out, "</svg>\n");
+}
+
+/* In order of trial number: what the study had found when so much time was spent on trials. */
+void draw_best_by_cost(struct strbuf *out, const struct report_view *view)
+{
+    const struct report *report = view->report;
+    struct axis x, y;
+    double spent = 0.0, best = NAN;
+
+    axis_init(&x, SPACE_LINEAR, true, 0.0, view->total_cost_s > 0.0 ? view->total_cost_s : 1.0, 58.0,
+              PANEL_WIDTH - 12.0, 4);
+    x.lo = 0.0;
+    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, PANEL_HEIGHT - 40.0, 16.0, 5);
+    svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Best score over the cost spent");
+    svg_frame(out, &x, &y, false);
+    if (view->n_plotted > 0) {
+        strbuf_add(out, "<path d=\"");
+        for (size_t i = 0; i < report->n_trials; i++) {
+            const struct trial *trial = &report->trials[i];
+            if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s) && trial->cost_s > 0.0)
+                spent += trial->cost_s;
+            if (!view->plotted[i] ||
+                !(isnan(best) || (report->study->maximize ? trial->score > best : trial->score < best)))
+                continue;
+            if (isnan(best)) {
+                path_to(out, 'M', axis_at(&x, spent), axis_at(&y, trial->score));
+            } else {
+                strbuf_add(out, "H");
+                svg_number(out, axis_at(&x, spent));
+                strbuf_add(out, "V");
+                svg_number(out, axis_at(&y, trial->score));
+            }
+            best = trial->score;
+        }
+        strbuf_add(out, "H");
+        svg_number(out, axis_at(&x, spent));
+        strbuf_add(out, "\" class=\"step\"/>\n");
+    } else {
+        svg_text(out, (x.from + x.to) / 2.0, (y.from + y.to) / 2.0, "empty mid", "No trial is done yet.");
+    }
+    svg_text(out, x.to, PANEL_HEIGHT - 4.0, "title end", "time spent on trials");
+    strbuf_add(out, "</svg>\n");
+}
+
+/* Categories: one tick for each, named by the first trial that has it. */
+static void category_ticks(struct axis *axis, const struct report_view *view, size_t param)
+{
+    const struct report *report = view->report;
+    const struct space_param *p = &report->space->params[param];
+    struct strbuf text;
+
+    axis->n_ticks = 0;
+    for (size_t c = 0; c < p->n_choices && axis->n_ticks < AXIS_MAX_TICKS; c++) {
+        char *label = axis->labels[axis->n_ticks];
+        snprintf(label, HUMAN_TEXT_MAX, "%zu", c);
+        for (size_t i = 0; i < report->n_trials; i++) {
+            if ((size_t)report->history->trials[i].x[param] != c || view->params[i] == NULL)
+                continue;
+            strbuf_init(&text, 1 << 20);
+            report_param_text(&text, view->params[i], p->key, true);
+            if (text.len > 0)
+                snprintf(label, HUMAN_TEXT_MAX, "%.24s", text.text);
+            strbuf_free(&text);
+            break;
+        }
+        axis->ticks[axis->n_ticks++] = (double)c;
+    }
+}
+
+void draw_strip(struct strbuf *out, const struct report_view *view, size_t param)
+{
+    const struct report *report = view->report;
+    const struct space_param *p = &report->space->params[param];
+    bool category = p->scale == SPACE_CATEGORICAL;
+    struct axis x, y;
+    char label[SPACE_KEY_MAX + 32];
+
+    snprintf(label, sizeof label, "Score against %s", p->key);
+    axis_init(&x, p->scale, false, p->min, p->max, 48.0, STRIP_WIDTH - 12.0, 4);
+    if (category) {
+        x.lo = -0.5;
+        x.hi = fmax((double)p->n_choices, 1.0) - 0.5;
+        category_ticks(&x, view, param);
+    }
+    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
+    svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);
+    svg_frame(out, &x, &y, false);
+    strbuf_add(out, "<path d=\"");
+    for (size_t i = 0; i < report->n_trials; i++) {
+        if (!view->plotted[i] || report->on_front[i])
+            continue;
+        path_to(out, 'M', axis_at(&x, report->history->trials[i].x[param]), axis_at(&y, report->trials[i].score));
+        strbuf_add(out, "h0");
+    }
+    strbuf_add(out, "\" class=\"dots\"/>\n");
+    for (size_t i = 0; i < view->n_front; i++) {
+        const struct trial *trial = &report->trials[view->front[i]];
+        strbuf_add(out, "<circle cx=\"");
+        svg_number(out, axis_at(&x, report->history->trials[view->front[i]].x[param]));
+        strbuf_add(out, "\" cy=\"");
+        svg_number(out, axis_at(&y, trial->score));
+        strbuf_addf(out, "\" r=\"4.5\" class=\"front\"><title>trial %lld</title></circle>\n", (long long)trial->number);
+    }
+    strbuf_add(out, "</svg>\n");
+}
+
+#define ROW_HEIGHT 34
+
+/* Two bars a parameter: filled for the score, an outline for the cost. */
+void draw_importance(struct strbuf *out, const struct report_view *view)
+{
+    const struct report *report = view->report;
+    const struct space *space = report->space;
+    int height = (int)space->dim * ROW_HEIGHT + 60;
+    struct axis x;
+    char text[HUMAN_TEXT_MAX];
+
+    axis_init(&x, SPACE_LINEAR, false, 0.0, 1.0, 190.0, 640.0, 1);
+    x.lo = 0.0;
+    x.hi = 1.0;
+    x.n_ticks = 0;
+    svg_open(out, 700, height, "chart", "How much each parameter matters for score and cost");
+    strbuf_add(out, "<rect x=\"190\" y=\"7\" width=\"14\" height=\"9\" class=\"bar\"/>\n");
+    svg_text(out, 210.0, 16.0, "legend", "score");
+    strbuf_add(out, "<rect x=\"262\" y=\"7\" width=\"14\" height=\"9\" class=\"bar cost\"/>\n");
+    svg_text(out, 282.0, 16.0, "legend", "cost");
+    for (int percent = 0; percent <= 100; percent += 25) {
+        double at = axis_at(&x, percent / 100.0);
+        svg_line(out, at, 26.0, at, (double)height - 30.0, "grid");
+        snprintf(text, sizeof text, "%d %%", percent);
+        svg_text(out, at, (double)height - 12.0, "tick mid", text);
+    }
+    for (size_t k = 0; k < space->dim; k++) {
+        double y = 32.0 + (double)k * ROW_HEIGHT;
+        char key[40];
+        snprintf(key, sizeof key, "%.27s%s", space->params[k].key,
+                 strlen(space->params[k].key) > 27 ? "\xe2\x80\xa6" : "");
+        svg_text(out, 182.0, y + 14.0, "tick end", key);
+        for (int side = 0; side < 2; side++) {
+            const struct gp_importance *imp = side == 0 ? &report->insight->score[k] : &report->insight->cost[k];
+            double effect = isfinite(imp->effect) ? imp->effect : 0.0,
+                   sd = isfinite(imp->effect_sd) ? imp->effect_sd : 0.0;
+            double top = y + side * 11.0;
+            strbuf_add(out, "<rect x=\"190\" y=\"");
+            svg_number(out, top);
+            strbuf_add(out, "\" width=\"");
+            svg_number(out, axis_at(&x, effect) - x.from);
+            strbuf_addf(out, "\" height=\"9\" class=\"bar%s\"/>\n", side == 0 ? "" : " cost");
+            svg_line(out, axis_at(&x, effect - 2.0 * sd), top + 4.5, axis_at(&x, effect + 2.0 * sd), top + 4.5,
+                     "whisker");
+        }
+    }
+    strbuf_add(out, "</svg>\n");
+}

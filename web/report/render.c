@@ -1,0 +1,139 @@
+/* render.c - pictures and paper from the report's own SVG, by librsvg and cairo.
+ * A build without librsvg has the same functions; they say so. */
+#include "web/report/report_priv.h"
+#include "web/report/report.h"
+
+#ifdef TRAWL_RSVG
+
+#include <cairo-pdf.h>
+#include <librsvg/rsvg.h>
+
+#define PNG_SCALE 2.0
+
+bool report_can_render(void)
+{
+    return true;
+}
+
+static cairo_status_t collect(void *context, const unsigned char *bytes, unsigned int n)
+{
+    struct strbuf *out = context;
+
+    strbuf_add_n(out, (const char *)bytes, n);
+    return out->status == ST_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+static enum status cairo_ok(cairo_status_t status, const struct strbuf *out, struct error *err)
+{
+    if (out->status != ST_OK)
+        return strbuf_status(out, "the report", err);
+    if (status == CAIRO_STATUS_NO_MEMORY)
+        return FAIL(err, ST_NOMEM, "no memory to draw the report");
+    return status == CAIRO_STATUS_SUCCESS
+               ? ST_OK
+               : FAIL(err, ST_INTERNAL, "cairo could not draw the report: %s", cairo_status_to_string(status));
+}
+
+/* Draws one SVG over width x height of the context's units. */
+static enum status draw_svg(cairo_t *cr, const struct strbuf *svg, double width, double height, struct error *err)
+{
+    RsvgRectangle viewport = {0.0, 0.0, width, height};
+    GError *problem = NULL;
+    enum status rc = ST_OK;
+    GInputStream *stream = g_memory_input_stream_new_from_data(svg->text, (gssize)svg->len, NULL);
+    /* unlimited: a chart of 10,000 trials has more elements than librsvg lets pass from strangers */
+    RsvgHandle *handle = rsvg_handle_new_from_stream_sync(stream, NULL, RSVG_HANDLE_FLAG_UNLIMITED, NULL, &problem);
+
+    if (handle == NULL || !rsvg_handle_render_document(handle, cr, &viewport, &problem))
+        rc = FAIL(err, ST_INTERNAL, "librsvg could not draw the report: %s",
+                  problem != NULL ? problem->message : "no reason given");
+    if (problem != NULL)
+        g_error_free(problem);
+    if (handle != NULL)
+        g_object_unref(handle);
+    g_object_unref(stream);
+    return rc;
+}
+
+enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err)
+{
+    const int width = 960, height = 540; /* of FRONT_FLAT */
+    struct strbuf svg;
+    cairo_surface_t *surface = NULL;
+    cairo_t *cr = NULL;
+    enum status rc;
+
+    strbuf_init(&svg, 256u << 20);
+    draw_front(&svg, view, FRONT_FLAT);
+    rc = strbuf_status(&svg, "the chart of the front", err);
+    if (rc == ST_OK) {
+        surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * PNG_SCALE), (int)(height * PNG_SCALE));
+        cr = cairo_create(surface);
+        cairo_scale(cr, PNG_SCALE, PNG_SCALE);
+        rc = draw_svg(cr, &svg, width, height, err);
+    }
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_status(cr), out, err);
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_surface_write_to_png_stream(surface, collect, out), out, err);
+    if (cr != NULL)
+        cairo_destroy(cr);
+    if (surface != NULL)
+        cairo_surface_destroy(surface);
+    strbuf_free(&svg);
+    return rc;
+}
+
+static enum status show_page(void *context, const struct strbuf *svg, struct error *err)
+{
+    cairo_t *cr = context;
+
+    TRY(draw_svg(cr, svg, PAGE_WIDTH, PAGE_HEIGHT, err));
+    cairo_show_page(cr);
+    return ST_OK;
+}
+
+enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err)
+{
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, PAGE_WIDTH, PAGE_HEIGHT);
+    cairo_t *cr = cairo_create(surface);
+    enum status rc;
+
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, view->report->study->name);
+    rc = report_write_pages(view, show_page, cr, err);
+    cairo_destroy(cr);
+    cairo_surface_finish(surface);
+    if (rc == ST_OK)
+        rc = cairo_ok(cairo_surface_status(surface), out, err);
+    cairo_surface_destroy(surface);
+    return rc;
+}
+
+#else
+
+bool report_can_render(void)
+{
+    return false;
+}
+
+static enum status not_built(const char *format, struct error *err)
+{
+    return FAIL(err, ST_USAGE,
+                "this trawl was built without librsvg, which draws %s: install librsvg2-dev and build anew, or write "
+                ".html (a browser prints it) or .svg",
+                format);
+}
+
+enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err)
+{
+    (void)out, (void)view;
+    return not_built("PNG", err);
+}
+
+enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err)
+{
+    (void)out, (void)view;
+    return not_built("PDF", err);
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* report_priv.h - what the files of the report share: the view (what is plotted, computed once), texts, drawing. */
+#ifndef WEB_REPORT_PRIV_H
+#define WEB_REPORT_PRIV_H
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+
+struct promise;
+struct report;
+struct strbuf;
+
+#define NS_SVG "http://www.w3.org/2000/svg" /* a name, never fetched */
+
+/* -- view: report_view.c -- */
+
+/* What trial i cost, in seconds or env steps; NaN when unknown. */
+double report_trial_cost(const struct report *report, size_t i);
+/* Trials are indices into report->trials. "Plotted" is a done trial with finite score and positive finite cost. */
+struct report_view {
+    const struct report *report;
+    size_t n_state[TRIAL_STATES];
+    cJSON **params; /* (n_trials) parsed, owned; NULL where a trial has none */
+    bool *plotted; /* (n_trials), owned */
+    size_t n_plotted;
+    struct promise *promises; /* (n_trials) what may be said of each, owned */
+    size_t *front; /* (n_front) by rising cost as expected, owned */
+    size_t n_front;
+    size_t knee, best; /* by gp_pick; n_trials when there is none */
+    double score_lo, score_hi; /* plotted range; far worse scores are drawn at its edge */
+    size_t n_beyond; /* how many those are */
+    double cost_lo, cost_hi; /* of all plotted trials and of failed ones with a cost */
+    double total_cost_s; /* of all finished trials */
+    double propose_median_s, propose_max_s; /* that choosing a trial took; NaN when unknown */
+    int64_t first_ms, last_ms; /* first created, last finished; 0: none */
+    size_t n_hv; /* points of the hypervolume curve */
+    size_t *hv_trials; /* (n_hv) trials counted so far, owned */
+    double *hv; /* (n_hv), owned */
+};
+enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err) MUST_USE;
+void report_view_free(struct report_view *view);
+/* Hypervolume of the first n trials; NaN when their numbers have none. */
+enum status report_hypervolume(const struct report *report, size_t n, double *ret_volume, struct error *err) MUST_USE;
+/* GP_BEST or GP_KNEE; n_trials: none. */
+enum status report_pick(const struct report *report, enum gp_rule rule, size_t *ret_i, struct error *err) MUST_USE;
+void report_promise(const struct report *report, size_t i, struct promise *ret_promise); /* of trial i */
+
+/* -- texts: report_text.c; each fits HUMAN_TEXT_MAX and is returned in buf -- */
+void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
+const char *text_cost(const struct report *report, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
+
+/* -- axes: report_axis.c -- */
+#define AXIS_MAX_TICKS 16
+
+struct axis {
+    enum space_scale scale;
+    bool is_time; /* seconds, labelled s, min, h */
+    double lo, hi; /* values at both ends, lo < hi */
+    double from, to; /* where those lie in the drawing */
+    size_t n_ticks;
+    double ticks[AXIS_MAX_TICKS];
+    char labels[AXIS_MAX_TICKS][HUMAN_TEXT_MAX];
+};
+/* Widens lo..hi a little (equal ends a lot) and chooses up to n_ticks ticks. */
+void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double lo, double hi, double from, double to,
+               size_t n_ticks);
+double axis_at(const struct axis *axis, double value); /* position, inside from..to */
+
+/* -- drawing: report_svg.c, report_panels.c; classes are styled by report_style -- */
+extern const char report_style_colors[]; /* CSS: the variables, for light, dark and print */
+extern const char report_style_chart[]; /* CSS of the charts */
+extern const char report_style_page[]; /* CSS of the page */
+void report_style_flat(struct strbuf *out); /* CSS of the charts with print's colours put in, for report_render.c */
+
+/* FRONT_ALONE is a file of its own; FRONT_FLAT the same without what librsvg does not know. */
+enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT };
+void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout);
+void draw_hypervolume(struct strbuf *out, const struct report_view *view);
+void draw_best_by_cost(struct strbuf *out, const struct report_view *view);
+void draw_strip(struct strbuf *out, const struct report_view *view, size_t param);
+/* Shares of variance with a standard deviation; only with report->insight that has no note. */
+void draw_importance(struct strbuf *out, const struct report_view *view);
+bool report_has_beliefs(const struct report *report);
+bool report_has_insight(const struct report *report);
+
+void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
+void svg_number(struct strbuf *out, double value); /* one decimal */
+void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text); /* escaped */
+void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
+void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);
+
+/* -- pages of paper: report_pages.c; pictures: report_render.c -- */
+#define PAGE_WIDTH 595 /* A4 in points */
+#define PAGE_HEIGHT 842
+
+/* Called with each page, an SVG of PAGE_WIDTH x PAGE_HEIGHT. */
+typedef enum status report_page_fn(void *context, const struct strbuf *svg, struct error *err);
+enum status report_write_pages(const struct report_view *view, report_page_fn *emit, void *context,
+                               struct error *err) MUST_USE;
+enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
+enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
+
+/* -- formats: report_html.c, report_data.c -- */
+void report_write_html(struct strbuf *out, const struct report_view *view);
+enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+enum status report_write_json(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+/* The trial's params, parsed: ST_CORRUPT when they are no JSON object. NULL when it has none; the caller deletes. */
+enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err) MUST_USE;
+/* The trial's value of a searched parameter as text; "" when its params do not have it. params: parsed, may be NULL. */
+void report_param_text(struct strbuf *out, const cJSON *params, const char *key, bool for_people);
+
+#endif

@@ -1,0 +1,416 @@
+/* svg.c - drawing in SVG, and the chart that the report is about: the front of cost against score.
+ *
+ * Marks differ by shape and not by colour alone: front points are large and filled on a step line, dominated ones small
+ * rings, failed trials crosses and stopped ones open triangles in a lane below the plot. */
+#include "web/report/report_priv.h"
+#include "study/promise.h"
+#include "web/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LABELS_MAX 64
+
+void svg_number(struct strbuf *out, double value)
+{
+    char buf[HUMAN_TEXT_MAX];
+
+    text_fixed(value, 1, buf);
+    size_t n = strlen(buf);
+    if (n > 2 && strcmp(buf + n - 2, ".0") == 0)
+        buf[n - 2] = '\0';
+    strbuf_add(out, buf);
+}
+
+void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label)
+{
+    strbuf_addf(out, "<svg xmlns=\"" NS_SVG "\" viewBox=\"0 0 %d %d\" class=\"%s\" role=\"img\" aria-label=\"", width,
+                height, class_name);
+    text_escape(out, label);
+    strbuf_add(out, "\">\n");
+}
+
+void svg_text(struct strbuf *out, double x, double y, const char *class_name, const char *text)
+{
+    strbuf_add(out, "<text x=\"");
+    svg_number(out, x);
+    strbuf_add(out, "\" y=\"");
+    svg_number(out, y);
+    strbuf_addf(out, "\" class=\"%s\">", class_name);
+    text_escape(out, text);
+    strbuf_add(out, "</text>\n");
+}
+
+void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name)
+{
+    strbuf_add(out, "<path d=\"M");
+    svg_number(out, x1);
+    strbuf_add(out, " ");
+    svg_number(out, y1);
+    strbuf_add(out, "L");
+    svg_number(out, x2);
+    strbuf_add(out, " ");
+    svg_number(out, y2);
+    strbuf_addf(out, "\" class=\"%s\"/>\n", class_name);
+}
+
+void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x)
+{
+    for (size_t i = 0; i < y->n_ticks; i++) {
+        double at = axis_at(y, y->ticks[i]);
+        svg_line(out, x->from, at, x->to, at, "grid");
+        svg_text(out, x->from - 8.0, at + 4.0, "tick end", y->labels[i]);
+    }
+    for (size_t i = 0; i < x->n_ticks; i++) {
+        double at = axis_at(x, x->ticks[i]);
+        svg_line(out, at, grid_x ? y->to : y->from, at, y->from + 4.0, "grid");
+        bool at_edge = at + 3.7 * (double)strlen(x->labels[i]) > x->to + 12.0; /* half its width */
+        svg_text(out, at_edge ? x->to + 11.0 : at, y->from + 18.0, at_edge ? "tick end" : "tick mid", x->labels[i]);
+    }
+    svg_line(out, x->from, y->from, x->to, y->from, "axis");
+}
+
+/* -- the front -- */
+
+struct front_chart {
+    const struct report_view *view;
+    enum front_layout layout;
+    int width, height;
+    struct axis x, y;
+    double lane_y; /* middle of the lane of trials without a score */
+    bool has_lane;
+};
+
+static void place_start(struct strbuf *out, const char *shape, double x, double y, const char *class_name)
+{
+    strbuf_addf(out, "<%s transform=\"translate(", shape);
+    svg_number(out, x);
+    strbuf_add(out, " ");
+    svg_number(out, y);
+    strbuf_addf(out, ")\" class=\"%s\"", class_name);
+}
+
+static void tooltip(struct strbuf *out, const struct report_view *view, size_t i)
+{
+    const struct report *report = view->report;
+    const struct trial *trial = &report->trials[i];
+    char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX];
+
+    strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
+    if (!isnan(trial->score))
+        strbuf_addf(out, "\nscore %s in its run", text_number(trial->score, a));
+    if (report->on_front[i] && view->promises[i].is_known)
+        strbuf_addf(out, "\nexpected %s", promise_text(&view->promises[i], promise));
+    if (!isnan(report_trial_cost(report, i)))
+        strbuf_addf(out, "\ncost %s", text_cost(report, report_trial_cost(report, i), b));
+    if (trial->env_steps > 0 && report->cost != REPORT_COST_STEPS)
+        strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
+    if (trial->reason != NULL) {
+        strbuf_add(out, "\n");
+        text_escape(out, trial->reason);
+    }
+    strbuf_add(out, "</title>");
+}
+
+static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report_view *view = chart->view;
+    const struct report *report = view->report;
+
+    strbuf_addf(out, "<g class=\"dominated%s\">\n", view->n_plotted > 1000 ? " dense" : "");
+    for (size_t i = 0; i < report->n_trials; i++) {
+        const struct trial *trial = &report->trials[i];
+        if (!view->plotted[i] || (report->on_front[i] && !view->promises[i].is_known))
+            continue;
+        strbuf_add(out, "<circle cx=\"");
+        svg_number(out, axis_at(&chart->x, report_trial_cost(report, i)));
+        strbuf_add(out, "\" cy=\"");
+        svg_number(out, axis_at(&chart->y, trial->score));
+        strbuf_addf(out, "\" r=\"3.5\"%s>", report->on_front[i] ? " class=\"own\"" : "");
+        if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
+            tooltip(out, chart->view, i);
+        strbuf_add(out, "</circle>\n");
+    }
+    strbuf_add(out, "</g>\n");
+}
+
+/* Where trial i of the front stands: at what is expected of it. */
+static double front_x(const struct front_chart *chart, size_t i)
+{
+    return axis_at(&chart->x, chart->view->promises[i].cost);
+}
+
+static double front_y(const struct front_chart *chart, size_t i)
+{
+    return axis_at(&chart->y, chart->view->promises[i].score);
+}
+
+/* Steps: the best score that so much cost can buy. */
+static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool area)
+{
+    const struct report_view *view = chart->view;
+    double worst = view->report->study->maximize ? chart->y.from : chart->y.to;
+    bool begun = false;
+    double best = 0.0;
+
+    strbuf_add(out, "<path d=\"M");
+    svg_number(out, front_x(chart, view->front[0]));
+    strbuf_add(out, " ");
+    svg_number(out, worst);
+    for (size_t i = 0; i < view->n_front; i++) { /* members that are level within noise make no step down */
+        double at = front_y(chart, view->front[i]);
+        if (begun && (view->report->study->maximize ? at >= best : at <= best))
+            continue;
+        begun = true;
+        best = at;
+        strbuf_add(out, "H");
+        svg_number(out, front_x(chart, view->front[i]));
+        strbuf_add(out, "V");
+        svg_number(out, at);
+    }
+    strbuf_add(out, "H");
+    svg_number(out, chart->x.to);
+    if (area) {
+        strbuf_add(out, "V");
+        svg_number(out, worst);
+        strbuf_add(out, "Z");
+    }
+    strbuf_addf(out, "\" class=\"%s\"/>\n", area ? "reach" : "step");
+}
+
+struct box {
+    double x0, x1, y0, y1;
+};
+
+static bool overlaps(const struct box *boxes, size_t n, const struct box *box)
+{
+    for (size_t i = 0; i < n; i++)
+        if (box->x0 < boxes[i].x1 && boxes[i].x0 < box->x1 && box->y0 < boxes[i].y1 && boxes[i].y0 < box->y1)
+            return true;
+    return false;
+}
+
+/* Labels beside front points where there is room: best and knee first, then the others by cost. */
+static void draw_labels(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report_view *view = chart->view;
+    struct box boxes[LABELS_MAX];
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < view->n_front && n < LABELS_MAX; i++) {
+            size_t at = view->front[i];
+            bool special = at == view->best || at == view->knee;
+            if (special != (pass == 0))
+                continue;
+            char text[HUMAN_TEXT_MAX];
+            snprintf(text, sizeof text, "%s#%lld",
+                     at == view->best && at == view->knee ? "best, knee "
+                     : at == view->best                   ? "best "
+                     : at == view->knee                   ? "knee "
+                                                          : "",
+                     (long long)view->report->trials[at].number);
+            double x = front_x(chart, at), y = front_y(chart, at);
+            double width = 7.2 * (double)strlen(text), above = view->report->study->maximize ? -10.0 : 20.0;
+            double left = x - 8.0 - width < chart->x.from + 2.0 ? chart->x.from + 2.0 : x - 8.0 - width;
+            struct box box = {left, left + width, y + above - 11.0, y + above + 3.0};
+            if (overlaps(boxes, n, &box))
+                continue;
+            boxes[n++] = box;
+            svg_text(out, left + width, y + above, special ? "label end strong" : "label end", text);
+        }
+    }
+}
+
+/* What fresh runs of a member's config are expected to keep. */
+static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
+{
+    for (size_t i = 0; i < chart->view->n_front; i++) {
+        size_t at = chart->view->front[i];
+        const struct promise *p = &chart->view->promises[at];
+        if (!isfinite(p->lo) || !isfinite(p->hi))
+            continue;
+        double x = front_x(chart, at), lo = axis_at(&chart->y, p->lo), hi = axis_at(&chart->y, p->hi);
+        svg_line(out, x, lo, x, hi, "interval");
+        svg_line(out, x - 4.0, lo, x + 4.0, lo, "interval"); /* caps: the front's own line may cover the rest */
+        svg_line(out, x - 4.0, hi, x + 4.0, hi, "interval");
+    }
+}
+
+/* A member seen once is open, a confirmed one filled. */
+static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report_view *view = chart->view;
+
+    for (size_t i = 0; i < view->n_front; i++) {
+        size_t at = view->front[i];
+        bool special = at == view->best || at == view->knee;
+        strbuf_add(out, "<circle cx=\"");
+        svg_number(out, front_x(chart, at));
+        strbuf_add(out, "\" cy=\"");
+        svg_number(out, front_y(chart, at));
+        strbuf_addf(out, "\" r=\"%s\" class=\"front%s\">", special ? "7" : "5.5",
+                    view->promises[at].n_seeds > 1 ? "" : " once");
+        tooltip(out, view, at);
+        strbuf_add(out, "</circle>\n");
+    }
+}
+
+static const char cross_path[] = " d=\"M-4-4L4 4M-4 4L4-4\"", triangle_path[] = " d=\"M-4.5-3.5H4.5L0 4.5Z\"";
+
+static void draw_lane(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report *report = chart->view->report;
+
+    for (size_t i = 0; i < report->n_trials; i++) {
+        const struct trial *trial = &report->trials[i];
+        bool stopped = trial->state == TRIAL_STOPPED;
+        if (!(stopped || trial->state == TRIAL_FAILED || trial->state == TRIAL_LOST))
+            continue;
+        double cost = report_trial_cost(report, i), x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
+        place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
+        strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
+        tooltip(out, chart->view, i);
+        strbuf_add(out, "</path>\n");
+    }
+}
+
+static void legend_item(struct strbuf *out, double *x, double y, const char *mark, const char *text)
+{
+    if (strncmp(mark, "front", 5) == 0 || strcmp(mark, "dominated") == 0) {
+        strbuf_addf(out, "<g class=\"%s\"><circle cx=\"", mark);
+        svg_number(out, *x + 5.0);
+        strbuf_add(out, "\" cy=\"");
+        svg_number(out, y - 4.5);
+        strbuf_addf(out, "\" r=\"%s\" class=\"%s\"/></g>\n", mark[0] == 'f' ? "5.5" : "3.5",
+                    mark[0] == 'f' ? mark : "dot");
+    } else {
+        place_start(out, "path", *x + 5.0, y - 4.5, mark);
+        strbuf_addf(out, "%s/>\n", mark[0] == 's' ? triangle_path : cross_path);
+    }
+    svg_text(out, *x + 15.0, y, "legend", text);
+    *x += 15.0 + 6.9 * (double)strlen(text) + 16.0;
+}
+
+static void draw_legend(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report_view *view = chart->view;
+    const size_t *n = view->n_state;
+    char text[HUMAN_TEXT_MAX];
+    double x = chart->x.from, y = chart->layout >= FRONT_ALONE ? 56.0 : 18.0;
+    bool narrow = chart->layout == FRONT_NARROW;
+
+    snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", view->n_front);
+    legend_item(out, &x, y, "front", text);
+    size_t n_once = 0;
+    for (size_t i = 0; i < view->n_front; i++)
+        n_once += view->promises[view->front[i]].n_seeds < 2;
+    if (n_once > 0 && report_has_beliefs(view->report)) {
+        snprintf(text, sizeof text, narrow ? "once" : "seen once (%zu)", n_once);
+        legend_item(out, &x, y, "front once", text);
+    }
+    if (view->n_plotted > view->n_front) {
+        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)", view->n_plotted - view->n_front);
+        legend_item(out, &x, y, "dominated", text);
+    }
+    if (n[TRIAL_STOPPED] > 0) {
+        snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);
+        legend_item(out, &x, y, "stopped", text);
+    }
+    if (report_has_beliefs(view->report) && view->n_front > 0 && !narrow) {
+        svg_line(out, x + 5.0, y - 10.0, x + 5.0, y + 1.0, "interval");
+        svg_text(out, x + 12.0, y, "legend", "fresh seeds, 95 %");
+        x += 12.0 + 6.9 * (double)strlen("fresh seeds, 95 %") + 16.0;
+    }
+    if (n[TRIAL_FAILED] + n[TRIAL_LOST] > 0) {
+        snprintf(text, sizeof text, narrow ? "failed" : "failed or lost (%zu)", n[TRIAL_FAILED] + n[TRIAL_LOST]);
+        legend_item(out, &x, y, "failed", text);
+    }
+}
+
+static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart)
+{
+    const struct report_view *view = chart->view;
+    char text[2 * HUMAN_TEXT_MAX];
+
+    svg_text(out, chart->x.to, chart->height - 8.0, "title end",
+             view->report->cost == REPORT_COST_STEPS ? "env steps of a trial, log scale"
+                                                     : "cost of a trial, log scale");
+    snprintf(text, sizeof text, "%.60s%s", view->report->study->metric,
+             view->report->study->maximize ? " (higher is better)" : " (lower is better)");
+    svg_text(out, chart->x.from - (chart->layout == FRONT_NARROW ? 40.0 : 52.0), chart->y.to - 8.0, "title", text);
+    if (view->n_beyond > 0) {
+        snprintf(text, sizeof text, "%zu far worse, drawn at the edge", view->n_beyond);
+        svg_text(out, chart->x.to, view->report->study->maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",
+                 text);
+    }
+}
+
+static const char *empty_text(const struct report_view *view)
+{
+    size_t n_open = view->n_state[TRIAL_QUEUED] + view->n_state[TRIAL_RUNNING];
+
+    if (view->report->n_trials == 0)
+        return "No trial yet.";
+    return n_open > 0 ? "No trial is done yet." : "No trial was done: there is no front.";
+}
+
+void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout)
+{
+    bool narrow = layout == FRONT_NARROW, flat = layout == FRONT_FLAT, alone = flat || layout == FRONT_ALONE;
+    struct front_chart chart = {.view = view,
+                                .layout = layout,
+                                .width = narrow ? 400 : 960,
+                                .height = narrow  ? 380
+                                          : alone ? 540
+                                                  : 480};
+    double left = narrow ? 50.0 : 62.0, top = alone ? 92.0 : 54.0, bottom = (double)chart.height - 46.0;
+    char label[256];
+
+    chart.has_lane = view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_STOPPED] + view->n_state[TRIAL_LOST] > 0;
+    double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
+    chart.lane_y = bottom - 11.0;
+    axis_init(&chart.x, SPACE_LOG, view->report->cost != REPORT_COST_STEPS, view->cost_lo, view->cost_hi, left,
+              (double)chart.width - 16.0, narrow ? 4 : 8);
+    axis_init(&chart.y, SPACE_LINEAR, false, view->score_lo, view->score_hi, floor_y, top, narrow ? 5 : 6);
+    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted,
+             view->n_front);
+    svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);
+    if (alone) {
+        strbuf_add(out, "<style>");
+        if (flat)
+            report_style_flat(out);
+        else
+            strbuf_addf(out, "%s%s", report_style_colors, report_style_chart);
+        strbuf_addf(out, "</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", chart.width, chart.height);
+        snprintf(label, sizeof label, "%.120s: cost against score", view->report->study->name);
+        svg_text(out, left - 52.0 + 10.0, 28.0, "headline", label);
+    }
+    /* x ticks stand below the lane */
+    for (size_t i = 0; i < chart.x.n_ticks; i++) {
+        double at = axis_at(&chart.x, chart.x.ticks[i]);
+        svg_line(out, at, top, at, bottom + 4.0, "grid");
+        svg_text(out, at, bottom + 19.0, "tick mid", chart.x.labels[i]);
+    }
+    struct axis no_ticks = chart.x;
+    no_ticks.n_ticks = 0;
+    svg_frame(out, &no_ticks, &chart.y, false);
+    if (chart.has_lane)
+        svg_line(out, chart.x.from, bottom, chart.x.to, bottom, "axis");
+    if (view->n_front > 0)
+        draw_steps(out, &chart, true);
+    draw_dominated(out, &chart);
+    draw_lane(out, &chart);
+    if (view->n_front > 0) {
+        draw_steps(out, &chart, false);
+        draw_intervals(out, &chart);
+        draw_front_points(out, &chart);
+        draw_labels(out, &chart);
+    } else {
+        svg_text(out, (chart.x.from + chart.x.to) / 2.0, (top + floor_y) / 2.0, "empty mid", empty_text(view));
+    }
+    draw_legend(out, &chart);
+    draw_axis_titles(out, &chart);
+    strbuf_add(out, "</svg>\n");
+}

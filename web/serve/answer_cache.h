@@ -1,0 +1,43 @@
+/* answer_cache.h - answers by address, valid for a version. */
+#ifndef WEB_SERVE_ANSWER_CACHE_H
+#define WEB_SERVE_ANSWER_CACHE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct strbuf;
+
+struct answer { /* immutable once in the cache */
+    atomic_int refs;
+    int status;
+    const char *type; /* static */
+    char *disposition, *location, *cookie; /* headers; owned or NULL */
+    char *bytes, *gzip; /* owned; gzip NULL when not worth it */
+    size_t n, n_gzip;
+    char etag[24]; /* with quotes; "" none */
+    const char *csp; /* static; NULL: that of the pages */
+    bool no_store;
+    int64_t version; /* that it was made from; 0: not kept */
+};
+struct answer *answer_create(int status, const char *type);
+void answer_release(struct answer *answer); /* NULL is fine */
+/* Takes the text; gzips it when worth it, and gives it an entity tag. */
+enum status answer_finish(struct answer *answer, struct strbuf *body, struct error *err) MUST_USE;
+
+struct cache {
+    pthread_mutex_t lock;
+    struct cache_entry *entries; /* (CACHE_ENTRIES) */
+    size_t bytes;
+    int64_t tick;
+};
+enum status cache_init(struct cache *cache, struct error *err) MUST_USE;
+void cache_free(struct cache *cache);
+struct answer *cache_find(struct cache *cache, const char *key, int64_t version); /* a reference, or NULL */
+void cache_keep(struct cache *cache, const char *key, struct answer *answer);
+
+#endif

@@ -1,0 +1,22 @@
+/* events.h - server-sent events. */
+#ifndef WEB_SERVE_EVENTS_H
+#define WEB_SERVE_EVENTS_H
+
+#include <microhttpd.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct events;
+enum status events_create(struct events **ret_events, struct error *err) MUST_USE;
+void events_destroy(struct events *events);
+/* json is taken; NULL (out of memory): nobody hears of it. study: NULL for all. */
+void events_publish(struct events *events, const char *type, const char *study, cJSON *json);
+void events_heartbeat(struct events *events);
+void events_end(struct events *events); /* every stream ends */
+/* A stream for this connection; last_id: NULL or Last-Event-ID. */
+struct MHD_Response *events_response(struct events *events, struct MHD_Connection *connection, const char *study,
+                                     const char *last_id, const char *program, int64_t version);
+
+#endif

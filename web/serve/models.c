@@ -1,0 +1,245 @@
+/* models.c - the modeller: one thread that computes what the models say about a study, when somebody asked and the study has news.
+ *
+ * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2) it takes
+ * about a tenth of one core at most while a study runs: after a computation of t seconds a study rests 9 t, at least REST_S; the thread
+ * yields to others, but not so far that it could stand still for long with the lock; (3) a model is used under `lock` alone, and freed under it. */
+#include "web/serve/models.h"
+
+#include "base/json.h"
+#include "base/status.h"
+#include "web/serve/events.h"
+#include "web/serve/serve.h"
+#include "web/serve/serve_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define ENTRIES 8 /* studies whose models are kept */
+#define REST_S 3.0
+
+struct models {
+    struct serve *s;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t asked;
+    pthread_t thread;
+    bool has_thread, ended;
+    struct model_entry entries[ENTRIES];
+    int64_t tick;
+};
+
+static void clear(struct models *m, struct model_entry *e)
+{
+    if (e->model != NULL)
+        m->s->set.hooks.model_destroy(e->model);
+    mem_free(e->study);
+    *e = (struct model_entry){0};
+}
+
+/* Under the lock: the study's entry, made in the place of the longest unused one when it is new. */
+static struct model_entry *entry_of(struct models *m, const char *study)
+{
+    struct model_entry *best = NULL;
+
+    for (size_t i = 0; i < ENTRIES; i++) {
+        struct model_entry *e = &m->entries[i];
+        if (e->study != NULL && strcmp(e->study, study) == 0)
+            return e;
+        if (!e->computing && (best == NULL || e->used < best->used))
+            best = e;
+    }
+    if (best == NULL)
+        return NULL;
+    clear(m, best);
+    best->study = mem_strdup(study);
+    return best->study != NULL ? best : NULL;
+}
+
+enum model_state models_lock(struct models *m, const char *study, int64_t version, struct model_entry **ret_entry)
+{
+    struct model_entry *e;
+
+    pthread_mutex_lock(&m->lock);
+    e = m->s->set.hooks.model_create != NULL ? entry_of(m, study) : NULL;
+    *ret_entry = e;
+    if (e == NULL)
+        return MODEL_NONE;
+    e->used = ++m->tick;
+    if (e->version < version && e->wanted < version) {
+        e->wanted = version;
+        pthread_cond_signal(&m->asked);
+    }
+    if (e->version == 0)
+        return MODEL_COMPUTING;
+    if (!e->what.is_there)
+        return MODEL_NONE;
+    return e->version < version ? MODEL_STALE : MODEL_READY;
+}
+
+void models_unlock(struct models *m)
+{
+    pthread_mutex_unlock(&m->lock);
+}
+
+enum model_state models_peek(struct models *m, const char *study, int64_t version, int64_t *ret_model_version)
+{
+    struct model_entry *e;
+    enum model_state state = models_lock(m, study, version, &e);
+
+    *ret_model_version = e != NULL ? e->version : 0;
+    models_unlock(m);
+    return state;
+}
+
+static const char *const state_names[] = {
+    [MODEL_NONE] = "none", [MODEL_COMPUTING] = "computing", [MODEL_STALE] = "stale", [MODEL_READY] = "ready"};
+
+const char *model_state_name(enum model_state state)
+{
+    return state_names[state];
+}
+
+/* Under the lock: an entry that is due; else NULL, and how long until one is (0: none is asked for). */
+static struct model_entry *next_due(struct models *m, double now_s, double *ret_wait_s)
+{
+    struct model_entry *best = NULL;
+
+    *ret_wait_s = 0;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        struct model_entry *e = &m->entries[i];
+        if (e->study == NULL || e->wanted <= e->version)
+            continue;
+        if (e->rest_until_s > now_s)
+            *ret_wait_s =
+                *ret_wait_s == 0 || e->rest_until_s - now_s < *ret_wait_s ? e->rest_until_s - now_s : *ret_wait_s;
+        else if (best == NULL || e->used > best->used)
+            best = e;
+    }
+    return best;
+}
+
+static void wait_for_work(struct models *m, double wait_s)
+{
+    struct timespec until;
+
+    if (wait_s <= 0) {
+        pthread_cond_wait(&m->asked, &m->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)wait_s;
+    until.tv_nsec += (long)((wait_s - (double)(time_t)wait_s) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_cond_timedwait(&m->asked, &m->lock, &until);
+}
+
+static void tell(struct models *m, const char *study, int64_t version)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    if (json != NULL && json_add_str(json, "study", study) && json_add_i64(json, "version", version))
+        events_publish(m->s->events, "model", study, json);
+    else
+        cJSON_Delete(json);
+}
+
+/* Computes the entry's model; called and left under the lock, which is free meanwhile. */
+static void compute(struct models *m, struct model_entry *e)
+{
+    char *study = mem_strdup(e->study);
+    int64_t version = e->wanted;
+    struct serve_model what = {0};
+    struct error err = {0};
+    void *model = NULL;
+    double begin_s = clock_mono_s();
+    enum status rc = ST_NOMEM;
+
+    e->computing = true;
+    pthread_mutex_unlock(&m->lock);
+    if (study != NULL)
+        rc = m->s->set.hooks.model_create(m->s->set.hooks.ctx, study, &model, &what, &err);
+    double took_s = clock_mono_s() - begin_s;
+    if (rc != ST_OK)
+        log_debug("no model of a study: %s", err.text);
+    pthread_mutex_lock(&m->lock);
+    e->computing = false;
+    e->version = version;
+    e->rest_until_s = clock_mono_s() + (9 * took_s > REST_S ? 9 * took_s : REST_S);
+    if (rc == ST_OK) {
+        if (e->model != NULL)
+            m->s->set.hooks.model_destroy(e->model);
+        e->model = model;
+        e->what = what;
+    }
+    snprintf(e->note, sizeof e->note, "%s", rc != ST_OK ? err.text : what.note != NULL ? what.note : "");
+    pthread_mutex_unlock(&m->lock);
+    if (study != NULL)
+        tell(m, study, version);
+    mem_free(study);
+    pthread_mutex_lock(&m->lock);
+}
+
+static void *run(void *ctx)
+{
+    struct models *m = ctx;
+
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 5); /* of this thread alone, on Linux */
+    pthread_mutex_lock(&m->lock);
+    while (!m->ended) {
+        double wait_s;
+        struct model_entry *e = next_due(m, clock_mono_s(), &wait_s);
+        if (e != NULL)
+            compute(m, e);
+        else
+            wait_for_work(m, wait_s);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+enum status models_create(struct models **ret_models, struct serve *s, struct error *err)
+{
+    struct models *m = mem_alloc(sizeof *m);
+    pthread_condattr_t attr;
+
+    *ret_models = m;
+    if (m == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for the models");
+    m->s = s;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->asked, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&m->thread, NULL, run, m) != 0)
+        return FAIL(err, ST_IO, "the modeller's thread did not start; the system's limit of threads may be reached");
+    m->has_thread = true;
+    return ST_OK;
+}
+
+void models_destroy(struct models *m)
+{
+    if (m == NULL)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->ended = true;
+    pthread_cond_signal(&m->asked);
+    pthread_mutex_unlock(&m->lock);
+    if (m->has_thread)
+        pthread_join(m->thread, NULL);
+    for (size_t i = 0; i < ENTRIES; i++)
+        clear(m, &m->entries[i]);
+    pthread_cond_destroy(&m->asked);
+    pthread_mutex_destroy(&m->lock);
+    mem_free(m);
+}

@@ -1,0 +1,383 @@
+/* playing.c - streams of a policy that plays: one thread for each steps the game in its time, the connection takes what is ready.
+ *
+ * Invariants: (1) the thread never touches the connection but to resume it, under `lock`; (2) a client that takes nothing makes the game wait,
+ * not the memory grow; (3) the thread is joined before its stream is freed. */
+#include "web/serve/playing.h"
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "web/serve/json_text.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve.h"
+#include "web/serve/serve_priv.h"
+
+#include <microhttpd.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+#define PLAYS_MAX 4
+#define PENDING_MAX (64u << 10) /* bytes that wait for the client */
+#define PLAY_S 3600 /* a stream ends then */
+#define FPS 15
+
+struct play {
+    struct plays *plays;
+    struct MHD_Connection *connection;
+    struct play *next;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t change;
+    struct strbuf out;
+    size_t sent;
+    bool suspended, closing, ended;
+    /* the thread's */
+    struct trial trial; /* owned */
+    char *checkpoint; /* owned */
+    int64_t seed, fps;
+    bool greedy;
+};
+
+struct plays {
+    struct serve *s;
+    pthread_mutex_t lock; /* guards the list */
+    struct play *first;
+    size_t n;
+    bool ended;
+};
+
+enum status plays_create(struct plays **ret_plays, struct serve *s, struct error *err)
+{
+    struct plays *p = mem_alloc(sizeof *p);
+
+    *ret_plays = p;
+    if (p == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for streams of games");
+    p->s = s;
+    pthread_mutex_init(&p->lock, NULL);
+    return ST_OK;
+}
+
+void plays_destroy(struct plays *p)
+{
+    if (p == NULL)
+        return;
+    pthread_mutex_destroy(&p->lock);
+    mem_free(p);
+}
+
+static void close_play(struct play *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_signal(&p->change);
+    if (p->suspended) {
+        p->suspended = false;
+        MHD_resume_connection(p->connection);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void plays_end(struct plays *plays)
+{
+    if (plays == NULL)
+        return;
+    pthread_mutex_lock(&plays->lock);
+    plays->ended = true;
+    for (struct play *p = plays->first; p != NULL; p = p->next)
+        close_play(p); /* the only place that holds two locks, always in this order */
+    pthread_mutex_unlock(&plays->lock);
+}
+
+/* -- the thread -- */
+
+/* An event for the client. Its data are the JSON text; false: closing. */
+static bool emit(struct play *p, const char *type, const struct strbuf *data)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->closing && p->out.len - p->sent > PENDING_MAX)
+        pthread_cond_wait(&p->change, &p->lock);
+    bool goes_on = !p->closing;
+    if (goes_on) {
+        if (p->sent > 0) {
+            memmove(p->out.text, p->out.text + p->sent, p->out.len - p->sent);
+            p->out.len -= p->sent;
+            p->out.text[p->out.len] = '\0';
+            p->sent = 0;
+        }
+        strbuf_addf(&p->out, "event: %s\ndata: %s\n\n", type, data->status == ST_OK ? data->text : "{}");
+        if (p->suspended) {
+            p->suspended = false;
+            MHD_resume_connection(p->connection);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return goes_on;
+}
+
+static void emit_end(struct play *p, const char *reason)
+{
+    struct strbuf data;
+
+    strbuf_init(&data, SERVE_BODY_BYTES);
+    strbuf_add(&data, "{\"reason\":");
+    put_str(&data, reason);
+    strbuf_add(&data, "}");
+    (void)emit(p, "end", &data);
+    strbuf_free(&data);
+}
+
+/* Sleeps until the time; false: closing. */
+static bool sleep_until(struct play *p, const struct timespec *until)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->closing && pthread_cond_timedwait(&p->change, &p->lock, until) == 0)
+        ;
+    bool goes_on = !p->closing;
+    pthread_mutex_unlock(&p->lock);
+    return goes_on;
+}
+
+static void put_frame(struct strbuf *data, const struct serve_frame *f, const struct strbuf *draw)
+{
+    strbuf_clear(data);
+    strbuf_addf(data, "{\"step\":%lld,\"episode\":%lld,\"score\":", (long long)f->step, (long long)f->episode);
+    put_f64(data, f->score);
+    strbuf_add(data, ",\"reward\":");
+    put_f64(data, f->reward);
+    strbuf_add(data, ",\"draw\":");
+    strbuf_add(data, draw->text);
+    strbuf_add(data, "}");
+}
+
+static void put_episode(struct strbuf *data, const struct serve_frame *f)
+{
+    strbuf_clear(data);
+    strbuf_addf(data, "{\"episode\":%lld,\"score\":", (long long)f->episode);
+    put_f64(data, f->ended_score);
+    strbuf_add(data, ",\"perf\":");
+    put_f64(data, f->ended_perf);
+    strbuf_add(data, ",\"length\":");
+    put_f64(data, f->ended_length);
+    strbuf_add(data, "}");
+}
+
+static void play_on(struct play *p, void *game, struct strbuf *data, struct strbuf *draw)
+{
+    const struct serve_hooks *hooks = &p->plays->s->set.hooks;
+    int64_t frames = PLAY_S * p->fps;
+    struct timespec next;
+    bool goes_on = true;
+
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (int64_t i = 0; goes_on && i < frames; i++) {
+        struct serve_frame frame;
+        struct error err = {0};
+        strbuf_clear(draw);
+        if (hooks->play_step(game, draw, &frame, &err) != ST_OK) {
+            emit_end(p, err.text);
+            return;
+        }
+        put_frame(data, &frame, draw);
+        goes_on = emit(p, "frame", data);
+        if (goes_on && frame.ended) {
+            put_episode(data, &frame);
+            goes_on = emit(p, "episode", data);
+        }
+        next.tv_nsec += (long)(1000000000 / p->fps);
+        if (next.tv_nsec >= 1000000000) {
+            next.tv_sec++;
+            next.tv_nsec -= 1000000000;
+        }
+        goes_on = goes_on && sleep_until(p, &next);
+    }
+    if (goes_on)
+        emit_end(p, "an hour has passed; start again to see more");
+}
+
+static void *run(void *ctx)
+{
+    struct play *p = ctx;
+    const struct serve_hooks *hooks = &p->plays->s->set.hooks;
+    struct serve_play_info info = {{0}, 0, 0};
+    struct strbuf data, draw;
+    struct error err = {0};
+    void *game = NULL;
+
+    strbuf_init(&data, 4 * SERVE_BODY_BYTES);
+    strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
+    if (hooks->play_open(hooks->ctx, &p->trial, p->checkpoint, p->seed, p->greedy, &game, &info, &err) != ST_OK) {
+        emit_end(p, err.text);
+    } else {
+        strbuf_add(&data, "{\"env\":");
+        put_str(&data, info.env);
+        strbuf_add(&data, ",\"width\":");
+        put_f64(&data, info.width);
+        strbuf_add(&data, ",\"height\":");
+        put_f64(&data, info.height);
+        strbuf_addf(&data, ",\"fps\":%lld,\"checkpoint\":", (long long)p->fps);
+        put_str(&data, p->checkpoint);
+        strbuf_add(&data, "}");
+        if (emit(p, "begin", &data))
+            play_on(p, game, &data, &draw);
+    }
+    hooks->play_close(game);
+    strbuf_free(&data);
+    strbuf_free(&draw);
+    pthread_mutex_lock(&p->lock);
+    p->ended = true;
+    if (p->suspended) {
+        p->suspended = false;
+        MHD_resume_connection(p->connection);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* -- the connection -- */
+
+static ssize_t give(void *ctx, uint64_t pos, char *buf, size_t max)
+{
+    struct play *p = ctx;
+    size_t n;
+
+    (void)pos;
+    pthread_mutex_lock(&p->lock);
+    n = p->out.len - p->sent;
+    bool over = p->out.status != ST_OK || (n == 0 && (p->ended || p->closing));
+    if (!over && n == 0) {
+        p->suspended = true;
+        MHD_suspend_connection(p->connection);
+    }
+    n = n < max ? n : max;
+    memcpy(buf, p->out.text + p->sent, n);
+    p->sent += n;
+    pthread_cond_signal(&p->change);
+    pthread_mutex_unlock(&p->lock);
+    return over ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static void free_parts(struct play *p)
+{
+    strbuf_free(&p->out);
+    trial_free(&p->trial);
+    mem_free(p->checkpoint);
+    pthread_cond_destroy(&p->change);
+    pthread_mutex_destroy(&p->lock);
+    mem_free(p);
+}
+
+static void play_free(void *ctx)
+{
+    struct play *p = ctx, **at;
+
+    pthread_mutex_lock(&p->lock);
+    p->closing = true;
+    pthread_cond_signal(&p->change);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    pthread_mutex_lock(&p->plays->lock);
+    for (at = &p->plays->first; *at != NULL && *at != p;)
+        at = &(*at)->next;
+    if (*at == p) {
+        *at = p->next;
+        p->plays->n--;
+    }
+    pthread_mutex_unlock(&p->plays->lock);
+    free_parts(p);
+}
+
+/* The trial with its config, and its checkpoint, which must be there. */
+static enum status find_game(struct serve *s, const struct request *r, struct play *p, struct error *err)
+{
+    struct reader reader = {0};
+    struct study study = {0};
+    struct stat st;
+    enum status rc = serve_reader_take(s, &reader, err);
+
+    if (rc == ST_OK)
+        rc = store_study_find(reader.store, r->study, &study, err);
+    if (rc == ST_OK)
+        rc = store_trial_find(reader.store, study.id, r->trial, &p->trial, err);
+    if (rc == ST_OK)
+        rc = store_checkpoint_path(reader.store, p->trial.id, &p->checkpoint, err);
+    serve_reader_give(s, &reader);
+    study_free(&study);
+    if (rc != ST_OK)
+        return rc;
+    if (p->checkpoint == NULL)
+        return FAIL(err, ST_NOTFOUND,
+                    "trial %lld left no checkpoint, so its policy cannot play; train it again with `trawl export` and "
+                    "`trawl train`, or sweep with checkpoints",
+                    (long long)r->trial);
+    if (stat(p->checkpoint, &st) != 0)
+        return FAIL(err, ST_NOTFOUND, "the checkpoint %.300s of trial %lld is not there any more; train it again",
+                    p->checkpoint, (long long)r->trial);
+    return ST_OK;
+}
+
+/* Into the list, with its thread; false: full or ending. */
+static bool enter(struct play *p)
+{
+    struct plays *plays = p->plays;
+    bool ok;
+
+    pthread_mutex_lock(&plays->lock);
+    ok = plays->n < PLAYS_MAX && !plays->ended && pthread_create(&p->thread, NULL, run, p) == 0;
+    if (ok) {
+        p->next = plays->first;
+        plays->first = p;
+        plays->n++;
+    }
+    pthread_mutex_unlock(&plays->lock);
+    return ok;
+}
+
+enum status play_response(struct serve *s, const struct request *r, struct MHD_Response **ret_response,
+                          struct error *err)
+{
+    struct play *p = mem_alloc(sizeof *p);
+    pthread_condattr_t attr;
+    enum status rc = ST_OK;
+
+    if (p == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a game");
+    p->plays = s->plays;
+    p->connection = r->connection;
+    p->seed = 1;
+    p->fps = FPS;
+    strbuf_init(&p->out, 16 * PENDING_MAX);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->change, &attr);
+    pthread_condattr_destroy(&attr);
+    if (s->set.hooks.play_open == NULL)
+        rc = FAIL(err, ST_NOTFOUND, "this server cannot play");
+    if (rc == ST_OK)
+        rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
+    if (rc == ST_OK)
+        rc = target_i64(&r->target, "fps", 1, 120, &p->fps, err);
+    if (rc == ST_OK)
+        rc = target_bool(&r->target, "greedy", &p->greedy, err);
+    if (rc == ST_OK)
+        rc = find_game(s, r, p, err);
+    if (rc == ST_OK && !enter(p))
+        rc = FAIL(err, ST_BUSY, "%d policies play already; close one of those pages", PLAYS_MAX);
+    if (rc != ST_OK) {
+        free_parts(p);
+        return rc;
+    }
+    *ret_response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, give, p, play_free);
+    if (*ret_response == NULL) {
+        play_free(p);
+        return FAIL(err, ST_NOMEM, "out of memory for a game");
+    }
+    return ST_OK;
+}

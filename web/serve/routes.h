@@ -1,0 +1,80 @@
+/* routes.h - paths, and what answers them. */
+#ifndef WEB_SERVE_ROUTES_H
+#define WEB_SERVE_ROUTES_H
+
+#include <microhttpd.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "web/serve/request.h"
+
+struct answer;
+struct serve;
+struct strbuf;
+struct view;
+
+struct request {
+    struct target target;
+    const char *study; /* of the path, or NULL */
+    int64_t trial; /* of the path, or -1 */
+    struct MHD_Connection *connection;
+    cJSON *body; /* of a POST; borrowed */
+    const char *form; /* body of a ROUTE_FORM's POST; NULL: GET */
+    int64_t settled; /* view.settled of the study */
+    int64_t version; /* s->version when the request came: what the answer may be kept for */
+};
+
+typedef enum status route_fn(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                             struct error *err);
+
+enum route_kind {
+    ROUTE_CACHED, /* kept until the data change */
+    ROUTE_MODEL, /* kept until the data or the model change */
+    ROUTE_SLOW, /* like ROUTE_CACHED, made by a thread of its own while the connection is suspended; one at a time */
+    ROUTE_FRESH, /* made anew each time */
+    ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells them apart */
+    ROUTE_POST, /* changes something */
+    ROUTE_FORM /* GET and POST of a form, changes nothing but the client's cookie */
+};
+
+struct route {
+    const char *path; /* "api/v1/studies/{study}/trials/{trial}" */
+    const char *params; /* "offset,limit": all that it takes */
+    enum route_kind kind;
+    route_fn *run;
+    const char *summary;
+    const char *type; /* of the answer; NULL: JSON */
+};
+enum status serve_stream_open(struct serve *s, const struct request *r, struct MHD_Response **ret_response,
+                              struct error *err) MUST_USE;
+extern const struct route serve_routes[];
+extern const size_t serve_n_routes;
+/* The route of a path; study and trial of r are filled. ST_NOTFOUND; ST_USAGE for a parameter it does not take. */
+enum status route_find(struct serve *s, struct request *r, const struct route **ret_route, struct error *err) MUST_USE;
+
+route_fn api_version, api_studies, api_study, api_openapi; /* api_study.c */
+route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c */
+route_fn api_trial, api_curves, api_log; /* api_trial.c */
+route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
+route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
+route_fn page_index, page_asset, page_login; /* serve_pages.c */
+
+/* The JSON as the body; taken, NULL: out of memory. */
+enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err) MUST_USE;
+/* Columns of /trials; those from api_n_columns() on are the parameters. */
+int api_n_columns(void);
+const char *api_column_name(const struct view *v, int column);
+void api_put_column(const struct view *v, size_t i, int column, struct strbuf *out);
+
+/* Embedded files, made by embed.py at build time. */
+struct asset {
+    const char *name, *type;
+    const unsigned char *bytes; /* gzip, as everything that speaks HTTP reads it */
+    size_t n, n_plain;
+};
+extern const struct asset serve_assets[];
+extern const size_t serve_n_assets;
+
+#endif

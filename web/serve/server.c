@@ -1,0 +1,628 @@
+/* server.c - between libmicrohttpd and the routes: who may ask, how much, how long; headers of every answer.
+ *
+ * Invariants: (1) nothing is looked up before Host and token are judged; (2) nothing that changes state runs without --control, an own
+ * origin and the CSRF token; (3) every answer, failures too, carries the headers of `harden`; (4) a request's memory is bounded:
+ * SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/json_text.h"
+#include "web/serve/models.h"
+#include "web/serve/request.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+
+#include <microhttpd.h>
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define CSP_PAGES                                                                                                      \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "           \
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+/* One request while it is being received and answered. */
+struct exchange {
+    char *uri; /* as it came; owned */
+    bool begun, too_large;
+    struct strbuf body;
+    struct job *job; /* owned; being made or made: the answer of a ROUTE_SLOW */
+};
+
+struct job {
+    struct serve *s;
+    const struct route *route;
+    struct request r; /* with its target; owned */
+    const char *uri; /* the exchange's */
+    pthread_t thread;
+    struct answer *answer; /* a reference, or NULL with err */
+    struct error err;
+};
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(clock_mono_s() * 1e3);
+}
+
+/* -- connections -- */
+
+static struct conn *conn_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+static void set_deadline(struct serve *s, struct MHD_Connection *connection, int seconds)
+{
+    struct conn *c = conn_of(connection);
+
+    if (c == NULL)
+        return;
+    pthread_mutex_lock(&s->conns_lock);
+    c->deadline_ms = seconds > 0 ? now_ms() + 1000ll * seconds : 0;
+    pthread_mutex_unlock(&s->conns_lock);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct serve *s = ctx;
+    struct conn *c = *socket_context, **at;
+    const union MHD_ConnectionInfo *info;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        c = mem_alloc(sizeof *c);
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (c == NULL || info == NULL) {
+            mem_free(c);
+            return;
+        }
+        *socket_context = c;
+        c->fd = info->connect_fd;
+        c->deadline_ms = now_ms() + 1000 * SERVE_REQUEST_S;
+        pthread_mutex_lock(&s->conns_lock);
+        c->next = s->conns;
+        s->conns = c;
+        pthread_mutex_unlock(&s->conns_lock);
+        return;
+    }
+    if (c == NULL)
+        return;
+    pthread_mutex_lock(&s->conns_lock);
+    for (at = &s->conns; *at != NULL && *at != c;)
+        at = &(*at)->next;
+    if (*at == c)
+        *at = c->next;
+    pthread_mutex_unlock(&s->conns_lock);
+    mem_free(c);
+    *socket_context = NULL;
+}
+
+static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *connection)
+{
+    struct exchange *x = mem_alloc(sizeof *x);
+
+    (void)ctx;
+    (void)connection;
+    if (x == NULL)
+        return NULL;
+    x->uri = mem_strdup(uri);
+    strbuf_init(&x->body, SERVE_BODY_BYTES);
+    return x;
+}
+
+/* Waits for its thread, which has come to its end or is about to. */
+static void job_free(struct job *job)
+{
+    if (job == NULL)
+        return;
+    pthread_join(job->thread, NULL);
+    answer_release(job->answer);
+    target_free(&job->r.target);
+    mem_free(job);
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *connection, void **con_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct exchange *x = *con_cls;
+
+    (void)code;
+    set_deadline(ctx, connection, SERVE_IDLE_S);
+    if (x == NULL)
+        return;
+    job_free(x->job);
+    mem_free(x->uri);
+    strbuf_free(&x->body);
+    mem_free(x);
+    *con_cls = NULL;
+}
+
+/* libmicrohttpd must not decode: serve_request.c does, once. */
+static size_t no_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+{
+    (void)ctx;
+    (void)connection;
+    return strlen(text);
+}
+
+/* -- answers -- */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static void harden(struct MHD_Response *response, const char *csp)
+{
+    static const char *const headers[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Permissions-Policy", "camera=(), microphone=(), geolocation=()"},
+        {"Vary", "Accept-Encoding, Cookie, Authorization"},
+    };
+
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    MHD_add_response_header(response, "Content-Security-Policy", csp != NULL ? csp : CSP_PAGES);
+}
+
+static void free_answer(void *answer)
+{
+    answer_release(answer);
+}
+
+/* Sends an answer; its reference is taken. */
+static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *a, const char *allow)
+{
+    bool gzip = a->gzip != NULL && accepts_gzip(header(connection, "Accept-Encoding"));
+    bool same = a->etag[0] != '\0' && etag_matches(header(connection, "If-None-Match"), a->etag);
+    int status = same ? MHD_HTTP_NOT_MODIFIED : a->status;
+    size_t n = same ? 0 : gzip ? a->n_gzip : a->n;
+    char *bytes = same ? NULL : gzip ? a->gzip : a->bytes;
+    struct MHD_Response *response =
+        n > 0 ? MHD_create_response_from_buffer_with_free_callback_cls(n, bytes, free_answer, a)
+              : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+
+    if (response == NULL) {
+        answer_release(a);
+        return MHD_NO;
+    }
+    harden(response, a->csp);
+    MHD_add_response_header(response, "Content-Type", a->type);
+    MHD_add_response_header(response, "Cache-Control", a->no_store || a->etag[0] == '\0' ? "no-store" : "no-cache");
+    if (a->etag[0] != '\0')
+        MHD_add_response_header(response, "ETag", a->etag);
+    if (gzip && !same)
+        MHD_add_response_header(response, "Content-Encoding", "gzip");
+    if (a->disposition != NULL)
+        MHD_add_response_header(response, "Content-Disposition", a->disposition);
+    if (a->location != NULL)
+        MHD_add_response_header(response, "Location", a->location);
+    if (a->cookie != NULL)
+        MHD_add_response_header(response, "Set-Cookie", a->cookie);
+    if (allow != NULL)
+        MHD_add_response_header(response, "Allow", allow);
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_ACCEPTED)
+        MHD_add_response_header(response, "Retry-After", "1");
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"trawl\"");
+    enum MHD_Result rc = MHD_queue_response(connection, (unsigned)status, response);
+    MHD_destroy_response(response);
+    if (n == 0)
+        answer_release(a);
+    return rc;
+}
+
+static int http_status(enum status status)
+{
+    switch (status) {
+    case ST_OK:
+        return MHD_HTTP_OK;
+    case ST_USAGE:
+    case ST_CONFIG:
+        return MHD_HTTP_BAD_REQUEST;
+    case ST_LIMIT:
+        return MHD_HTTP_URI_TOO_LONG;
+    case ST_NOTFOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case ST_EXISTS:
+        return MHD_HTTP_CONFLICT;
+    case ST_BUSY:
+    case ST_IO:
+    case ST_INTERRUPTED:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+/* {"error", "hint"}: our texts say what is wrong, then, after a semicolon, what to do. */
+static enum MHD_Result send_failure(struct MHD_Connection *connection, int status, const char *text, const char *allow)
+{
+    struct answer *a = answer_create(status, "application/json");
+    const char *semicolon = strstr(text, "; ");
+    struct strbuf out;
+    char error[ERROR_TEXT_MAX];
+
+    strbuf_init(&out, SERVE_BODY_BYTES);
+    snprintf(error, sizeof error, "%.*s", (int)(semicolon != NULL ? semicolon - text : (ptrdiff_t)strlen(text)), text);
+    strbuf_add(&out, "{\"error\":");
+    put_str(&out, error);
+    strbuf_add(&out, ",\"hint\":");
+    put_str(&out, semicolon != NULL ? semicolon + 2 : NULL);
+    strbuf_add(&out, "}\n");
+    if (a == NULL || answer_finish(a, &out, NULL) != ST_OK) {
+        strbuf_free(&out);
+        answer_release(a);
+        return MHD_NO;
+    }
+    strbuf_free(&out);
+    return send_answer(connection, a, allow);
+}
+
+/* -- who may ask -- */
+
+static bool is_address(const char *host)
+{
+    char name[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    size_t n = host[0] == '[' ? strcspn(host + 1, "]") : strcspn(host, ":");
+
+    if (n >= sizeof name)
+        return false;
+    memcpy(name, host + (host[0] == '['), n);
+    name[n] = '\0';
+    return inet_pton(AF_INET, name, &v4) == 1 || inet_pton(AF_INET6, name, &v6) == 1;
+}
+
+static bool host_is_ours(const struct serve *s, const char *host)
+{
+    if (host_is_allowed(host, s->set.hosts, s->set.n_hosts))
+        return true;
+    /* Rebinding needs a name. Elsewhere than on the loopback the address that people type is not known here. */
+    return s->set.bind != NULL && host != NULL && is_address(host);
+}
+
+static bool has_token(const struct serve *s, struct MHD_Connection *connection)
+{
+    const char *authorization = header(connection, "Authorization");
+    char name[32], value[SERVE_TOKEN_MAX + 1];
+
+    if (s->token[0] == '\0')
+        return true;
+    if (authorization != NULL && strncmp(authorization, "Bearer ", 7) == 0)
+        return token_equal(s->token, authorization + 7);
+    serve_cookie_name(s, name, sizeof name);
+    return cookie_find(header(connection, "Cookie"), name, value, sizeof value) && token_equal(s->token, value);
+}
+
+/* Pages and the form to give the token may be asked for without it. */
+static bool is_open(const struct request *r)
+{
+    const char *token = target_query(&r->target, "token");
+
+    return (r->target.n_segments == 1 && strcmp(r->target.segments[0], "login") == 0) ||
+           (r->target.n_segments == 0 && token != NULL);
+}
+
+static bool wants_page(const struct request *r)
+{
+    return r->target.n_segments == 0 ||
+           (strcmp(r->target.segments[0], "api") != 0 && strcmp(r->target.segments[0], "assets") != 0);
+}
+
+/* -- requests -- */
+
+static const struct route login_route = {"login", "", ROUTE_FORM, page_login, "", "text/html; charset=utf-8"};
+
+/* May this POST change something? Answers itself when not. */
+static bool may_change(struct serve *s, struct MHD_Connection *connection, enum MHD_Result *ret)
+{
+    const char *type = header(connection, "Content-Type"), *csrf = header(connection, "X-Trawl-Csrf");
+
+    if (!s->set.control)
+        *ret =
+            send_failure(connection, MHD_HTTP_FORBIDDEN,
+                         "this server only reads; start `trawl serve` with --control to steer sweeps from pages", NULL);
+    else if (!origin_is_own(header(connection, "Origin"), header(connection, "Sec-Fetch-Site"),
+                            header(connection, "Host")))
+        *ret = send_failure(
+            connection, MHD_HTTP_FORBIDDEN,
+            "the request comes from another site; programs send 'Origin: http://HOST:PORT' of this server", NULL);
+    else if (csrf == NULL || !token_equal(s->csrf, csrf))
+        *ret = send_failure(connection, MHD_HTTP_FORBIDDEN,
+                            "the header X-Trawl-Csrf is missing or wrong; take `csrf` of /api/v1/version", NULL);
+    else if (type == NULL || strncmp(type, "application/json", 16) != 0)
+        *ret = send_failure(connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                            "the body must be JSON; send Content-Type: application/json", NULL);
+    else
+        return true;
+    return false;
+}
+
+/* What an answer is kept under; false: it is not kept. */
+static bool cache_key(struct serve *s, const struct route *route, const struct request *r, const char *uri, char *key,
+                      size_t size)
+{
+    int64_t model_version = 0;
+
+    if (route->kind == ROUTE_MODEL && models_peek(s->models, r->study, r->settled, &model_version) != MODEL_READY)
+        return false;
+    return (route->kind == ROUTE_CACHED || route->kind == ROUTE_MODEL || route->kind == ROUTE_SLOW) &&
+           snprintf(key, size, "%lld %s", (long long)model_version, uri) < (int)size;
+}
+
+/* The answer of a route, out of the cache or made now; a reference. */
+static enum status make_answer(struct serve *s, const struct route *route, struct request *r, const char *uri,
+                               struct answer **ret_answer, struct error *err)
+{
+    char key[TARGET_MAX_BYTES + 32];
+    bool kept = cache_key(s, route, r, uri, key, sizeof key);
+    struct answer *a = kept ? cache_find(&s->cache, key, r->version) : NULL;
+    struct strbuf out;
+    enum status rc;
+
+    *ret_answer = a;
+    if (a != NULL)
+        return ST_OK;
+    a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
+    if (a == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for an answer");
+    strbuf_init(&out, SERVE_REPLY_BYTES);
+    rc = route->run(s, r, a, &out, err);
+    if (rc == ST_OK && a->bytes == NULL)
+        rc = answer_finish(a, &out, err);
+    strbuf_free(&out);
+    if (rc != ST_OK) {
+        answer_release(a);
+        return rc;
+    }
+    if (kept && a->status == MHD_HTTP_OK) {
+        a->version = r->version;
+        cache_keep(&s->cache, key, a);
+    }
+    *ret_answer = a;
+    return ST_OK;
+}
+
+static enum MHD_Result send_made(struct MHD_Connection *connection, const char *uri, struct answer *a,
+                                 const struct error *err)
+{
+    if (a != NULL)
+        return send_answer(connection, a, NULL);
+    if (http_status(err->status) == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        log_warn("%.200s could not be answered: %s", uri, err->text);
+    return send_failure(connection, http_status(err->status), err->text, NULL);
+}
+
+static enum MHD_Result run_route(struct serve *s, const struct route *route, struct request *r, const char *uri)
+{
+    struct answer *a = NULL;
+    struct error err = {0};
+
+    (void)!make_answer(s, route, r, uri, &a, &err);
+    return send_made(r->connection, uri, a, &err);
+}
+
+static void *job_run(void *ctx)
+{
+    struct job *job = ctx;
+    struct serve *s = job->s;
+
+    (void)!make_answer(s, job->route, &job->r, job->uri, &job->answer, &job->err);
+    MHD_resume_connection(job->r.connection); /* on_request is called again, and joins */
+    atomic_store(&s->slow_busy, false);
+    return NULL;
+}
+
+/* Begins a job and takes the request's target. */
+static enum MHD_Result begin_slow(struct serve *s, const struct route *route, struct request *r, struct exchange *x)
+{
+    struct job *job = mem_alloc(sizeof *job);
+
+    if (job == NULL)
+        return send_failure(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory for an answer", NULL);
+    if (atomic_exchange(&s->slow_busy, true)) {
+        mem_free(job);
+        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                            "another report is being made; try again in a moment", NULL);
+    }
+    if (atomic_load(
+            &s->stopping)) { /* serve_destroy looks at slow_busy after it has set this: one of us sees the other */
+        atomic_store(&s->slow_busy, false);
+        mem_free(job);
+        return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending; try again in a moment",
+                            NULL);
+    }
+    *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
+    MHD_suspend_connection(r->connection);
+    if (pthread_create(&job->thread, NULL, job_run, job) != 0) {
+        MHD_resume_connection(r->connection);
+        atomic_store(&s->slow_busy, false);
+        mem_free(job);
+        return MHD_NO;
+    }
+    r->target = (struct target){0};
+    x->job = job;
+    return MHD_YES;
+}
+
+static enum MHD_Result end_slow_job(struct MHD_Connection *connection, struct exchange *x)
+{
+    struct job *job = x->job;
+    enum MHD_Result result;
+
+    pthread_join(job->thread, NULL);
+    x->job = NULL;
+    result = send_made(connection, x->uri, job->answer, &job->err);
+    target_free(&job->r.target);
+    mem_free(job);
+    return result;
+}
+
+static enum MHD_Result send_stream(struct serve *s, const struct request *r)
+{
+    struct error err = {0};
+    struct MHD_Response *response = NULL;
+    enum status rc = serve_stream_open(s, r, &response, &err);
+
+    if (rc != ST_OK)
+        return send_failure(r->connection, http_status(rc), err.text, NULL);
+    harden(response, NULL);
+    MHD_add_response_header(response, "Content-Type", "text/event-stream");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx passes it on at once */
+    set_deadline(s, r->connection, 0);
+    enum MHD_Result ok = MHD_queue_response(r->connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return ok;
+}
+
+static enum MHD_Result run_post(struct serve *s, const struct route *route, struct request *r, struct exchange *x)
+{
+    struct error err = {0};
+    enum MHD_Result result;
+    cJSON *body = NULL;
+    char text[320];
+
+    if (!may_change(s, r->connection, &result))
+        return result;
+    if (json_parse(x->body.text, x->body.len, &body, &err) != ST_OK || !cJSON_IsObject(body)) {
+        cJSON_Delete(body);
+        snprintf(text, sizeof text, "the body is not a JSON object%s%.200s; see docs/http-api.md for what it holds",
+                 err.status != ST_OK ? ": " : "", err.text);
+        return send_failure(r->connection, MHD_HTTP_BAD_REQUEST, text, NULL);
+    }
+    r->body = body;
+    result = run_route(s, route, r, x->uri);
+    cJSON_Delete(body);
+    return result;
+}
+
+static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection, const char *method,
+                              struct exchange *x)
+{
+    bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0, posts = strcmp(method, "POST") == 0;
+    struct request r = {.connection = connection, .trial = -1};
+    const struct route *route = NULL;
+    struct error err = {0};
+    enum MHD_Result result;
+    enum status rc;
+
+    if (!host_is_ours(s, header(connection, "Host")))
+        return send_failure(
+            connection, MHD_HTTP_FORBIDDEN,
+            "this server does not answer under the name in the Host header; use http://localhost, or start "
+            "`trawl serve` with --host NAME",
+            NULL);
+    rc = target_parse(&r.target, x->uri, &err);
+    if (rc != ST_OK)
+        return send_failure(connection, http_status(rc), err.text, NULL);
+    if (!has_token(s, connection) && !is_open(&r)) {
+        result =
+            wants_page(&r) && reads
+                ? run_route(s, &login_route, &r, x->uri)
+                : send_failure(connection, MHD_HTTP_UNAUTHORIZED,
+                               "the token is missing or wrong; send 'Authorization: Bearer TOKEN' with the one that "
+                               "`trawl serve` printed, or open /login",
+                               NULL);
+        target_free(&r.target);
+        return result;
+    }
+    r.form = posts ? x->body.text : NULL;
+    rc = route_find(s, &r, &route, &err);
+    if (rc != ST_OK)
+        result = send_failure(connection, http_status(rc), err.text, NULL);
+    else if (route->kind == ROUTE_POST ? !posts : !reads && !(route->kind == ROUTE_FORM && posts))
+        result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this address does not know that method",
+                              route->kind == ROUTE_POST   ? "POST"
+                              : route->kind == ROUTE_FORM ? "GET, HEAD, POST"
+                                                          : "GET, HEAD");
+    else if (x->too_large)
+        result = send_failure(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken", NULL);
+    else if (route->kind == ROUTE_STREAM && strcmp(method, "HEAD") != 0)
+        result = send_stream(s, &r);
+    else if (route->kind == ROUTE_STREAM)
+        result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "a stream has no HEAD", "GET");
+    else if (route->kind == ROUTE_SLOW)
+        result = begin_slow(s, route, &r, x);
+    else if (route->kind == ROUTE_POST)
+        result = run_post(s, route, &r, x);
+    else
+        result = run_route(s, route, &r, x->uri);
+    target_free(&r.target);
+    return result;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *http_version, const char *data, size_t *n_data, void **con_cls)
+{
+    struct serve *s = ctx;
+    struct exchange *x = *con_cls;
+
+    (void)url;
+    (void)http_version;
+    if (x == NULL || x->uri == NULL)
+        return MHD_NO;
+    if (!x->begun) {
+        x->begun = true;
+        set_deadline(s, connection, SERVE_REQUEST_S); /* for the body */
+        const char *length = header(connection, "Content-Length");
+        if (length != NULL && (strlen(length) > 8 || strtoul(length, NULL, 10) > SERVE_BODY_BYTES))
+            return send_failure(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large; 64 KiB are taken",
+                                NULL);
+        return MHD_YES;
+    }
+    if (*n_data > 0) {
+        if (x->body.len + *n_data >= SERVE_BODY_BYTES)
+            x->too_large = true;
+        else
+            strbuf_add_n(&x->body, data, *n_data);
+        *n_data = 0;
+        return MHD_YES;
+    }
+    set_deadline(s, connection, SERVE_ANSWER_S);
+    if (x->job != NULL)
+        return end_slow_job(connection, x);
+    return answer(s, connection, method, x);
+}
+
+static void on_log(void *ctx, const char *fmt, va_list args)
+{
+    char text[512];
+
+    (void)ctx;
+    vsnprintf(text, sizeof text, fmt, args);
+    text[strcspn(text, "\r\n")] = '\0';
+    log_debug("http: %s", text);
+}
+
+enum status serve_http_start(struct serve *s, int listen_fd, bool is_v6, struct error *err)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                     (is_v6 ? MHD_USE_IPv6 : MHD_NO_FLAG);
+
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
+        listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)SERVE_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)SERVE_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVE_HEADER_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVE_IDLE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_URI_LOG_CALLBACK, on_uri, s, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL, MHD_OPTION_END);
+    if (s->daemon == NULL)
+        return FAIL(err, ST_IO,
+                    "the HTTP server did not start; the system's limit of threads or open files may be reached");
+    return ST_OK;
+}

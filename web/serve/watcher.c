@@ -1,0 +1,445 @@
+/* watcher.c - the watcher: one thread that looks at the store twice a second for all clients, keeps what was read up to date,
+ * publishes what changed, and ends connections that take too long.
+ *
+ * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs one cheap
+ * question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end: what was read last stays
+ * visible until there is something newer; (3) events are published without the data lock. */
+#include "base/json.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/promise.h"
+#include "web/serve/events.h"
+#include "web/serve/json_text.h"
+#include "web/serve/serve_priv.h"
+#include "web/serve/served_study.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define ADVICE_REST 9 /* times what the advice on a study took */
+#define LOOK_MS 500
+#define BEAT_MS 15000
+#define NEWS_MAX 4096 /* of one look; more: clients read everything again */
+
+/* What a look found, published after the lock is free. */
+struct news {
+    const char *type;
+    char *study; /* owned */
+    cJSON *json;
+};
+
+struct watch {
+    struct serve *s;
+    struct store *store; /* NULL: cannot be read at the moment */
+    dev_t device;
+    ino_t inode;
+    int64_t data_version;
+    struct news *news; /* (n_news) */
+    size_t n_news;
+    bool too_much;
+};
+
+static void tell(struct watch *w, const char *type, const char *study, cJSON *json)
+{
+    if (w->n_news == NEWS_MAX) {
+        w->too_much = true;
+        cJSON_Delete(json);
+        return;
+    }
+    w->news[w->n_news++] = (struct news){type, study != NULL ? mem_strdup(study) : NULL, json};
+}
+
+static void publish(struct watch *w)
+{
+    for (size_t i = 0; i < w->n_news; i++) {
+        if (w->too_much)
+            cJSON_Delete(w->news[i].json);
+        else
+            events_publish(w->s->events, w->news[i].type, w->news[i].study, w->news[i].json);
+        mem_free(w->news[i].study);
+    }
+    if (w->too_much)
+        events_publish(w->s->events, "reset", NULL, cJSON_CreateObject());
+    w->n_news = 0;
+    w->too_much = false;
+}
+
+static cJSON *about(const char *study, int64_t version)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    if (json != NULL && (study == NULL || json_add_str(json, "study", study)) && json_add_i64(json, "version", version))
+        return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+static cJSON *study_news(const struct view *v, bool has_writer)
+{
+    cJSON *json = about(v->study.name, v->version);
+    struct promise best = {.score = NAN};
+    if (v->best < v->n)
+        view_promise(v, v->best, &best);
+    bool ok = json != NULL && json_add_str(json, "state", view_state(v, has_writer)) &&
+              json_add(json, "counts", view_counts(v)) && add_number(json, "hypervolume", v->hypervolume) &&
+              add_number(json, "best_score", best.score) && json_add_f64(json, "cost_s", v->cost_s);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *trial_news(const struct view *v, size_t i)
+{
+    const struct trial *t = &v->trials[i];
+    cJSON *json = about(v->study.name, v->version);
+    bool ok = json != NULL && json_add_i64(json, "trial", t->number) &&
+              json_add_str(json, "state", trial_state_name(t->state)) && add_number(json, "score", t->score) &&
+              add_number(json, "cost", view_cost(v, i)) && json_add_str(json, "reason", t->reason);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+static cJSON *progress_news(const struct view *v, size_t i)
+{
+    const struct last_report *live = &v->live[i];
+    cJSON *json = about(v->study.name, v->version);
+    bool ok = json != NULL && json_add_i64(json, "trial", (int64_t)i) &&
+              json_add_i64(json, "env_steps", live->env_steps) && add_number(json, "wall_s", live->wall_s) &&
+              add_number(json, "score", live->score);
+
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* Of a view that was updated to `version`; n_before: trials it had. */
+static void tell_of(struct watch *w, const struct view *v, const enum trial_state *before, size_t n_before)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->changed[i] != v->version)
+            continue;
+        if (i >= n_before || v->trials[i].state != before[i])
+            tell(w, "trial", v->study.name, trial_news(v, i));
+        else if (v->trials[i].state == TRIAL_RUNNING)
+            tell(w, "progress", v->study.name, progress_news(v, i));
+    }
+    tell(w, "study", v->study.name, study_news(v, w->s->has_writer));
+}
+
+static struct view *view_of(struct serve *s, const struct study *study)
+{
+    for (size_t i = 0; i < s->n_views; i++)
+        if (s->views[i]->study.id == study->id && s->views[i]->study.created_ms == study->created_ms &&
+            strcmp(s->views[i]->study.name, study->name) == 0)
+            return s->views[i];
+    return NULL;
+}
+
+static enum status update_one(struct watch *w, struct view *v, struct study *study, struct error *err)
+{
+    struct serve *s = w->s;
+    int64_t version = atomic_load(&s->version) + 1;
+    size_t n_before = v->n;
+    bool changed = false;
+    enum trial_state *before = mem_array(n_before, sizeof *before);
+    enum status rc = before != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n_before);
+
+    for (size_t i = 0; i < n_before && rc == ST_OK; i++)
+        before[i] = v->trials[i].state;
+    if (rc == ST_OK) {
+        pthread_rwlock_wrlock(&s->data);
+        rc = view_update(v, s, w->store, study, version, &changed, err);
+        pthread_rwlock_unlock(&s->data);
+    }
+    if (rc == ST_OK && changed) {
+        atomic_store(&s->version, version);
+        tell_of(w, v, before, n_before);
+    }
+    mem_free(before);
+    return rc;
+}
+
+static enum status add_one(struct watch *w, struct study *study, struct error *err)
+{
+    struct serve *s = w->s;
+    struct view *v = NULL, **grown;
+    int64_t version = atomic_load(&s->version) + 1;
+
+    TRY(view_create(&v, s, w->store, study, version, err));
+    pthread_rwlock_wrlock(&s->data);
+    grown = s->n_views < s->cap_views ? s->views : mem_grow(s->views, s->n_views, s->cap_views + 16, sizeof *s->views);
+    if (grown != NULL) {
+        if (grown != s->views)
+            s->cap_views += 16;
+        s->views = grown;
+        s->views[s->n_views++] = v;
+        atomic_store(&s->version, version);
+    }
+    pthread_rwlock_unlock(&s->data);
+    if (grown == NULL) {
+        view_free(v);
+        return FAIL(err, ST_NOMEM, "out of memory for the studies");
+    }
+    tell(w, "studies", NULL, about(NULL, version));
+    tell(w, "study", v->study.name, study_news(v, s->has_writer));
+    return ST_OK;
+}
+
+/* Views whose study is not in the store any more. */
+static void drop_missing(struct watch *w, const struct study *studies, size_t n)
+{
+    struct serve *s = w->s;
+    size_t kept = 0;
+
+    pthread_rwlock_wrlock(&s->data);
+    for (size_t k = 0; k < s->n_views; k++) {
+        struct view *v = s->views[k];
+        bool there = false;
+        for (size_t i = 0; i < n && !there; i++)
+            there = studies[i].id == v->study.id && studies[i].created_ms == v->study.created_ms &&
+                    strcmp(studies[i].name, v->study.name) == 0;
+        if (there)
+            s->views[kept++] = v;
+        else
+            view_free(v);
+    }
+    bool dropped = kept < s->n_views;
+    s->n_views = kept;
+    if (dropped)
+        atomic_fetch_add(&s->version, 1);
+    pthread_rwlock_unlock(&s->data);
+    if (dropped)
+        tell(w, "studies", NULL, about(NULL, atomic_load(&s->version)));
+}
+
+static enum status read_all(struct watch *w, struct error *err)
+{
+    struct study *studies = NULL;
+    size_t n = 0;
+    enum status rc = store_study_list(w->store, &studies, &n, err);
+
+    if (rc == ST_OK)
+        drop_missing(w, studies, n);
+    for (size_t i = 0; i < n && rc == ST_OK; i++) {
+        struct view *v = view_of(w->s, &studies[i]);
+        struct error why = {0};
+        rc = v != NULL ? update_one(w, v, &studies[i], &why) : add_one(w, &studies[i], &why);
+        if (rc != ST_OK)
+            error_set(err, rc, "%s", why.text);
+    }
+    study_list_free(studies, n);
+    return rc;
+}
+
+/* What the trials together say of the studies that have news; after t seconds of that a study rests 9 t, so that it takes a
+ * tenth of a core at most. A study that cannot be judged is shown by its single runs. */
+static void advise_all(struct watch *w)
+{
+    struct serve *s = w->s;
+
+    for (size_t i = 0; i < s->n_views; i++) { /* only this thread writes them */
+        struct view *v = s->views[i];
+        struct gp_insight advice;
+        struct error why = {0};
+        double begin_s = clock_mono_s();
+        int64_t version = atomic_load(&s->version) + 1;
+        if (!view_wants_advice(v, begin_s))
+            continue;
+        if (view_advise(v, s, &advice, &why) != ST_OK) {
+            log_debug("no advice on %s: %s", v->study.name, why.text);
+            advice = (struct gp_insight){.n = v->n, .recommended = v->n, .note = "the trials cannot be read"};
+        }
+        pthread_rwlock_wrlock(&s->data);
+        if (view_take_advice(v, &advice, version, &why) != ST_OK)
+            log_debug("%s", why.text);
+        double end_s = clock_mono_s();
+        v->advice_rest_s = end_s + ADVICE_REST * (end_s - begin_s);
+        pthread_rwlock_unlock(&s->data);
+        atomic_store(&s->version, version);
+        tell(w, "study", v->study.name, study_news(v, s->has_writer));
+    }
+}
+
+static void set_store_error(struct watch *w, const char *text)
+{
+    struct serve *s = w->s;
+    bool changed;
+
+    pthread_rwlock_wrlock(&s->data);
+    changed = strcmp(s->store_error, text) != 0;
+    if (changed) {
+        snprintf(s->store_error, sizeof s->store_error, "%s", text);
+        atomic_fetch_add(&s->version, 1);
+    }
+    pthread_rwlock_unlock(&s->data);
+    if (!changed)
+        return;
+    if (text[0] != '\0')
+        log_warn("%s; the pages show what was read before, looking again every %d ms", text, LOOK_MS);
+    cJSON *json = cJSON_CreateObject();
+    if (json != NULL)
+        (void)(json_add_bool(json, "ok", text[0] == '\0') &&
+               json_add_str(json, "error", text[0] != '\0' ? text : NULL));
+    tell(w, "store", NULL, json);
+}
+
+static void forget_store(struct watch *w)
+{
+    struct serve *s = w->s;
+
+    store_close(w->store);
+    w->store = NULL;
+    pthread_mutex_lock(&s->readers.lock);
+    s->readers.generation++;
+    while (s->readers.n > 0)
+        store_close(s->readers.idle[--s->readers.n]);
+    pthread_mutex_unlock(&s->readers.lock);
+}
+
+/* Opens the store when it is not, or when another file is at its path now. *ret_fresh: it was opened just now. */
+static enum status look_at_file(struct watch *w, bool *ret_fresh, struct error *err)
+{
+    struct stat st;
+
+    *ret_fresh = false;
+    if (stat(w->s->set.store_path, &st) != 0) {
+        forget_store(w);
+        return FAIL(err, ST_IO, "there is no store at %s (%s)", w->s->set.store_path, strerror(errno));
+    }
+    if (w->store != NULL && (st.st_dev != w->device || st.st_ino != w->inode))
+        forget_store(w);
+    if (w->store != NULL)
+        return ST_OK;
+    TRY(store_open_reader(&w->store, w->s->set.store_path, err));
+    w->device = st.st_dev;
+    w->inode = st.st_ino;
+    w->data_version = -1;
+    *ret_fresh = true;
+    return ST_OK;
+}
+
+static void look_at_writer(struct watch *w)
+{
+    struct serve *s = w->s;
+    int64_t pid;
+    bool held = w->store != NULL && store_is_held(s->set.store_path, &pid);
+
+    if (held == s->has_writer) /* only this thread writes it */
+        return;
+    pthread_rwlock_wrlock(&s->data);
+    s->has_writer = held;
+    for (size_t i = 0; i < s->n_views; i++)
+        s->views[i]->version = atomic_fetch_add(&s->version, 1) + 1;
+    pthread_rwlock_unlock(&s->data);
+    for (size_t i = 0; i < s->n_views; i++)
+        tell(w, "study", s->views[i]->study.name, study_news(s->views[i], held));
+}
+
+static void look(struct watch *w)
+{
+    struct error err = {0};
+    bool fresh = false;
+    int64_t data_version = 0;
+    enum status rc = look_at_file(w, &fresh, &err);
+
+    if (rc == ST_OK)
+        rc = store_data_version(w->store, &data_version, &err);
+    if (rc == ST_OK && (fresh || data_version != w->data_version)) {
+        rc = read_all(w, &err);
+        w->data_version = rc == ST_OK ? data_version : -1;
+    }
+    advise_all(w);
+    if (rc != ST_OK && w->store != NULL)
+        forget_store(w);
+    look_at_writer(w);
+    set_store_error(w, rc == ST_OK ? "" : err.text);
+    publish(w);
+}
+
+/* Ends connections whose request, or the taking of whose answer, takes too long: shutdown makes libmicrohttpd see an end. */
+static void end_slow(struct serve *s, int64_t now_ms)
+{
+    pthread_mutex_lock(&s->conns_lock);
+    for (struct conn *c = s->conns; c != NULL; c = c->next)
+        if (c->deadline_ms > 0 && now_ms > c->deadline_ms) {
+            shutdown(c->fd, SHUT_RDWR);
+            c->deadline_ms = 0;
+        }
+    pthread_mutex_unlock(&s->conns_lock);
+}
+
+static void *watch_run(void *ctx)
+{
+    struct watch *w = ctx;
+    struct serve *s = w->s;
+    int64_t beat_ms = 0;
+
+    while (!atomic_load(&s->stopping)) {
+        struct pollfd fd = {.fd = s->wake[0], .events = POLLIN};
+        int64_t now_ms = (int64_t)(clock_mono_s() * 1e3);
+        (void)poll(&fd, 1, LOOK_MS);
+        if (atomic_load(&s->stopping))
+            break;
+        look(w);
+        end_slow(s, now_ms);
+        if (now_ms - beat_ms > BEAT_MS) {
+            beat_ms = now_ms;
+            events_heartbeat(s->events);
+        }
+    }
+    store_close(w->store);
+    mem_free(w->news);
+    mem_free(w);
+    return NULL;
+}
+
+enum status watch_start(struct serve *s, struct error *err)
+{
+    struct watch *w = mem_alloc(sizeof *w);
+
+    if (w != NULL)
+        w->news = mem_array(NEWS_MAX, sizeof *w->news);
+    if (w == NULL || w->news == NULL) {
+        mem_free(w);
+        return FAIL(err, ST_NOMEM, "out of memory for the watcher of the store");
+    }
+    w->s = s;
+    look(w);
+    if (pthread_create(&s->watcher, NULL, watch_run, w) != 0) {
+        store_close(w->store);
+        mem_free(w->news);
+        mem_free(w);
+        return FAIL(err, ST_IO, "the watcher's thread did not start; the system's limit of threads may be reached");
+    }
+    s->has_watcher = true;
+    return ST_OK;
+}
+
+void watch_stop(struct serve *s)
+{
+    if (!s->has_watcher)
+        return;
+    (void)!write(s->wake[1], "x", 1);
+    pthread_join(s->watcher, NULL);
+    s->has_watcher = false;
+}

@@ -1,0 +1,408 @@
+/* mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
+ *
+ * Invariants: (1) a run is made once (track_mlflow_runs.c); (2) time stamps are those of the rows, so the server takes what
+ * comes twice for the same; (3) the login is a header to the server's own address; files go there too, never to where an
+ * answer points.
+ *
+ * State of a run: {"run_id", "artifacts" (path on the server; "": it takes none), "ended" (it was told an end), "name",
+ * "file_tries"}. */
+#include "web/track/mlflow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define REQUESTS_PER_MINUTE 600
+#define ROWS_MAX 2000
+#define BATCH_BYTES_MAX (1536u << 10)
+#define FILE_TRIES 3 /* of a file that a server which works otherwise does not take */
+#define FILE_TIMEOUT_S 60
+
+/* -- rows -- */
+
+/* For track_flatten: entries of one kind go into the batch, which is sent when it is full. */
+struct filling {
+    struct mlflow *m;
+    struct track_run *run;
+    struct track_reply *reply;
+    enum mlflow_kind kind;
+};
+
+static void put_text(const struct filling *f, enum mlflow_kind kind, const char *key, const char *value)
+{
+    if (f->reply->verdict != TRACK_DONE || value == NULL || mlflow_batch_text(f->m->batch, kind, key, value))
+        return;
+    mlflow_batch_send(f->m, f->run, f->reply);
+    if (f->reply->verdict == TRACK_DONE)
+        (void)mlflow_batch_text(f->m->batch, kind, key, value);
+}
+
+static void put_flat(void *ctx, const char *key, const char *value)
+{
+    const struct filling *f = ctx;
+    put_text(f, f->kind, key, value);
+}
+
+static void put_metric(const struct filling *f, const struct track_row *row, int64_t step, const char *key,
+                       double value)
+{
+    if (f->reply->verdict != TRACK_DONE || mlflow_batch_metric(f->m->batch, key, value, row->ms, step))
+        return;
+    mlflow_batch_send(f->m, f->run, f->reply);
+    if (f->reply->verdict == TRACK_DONE && !mlflow_batch_metric(f->m->batch, key, value, row->ms, step))
+        f->reply->n_skipped++;
+}
+
+/* "fast", "team=vision": tags of people, from [track]. */
+static void put_words(const struct filling *f, const cJSON *tags)
+{
+    const cJSON *item;
+    char key[OPT_STR_MAX];
+
+    cJSON_ArrayForEach(item, tags)
+    {
+        if (!cJSON_IsString(item) || item->valuestring[0] == '\0')
+            continue;
+        size_t n = strcspn(item->valuestring, "=");
+        snprintf(key, sizeof key, "%.*s", (int)n, item->valuestring);
+        put_text(f, MLFLOW_TAG, key, item->valuestring[n] == '=' ? item->valuestring + n + 1 : "true");
+    }
+}
+
+/* "start" and "study": the run, its parameters, its tags. */
+static void begin_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    static const char *const facts[] = {"attempt", "number", "origin", "seed",  "device",
+                                        "env",     "metric", "goal",   "method"};
+    struct filling f = {.m = m, .run = run, .reply = reply, .kind = MLFLOW_PARAM};
+    const cJSON *item;
+    char key[64];
+
+    if (!mlflow_ensure_run(m, run, row, reply))
+        return;
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(run->state, "ended"))) {
+        mlflow_set_status(m, run, "RUNNING", 0, reply);
+        if (reply->verdict == TRACK_RUN_REFUSED)
+            mlflow_gone(m, run, reply);
+    }
+    mlflow_batch_clear(m->batch);
+    track_flatten(cJSON_GetObjectItemCaseSensitive(row->json, "config"), put_flat, &f);
+    f.kind = MLFLOW_TAG;
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        cJSON *one = cJSON_CreateObject();
+        snprintf(key, sizeof key, "trawl.%s", facts[i]);
+        item = cJSON_GetObjectItemCaseSensitive(row->json, facts[i]);
+        if (item != NULL && one != NULL && cJSON_AddItemReferenceToObject(one, key, (cJSON *)item))
+            track_flatten(one, put_flat, &f);
+        cJSON_Delete(one);
+    }
+    put_text(&f, MLFLOW_TAG, "trawl.program", m->program);
+    put_text(&f, MLFLOW_TAG, "trawl.state", "running");
+    put_words(&f, cJSON_GetObjectItemCaseSensitive(row->json, "tags"));
+    if (reply->verdict == TRACK_DONE)
+        mlflow_batch_send(m, run, reply);
+}
+
+static bool is_numbers(const struct track_row *row)
+{
+    return row->type == TRACK_ROW_METRICS || row->type == TRACK_ROW_SYSTEM;
+}
+
+static size_t count_values(const struct track_row *row)
+{
+    return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "values")) + 1;
+}
+
+/* Rows of numbers from the front, in as few batches as they fit. *ret_n: how many rows the server has got. */
+static void send_numbers(struct mlflow *m, struct track_run *run, const struct track_row *rows, size_t n, size_t *ret_n,
+                         struct track_reply *reply)
+{
+    struct filling f = {.m = m, .run = run, .reply = reply};
+    size_t in_batch = 0;
+    const cJSON *item;
+    double value;
+
+    *ret_n = 0;
+    if (!mlflow_ensure_run(m, run, &rows[0], reply))
+        return;
+    mlflow_batch_clear(m->batch);
+    for (size_t i = 0; i < n && is_numbers(&rows[i]); i++) {
+        if (in_batch + count_values(&rows[i]) > MLFLOW_METRICS_MAX && i > *ret_n) {
+            mlflow_batch_send(m, run, reply);
+            if (reply->verdict != TRACK_DONE)
+                return;
+            *ret_n = i;
+            in_batch = 0;
+        }
+        in_batch += count_values(&rows[i]);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(rows[i].json, "values"))
+        {
+            if (track_json_is_number(item, &value))
+                put_metric(&f, &rows[i], rows[i].env_steps, item->string, value);
+        }
+        if (json_get_f64(rows[i].json, "wall_s", &value) && rows[i].type == TRACK_ROW_METRICS &&
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(rows[i].json, "values"), "wall_s") ==
+                NULL)
+            put_metric(&f, &rows[i], rows[i].env_steps, "wall_s", value);
+        if (reply->verdict != TRACK_DONE)
+            return;
+        if (i + 1 == n || !is_numbers(&rows[i + 1])) {
+            mlflow_batch_send(m, run, reply);
+            if (reply->verdict == TRACK_DONE)
+                *ret_n = i + 1;
+        }
+    }
+}
+
+static void end_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    struct filling f = {.m = m, .run = run, .reply = reply};
+    const char *state = json_get_str(row->json, "state"), *status = "FINISHED";
+    int64_t env_steps = 0;
+    double value;
+
+    if (row->type == TRACK_ROW_PAUSE)
+        state = "paused";
+    else if (row->type == TRACK_ROW_STUDY_END)
+        state = "ended";
+    if (state == NULL)
+        state = "failed";
+    if (strcmp(state, "failed") == 0 || strcmp(state, "lost") == 0)
+        status = "FAILED";
+    else if (strcmp(state, "stopped") == 0 || strcmp(state, "paused") == 0)
+        status = "KILLED";
+    if (!mlflow_ensure_run(m, run, row, reply))
+        return;
+    mlflow_batch_clear(m->batch);
+    (void)json_get_i64(row->json, "env_steps", &env_steps);
+    for (size_t i = 0; row->type == TRACK_ROW_RESULT && track_result_names[i].told != NULL; i++)
+        if (json_get_f64(row->json, track_result_names[i].key, &value))
+            put_metric(&f, row, env_steps, track_result_names[i].told, value);
+    put_text(&f, MLFLOW_TAG, "trawl.state", state);
+    put_text(&f, MLFLOW_TAG, "trawl.reason", json_get_str(row->json, "reason"));
+    if (row->type == TRACK_ROW_RESULT) {
+        put_text(&f, MLFLOW_TAG, "result/state", state);
+        put_text(&f, MLFLOW_TAG, "result/reason", json_get_str(row->json, "reason"));
+    }
+    if (reply->verdict == TRACK_DONE)
+        mlflow_batch_send(m, run, reply);
+    if (reply->verdict == TRACK_DONE)
+        mlflow_set_status(m, run, status, row->ms, reply);
+}
+
+/* -- files -- */
+
+/* A server that works otherwise and does not take a file shall not keep the rest from going out: what asks to wait is
+ * waited for a few times, another failure is met by one more try at once. */
+static bool gives_up(struct mlflow *m, struct track_run *run, const struct track_reply *step)
+{
+    struct http_request health = {.method = "GET"};
+    struct track_reply ignored = {.verdict = TRACK_DONE};
+    bool asks_to_wait = m->reply.code == 429 || m->reply.code == 503 || m->reply.outcome == HTTP_CANCELLED;
+    int64_t tries = 0;
+    char url[OPT_STR_MAX + 16];
+
+    if (step->verdict != TRACK_RETRY)
+        return step->verdict != TRACK_DONE;
+    snprintf(url, sizeof url, "%s/health", m->settings.url);
+    health.url = url;
+    http_send(m->http, &health, &m->reply);
+    track_reply_http(&ignored, &m->reply);
+    if (ignored.verdict != TRACK_DONE)
+        return false; /* it is down altogether */
+    (void)json_get_i64(run->state, "file_tries", &tries);
+    cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
+    (void)json_add_i64(run->state, "file_tries", tries + 1);
+    return !asks_to_wait || tries + 1 >= FILE_TRIES;
+}
+
+static void put_file(struct mlflow *m, struct track_run *run, const char *name, const char *mime, const char *text,
+                     struct track_reply *reply)
+{
+    struct track_reply step = {.verdict = TRACK_DONE};
+    const char *root = json_get_str(run->state, "artifacts");
+    struct strbuf url;
+
+    if (root == NULL || root[0] == '\0') {
+        if (!m->told_artifacts)
+            log_warn("mlflow: the server keeps files of runs where only its own client can write (start it with "
+                     "--artifacts-destination to have it hand them on); files stay here, continuing");
+        m->told_artifacts = true;
+        return;
+    }
+    strbuf_init(&url, 4096);
+    strbuf_addf(&url, "%s/api/2.0/mlflow-artifacts/artifacts/%s/", m->settings.url, root);
+    http_escape(&url, name);
+    struct http_request r = {.method = "PUT",
+                             .url = url.text,
+                             .body = text,
+                             .n_body = strlen(text),
+                             .content_type = mime,
+                             .timeout_s = FILE_TIMEOUT_S};
+    mlflow_request(m, &r, &step);
+    if (m->reply.code >= 500 && m->reply.code != 503) /* perhaps a passing trouble */
+        mlflow_request(m, &r, &step);
+    strbuf_free(&url);
+    if (step.verdict != TRACK_DONE && gives_up(m, run, &step)) {
+        log_warn("mlflow: %s; the file is left out there, continuing", step.text);
+        step = (struct track_reply){.verdict = TRACK_DONE, .n_requests = step.n_requests};
+    }
+    if (step.verdict == TRACK_DONE)
+        cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
+    mlflow_add(reply, &step);
+}
+
+static void send_file(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    const char *name = json_get_str(row->json, "name"), *mime = json_get_str(row->json, "mime"),
+               *text = json_get_str(row->json, "text");
+
+    if (m->track->files && name != NULL && text != NULL && mlflow_ensure_run(m, run, row, reply))
+        put_file(m, run, name, mime != NULL ? mime : "text/plain", text, reply);
+}
+
+/* Numbers at the step "trials", and the table as MLflow's own log_table leaves one. */
+static void send_front(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    struct filling f = {.m = m, .run = run, .reply = reply};
+    struct strbuf table;
+    int64_t trials = 0;
+    double value;
+
+    if (!mlflow_ensure_run(m, run, row, reply))
+        return;
+    mlflow_batch_clear(m->batch);
+    (void)json_get_i64(row->json, "trials", &trials);
+    for (size_t i = 0; track_front_names[i].told != NULL; i++)
+        if (json_get_f64(row->json, track_front_names[i].key, &value))
+            put_metric(&f, row, trials, track_front_names[i].told, value);
+    if (m->track->files)
+        put_text(&f, MLFLOW_TAG, "mlflow.loggedArtifacts", "[{\"path\": \"front.json\", \"type\": \"table\"}]");
+    if (reply->verdict == TRACK_DONE)
+        mlflow_batch_send(m, run, reply);
+    if (reply->verdict != TRACK_DONE || !m->track->files)
+        return;
+    strbuf_init(&table, 4u << 20);
+    strbuf_add(&table, "{\"columns\":");
+    track_json_value(&table, cJSON_GetObjectItemCaseSensitive(row->json, "columns"));
+    strbuf_add(&table, ",\"data\":");
+    track_json_value(&table, cJSON_GetObjectItemCaseSensitive(row->json, "rows"));
+    strbuf_add(&table, "}");
+    if (table.status == ST_OK)
+        put_file(m, run, "front.json", "application/json", table.text, reply);
+    strbuf_free(&table);
+}
+
+static void mlflow_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
+                        struct track_reply *ret_reply)
+{
+    struct mlflow *m = self;
+    size_t i = 0;
+
+    *ret_reply = (struct track_reply){.verdict = TRACK_DONE};
+    while (i < n && ret_reply->verdict == TRACK_DONE) {
+        size_t n_used = 1;
+        switch (rows[i].type) {
+        case TRACK_ROW_START:
+        case TRACK_ROW_STUDY:
+            begin_run(m, run, &rows[i], ret_reply);
+            break;
+        case TRACK_ROW_METRICS:
+        case TRACK_ROW_SYSTEM:
+            send_numbers(m, run, rows + i, n - i, &n_used, ret_reply);
+            i += n_used;
+            continue;
+        case TRACK_ROW_RESULT:
+        case TRACK_ROW_STUDY_END:
+        case TRACK_ROW_PAUSE:
+            end_run(m, run, &rows[i], ret_reply);
+            break;
+        case TRACK_ROW_FRONT:
+            send_front(m, run, &rows[i], ret_reply);
+            break;
+        case TRACK_ROW_FILE:
+            send_file(m, run, &rows[i], ret_reply);
+            break;
+        case TRACK_ROW_UNKNOWN:
+            break;
+        }
+        i += ret_reply->verdict == TRACK_DONE ? 1 : 0;
+    }
+    ret_reply->n_done = i;
+}
+
+/* -- login and life -- */
+
+static void mlflow_hello(void *self, struct track_reply *ret_reply)
+{
+    *ret_reply = (struct track_reply){.verdict = TRACK_DONE};
+    (void)mlflow_ensure_experiment(self, ret_reply);
+}
+
+static const char *mlflow_page(void *self)
+{
+    return ((struct mlflow *)self)->page;
+}
+
+static void mlflow_close(void *self)
+{
+    struct mlflow *m = self;
+
+    if (m == NULL)
+        return;
+    http_destroy(m->http);
+    http_reply_free(&m->reply);
+    mlflow_batch_destroy(m->batch);
+    explicit_bzero(m, sizeof *m);
+    mem_free(m);
+}
+
+static enum status mlflow_open(void **ret_self, const struct track_open *open, struct error *err)
+{
+    struct mlflow *m = mem_alloc(sizeof *m);
+    enum status rc;
+
+    *ret_self = NULL;
+    if (m == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for mlflow");
+    http_reply_init(&m->reply);
+    m->study = open->study;
+    m->key = open->key;
+    m->program = open->program;
+    m->track = open->settings;
+    m->single = open->single;
+    rc = mlflow_settings_read(open->settings, open->single ? "trawl" : open->study, &m->settings, err);
+    if (rc == ST_OK) {
+        const struct http_settings http = {.ca_file = m->settings.ca_file,
+                                           .client_cert = m->settings.client_cert,
+                                           .client_key = open->settings->client_key,
+                                           .insecure = m->settings.insecure,
+                                           .user_agent = open->program,
+                                           .cancel = open->cancel};
+        rc = http_create(&m->http, &http, err);
+    }
+    for (size_t i = 0; rc == ST_OK && i < 2; i++)
+        rc = http_hide(m->http, m->settings.secrets[i], err);
+    if (rc == ST_OK)
+        rc = mlflow_batch_create(&m->batch, err);
+    if (rc != ST_OK) {
+        mlflow_close(m);
+        return rc;
+    }
+    *ret_self = m;
+    return ST_OK;
+}
+
+const struct tracker_ops track_mlflow_ops = {
+    .name = "mlflow",
+    .requests_per_minute = REQUESTS_PER_MINUTE,
+    .rows_max = ROWS_MAX,
+    .bytes_max = BATCH_BYTES_MAX,
+    .open = mlflow_open,
+    .close = mlflow_close,
+    .hello = mlflow_hello,
+    .send = mlflow_send,
+    .page = mlflow_page,
+};

@@ -1,0 +1,60 @@
+/* track_util.h - what the clients of trackers share: texts of JSON with exact numbers, logins, flat configs, requests. */
+#ifndef WEB_TRACK_UTIL_H
+#define WEB_TRACK_UTIL_H
+
+#include "base/json.h"
+#include "web/http/http.h"
+#include "web/track/track.h"
+
+#define TRACK_SECRET_MAX 512
+
+/* -- JSON as text: numbers keep every bit, non-finite ones are "NaN", "Infinity", "-Infinity" in quotes -- */
+
+void track_json_number(struct strbuf *sb, double value);
+void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/json.h ("nan") become those above */
+/* The same with NaN, Infinity and -Infinity without quotes, as W&B wants them in the texts inside its JSON. */
+void track_json_bare_number(struct strbuf *sb, double value);
+void track_json_bare_value(struct strbuf *sb, const cJSON *json);
+/* A number, or a word of base/json.h for one that is not finite. */
+bool track_json_is_number(const cJSON *item, double *ret_value);
+
+/* -- configs -- */
+
+/* Called with "train.gamma" and the value as people write it. */
+typedef void track_flat_fn(void *ctx, const char *key, const char *value);
+/* Every leaf of an object, keys joined by dots. */
+void track_flatten(const cJSON *object, track_flat_fn *each, void *ctx);
+
+/* -- settings -- */
+
+const char *track_env(const char *name); /* NULL when unset or empty */
+/* Takes user and password out of a URL, decoded; "" when it has none. The URL ends without a slash. ST_CONFIG names origin. */
+enum status track_url_login(const char *url, const char *origin, char *ret_url, size_t url_size, char *ret_user,
+                            char *ret_password, size_t size, struct error *err) MUST_USE;
+/* "host:port" or "host" of a checked URL, as netrc names machines. */
+void track_url_host(const char *url, bool with_port, char *ret_host, size_t size);
+/* "Authorization: Basic ..."; ret holds TRACK_SECRET_MAX * 3. */
+void track_basic_auth(char *ret_header, size_t size, const char *user, const char *password);
+
+/* -- requests -- */
+
+/* With the certificates of [track]; proxies are the environment's. */
+enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err) MUST_USE;
+/* Sends rows in one request; reply is TRACK_DONE before. */
+typedef void track_send_fn(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply);
+/* Where a refusal (TRACK_RUN_REFUSED) is of one row and not of the run: it is found by halving and left out. */
+void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *run, const struct track_row *rows,
+                        size_t n, struct track_reply *reply);
+
+/* -- answers -- */
+
+void track_refuse(struct track_reply *reply, enum track_verdict verdict, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* The numbers of a "front" row as every tracker names them ("study/hypervolume"); NULL at the end of the table. */
+struct track_front_name {
+    const char *told, *key;
+};
+extern const struct track_front_name track_front_names[];
+extern const struct track_front_name track_result_names[]; /* of a "result" row: "result/score" */
+
+#endif

@@ -1,0 +1,222 @@
+/* trackio.c - Trackio over its HTTP interface: a run for each trial and one for the study, rows by bulk_log.
+ *
+ * Invariants: (1) the server passes over a log id that it has, so a resend changes nothing; (2) the token is a header to the
+ * server's own address.
+ *
+ * The server's times are its own; when a number was measured is told by wall_s. Trackio has no end of a run: the last row
+ * says how it ended, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
+#include "web/track/trackio.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define REQUESTS_PER_MINUTE 240
+#define ROWS_MAX 1000
+#define BATCH_BYTES_MAX (1u << 20)
+
+/* -- requests -- */
+
+/* The body is in t->body. */
+static void call(struct trackio *t, const char *name, struct track_reply *reply)
+{
+    char url[OPT_STR_MAX + 64];
+    const char *headers[] = {t->auth};
+    struct http_request request = {.method = "POST",
+                                   .url = url,
+                                   .headers = headers,
+                                   .n_headers = t->auth[0] != '\0' ? 1 : 0,
+                                   .body = t->body.text,
+                                   .n_body = t->body.len,
+                                   .want_json = true};
+
+    *reply = (struct track_reply){.verdict = TRACK_RETRY};
+    if (t->body.status != ST_OK) {
+        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        return;
+    }
+    snprintf(url, sizeof url, "%s/api/%s", t->settings.url, name);
+    http_send(t->http, &request, &t->reply);
+    track_reply_http(reply, &t->reply);
+    reply->n_requests = 1;
+    if (reply->verdict == TRACK_DONE || t->reply.elsewhere)
+        return;
+    const char *error = json_get_str(t->reply.json, "error");
+    char text[sizeof reply->text];
+    if (reply->verdict == TRACK_REFUSED || (t->reply.code == 400 && error != NULL && strstr(error, "write_token")))
+        snprintf(text, sizeof text, "%.700s (token from %s)", reply->text, t->settings.token_source);
+    else if (t->reply.code == 404)
+        snprintf(text, sizeof text, "%.700s; is there a Trackio server at this address?", reply->text);
+    else
+        return;
+    reply->verdict = TRACK_REFUSED;
+    memcpy(reply->text, text, sizeof text);
+}
+
+static bool version_is_ours(struct trackio *t, struct track_reply *reply)
+{
+    char url[OPT_STR_MAX + 16];
+    const char *headers[] = {t->auth};
+    const struct http_request request = {.method = "GET",
+                                         .url = url,
+                                         .headers = headers,
+                                         .n_headers = t->settings.is_space && t->auth[0] != '\0' ? 1 : 0,
+                                         .want_json = true};
+    int64_t version = 0;
+
+    snprintf(url, sizeof url, "%s/version", t->settings.url);
+    http_send(t->http, &request, &t->reply);
+    track_reply_http(reply, &t->reply);
+    reply->n_requests = 1;
+    if (reply->verdict != TRACK_DONE)
+        return false;
+    if (!json_get_i64(t->reply.json, "api_version", &version) || version != 1) {
+        track_refuse(reply, TRACK_REFUSED, "%s: the server speaks version %lld of Trackio's interface, 1 is needed",
+                     t->settings.url, (long long)version);
+        return false;
+    }
+    return true;
+}
+
+static void trackio_hello(void *self, struct track_reply *reply)
+{
+    struct trackio *t = self;
+
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (!version_is_ours(t, reply) || t->settings.is_space)
+        return;
+    strbuf_clear(&t->body);
+    strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{}}");
+    call(t, "get_run_mutation_status", reply);
+    if (reply->verdict != TRACK_DONE)
+        return;
+    if (!cJSON_IsTrue(
+            cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(t->reply.json, "data"), "allowed")))
+        track_refuse(reply, TRACK_REFUSED,
+                     "%s does not take the write token from %s; it prints the right one when it starts "
+                     "(\"...?write_token=...\"), give it in TRACKIO_WRITE_TOKEN",
+                     t->settings.url, t->settings.token_source);
+}
+
+/* -- rows -- */
+
+/* What one send is about, for track_send_halving. */
+struct sending {
+    struct trackio *t;
+    struct track_run *run;
+    int64_t step; /* behind the rows that are told */
+};
+
+static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)
+{
+    struct sending *s = ctx;
+    struct trackio *t = s->t;
+    int64_t step = s->step;
+    size_t n_told = 0;
+
+    strbuf_clear(&t->body);
+    strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"logs\":[");
+    for (size_t i = 0; i < n; i++)
+        n_told += trackio_add_row(t, s->run, &rows[i], &step) ? 1 : 0;
+    strbuf_add(&t->body, "]}}");
+    if (n_told > 0)
+        call(t, "bulk_log", reply);
+    if (reply->verdict == TRACK_DONE)
+        s->step = step;
+}
+
+static void alert(struct trackio *t, const struct track_run *run, const struct track_row *row,
+                  struct track_reply *reply)
+{
+    int64_t n_requests = reply->n_requests, n_skipped = reply->n_skipped;
+
+    if (!trackio_make_alert(t, run, row))
+        return;
+    call(t, "bulk_alert", reply);
+    if (reply->verdict == TRACK_RUN_REFUSED) { /* not worth the run */
+        reply->verdict = TRACK_DONE;
+        n_skipped++;
+    }
+    reply->n_requests += n_requests;
+    reply->n_skipped = n_skipped;
+}
+
+static void trackio_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
+                         struct track_reply *reply)
+{
+    struct trackio *t = self;
+    struct sending sending = {.t = t, .run = run, .step = trackio_last_step(run)};
+
+    track_send_halving(send_range, &sending, run, rows, n, reply);
+    for (size_t i = 0; i < n && reply->verdict == TRACK_DONE; i++)
+        alert(t, run, &rows[i], reply);
+    if (reply->verdict == TRACK_DONE) {
+        cJSON_DeleteItemFromObjectCaseSensitive(run->state, "step");
+        (void)json_add_i64(run->state, "step", sending.step);
+    }
+    reply->n_done = 0; /* all rows or none */
+}
+
+/* -- life -- */
+
+static const char *trackio_page(void *self)
+{
+    return ((struct trackio *)self)->page;
+}
+
+static void trackio_close(void *self)
+{
+    struct trackio *t = self;
+
+    if (t == NULL)
+        return;
+    http_destroy(t->http);
+    http_reply_free(&t->reply);
+    strbuf_free(&t->body);
+    explicit_bzero(t, sizeof *t);
+    mem_free(t);
+}
+
+static enum status trackio_open(void **ret_self, const struct track_open *open, struct error *err)
+{
+    struct trackio *t = mem_alloc(sizeof *t);
+    struct trackio_settings *s;
+    enum status rc;
+
+    *ret_self = NULL;
+    if (t == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for trackio");
+    s = &t->settings;
+    http_reply_init(&t->reply);
+    strbuf_init(&t->body, 16u << 20);
+    t->study = open->study;
+    t->program = open->program;
+    t->single = open->single;
+    rc = trackio_settings_read(open->settings, s, err);
+    if (rc == ST_OK)
+        rc = track_http_create(&t->http, open, err);
+    if (rc == ST_OK)
+        rc = http_hide(t->http, s->token, err);
+    if (rc != ST_OK) {
+        trackio_close(t);
+        return rc;
+    }
+    snprintf(t->auth, sizeof t->auth, "%s%s",
+             s->is_space ? "Authorization: Bearer " : "X-Trackio-Write-Token: ", s->token);
+    snprintf(t->page, sizeof t->page, "%s/?project=%s", s->url, s->project);
+    *ret_self = t;
+    return ST_OK;
+}
+
+const struct tracker_ops track_trackio_ops = {
+    .name = "trackio",
+    .requests_per_minute = REQUESTS_PER_MINUTE,
+    .rows_max = ROWS_MAX,
+    .bytes_max = BATCH_BYTES_MAX,
+    .open = trackio_open,
+    .close = trackio_close,
+    .hello = trackio_hello,
+    .send = trackio_send,
+    .page = trackio_page,
+};

@@ -1,0 +1,40 @@
+/* trackio.h - what the files of the Trackio client share. */
+#ifndef WEB_TRACK_TRACKIO_H
+#define WEB_TRACK_TRACKIO_H
+
+#include "web/track/track_util.h"
+
+#define TRACKIO_PROJECT_MAX 128
+
+struct trackio_settings {
+    char url[OPT_STR_MAX]; /* no slash at the end, no token */
+    char project[TRACKIO_PROJECT_MAX + 1];
+    char token[TRACK_SECRET_MAX]; /* a secret */
+    const char *token_source; /* "TRACKIO_WRITE_TOKEN", for messages */
+    bool is_space; /* on Hugging Face: the login is theirs */
+};
+/* [track] and environment. */
+enum status trackio_settings_read(const struct track_settings *track, struct trackio_settings *ret_settings,
+                                  struct error *err) MUST_USE;
+
+struct trackio {
+    struct trackio_settings settings;
+    char auth[TRACK_SECRET_MAX + 64]; /* a header; a secret */
+    char page[OPT_STR_MAX * 2];
+    const char *study, *program; /* borrowed */
+    bool single; /* no study above the run */
+    struct http *http;
+    struct http_reply reply;
+    struct strbuf body;
+};
+
+/* -- track_trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
+
+/* The last step that was told; of run->state. */
+int64_t trackio_last_step(const struct track_run *run);
+/* One row of bulk_log, with a comma where it needs one; moves *step. False: Trackio is told nothing of it. */
+bool trackio_add_row(struct trackio *t, struct track_run *run, const struct track_row *row, int64_t *step);
+/* The body of bulk_alert for a trial that failed or was lost: Trackio has no state of a run. False: there is nothing to alert of. */
+bool trackio_make_alert(struct trackio *t, const struct track_run *run, const struct track_row *row);
+
+#endif

@@ -1,0 +1,89 @@
+/* upload_priv.h - what uploader.c (life, counts) and upload_feed.c (one tracker's thread) share. */
+#ifndef WEB_UPLOAD_PRIV_H
+#define WEB_UPLOAD_PRIV_H
+
+#include <pthread.h>
+
+#include "base/rng.h"
+#include "web/http/http.h"
+#include "web/track/track.h"
+
+#define UPLOAD_TRACKERS_MAX 8
+
+/* One run of the study as a feeder knows it. */
+struct feed_run {
+    int64_t trial_id, number;
+    int64_t last_id; /* newest row of it that was seen in the outbox */
+    bool loaded; /* position and state are read */
+    struct tracker_position position;
+    cJSON *state; /* position.state, parsed */
+    double sent_s; /* clock_mono_s of the last send; 0: never */
+    double spoke_s; /* of the last send or beat */
+};
+
+/* One tracker: its thread owns all but what the lock guards. */
+struct feeder {
+    struct uploader *uploader;
+    const struct tracker_ops *ops;
+    void *self;
+    struct store *store;
+    pthread_t thread;
+    bool started;
+    struct feed_run *runs; /* (n_runs) */
+    size_t n_runs, cap_runs;
+    uint64_t seen_wakes;
+    int64_t seen_id; /* rows of the outbox up to here are known */
+    bool greeted;
+    bool closing, drain, hurry; /* as of the last look; hurry: one of the two */
+    int attempt; /* failures in a row */
+    bool told_down; /* the log knows of the outage */
+    double next_s; /* clock_mono_s: nothing is sent before */
+    double tokens, tokens_s; /* of the budget of requests, and when they were counted */
+    int64_t thin_ms; /* now: the setting's, or more while the server asks for less */
+    struct rng rng;
+    struct upload_counts counts; /* guarded by uploader->lock */
+};
+
+struct uploader {
+    char *store_path, *study, *program;
+    int64_t study_id;
+    struct track_settings settings;
+    void (*on_stop)(void *ctx, int64_t trial_id, const char *tracker);
+    void *ctx;
+    bool drain, single;
+    char key[TRACKER_KEY_MAX];
+    struct http_cancel cancel;
+    size_t n_registered; /* trackers that rows are kept for */
+    struct feeder feeders[UPLOAD_TRACKERS_MAX];
+    size_t n_feeders;
+    pthread_mutex_t
+        lock; /* guards wakes, closing, drain, deadline_s and every feeder's counts; never held with another lock */
+    pthread_cond_t changed; /* of CLOCK_MONOTONIC */
+    uint64_t wakes;
+    bool closing;
+    double deadline_s; /* of closing, by clock_mono_s */
+};
+
+/* The thread: sends until closing (or, when draining, nothing is left) and the deadline. */
+void *feeder_main(void *ctx);
+void feeder_greeted(struct feeder *feeder); /* the login is good: says where people can look */
+void feeder_free(struct feeder *feeder); /* after its thread has ended */
+
+/* -- upload_batch.c -- */
+
+/* Rows as a tracker gets them: what later attempts tell again and what is thinned out is missing. */
+struct batch {
+    struct outbox_list list;
+    struct track_row *rows; /* (n) */
+    cJSON **json; /* (n) owned payloads */
+    int64_t *steps_after; /* (n) last_step of the position once row i is acknowledged */
+    size_t n;
+    int64_t last_step; /* once all are acknowledged */
+    int64_t n_left_out;
+};
+/* Takes list. */
+enum status batch_make(struct batch *batch, struct outbox_list *list, int64_t last_step, int64_t thin_ms,
+                       struct error *err) MUST_USE;
+void batch_free(struct batch *batch);
+
+#endif

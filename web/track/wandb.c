@@ -1,0 +1,476 @@
+/* wandb.c - Weights & Biases: runs by GraphQL, numbers by the file stream.
+ *
+ * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend begins
+ * where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3) the key is a
+ * header to the base URL's host and nowhere else.
+ *
+ * What is kept of a run: track_wandb_run.c. */
+#include "web/track/wandb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define REQUESTS_PER_MINUTE 120
+#define ROWS_MAX 2000
+#define BATCH_BYTES_MAX (1536u << 10)
+#define LINE_MAX_BYTES (10383360u) /* longer ones the server refuses */
+#define BODY_MAX_BYTES (24u << 20)
+
+static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
+
+/* -- requests -- */
+
+static void no_memory(struct track_reply *reply)
+{
+    track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+}
+
+/* Adds which run and whose key it was about to a refusal. */
+static void explain(const struct wandb *w, struct track_reply *reply)
+{
+    char text[ERROR_TEXT_MAX];
+
+    if (reply->verdict != TRACK_REFUSED || w->reply.elsewhere)
+        return;
+    snprintf(text, sizeof text, "%.600s (entity %.120s, project %.128s, key from %s)", reply->text,
+             w->entity[0] != '\0' ? w->entity : "of the login", w->settings.project, w->settings.key_source);
+    memcpy(reply->text, text, sizeof text);
+}
+
+/* Takes body; NULL: out of memory. */
+static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, struct track_reply *reply)
+{
+    const char *headers[3] = {w->auth};
+    char user[WANDB_NAME_MAX + 32], email[WANDB_NAME_MAX + 32];
+    size_t n = 1;
+    char *text = body != NULL ? json_print(body, false) : NULL;
+
+    cJSON_Delete(body);
+    if (text == NULL) {
+        no_memory(reply);
+        return;
+    }
+    snprintf(user, sizeof user, "X-WANDB-USERNAME: %s", w->settings.username);
+    snprintf(email, sizeof email, "X-WANDB-USER-EMAIL: %s", w->settings.email);
+    if (graphql && w->settings.username[0] != '\0')
+        headers[n++] = user;
+    if (graphql && w->settings.email[0] != '\0')
+        headers[n++] = email;
+    const struct http_request request = {.method = "POST",
+                                         .url = url,
+                                         .headers = headers,
+                                         .n_headers = n,
+                                         .body = text,
+                                         .n_body = strlen(text),
+                                         .timeout_s = graphql ? w->settings.timeout_s : w->settings.stream_timeout_s,
+                                         .want_json = true};
+    http_send(w->http, &request, &w->reply);
+    track_reply_http(reply, &w->reply);
+    mem_free(text);
+}
+
+const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,
+                           struct track_reply *reply)
+{
+    char url[OPT_STR_MAX + 16];
+    cJSON *body = cJSON_CreateObject();
+    const cJSON *data, *errors;
+
+    if (body == NULL || variables == NULL || !json_add_str(body, "query", query) ||
+        !json_add_str(body, "operationName", operation)) {
+        cJSON_Delete(body);
+        cJSON_Delete(variables);
+        no_memory(reply);
+        return NULL;
+    }
+    if (!json_add(body, "variables", variables)) {
+        cJSON_Delete(body);
+        no_memory(reply);
+        return NULL;
+    }
+    snprintf(url, sizeof url, "%s/graphql", w->settings.base_url);
+    post(w, url, body, true, reply);
+    explain(w, reply);
+    if (reply->verdict == TRACK_RUN_REFUSED && w->reply.code == 404) { /* of the project: no run will do better */
+        reply->verdict = TRACK_REFUSED;
+        explain(w, reply);
+    }
+    if (reply->verdict != TRACK_DONE)
+        return NULL;
+    data = cJSON_GetObjectItemCaseSensitive(w->reply.json, "data");
+    errors = cJSON_GetObjectItemCaseSensitive(w->reply.json, "errors");
+    if (cJSON_IsObject(data) && (!cJSON_IsArray(errors) || cJSON_GetArraySize(errors) == 0 || data->child != NULL))
+        return data;
+    const char *why = json_get_str(cJSON_GetArrayItem(errors, 0), "message");
+    snprintf(reply->text, sizeof reply->text, "%s: %s", operation, why != NULL ? why : "the answer holds no data");
+    reply->verdict = TRACK_RUN_REFUSED;
+    return NULL;
+}
+
+void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply)
+{
+    struct strbuf url;
+
+    strbuf_init(&url, 2048);
+    strbuf_addf(&url, "%s/files/", w->settings.base_url);
+    http_escape(&url, json_get_str(run->state, "entity") != NULL ? json_get_str(run->state, "entity") : "");
+    strbuf_add(&url, "/");
+    http_escape(&url, json_get_str(run->state, "project") != NULL ? json_get_str(run->state, "project") : "");
+    strbuf_add(&url, "/");
+    http_escape(&url, wandb_run_id(run));
+    strbuf_add(&url, "/file_stream");
+    post(w, url.text, body, false, reply);
+    explain(w, reply);
+    if (reply->verdict == TRACK_DONE)
+        reply->stop = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(w->reply.json, "stopped"));
+    strbuf_free(&url);
+}
+
+/* -- numbers -- */
+
+/* One body of the stream in the making. */
+struct chunk {
+    cJSON *body, *history, *events; /* the two belong to body */
+    cJSON *summary; /* as it is once this chunk is told; replaces the run's */
+    int64_t lines, event_lines; /* in it */
+    int64_t n_skipped;
+};
+
+static bool chunk_begin(struct chunk *c, const struct track_run *run)
+{
+    cJSON *files;
+
+    *c = (struct chunk){.body = cJSON_CreateObject()};
+    files = cJSON_AddObjectToObject(c->body, "files");
+    c->history = cJSON_CreateArray();
+    c->events = cJSON_CreateArray();
+    c->summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
+    return files != NULL && c->history != NULL && c->events != NULL && c->summary != NULL;
+}
+
+static void chunk_row(struct chunk *c, const struct track_run *run, const struct track_row *row)
+{
+    int64_t started_ms = wandb_state_i64(run, "started_ms", row->ms);
+    struct strbuf line;
+
+    if (row->type == TRACK_ROW_METRICS && row->env_steps <= wandb_state_i64(run, "after_step", INT64_MIN)) {
+        c->n_skipped++; /* the run had steps up to there when it was taken up */
+        return;
+    }
+    strbuf_init(&line, LINE_MAX_BYTES);
+    if (row->type == TRACK_ROW_SYSTEM)
+        wandb_event_line(&line, row, started_ms);
+    else
+        wandb_history_line(&line, row, cJSON_GetObjectItemCaseSensitive(row->json, "values"), row->env_steps,
+                           started_ms, c->summary);
+    if (line.status != ST_OK)
+        c->n_skipped++;
+    else if (row->type == TRACK_ROW_SYSTEM && cJSON_AddItemToArray(c->events, cJSON_CreateString(line.text)))
+        c->event_lines++;
+    else if (row->type == TRACK_ROW_METRICS && cJSON_AddItemToArray(c->history, cJSON_CreateString(line.text)))
+        c->lines++;
+    strbuf_free(&line);
+}
+
+static bool add_file(cJSON *files, const char *name, int64_t offset, cJSON **content)
+{
+    cJSON *file = cJSON_AddObjectToObject(files, name);
+
+    if (file == NULL || !json_add_i64(file, "offset", offset) || !cJSON_AddItemToObject(file, "content", *content))
+        return false;
+    *content = NULL;
+    return true;
+}
+
+/* Sends the chunk; the run's state moves when the server has it. */
+static void chunk_send(struct wandb *w, struct track_run *run, struct chunk *c, struct track_reply *reply)
+{
+    int64_t lines = wandb_state_i64(run, "lines", 0), events = wandb_state_i64(run, "events", 0);
+    cJSON *files = cJSON_GetObjectItemCaseSensitive(c->body, "files"), *summary = cJSON_CreateArray();
+    struct strbuf text;
+    bool ok = summary != NULL;
+
+    strbuf_init(&text, LINE_MAX_BYTES);
+    track_json_bare_value(&text, c->summary);
+    ok = ok && text.status == ST_OK && cJSON_AddItemToArray(summary, cJSON_CreateString(text.text)) &&
+         add_file(files, "wandb-summary.json", 0, &summary);
+    if (ok && c->lines > 0)
+        ok = add_file(files, "wandb-history.jsonl", lines, &c->history);
+    if (ok && c->event_lines > 0)
+        ok = add_file(files, "wandb-events.jsonl", events, &c->events);
+    cJSON_Delete(summary);
+    strbuf_free(&text);
+    if (!ok) {
+        no_memory(reply);
+        return;
+    }
+    wandb_stream(w, run, c->body, reply);
+    c->body = NULL;
+    if (reply->verdict != TRACK_DONE)
+        return;
+    reply->n_skipped = c->n_skipped;
+    (void)(wandb_state_set_i64(run, "lines", lines + c->lines) &&
+           wandb_state_set_i64(run, "events", events + c->event_lines));
+    cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
+    cJSON_AddItemToObject(run->state, "summary", c->summary);
+    c->summary = NULL;
+}
+
+static void chunk_free(struct chunk *c)
+{
+    cJSON_Delete(c->body);
+    cJSON_Delete(c->history);
+    cJSON_Delete(c->events);
+    cJSON_Delete(c->summary);
+}
+
+/* Rows from the front that are metrics or system, in one request. *ret_n: how many they are. */
+static void send_numbers(struct wandb *w, struct track_run *run, const struct track_row *rows, size_t n, size_t *ret_n,
+                         struct track_reply *reply)
+{
+    struct chunk c;
+    size_t i = 0;
+
+    if (chunk_begin(&c, run)) {
+        for (; i < n && (rows[i].type == TRACK_ROW_METRICS || rows[i].type == TRACK_ROW_SYSTEM); i++)
+            chunk_row(&c, run, &rows[i]);
+        chunk_send(w, run, &c, reply);
+    } else {
+        no_memory(reply);
+    }
+    chunk_free(&c);
+    *ret_n = i;
+}
+
+/* Final facts go into the summary, then the run is complete. */
+static void end_run(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    static const char *const facts[] = {"score", "perf", "cost_s", "device_s", "env_steps", "state", "reason"};
+    const char *state = json_get_str(row->json, "state");
+    bool good = row->type == TRACK_ROW_STUDY_END || (state != NULL && strcmp(state, "done") == 0) ||
+                (state != NULL && strcmp(state, "stopped") == 0);
+    struct track_reply first = {.verdict = TRACK_DONE};
+    cJSON *body = cJSON_CreateObject();
+    struct chunk c;
+    char key[32];
+
+    if (!chunk_begin(&c, run))
+        no_memory(&first);
+    for (size_t i = 0; first.verdict == TRACK_DONE && i < sizeof facts / sizeof facts[0]; i++) {
+        cJSON *item = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(row->json, facts[i]), true);
+        if (item == NULL || cJSON_IsNull(item)) {
+            cJSON_Delete(item);
+            continue;
+        }
+        snprintf(key, sizeof key, "result/%s", facts[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(c.summary, key);
+        cJSON_AddItemToObject(c.summary, key, item);
+    }
+    if (first.verdict == TRACK_DONE && row->type == TRACK_ROW_RESULT)
+        chunk_send(w, run, &c, &first);
+    chunk_free(&c);
+    *reply = first;
+    if (first.verdict == TRACK_DONE && body != NULL && json_add_bool(body, "complete", true) &&
+        json_add_i64(body, "exitcode", good ? 0 : 1)) {
+        wandb_stream(w, run, body, reply);
+        reply->n_requests = 2;
+        return;
+    }
+    cJSON_Delete(body);
+}
+
+static void pause_run(struct wandb *w, struct track_run *run, struct track_reply *reply)
+{
+    cJSON *body = cJSON_CreateObject();
+
+    if (body == NULL || !json_add_bool(body, "preempting", true)) {
+        cJSON_Delete(body);
+        no_memory(reply);
+        return;
+    }
+    wandb_stream(w, run, body, reply);
+}
+
+static void send_file(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    const char *name = json_get_str(row->json, "name"), *mime = json_get_str(row->json, "mime");
+    const char *text = json_get_str(row->json, "text");
+
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (!w->files || name == NULL || text == NULL)
+        return;
+    if (mime != NULL && strcmp(mime, "image/svg+xml") == 0)
+        wandb_picture_send(w, run, row, text, reply);
+    else
+        wandb_file_send(w, run, name, mime != NULL ? mime : "text/plain", text, strlen(text), reply);
+    if (reply->verdict == TRACK_RUN_REFUSED) { /* a file is not worth the run */
+        reply->verdict = TRACK_DONE;
+        reply->n_skipped = 1;
+    }
+}
+
+/* Does the server not know the run? Its beginning may be told of what is not there yet. */
+static bool is_unknown(const struct wandb *w, const struct track_row *row, const struct track_reply *reply)
+{
+    bool is_start = row->type == TRACK_ROW_START || row->type == TRACK_ROW_STUDY;
+    bool is_file = row->type == TRACK_ROW_FILE || row->type == TRACK_ROW_FRONT;
+
+    return !is_start && w->reply.code == 404 && !w->reply.elsewhere &&
+           (reply->verdict == TRACK_RUN_REFUSED || (is_file && reply->verdict == TRACK_REFUSED));
+}
+
+static void wandb_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
+                       struct track_reply *ret_reply)
+{
+    struct wandb *w = self;
+    struct track_reply total = {.verdict = TRACK_DONE};
+    size_t i = 0;
+
+    while (i < n && total.verdict == TRACK_DONE) {
+        struct track_reply reply = {.verdict = TRACK_DONE};
+        size_t n_used = 1;
+        switch (rows[i].type) {
+        case TRACK_ROW_START:
+        case TRACK_ROW_STUDY:
+            wandb_run_start(w, run, &rows[i], &reply);
+            break;
+        case TRACK_ROW_METRICS:
+        case TRACK_ROW_SYSTEM:
+            send_numbers(w, run, rows + i, n - i, &n_used, &reply);
+            break;
+        case TRACK_ROW_RESULT:
+        case TRACK_ROW_STUDY_END:
+            end_run(w, run, &rows[i], &reply);
+            break;
+        case TRACK_ROW_PAUSE:
+            pause_run(w, run, &reply);
+            break;
+        case TRACK_ROW_FRONT:
+            wandb_front_send(w, run, &rows[i], &reply);
+            break;
+        case TRACK_ROW_FILE:
+            send_file(w, run, &rows[i], &reply);
+            break;
+        case TRACK_ROW_UNKNOWN:
+            break;
+        }
+        if (is_unknown(w, &rows[i], &reply))
+            wandb_run_remake(w, run, &reply);
+        else if (reply.verdict == TRACK_DONE)
+            cJSON_DeleteItemFromObjectCaseSensitive(run->state, "remade");
+        i += reply.verdict == TRACK_DONE ? n_used : 0;
+        reply.n_requests = total.n_requests + (reply.n_requests > 0 ? reply.n_requests : 1);
+        reply.n_skipped += total.n_skipped;
+        reply.stop = reply.stop || total.stop;
+        total = reply;
+    }
+    *ret_reply = total;
+    ret_reply->n_done = i;
+}
+
+static void wandb_beat(void *self, struct track_run *run, struct track_reply *ret_reply)
+{
+    wandb_stream(self, run, cJSON_CreateObject(), ret_reply);
+}
+
+/* -- login and life -- */
+
+static void wandb_hello(void *self, struct track_reply *ret_reply)
+{
+    struct wandb *w = self;
+    const cJSON *data = wandb_graphql(w, "Viewer", query_viewer, cJSON_CreateObject(), ret_reply), *viewer;
+    const char *entity;
+
+    if (data == NULL)
+        return;
+    viewer = cJSON_GetObjectItemCaseSensitive(data, "viewer");
+    if (!cJSON_IsObject(viewer)) {
+        track_refuse(ret_reply, TRACK_REFUSED, "the login is not known");
+        w->reply.elsewhere = false;
+        explain(w, ret_reply);
+        return;
+    }
+    entity = json_get_str(viewer, "entity");
+    if (w->entity[0] == '\0' && entity != NULL)
+        snprintf(w->entity, sizeof w->entity, "%s", entity);
+    if (w->single)
+        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s", w->settings.app_url, w->entity, w->settings.project);
+    else
+        snprintf(w->page, sizeof w->page, "%.250s/%.200s/%.128s/groups/%.200s", w->settings.app_url, w->entity,
+                 w->settings.project, w->study);
+}
+
+static const char *wandb_page(void *self)
+{
+    return ((struct wandb *)self)->page;
+}
+
+static void wandb_close(void *self)
+{
+    struct wandb *w = self;
+
+    if (w == NULL)
+        return;
+    http_destroy(w->http);
+    http_reply_free(&w->reply);
+    explicit_bzero(w, sizeof *w);
+    mem_free(w);
+}
+
+static enum status wandb_open(void **ret_self, const struct track_open *open, struct error *err)
+{
+    struct wandb *w = mem_alloc(sizeof *w);
+    enum status rc;
+
+    *ret_self = NULL;
+    if (w == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for wandb");
+    http_reply_init(&w->reply);
+    w->study = open->study;
+    w->key = open->key;
+    w->program = open->program;
+    w->files = open->settings->files;
+    w->single = open->single;
+    rc = wandb_settings_read(open->settings, &w->settings, err);
+    if (rc == ST_OK) {
+        const struct track_settings *t = open->settings;
+        const struct http_settings http = {.ca_file = t->ca_file,
+                                           .client_cert = t->client_cert,
+                                           .client_key = t->client_key,
+                                           .proxy = w->settings.proxy,
+                                           .insecure = w->settings.insecure,
+                                           .user_agent = open->program,
+                                           .cancel = open->cancel};
+        *open->ret_mode = w->settings.mode;
+        snprintf(w->entity, sizeof w->entity, "%s", w->settings.entity);
+        rc = http_create(&w->http, &http, err);
+    }
+    if (rc == ST_OK)
+        track_basic_auth(w->auth, sizeof w->auth, "api", w->settings.api_key);
+    if (rc == ST_OK)
+        rc = http_hide(w->http, w->settings.api_key, err);
+    if (rc == ST_OK)
+        rc = http_hide(w->http, w->auth + strlen("Authorization: Basic "), err);
+    if (rc != ST_OK) {
+        wandb_close(w);
+        return rc;
+    }
+    *ret_self = w;
+    return ST_OK;
+}
+
+const struct tracker_ops track_wandb_ops = {
+    .name = "wandb",
+    .requests_per_minute = REQUESTS_PER_MINUTE,
+    .rows_max = ROWS_MAX,
+    .bytes_max = BATCH_BYTES_MAX,
+    .open = wandb_open,
+    .close = wandb_close,
+    .hello = wandb_hello,
+    .send = wandb_send,
+    .beat = wandb_beat,
+    .page = wandb_page,
+};

@@ -1,0 +1,237 @@
+/* wandb_files.c - small files of a W&B run: an address is asked for, the bytes are put there without our login, and
+ * the run is told of the file. A front is a table file and a page with its picture, named by a line of the history. */
+#include "web/track/wandb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "base/mem.h"
+
+#define HEADERS_MAX 16
+#define FILE_TRIES 2 /* an address that has expired is asked for again */
+
+static const char create_files[] =
+    "mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, $files: [String!]!) { "
+    "createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, files: $files}) { "
+    "runID uploadHeaders files { name uploadUrl } } }";
+
+static cJSON *file_variables(const struct track_run *run, const char *name)
+{
+    cJSON *variables = cJSON_CreateObject(), *files = cJSON_CreateArray();
+    bool ok = files != NULL && cJSON_AddItemToArray(files, cJSON_CreateString(name));
+
+    ok = variables != NULL && json_add_str(variables, "entity", json_get_str(run->state, "entity")) &&
+         json_add_str(variables, "project", json_get_str(run->state, "project")) &&
+         json_add_str(variables, "run", wandb_run_id(run)) && ok;
+    if (variables == NULL || !json_add(variables, "files", files)) {
+        cJSON_Delete(files);
+        ok = false;
+    }
+    if (ok)
+        return variables;
+    cJSON_Delete(variables);
+    return NULL;
+}
+
+/* PUT of the bytes to the address in answer, which is of another host and gets no login. */
+static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, const char *bytes, size_t n,
+                      struct track_reply *reply)
+{
+    const cJSON *made = cJSON_GetObjectItemCaseSensitive(answer, "createRunFiles"), *item;
+    const cJSON *file = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(made, "files"), 0);
+    const char *to = json_get_str(file, "uploadUrl"), *headers[HEADERS_MAX];
+    char url[2048], *copy[HEADERS_MAX];
+    size_t n_headers = 0;
+
+    if (to == NULL) {
+        *reply = (struct track_reply){.verdict = TRACK_RUN_REFUSED};
+        snprintf(reply->text, sizeof reply->text, "the server gave no address for a file");
+        return;
+    }
+    snprintf(url, sizeof url, "%s%s", to[0] == '/' ? w->settings.base_url : "", to);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(made, "uploadHeaders"))
+    {
+        if (cJSON_IsString(item) && n_headers < HEADERS_MAX && strpbrk(item->valuestring, "\r\n") == NULL &&
+            (copy[n_headers] = mem_strdup(item->valuestring)) != NULL) { /* the answer goes with the next request */
+            headers[n_headers] = copy[n_headers];
+            n_headers++;
+        }
+    }
+    const struct http_request request = {.method = "PUT",
+                                         .url = url,
+                                         .headers = headers,
+                                         .n_headers = n_headers,
+                                         .body = bytes,
+                                         .n_body = n,
+                                         .content_type = mime,
+                                         .timeout_s = w->settings.stream_timeout_s};
+    http_send(w->http, &request, &w->reply);
+    track_reply_http(reply, &w->reply);
+    for (size_t i = 0; i < n_headers; i++)
+        mem_free(copy[i]);
+}
+
+void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, const char *mime, const char *bytes,
+                     size_t n, struct track_reply *reply)
+{
+    cJSON *body, *list;
+    int64_t n_requests = 0;
+
+    for (int i = 0; i < FILE_TRIES; i++) {
+        const cJSON *answer = wandb_graphql(w, "CreateRunFiles", create_files, file_variables(run, name), reply);
+        n_requests++;
+        if (answer == NULL)
+            break;
+        put_bytes(w, answer, mime, bytes, n, reply);
+        n_requests++;
+        if (w->reply.code != 403) /* else it has expired meanwhile */
+            break;
+    }
+    if (reply->verdict == TRACK_REFUSED) /* of the place for files, not of the login */
+        reply->verdict = TRACK_RUN_REFUSED;
+    if (reply->verdict == TRACK_DONE) {
+        body = cJSON_CreateObject();
+        list = cJSON_AddArrayToObject(body, "uploaded");
+        if (list != NULL)
+            cJSON_AddItemToArray(list, cJSON_CreateString(name));
+        wandb_stream(w, run, body, reply);
+        n_requests++;
+    }
+    reply->n_requests = n_requests;
+}
+
+/* {"columns": [...], "data": [[...]]} of a "front" row; mem_free. */
+static char *table_text(const cJSON *front)
+{
+    cJSON *table = cJSON_CreateObject();
+    char *text = NULL;
+
+    if (table != NULL &&
+        cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
+        cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
+        text = json_print(table, false);
+    cJSON_Delete(table);
+    return text;
+}
+
+/* What W&B keeps of a file that a line names. */
+static cJSON *media(cJSON *values, const char *name, const char *type, const char *path, const char *bytes, size_t n)
+{
+    cJSON *file = cJSON_AddObjectToObject(values, name);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int n_digest = 0;
+    char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+
+    if (EVP_Digest(bytes, n, digest, &n_digest, EVP_sha256(), NULL) != 1)
+        n_digest = 0;
+    for (unsigned int i = 0; i < n_digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    (void)(json_add_str(file, "_type", type) && json_add_str(file, "path", path) && json_add_str(file, "sha256", hex) &&
+           json_add_i64(file, "size", (int64_t)n));
+    return file;
+}
+
+/* The numbers of a front as a line of the study's history; table: text of the file at path, NULL: there is none. */
+static cJSON *front_values(const cJSON *front, const char *path, const char *text)
+{
+    static const char *const names[][2] = {{"study/trials", "trials"},
+                                           {"study/hypervolume", "hypervolume"},
+                                           {"study/cost_s", "cost_s"},
+                                           {"study/best_score", "best_score"}};
+    cJSON *values = cJSON_CreateObject(), *table;
+
+    for (size_t i = 0; values != NULL && i < sizeof names / sizeof names[0]; i++) {
+        double value;
+        if (json_get_f64(front, names[i][1], &value))
+            (void)json_add_f64(values, names[i][0], value);
+    }
+    table = text != NULL ? media(values, "study/front", "table-file", path, text, strlen(text)) : NULL;
+    if (table != NULL) {
+        (void)json_add_i64(table, "ncols", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "columns")));
+        (void)json_add_i64(table, "nrows", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "rows")));
+    }
+    return values;
+}
+
+/* One line of the history at a step, or the first free one after it (W&B's client never sends two lines of one step), with
+ * the summary. Takes values. */
+static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
+                      struct track_reply *reply)
+{
+    int64_t last = wandb_state_i64(run, "step", -1), lines = wandb_state_i64(run, "lines", 0);
+    cJSON *summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
+    cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files"), *file, *content;
+    struct strbuf line, all;
+
+    step = step > last ? step : last + 1;
+    strbuf_init(&line, 1u << 20);
+    strbuf_init(&all, 1u << 20);
+    wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
+    track_json_bare_value(&all, summary);
+    file = cJSON_AddObjectToObject(files, "wandb-history.jsonl");
+    (void)json_add_i64(file, "offset", lines);
+    content = cJSON_AddArrayToObject(file, "content");
+    cJSON_AddItemToArray(content, cJSON_CreateString(line.text));
+    file = cJSON_AddObjectToObject(files, "wandb-summary.json");
+    (void)json_add_i64(file, "offset", 0);
+    content = cJSON_AddArrayToObject(file, "content");
+    cJSON_AddItemToArray(content, cJSON_CreateString(all.text));
+    wandb_stream(w, run, body, reply);
+    if (reply->verdict == TRACK_DONE) {
+        (void)(wandb_state_set_i64(run, "lines", lines + 1) && wandb_state_set_i64(run, "step", step));
+        cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
+        cJSON_AddItemToObject(run->state, "summary", summary);
+    } else {
+        cJSON_Delete(summary);
+    }
+    cJSON_Delete(values);
+    strbuf_free(&line);
+    strbuf_free(&all);
+}
+
+void wandb_front_send(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    char path[96];
+    int64_t trials = 0, n_requests;
+    char *table = w->files ? table_text(row->json) : NULL;
+    bool has_table = false;
+
+    (void)json_get_i64(row->json, "trials", &trials);
+    snprintf(path, sizeof path, "media/table/study/front_%lld.table.json", (long long)trials);
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (table != NULL) {
+        wandb_file_send(w, run, path, "application/json", table, strlen(table), reply);
+        has_table = reply->verdict == TRACK_DONE;
+    }
+    n_requests = reply->n_requests;
+    if (reply->verdict != TRACK_RETRY) { /* a table that is not taken costs itself alone */
+        line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
+        reply->n_requests = n_requests + 1;
+    }
+    mem_free(table);
+}
+
+void wandb_picture_send(struct wandb *w, struct track_run *run, const struct track_row *row, const char *svg,
+                        struct track_reply *reply)
+{
+    int64_t step = wandb_state_i64(run, "step", 0), n_requests;
+    cJSON *values;
+    struct strbuf page;
+    char path[96];
+
+    strbuf_init(&page, 8u << 20);
+    strbuf_add(&page, "<!doctype html><meta charset=\"utf-8\"><body style=\"margin:0\">");
+    strbuf_add(&page, svg);
+    snprintf(path, sizeof path, "media/html/study/picture_%lld.html", (long long)row->id);
+    wandb_file_send(w, run, path, "text/html", page.text, page.len, reply);
+    n_requests = reply->n_requests;
+    if (reply->verdict == TRACK_DONE) {
+        values = cJSON_CreateObject();
+        (void)media(values, "study/picture", "html-file", path, page.text, page.len);
+        line_send(w, run, row, values, step, reply);
+        reply->n_requests = n_requests + 1;
+    }
+    strbuf_free(&page);
+}

@@ -1,0 +1,295 @@
+/* wandb_run.c - a run of W&B: made, taken up by its id, made anew when its id was deleted or the server forgot it.
+ *
+ * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines told),
+ * "step" of the last line of a study (a line has a step of its own), "summary" (all of it, W&B wants it whole), "shown", "group" (its names for people),
+ * "after_step" (of a run that was there: it had steps up to here), "generation" (a deleted run id is never taken again),
+ * "remade" (the server forgot it, and nothing was told since)}. */
+#include "web/track/wandb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define TAG_MAX 64
+
+static const char query_resume[] =
+    "query RunResumeStatus($project: String, $entity: String, $name: String!) { model(name: $project, entityName: "
+    "$entity) { bucket(name: $name, missingOk: true) { id name historyLineCount eventsLineCount historyTail } } }";
+
+static const char upsert_run[] =
+    "mutation UpsertBucket($id: String, $name: String, $project: String, $entity: String, $groupName: String, "
+    "$description: String, $displayName: String, $notes: String, $config: JSONString, $summaryMetrics: JSONString, "
+    "$jobType: String, $tags: [String!], $state: String, $sweep: String, $host: String, $program: String) { "
+    "upsertBucket(input: {id: $id, name: $name, modelName: $project, entityName: $entity, groupName: $groupName, "
+    "description: $description, displayName: $displayName, notes: $notes, config: $config, "
+    "summaryMetrics: $summaryMetrics, jobType: $jobType, tags: $tags, state: $state, sweep: $sweep, host: $host, "
+    "jobProgram: $program}) { "
+    "bucket { id name displayName sweepName historyLineCount project { name entity { name } } } inserted } }";
+
+/* -- what is kept of it -- */
+
+const char *wandb_run_id(const struct track_run *run)
+{
+    const char *id = json_get_str(run->state, "id");
+    return id != NULL ? id : run->key;
+}
+
+int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise)
+{
+    (void)json_get_i64(run->state, key, &otherwise);
+    return otherwise;
+}
+
+bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
+    return json_add_i64(run->state, key, value);
+}
+
+static bool state_set_str(struct track_run *run, const char *key, const char *value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
+    return json_add_str(run->state, key, value);
+}
+
+/* -- making it -- */
+
+/* Once, and not one that W&B would refuse: half a tag would be another tag. */
+static void add_tag(cJSON *tags, struct wandb *w, const char *text, size_t n)
+{
+    char tag[TAG_MAX + 1];
+    const cJSON *there;
+
+    if (n > TAG_MAX && !w->told_tag) {
+        w->told_tag = true;
+        log_warn("wandb: the tag '%.*s...' has %zu characters, %d are possible; it is left out there, continuing", 40,
+                 text, n, TAG_MAX);
+    }
+    if (n == 0 || n > TAG_MAX)
+        return;
+    snprintf(tag, sizeof tag, "%.*s", (int)n, text);
+    cJSON_ArrayForEach(there, tags) if (strcmp(there->valuestring, tag) == 0) return;
+    cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
+}
+
+static bool add_tags(cJSON *variables, struct wandb *w, const struct track_row *row)
+{
+    cJSON *tags = cJSON_AddArrayToObject(variables, "tags");
+    const cJSON *item;
+
+    if (tags == NULL)
+        return false;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "tags")) if (cJSON_IsString(item))
+        add_tag(tags, w, item->valuestring, strlen(item->valuestring));
+    for (const char *at = w->settings.env_tags; at != NULL && *at != '\0';) {
+        size_t n = strcspn(at, ","), used = n, skip = strspn(at, " \t");
+        skip = skip < n ? skip : n;
+        while (used > skip && (at[used - 1] == ' ' || at[used - 1] == '\t'))
+            used--;
+        add_tag(tags, w, at + skip, used - skip);
+        at += at[n] == ',' ? n + 1 : n;
+    }
+    return true;
+}
+
+static cJSON *run_variables(struct wandb *w, const struct track_run *run, const struct track_row *row)
+{
+    const char *name = json_get_str(row->json, "name"), *group = json_get_str(row->json, "group");
+    cJSON *v = cJSON_CreateObject();
+    char shown[300];
+    struct strbuf config;
+    bool ok;
+
+    if (run->trial_id == 0)
+        snprintf(shown, sizeof shown, "%s (study)", w->study);
+    else if (w->settings.run_name[0] != '\0' && w->single)
+        snprintf(shown, sizeof shown, "%s", w->settings.run_name);
+    else
+        snprintf(shown, sizeof shown, "%s", name != NULL ? name : run->key);
+    if (w->single)
+        group = w->settings.run_group[0] != '\0' ? w->settings.run_group : NULL;
+    else if (group == NULL)
+        group = w->study;
+    strbuf_init(&config, 15u << 20);
+    wandb_config_text(&config, w, row);
+    ok = v != NULL && config.status == ST_OK && json_add_str(v, "name", wandb_run_id(run)) &&
+         json_add_str(v, "project", w->settings.project) && (group == NULL || json_add_str(v, "groupName", group)) &&
+         json_add_str(v, "displayName", shown) && json_add_str(v, "config", config.text) &&
+         json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type) &&
+         json_add_str(v, "state", "running") && json_add_str(v, "program", "trawl") && add_tags(v, w, row);
+    if (ok && w->entity[0] != '\0')
+        ok = json_add_str(v, "entity", w->entity);
+    if (ok && w->settings.notes[0] != '\0')
+        ok = json_add_str(v, "notes", w->settings.notes);
+    strbuf_free(&config);
+    if (ok)
+        return v;
+    cJSON_Delete(v);
+    return NULL;
+}
+
+/* An id that was deleted on the page is never taken again: the second refusal of it makes a new one. */
+static void meet_conflict(struct wandb *w, struct track_run *run, struct track_reply *reply)
+{
+    int64_t generation = wandb_state_i64(run, "generation", 0);
+    char id[sizeof run->key + 24];
+
+    reply->verdict = TRACK_RETRY;
+    if (!w->conflict) {
+        w->conflict = true; /* perhaps a race inside the server */
+        return;
+    }
+    w->conflict = false;
+    snprintf(id, sizeof id, "%s-g%lld", run->key, (long long)generation + 1);
+    log_warn("wandb: run %s was deleted on the page and its id cannot be used again; it goes on as %s, continuing",
+             wandb_run_id(run), id);
+    (void)(state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
+           wandb_state_set_i64(run, "lines", 0) && wandb_state_set_i64(run, "events", 0));
+}
+
+/* Where the server keeps the run: the answer of an upsert. */
+static bool note_place(struct wandb *w, struct track_run *run, const cJSON *bucket)
+{
+    const cJSON *project = cJSON_GetObjectItemCaseSensitive(bucket, "project");
+    const char *id = json_get_str(bucket, "name"), *name = json_get_str(project, "name"),
+               *entity = json_get_str(cJSON_GetObjectItemCaseSensitive(project, "entity"), "name");
+
+    return bucket != NULL && state_set_str(run, "id", id != NULL ? id : wandb_run_id(run)) &&
+           state_set_str(run, "project", name != NULL ? name : w->settings.project) &&
+           state_set_str(run, "entity", entity != NULL ? entity : w->entity);
+}
+
+/* Sends the upsert; NULL: reply says why not. */
+static const cJSON *upsert(struct wandb *w, struct track_run *run, cJSON *variables, struct track_reply *reply)
+{
+    const cJSON *data = wandb_graphql(w, "UpsertBucket", upsert_run, variables, reply), *answer;
+
+    if (data == NULL) {
+        if (w->reply.code == 409)
+            meet_conflict(w, run, reply);
+        return NULL;
+    }
+    w->conflict = false;
+    answer = cJSON_GetObjectItemCaseSensitive(data, "upsertBucket");
+    if (!note_place(w, run, cJSON_GetObjectItemCaseSensitive(answer, "bucket"))) {
+        track_refuse(reply, TRACK_RETRY, "UpsertBucket: the answer names no run");
+        return NULL;
+    }
+    return answer;
+}
+
+/* The step of the last of W&B's lines: a JSON text of a list of JSON texts. */
+static bool tail_step(const char *tail, int64_t *ret_step)
+{
+    cJSON *lines = tail != NULL ? cJSON_Parse(tail) : NULL,
+          *last = cJSON_GetArrayItem(lines, cJSON_GetArraySize(lines) - 1),
+          *line = cJSON_IsString(last) ? cJSON_Parse(last->valuestring) : NULL;
+    bool found = json_get_i64(line, "_step", ret_step);
+
+    cJSON_Delete(line);
+    cJSON_Delete(lines);
+    return found;
+}
+
+/* A run whose id came from outside: is it there, and how far is it? False: reply says why not. */
+static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *reply)
+{
+    const char *id = w->settings.run_id;
+    cJSON *v = cJSON_CreateObject();
+    int64_t lines = 0, events = 0, step = 0;
+    const cJSON *data, *bucket;
+
+    if (!(v != NULL && json_add_str(v, "project", w->settings.project) && json_add_str(v, "entity", w->entity) &&
+          json_add_str(v, "name", id) && state_set_str(run, "id", id))) {
+        cJSON_Delete(v);
+        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        return false;
+    }
+    data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
+    if (data == NULL)
+        return false;
+    bucket = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(data, "model"), "bucket");
+    if (!cJSON_IsObject(bucket) && w->settings.resume == WANDB_RESUME_MUST) {
+        track_refuse(reply, TRACK_RUN_REFUSED, "there is no run %s in %s/%s (WANDB_RUN_ID), and WANDB_RESUME is must",
+                     id, w->entity, w->settings.project);
+        return false;
+    }
+    if (cJSON_IsObject(bucket) && w->settings.resume == WANDB_RESUME_NEVER) {
+        track_refuse(reply, TRACK_RUN_REFUSED, "the run %s is there already (WANDB_RUN_ID), and WANDB_RESUME is never",
+                     id);
+        return false;
+    }
+    if (!cJSON_IsObject(bucket)) {
+        log_info("wandb: there is no run %s in %s/%s yet, it is made", id, w->entity, w->settings.project);
+        return true;
+    }
+    (void)json_get_i64(bucket, "historyLineCount", &lines);
+    (void)json_get_i64(bucket, "eventsLineCount", &events);
+    (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", events));
+    if (tail_step(json_get_str(bucket, "historyTail"), &step))
+        (void)wandb_state_set_i64(run, "after_step", step);
+    log_info("wandb: run %s goes on behind its %lld line(s)", id, (long long)lines);
+    return true;
+}
+
+void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
+{
+    bool is_new = cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL;
+    const cJSON *answer, *group;
+    int64_t lines = 0;
+    cJSON *v;
+
+    if (is_new && w->single && w->settings.run_id[0] != '\0' && !take_up(w, run, reply))
+        return;
+    v = run_variables(w, run, row);
+    group = cJSON_GetObjectItemCaseSensitive(v, "groupName");
+    if (v != NULL) { /* for a server that forgets the run */
+        (void)state_set_str(run, "shown", json_get_str(v, "displayName"));
+        if (group != NULL)
+            (void)state_set_str(run, "group", group->valuestring);
+    }
+    answer = upsert(w, run, v, reply);
+    if (answer == NULL)
+        return;
+    if (cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL) {
+        /* A run that the server knows and this store does not: go on behind what is there. */
+        if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "inserted")))
+            (void)json_get_i64(cJSON_GetObjectItemCaseSensitive(answer, "bucket"), "historyLineCount", &lines);
+        (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", 0));
+    }
+    if (cJSON_GetObjectItemCaseSensitive(run->state, "started_ms") == NULL)
+        (void)wandb_state_set_i64(run, "started_ms", row->ms);
+    if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(run->state, "summary")))
+        (void)cJSON_AddObjectToObject(run->state, "summary");
+}
+
+void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply)
+{
+    const char *shown = json_get_str(run->state, "shown"), *group = json_get_str(run->state, "group");
+    cJSON *v;
+
+    if (cJSON_GetObjectItemCaseSensitive(run->state, "remade") != NULL) { /* it does not help */
+        reply->verdict = TRACK_RUN_REFUSED;
+        return;
+    }
+    log_warn("wandb: the server does not know run %s any more (another database?); it is made anew and gets what comes "
+             "from now on, continuing",
+             wandb_run_id(run));
+    v = cJSON_CreateObject();
+    if (!(v != NULL && json_add_str(v, "name", wandb_run_id(run)) && json_add_str(v, "project", w->settings.project) &&
+          json_add_str(v, "entity", json_get_str(run->state, "entity")) && json_add_str(v, "displayName", shown) &&
+          json_add_str(v, "groupName", group) &&
+          json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type) &&
+          json_add_str(v, "state", "running"))) {
+        cJSON_Delete(v);
+        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        return;
+    }
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    if (upsert(w, run, v, reply) == NULL)
+        return;
+    (void)(json_add_bool(run->state, "remade", true) && wandb_state_set_i64(run, "lines", 0) &&
+           wandb_state_set_i64(run, "events", 0));
+    track_refuse(reply, TRACK_RETRY, "the run is made anew");
+}

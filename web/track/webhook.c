@@ -1,0 +1,244 @@
+/* webhook.c - a webhook: every row as an event, posted as JSON to one address and signed.
+ *
+ *   POST URL
+ *   Content-Type: application/json
+ *   X-Trawl-Signature: t=1795848104,v1=HEX        with a secret: HMAC-SHA256 of "1795848104." and the body
+ *   {"version": 1, "study": "first", "run": "k3j9x0ab-7", "trial": 7, "events": [{"id": 12, "ms": ..., "type": ...}, ...]}
+ *
+ * "trial" is null for events about the study; the rest of an event is its payload (web/track/track.h), with numbers that are not finite
+ * as "NaN", "Infinity", "-Infinity". Invariants: (1) the same event comes with the same run, id and words whenever it comes
+ * again, so a receiver that has seen (run, id) can pass over it; (2) no message holds the address's path, which may be a secret. */
+#include "web/track/track_util.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define REQUESTS_PER_MINUTE 120
+#define ROWS_MAX 500
+#define BATCH_BYTES_MAX (512u << 10)
+#define URL_MAX 2048
+
+struct webhook {
+    char url[URL_MAX]; /* the path may be a secret */
+    char auth[TRACK_SECRET_MAX * 3]; /* a header, from a login in the address; "": none */
+    char secret[TRACK_SECRET_MAX];
+    const char *study; /* borrowed */
+    bool files;
+    bool worked; /* some post was taken */
+    struct http *http;
+    struct http_reply reply;
+    struct strbuf body;
+};
+
+/* "X-Trawl-Signature: t=...,v1=..." of the body. */
+static bool sign(const struct webhook *w, char *ret_header, size_t size)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int n_digest = 0;
+    struct strbuf text;
+    int64_t now_s = clock_utc_ms() / 1000;
+    size_t at;
+
+    strbuf_init(&text, w->body.len + 64);
+    strbuf_addf(&text, "%lld.", (long long)now_s);
+    strbuf_add_n(&text, w->body.text, w->body.len);
+    bool ok = text.status == ST_OK && HMAC(EVP_sha256(), w->secret, (int)strlen(w->secret),
+                                           (const unsigned char *)text.text, text.len, digest, &n_digest) != NULL;
+    strbuf_free(&text);
+    at = (size_t)snprintf(ret_header, size, "X-Trawl-Signature: t=%lld,v1=", (long long)now_s);
+    for (unsigned int i = 0; ok && i < n_digest && at + 2 < size; i++)
+        at += (size_t)snprintf(ret_header + at, size - at, "%02x", digest[i]);
+    return ok;
+}
+
+static bool is_page(const struct http_reply *reply)
+{
+    const char *at = reply->body.text + strspn(reply->body.text, " \t\r\n");
+    return strncasecmp(at, "<!doctype", 9) == 0 || strncasecmp(at, "<html", 5) == 0;
+}
+
+static void post(struct webhook *w, struct track_reply *reply)
+{
+    char signature[160];
+    const char *headers[2];
+    size_t n_headers = 0;
+    if (w->body.status != ST_OK || (w->secret[0] != '\0' && !sign(w, signature, sizeof signature))) {
+        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        return;
+    }
+    if (w->secret[0] != '\0')
+        headers[n_headers++] = signature;
+    if (w->auth[0] != '\0')
+        headers[n_headers++] = w->auth;
+    const struct http_request request = {.method = "POST",
+                                         .url = w->url,
+                                         .headers = headers,
+                                         .n_headers = n_headers,
+                                         .body = w->body.text,
+                                         .n_body = w->body.len};
+    http_send(w->http, &request, &w->reply);
+    track_reply_http(reply, &w->reply);
+    reply->n_requests = 1;
+    if (reply->verdict == TRACK_DONE && is_page(&w->reply))
+        track_refuse(reply, w->worked ? TRACK_RETRY : TRACK_REFUSED,
+                     "the webhook's address answered with a web page (a login, or another program's address?)");
+    else if (reply->verdict == TRACK_DONE)
+        w->worked = true;
+    else if (w->reply.code == 404 || w->reply.code == 405 || w->reply.code == 410)
+        reply->verdict = TRACK_REFUSED; /* of the address, not of the events */
+}
+
+static bool add_event(struct strbuf *sb, const struct track_row *row)
+{
+    const cJSON *item;
+
+    strbuf_addf(sb, "%s{\"id\":%lld,\"ms\":%lld", sb->text[sb->len - 1] == '[' ? "" : ",", (long long)row->id,
+                (long long)row->ms);
+    cJSON_ArrayForEach(item, row->json)
+    {
+        strbuf_add(sb, ",");
+        json_write_str(sb, item->string);
+        strbuf_add(sb, ":");
+        track_json_value(sb, item);
+    }
+    strbuf_add(sb, "}");
+    return true;
+}
+
+static void make_body(struct webhook *w, const struct track_run *run, const struct track_row *rows, size_t n,
+                      size_t *ret_n)
+{
+    struct strbuf *sb = &w->body;
+
+    *ret_n = 0;
+    strbuf_clear(sb);
+    strbuf_add(sb, "{\"version\":1,\"study\":");
+    json_write_str(sb, w->study);
+    strbuf_addf(sb, ",\"run\":\"%s\",\"trial\":", run->key);
+    if (run->trial_id != 0)
+        strbuf_addf(sb, "%lld", (long long)run->number);
+    else
+        strbuf_add(sb, "null");
+    strbuf_add(sb, ",\"events\":[");
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].type != TRACK_ROW_FILE || w->files)
+            *ret_n += add_event(sb, &rows[i]) ? 1 : 0;
+    strbuf_add(sb, "]}");
+}
+
+/* What one send is about, for track_send_halving. */
+struct sending {
+    struct webhook *w;
+    const struct track_run *run;
+};
+
+static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)
+{
+    struct sending *s = ctx;
+    size_t n_told;
+
+    make_body(s->w, s->run, rows, n, &n_told);
+    if (n_told > 0)
+        post(s->w, reply);
+}
+
+static void webhook_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
+                         struct track_reply *reply)
+{
+    struct sending sending = {.w = self, .run = run};
+
+    track_send_halving(send_range, &sending, run, rows, n, reply);
+    reply->n_done = 0; /* all rows or none */
+}
+
+static const char *webhook_page(void *self)
+{
+    (void)self;
+    return "";
+}
+
+static void webhook_close(void *self)
+{
+    struct webhook *w = self;
+
+    if (w == NULL)
+        return;
+    http_destroy(w->http);
+    http_reply_free(&w->reply);
+    strbuf_free(&w->body);
+    explicit_bzero(w, sizeof *w);
+    mem_free(w);
+}
+
+static enum status read_settings(struct webhook *w, const struct track_settings *track, struct error *err)
+{
+    const char *origin = track->webhook_url[0] != '\0' ? "track.webhook_url" : "TRAWL_WEBHOOK_URL";
+    const char *url = track->webhook_url[0] != '\0' ? track->webhook_url : track_env("TRAWL_WEBHOOK_URL");
+    const char *secret = track_env("TRAWL_WEBHOOK_SECRET");
+    char user[TRACK_SECRET_MAX], password[TRACK_SECRET_MAX];
+
+    if (url == NULL)
+        return FAIL(err, ST_CONFIG, "webhook: there is no address; set TRAWL_WEBHOOK_URL or track.webhook_url");
+    TRY(track_url_login(url, origin, w->url, sizeof w->url - 1, user, password, sizeof user, err));
+    if (url[strlen(url) - 1] == '/')
+        strcat(w->url, "/"); /* whoever wrote it may need it */
+    if (user[0] != '\0')
+        track_basic_auth(w->auth, sizeof w->auth, user, password);
+    explicit_bzero(user, sizeof user);
+    explicit_bzero(password, sizeof password);
+    if (secret != NULL && strlen(secret) >= sizeof w->secret)
+        return FAIL(err, ST_CONFIG, "webhook: TRAWL_WEBHOOK_SECRET has more than %zu bytes", sizeof w->secret - 1);
+    snprintf(w->secret, sizeof w->secret, "%s", secret != NULL ? secret : "");
+    return ST_OK;
+}
+
+static enum status webhook_open(void **ret_self, const struct track_open *open, struct error *err)
+{
+    struct webhook *w = mem_alloc(sizeof *w);
+    const char *path;
+    enum status rc;
+
+    *ret_self = NULL;
+    if (w == NULL)
+        return FAIL(err, ST_NOMEM, "out of memory for a webhook");
+    http_reply_init(&w->reply);
+    strbuf_init(&w->body, 16u << 20);
+    w->study = open->study;
+    w->files = open->settings->files;
+    rc = read_settings(w, open->settings, err);
+    if (rc == ST_OK)
+        rc = track_http_create(&w->http, open, err);
+    if (rc == ST_OK)
+        rc = http_hide(w->http, w->secret, err);
+    if (rc == ST_OK && w->auth[0] != '\0')
+        rc = http_hide(w->http, w->auth + strlen("Authorization: Basic "), err);
+    if (rc == ST_OK && open->settings->webhook_url[0] == '\0') { /* what the environment gave may be a secret */
+        path = strchr(strstr(w->url, "://") + 3, '/');
+        rc = path != NULL ? http_hide(w->http, path, err) : ST_OK;
+    }
+    if (rc != ST_OK) {
+        webhook_close(w);
+        return rc;
+    }
+    *ret_self = w;
+    return ST_OK;
+}
+
+const struct tracker_ops track_webhook_ops = {
+    .name = "webhook",
+    .requests_per_minute = REQUESTS_PER_MINUTE,
+    .rows_max = ROWS_MAX,
+    .bytes_max = BATCH_BYTES_MAX,
+    .open = webhook_open,
+    .close = webhook_close,
+    .send = webhook_send,
+    .page = webhook_page,
+};
