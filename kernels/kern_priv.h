@@ -21,7 +21,7 @@ extern const struct kern_device cpu_device;
 bool cuda_probe(char *ret_text, size_t size);
 int cuda_count(void);
 size_t cuda_facts(struct kern_fact *ret_facts, size_t n_max); /* cuda/facts.cu */
-extern const struct kern_device cuda_device; /* cuda/cuda_device.cu */
+extern const struct kern_device cuda_device; /* cuda/device.cu */
 #endif
 
 #endif

@@ -1,4 +1,4 @@
-/* dialect.h - configs of PufferLib 3.0 and 4.0, read as what they train there. (private to sweep/)
+/* dialect.h - configs of PufferLib 3.0 and 4.0, read as what they train there.
  * Its names and words become ours; what cannot be trained here as it is said is an error; what has no effect on what is
  * trained is dropped, with the reason. A config whose game is named in base.env_name is PufferLib's as a whole: what its
  * files leave out has the defaults of that version. One that names its game in [env] is ours, with words of PufferLib's.
@@ -6,8 +6,8 @@
  *
  * Life: dialect_begin once all sources are loaded (the version, the game's name) -> the caller adds the game's table and
  * defaults -> dialect_translate -> config_resolve -> dialect_report -> dialect_end. */
-#ifndef SWEEP_DIALECT_H
-#define SWEEP_DIALECT_H
+#ifndef STUDY_DIALECT_H
+#define STUDY_DIALECT_H
 
 #include <stdbool.h>
 #include <stddef.h>

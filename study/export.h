@@ -1,6 +1,6 @@
 /* export.h - a picked trial and its config as a file. */
-#ifndef SWEEP_EXPORT_H
-#define SWEEP_EXPORT_H
+#ifndef STUDY_EXPORT_H
+#define STUDY_EXPORT_H
 
 #include "base/status.h"
 #include "study/promise.h"

@@ -1,6 +1,6 @@
 /* version.h - what this build is, and the largest text that it makes. */
-#ifndef SWEEP_VERSION_H
-#define SWEEP_VERSION_H
+#ifndef STUDY_VERSION_H
+#define STUDY_VERSION_H
 
 /* version.c: "0.1.0", "abc1234", "trawl 0.1.0 (abc1234)" */
 extern const char program_version[], program_commit[], program_text[];

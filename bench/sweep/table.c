@@ -1,5 +1,5 @@
 /* table.c - problems that are tables of recorded training runs: rows of parameters, several seeds each, the
- * score at several checkpoints. Between the rows a forest of random cuts smooths (bench_sweep_forest.c).
+ * score at several checkpoints. Between the rows a forest of random cuts smooths (forest.c).
  *
  * NAME.tbl: the 8 bytes "TRAWLTB1", u32 bytes of the header, the header (JSON), then f32, little-endian:
  * x (rows, dim) in natural values, y (rows, seeds, checkpoints) with NaN where the run failed; more may follow.

@@ -2,8 +2,8 @@
  * Launchers enqueue on the device's stream and return: they never allocate and never wait, so that whatever they do can
  * be recorded as a graph. A failure is sticky: the first one is kept in struct cuda and named by the next kern_sync.
  * Reductions have a fixed order (no atomics on floats): same seed, same bytes on the same card. */
-#ifndef KERNELS_CUDA_PRIV_H
-#define KERNELS_CUDA_PRIV_H
+#ifndef KERNELS_CUDA_COMMON_H
+#define KERNELS_CUDA_COMMON_H
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -37,8 +37,8 @@ struct cuda {
     /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one finishes
      * the operation (atomicInc to gridDim - 1 brings it back to 0). */
     unsigned *tickets;
-    struct cuda_matmuls *matmuls; /* cuda_matmul.cu: cuBLASLt's choice for each shape seen so far */
-    struct cuda_convs *convs; /* cuda_conv.cu: cuDNN and its choices; NULL until the first convolution */
+    struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
+    struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
@@ -83,7 +83,7 @@ static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const ch
         cuda_fail(k, what, cublasGetStatusString(code));
 }
 
-/* cuBLASLt's choices: cuda_matmul.cu, used through cuda_matmul.h */
+/* cuBLASLt's choices: matmul.cu, used through matmul.h */
 void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
 void cuda_matmuls_destroy(struct cuda_matmuls *m);
@@ -164,7 +164,7 @@ void cuda_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *sr
 void cuda_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log);
 void cuda_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
 
-/* ---- games: cuda_env.cu; the rest of struct kern_device ---- */
+/* ---- games: env.cu; the rest of struct kern_device ---- */
 enum status cuda_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
                             const void *settings, size_t n_envs, struct rng root, struct error *err);
 enum status cuda_env_restart(struct kern *kern, struct kern_env *env, struct rng root, struct error *err);

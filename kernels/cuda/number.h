@@ -1,7 +1,7 @@
 /* number.h - numbers of either activation type in device code, sums over a warp and a block, and loads of several
  * numbers at a time. Every sum has a fixed order. */
-#ifndef KERNELS_CUDA_NUM_H
-#define KERNELS_CUDA_NUM_H
+#ifndef KERNELS_CUDA_NUMBER_H
+#define KERNELS_CUDA_NUMBER_H
 
 #include "kernels/cuda/common.h"
 

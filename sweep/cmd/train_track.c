@@ -1,5 +1,5 @@
 /* train_track.c - one training alone as a run of the trackers, by the means of a sweep: a study's row with one trial holds
- * settings and outbox, track_hooks.h writes the rows and feeds the uploader, `trawl sync` sends what is left.
+ * settings and outbox, track_rows.h writes the rows and feeds the uploader, `trawl sync` sends what is left.
  *
  * Invariants: (1) the trial's row is running while this process trains and queued else, never finished, so that whatever goes
  * on from the checkpoint goes on in the same run; (2) the study has ended from the start, so that no daemon takes it up;

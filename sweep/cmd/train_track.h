@@ -1,7 +1,7 @@
 /* train_track.h - what `trawl train` tells experiment trackers: one run, through an outbox in a store of its own.
  * Used by the thread that trains; NULL (no trackers) is fine everywhere and costs nothing. */
-#ifndef SWEEP_TRAIN_TRACK_H
-#define SWEEP_TRAIN_TRACK_H
+#ifndef SWEEP_CMD_TRAIN_TRACK_H
+#define SWEEP_CMD_TRAIN_TRACK_H
 
 #include "base/status.h"
 #include "store/store.h"

@@ -1,6 +1,6 @@
-/* handover.h - `trawl sweep` in two files: run here (cmd_sweep.c) or by a daemon (sweep_handover.c). */
-#ifndef SWEEP_SWEEP_CMD_H
-#define SWEEP_SWEEP_CMD_H
+/* handover.h - `trawl sweep` in two files: run here (cmd_sweep.c) or by a daemon (handover.c). */
+#ifndef SWEEP_CONTROL_HANDOVER_H
+#define SWEEP_CONTROL_HANDOVER_H
 
 #include "base/status.h"
 #include "store/store.h"

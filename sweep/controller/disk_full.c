@@ -2,7 +2,8 @@
  * hours is not lost to it.
  * The scheduler's thread waits, and with it whatever it would do next; no worker is judged (supervise_slept). What workers
  * say and log is read and kept for later: a worker that had to wait too would count that time as the cost of its trial.
- * Who asks the controller is answered (live.c), but nothing is changed: the write may be in the middle of something. */
+ * Who asks the controller is answered (controller_socket.c), but nothing is changed: the write may be in the middle of
+ * something. */
 #include "sweep/controller/disk_full.h"
 
 #include "store/store.h"

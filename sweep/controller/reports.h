@@ -1,7 +1,7 @@
 /* reports.h - reports of trials that came at once, on their way into the store: one transaction for all that a look at a worker
  * brings, so that a controller that is behind catches up. Used by the scheduler's thread. */
-#ifndef SWEEP_REPORTS_H
-#define SWEEP_REPORTS_H
+#ifndef SWEEP_CONTROLLER_REPORTS_H
+#define SWEEP_CONTROLLER_REPORTS_H
 
 #include "store/store.h"
 

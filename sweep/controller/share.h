@@ -3,8 +3,8 @@
  * Each has an account of device time over weight. Who waits for a device and has the smallest account is next. Fair is from
  * the moment that somebody waits: who comes, or comes back, begins at the smallest account of those that wait already, and is
  * owed nothing for the time before. Nothing here looks at a clock. */
-#ifndef SWEEP_SHARE_H
-#define SWEEP_SHARE_H
+#ifndef SWEEP_CONTROLLER_SHARE_H
+#define SWEEP_CONTROLLER_SHARE_H
 
 #include <stdbool.h>
 #include <stddef.h>

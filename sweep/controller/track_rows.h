@@ -1,7 +1,7 @@
 /* track_rows.h - what a sweep tells the trackers. Used by the thread that owns the store's writer; NULL hooks (no trackers)
  * are fine everywhere and cost nothing. */
-#ifndef SWEEP_TRACK_HOOKS_H
-#define SWEEP_TRACK_HOOKS_H
+#ifndef SWEEP_CONTROLLER_TRACK_ROWS_H
+#define SWEEP_CONTROLLER_TRACK_ROWS_H
 
 #include "base/status.h"
 #include "web/track/track.h"

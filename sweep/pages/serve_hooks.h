@@ -1,6 +1,6 @@
 /* serve_hooks.h - what `trawl serve` gives to web/: everything that needs the game, the config or the models. */
-#ifndef SWEEP_SERVE_HOOKS_H
-#define SWEEP_SERVE_HOOKS_H
+#ifndef SWEEP_PAGES_SERVE_HOOKS_H
+#define SWEEP_PAGES_SERVE_HOOKS_H
 
 #include "base/json.h"
 #include "base/status.h"
@@ -20,7 +20,7 @@ struct strbuf;
 struct serve_ctx { /* read-only once the server runs */
     const char *store_path;
 };
-/* serve_config.c, serve_model.c: hooks, as struct serve_hooks says */
+/* serve_config.c, models.c: hooks, as struct serve_hooks says */
 enum status serve_advise(void *ctx, const struct study *study, const double *x, size_t dim,
                          const struct gp_history *history, struct gp_insight *ret_advice, struct error *err) MUST_USE;
 enum status serve_pick(void *ctx, const struct study *study, const struct gp_insight *advice,

@@ -2,8 +2,8 @@
  * that run beside others (train_gate in trainer/trainer.h).
  * Who comes first is served first: a lane that wants to be alone waits until all that were let in before it have left, and
  * nobody waits for more than those before it. */
-#ifndef SWEEP_GATE_H
-#define SWEEP_GATE_H
+#ifndef SWEEP_WORKER_GATE_H
+#define SWEEP_WORKER_GATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -462,7 +462,7 @@ static void same_bytes_twice(void **state)
 }
 
 /* A MinGRU cell from zero state: where a = 1/2, h is sigmoid(g); where g is large and a < 0, h is sigmoid(a); out / h is
- * sigmoid(p). All three within what num_sigmoids (cuda_num.h) promises, and NaN stays NaN. */
+ * sigmoid(p). All three within what num_sigmoids (number.h) promises, and NaN stays NaN. */
 static void sigmoid_is_within_its_error(void **state)
 {
     const double promised = 5e-7;

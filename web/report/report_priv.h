@@ -14,7 +14,7 @@ struct strbuf;
 
 #define NS_SVG "http://www.w3.org/2000/svg" /* a name, never fetched */
 
-/* -- view: report_view.c -- */
+/* -- view: view.c -- */
 
 /* What trial i cost, in seconds or env steps; NaN when unknown. */
 double report_trial_cost(const struct report *report, size_t i);
@@ -51,7 +51,7 @@ void report_promise(const struct report *report, size_t i, struct promise *ret_p
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
 const char *text_cost(const struct report *report, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
 
-/* -- axes: report_axis.c -- */
+/* -- axes: axis.c -- */
 #define AXIS_MAX_TICKS 16
 
 struct axis {
@@ -68,11 +68,11 @@ void axis_init(struct axis *axis, enum space_scale scale, bool is_time, double l
                size_t n_ticks);
 double axis_at(const struct axis *axis, double value); /* position, inside from..to */
 
-/* -- drawing: report_svg.c, report_panels.c; classes are styled by report_style -- */
+/* -- drawing: svg.c, panels.c; classes are styled by report_style -- */
 extern const char report_style_colors[]; /* CSS: the variables, for light, dark and print */
 extern const char report_style_chart[]; /* CSS of the charts */
 extern const char report_style_page[]; /* CSS of the page */
-void report_style_flat(struct strbuf *out); /* CSS of the charts with print's colours put in, for report_render.c */
+void report_style_flat(struct strbuf *out); /* CSS of the charts with print's colours put in, for render.c */
 
 /* FRONT_ALONE is a file of its own; FRONT_FLAT the same without what librsvg does not know. */
 enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT };
@@ -91,7 +91,7 @@ void svg_text(struct strbuf *out, double x, double y, const char *class_name, co
 void svg_line(struct strbuf *out, double x1, double y1, double x2, double y2, const char *class_name);
 void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, bool grid_x);
 
-/* -- pages of paper: report_pages.c; pictures: report_render.c -- */
+/* -- pages of paper: paper.c; pictures: render.c -- */
 #define PAGE_WIDTH 595 /* A4 in points */
 #define PAGE_HEIGHT 842
 
@@ -102,7 +102,7 @@ enum status report_write_pages(const struct report_view *view, report_page_fn *e
 enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
 enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
 
-/* -- formats: report_html.c, report_data.c -- */
+/* -- formats: html.c, data.c -- */
 void report_write_html(struct strbuf *out, const struct report_view *view);
 enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 enum status report_write_json(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;

@@ -59,7 +59,7 @@ route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c *
 route_fn api_trial, api_curves, api_log; /* api_trial.c */
 route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
 route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
-route_fn page_index, page_asset, page_login; /* serve_pages.c */
+route_fn page_index, page_asset, page_login; /* pages.c */
 
 /* The JSON as the body; taken, NULL: out of memory. */
 enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err) MUST_USE;

@@ -145,7 +145,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **co
     *con_cls = NULL;
 }
 
-/* libmicrohttpd must not decode: serve_request.c does, once. */
+/* libmicrohttpd must not decode: request.c does, once. */
 static size_t no_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;

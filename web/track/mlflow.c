@@ -1,6 +1,6 @@
 /* mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
  *
- * Invariants: (1) a run is made once (track_mlflow_runs.c); (2) time stamps are those of the rows, so the server takes what
+ * Invariants: (1) a run is made once (mlflow_runs.c); (2) time stamps are those of the rows, so the server takes what
  * comes twice for the same; (3) the login is a header to the server's own address; files go there too, never to where an
  * answer points.
  *

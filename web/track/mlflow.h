@@ -41,7 +41,7 @@ struct mlflow {
     struct mlflow_batch *batch;
 };
 
-/* -- track_mlflow_runs.c -- */
+/* -- mlflow_runs.c -- */
 
 /* With the login; refusals are explained. */
 void mlflow_request(struct mlflow *m, struct http_request *request, struct track_reply *reply);
@@ -59,7 +59,7 @@ const char *mlflow_run_id(const struct track_run *run); /* NULL: it has none yet
 void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *status, int64_t end_ms,
                        struct track_reply *reply);
 
-/* -- track_mlflow_batch.c: what goes by runs/log-batch -- */
+/* -- mlflow_batch.c: what goes by runs/log-batch -- */
 
 enum mlflow_kind { MLFLOW_METRIC, MLFLOW_PARAM, MLFLOW_TAG };
 

@@ -28,7 +28,7 @@ struct trackio {
     struct strbuf body;
 };
 
-/* -- track_trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
+/* -- trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
 
 /* The last step that was told; of run->state. */
 int64_t trackio_last_step(const struct track_run *run);

@@ -4,7 +4,7 @@
  * where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3) the key is a
  * header to the base URL's host and nowhere else.
  *
- * What is kept of a run: track_wandb_run.c. */
+ * What is kept of a run: wandb_run.c. */
 #include "web/track/wandb.h"
 
 #include <stdio.h>

@@ -43,7 +43,7 @@ struct wandb {
     char page[OPT_STR_MAX * 4];
 };
 
-/* -- track_wandb_lines.c: texts of the file stream -- */
+/* -- wandb_lines.c: texts of the file stream -- */
 
 /* {"_step": ..., "score": NaN}: non-finite as W&B wants them in the text of a line. Also merges the values into summary. */
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
@@ -52,7 +52,7 @@ void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t st
 /* {"train": {"value": {...}}, ..., "_wandb": ...} of a "start" or "study" row, as text. */
 void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct track_row *row);
 
-/* -- track_wandb_files.c -- */
+/* -- wandb_files.c -- */
 
 /* Uploads a small file of the run and tells the run of it. */
 void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, const char *mime, const char *bytes,
@@ -63,7 +63,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
 void wandb_picture_send(struct wandb *w, struct track_run *run, const struct track_row *row, const char *svg,
                         struct track_reply *reply);
 
-/* -- track_wandb.c -- */
+/* -- wandb.c -- */
 
 /* POST of one GraphQL operation; variables is taken. The answer's "data" is borrowed from w->reply; NULL unless DONE. */
 const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,

@@ -1,5 +1,5 @@
 /* muon.cu - Muon in one launch: a cluster of blocks for each matrix, which holds it in shared memory through all
- * steps; vectors share one more cluster. Matrices too large for that go the way of cuda_muon_large.cu.
+ * steps; vectors share one more cluster. Matrices too large for that go the way of muon_large.cu.
  * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a slice,
  * and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no one else.
  * Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror images.

@@ -29,7 +29,7 @@ struct muon_item {
     size_t offset;
     uint32_t rows, cols; /* as they lie in memory */
     uint32_t R, C; /* tall */
-    uint32_t parts; /* cuda_muon.cu: blocks that share it; 0: a vector */
+    uint32_t parts; /* muon.cu: blocks that share it; 0: a vector */
 };
 
 /* u = g clip + mu m after m <- mu m + g clip */
@@ -132,7 +132,7 @@ static __device__ __forceinline__ void muon_cols(struct muon_tile<NT> *c, const 
     }
 }
 
-/* ---- cuda_muon_large.cu: matrices that do not fit into a cluster's shared memory ---- */
+/* ---- muon_large.cu: matrices that do not fit into a cluster's shared memory ---- */
 void cuda_muon_large(struct kern *k, const struct muon_step *step, const struct muon_item *items, size_t n_items,
                      float *scratch);
 

@@ -1,4 +1,4 @@
-/* optim.cu - gradient norm, Adam, the count of updates and the end of a minibatch. Muon is in cuda_muon.cu.
+/* optim.cu - gradient norm, Adam, the count of updates and the end of a minibatch. Muon is in muon.cu.
  * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the step. */
 #include "kernels/cuda/learn/optim.h"
 

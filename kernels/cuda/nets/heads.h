@@ -1,4 +1,4 @@
-/* heads.h - the policy's last layer in bf16 on tensor cores; what it does not take is left to cuda_heads.cu. */
+/* heads.h - the policy's last layer in bf16 on tensor cores; what it does not take is left to heads.cu. */
 #ifndef KERNELS_CUDA_HEADS_H
 #define KERNELS_CUDA_HEADS_H
 

@@ -1,4 +1,4 @@
-/* linear.cu - linear layers. The products are cuBLASLt's (cuda_matmul.h) and the bias goes with them; the activation
+/* linear.cu - linear layers. The products are cuBLASLt's (matmul.h) and the bias goes with them; the activation
  * is a pass of ours (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column sums
  * of db, over dy.
  * Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one after another. */

@@ -1,4 +1,4 @@
-/* linear.h - what a layer does beside its product, for layers of other kinds (cuda_conv.cu): numbers of either
+/* linear.h - what a layer does beside its product, for layers of other kinds (conv.cu): numbers of either
  * activation type, bf16 where is_bf16. */
 #ifndef KERNELS_CUDA_LINEAR_H
 #define KERNELS_CUDA_LINEAR_H

@@ -1,6 +1,6 @@
 /* lstm.cu - the LSTM layer where W_hh does not fit a block (f32, and bf16 wider than 128): for each step one product
  * through cuBLASLt and one kernel for the cell, which also makes ready what the next step starts from. Other widths in bf16
- * take cuda_lstm_seq.cu.
+ * take lstm_seq.cu.
  * Invariant: h and c are carried in f32; only what the product reads is rounded to the activation type. */
 #include "kernels/cuda/nets/lstm.h"
 #include "kernels/cuda/nets/matmul.h"

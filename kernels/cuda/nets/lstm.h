@@ -1,5 +1,5 @@
-/* lstm.h - an LSTM layer's operands, and its two ways: one kernel for a whole sequence (cuda_lstm_seq.cu), where W_hh
- * fits the registers of a block, or a product and a cell kernel for each step (cuda_lstm.cu). */
+/* lstm.h - an LSTM layer's operands, and its two ways: one kernel for a whole sequence (lstm_seq.cu), where W_hh
+ * fits the registers of a block, or a product and a cell kernel for each step (lstm.cu). */
 #ifndef KERNELS_CUDA_LSTM_H
 #define KERNELS_CUDA_LSTM_H
 

@@ -1,4 +1,4 @@
-/* softmax.h - softmax of one action head with a mask (CUDA); the rules are those of cpu/heads.h.
+/* softmax.h - softmax of one action head with a mask (CUDA); the rules are those of cpu/cpu_heads.h.
  * Sampling, ratio and loss all go through here, so that they agree. One thread works on one agent or token. */
 #ifndef KERNELS_CUDA_SOFTMAX_H
 #define KERNELS_CUDA_SOFTMAX_H

@@ -80,7 +80,7 @@ struct cuda_env {
     struct env_log *logs; /* (n_envs) device, owned */
     struct env_log
         *log_parts; /* (CUDA_ENV_LOG_PARTS + 1) device, owned: partial sums, and the sum for kern_env_take_log */
-    struct cuda_env_host *host; /* a game stepped on the host, owned; see cuda_env_host.cu */
+    struct cuda_env_host *host; /* a game stepped on the host, owned; see env_host.cu */
 };
 
 #define CUDA_ENV_LOG_PARTS 64
@@ -93,7 +93,7 @@ static inline struct cuda_env *cuda_env_of(const struct kern_env *env)
 /* Is it a game G on the device? A kernel for G may then take env->settings, states and logs. */
 #define cuda_env_is(env, game_) ((env)->game != NULL && strcmp((env)->def->name, #game_) == 0)
 
-/* ---- games stepped on the host: cuda_env_host.cu ---- */
+/* ---- games stepped on the host: env_host.cu ---- */
 enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const void *settings, struct error *err);
 void cuda_env_host_destroy(struct kern *kern, struct cuda_env *env); /* one that was never made is fine */
 void cuda_env_host_reset(struct kern *k, struct cuda_env *env, void *obs, uint8_t *mask, bool bf16);

@@ -4,7 +4,7 @@
  * memory. Each of its groups of H / 16 warps owns a tile of 8, 16 or 32 agents for good: observations, activations,
  * recurrent states and games lie in shared memory and go to global memory only as what the update needs. Groups meet at
  * barriers of their own, so that one plays its games while another multiplies matrices. The network of a tile is in
- * cuda_rollout_net.cuh, acting and playing in cuda_rollout_game.cuh.
+ * rollout_net.cuh, acting and playing in rollout_game.cuh.
  *
  * Invariants: (1) a rollout is the same, to the byte, whatever the tile and the number of groups; (2) games are compiled
  * without contraction (-fmad=false), as everywhere. */

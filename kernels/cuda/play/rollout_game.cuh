@@ -1,4 +1,4 @@
-/* rollout_game.cuh - acting and playing within a rollout kernel: one lane for each agent (private to cuda_rollout.cu).
+/* rollout_game.cuh - acting and playing within a rollout kernel: one lane for each agent (private to rollout.cu).
  * A game's code is a function of its own, so that the kernel around it is made once for all games. All lanes of a warp
  * call it together: `plays` says which have an agent, and rows of observations are written by all of them. */
 #ifndef KERNELS_CUDA_ROLLOUT_GAME_CUH

@@ -1,8 +1,8 @@
-/* rollout_net.cuh - the policy of one tile of agents within a rollout kernel (private to cuda_rollout.cu).
+/* rollout_net.cuh - the policy of one tile of agents within a rollout kernel (private to rollout.cu).
  *
  * Warp w of a group owns the hidden units [16 w, 16 w + 16): their rows of the encoder and of all three gates, so that
  * the MinGRU cell stays in its registers. From 64 units on a group is one or more warpgroups, which multiply straight
- * from shared memory; a group of 32 units has two warps, which multiply on their own (cuda_mma.cuh).
+ * from shared memory; a group of 32 units has two warps, which multiply on their own (mma.cuh).
  * For heads and games the agents are spread over the warps instead: warp w plays `played` of them, from w * played.
  *
  * Invariants: (1) every number is that of the single operations, sums in another order: activations and gates are rounded
@@ -44,7 +44,7 @@ struct rollout_args {
 };
 
 /* A group's place, the same in all its threads but for thread, warp and lane. Tensors marked "blocks" are those of
- * cuda_mma.cuh. */
+ * mma.cuh. */
 template <int H, int NT> struct rollout_group {
     static const int threads = 2 * H, warps = H / MMA_ROWS, agents = NT * MMA_TOKENS;
     static const int played = agents > warps ? agents / warps : 1;

@@ -1,6 +1,6 @@
 /* bench.h - what the files behind `trawl bench` share. */
-#ifndef SWEEP_BENCH_H
-#define SWEEP_BENCH_H
+#ifndef SWEEP_CMD_BENCH_BENCH_H
+#define SWEEP_CMD_BENCH_BENCH_H
 
 #include "base/json.h"
 #include "base/status.h"
