@@ -1,5 +1,5 @@
 /* suggest_pareto.c - the model-based method: a design, then the point of the largest expected hypervolume improvement
- * under two independent Gaussian processes, one for the score and one for ln cost. docs/controller.md has the formulas.
+ * under two independent Gaussian processes, one for the score and one for ln cost. docs/pareto.md has the formulas.
  * Invariant: what is kept between calls (pareto_cache.c) changes no proposal. */
 #include <string.h>
 
