@@ -130,13 +130,6 @@ void export_promise(const struct study *study, const struct gp_insight *advice, 
                  study->maximize, ret);
 }
 
-enum report_cost study_report_cost(enum search_cost kind)
-{
-    return kind == SEARCH_COST_STEPS    ? REPORT_COST_STEPS
-           : kind == SEARCH_COST_DEVICE ? REPORT_COST_DEVICE
-                                        : REPORT_COST_WALL;
-}
-
 /* What the config promises, and how sure that is, as comments. */
 static void header(const struct study *study, const struct trial *t, const struct export_reason *why,
                    struct strbuf *out)

@@ -26,7 +26,6 @@ size_t best_run(const struct gp_history *history); /* the best score of one run,
 /* Of trial i, which is `trial`. */
 void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
                     const struct trial *trial, size_t i, struct promise *ret_promise);
-enum report_cost study_report_cost(enum search_cost kind);
 
 struct export_reason { /* why this trial, for the head of an ini */
     const char *rule, *note; /* note: of gp_picked, may be NULL */

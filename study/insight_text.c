@@ -132,7 +132,7 @@ static void print_recommended(const struct study_view *v, const struct gp_insigh
     export_promise(&v->study, in, &v->history, &v->trials[in->recommended], in->recommended, &p);
     printf("recommended: trial %lld, %s %s at a cost of %s (one run varies by +- %.2g)\n",
            (long long)v->trials[in->recommended].number, v->study.metric, promise_text(&p, text),
-           promise_cost_text(&p, study_report_cost(v->search.cost), cost), p.noise_sd);
+           promise_cost_text(&p, v->search.cost, cost), p.noise_sd);
 }
 
 static void effect_text(const struct gp_importance *importance, char buf[32])

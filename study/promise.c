@@ -72,13 +72,13 @@ const char *promise_text(const struct promise *p, char *buf)
     return buf;
 }
 
-const char *promise_cost_text(const struct promise *p, enum report_cost kind, char *buf)
+const char *promise_cost_text(const struct promise *p, enum search_cost kind, char *buf)
 {
     char warm[HUMAN_TEXT_MAX], cold[HUMAN_TEXT_MAX];
 
-    if (kind == REPORT_COST_STEPS)
+    if (kind == SEARCH_COST_STEPS)
         snprintf(buf, PROMISE_TEXT_MAX, "%s steps", text_number(p->cost, warm));
-    else if (kind == REPORT_COST_WALL && isfinite(p->start_s))
+    else if (kind == SEARCH_COST_WALL && isfinite(p->start_s))
         snprintf(buf, PROMISE_TEXT_MAX, "%s in a warm worker, %s from process start", text_duration(p->cost, warm),
                  text_duration(p->cost + p->start_s, cold));
     else

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "study/search.h"
+
 struct gp_belief;
 struct gp_trial;
 struct trial;
-
-enum report_cost { REPORT_COST_WALL, REPORT_COST_DEVICE, REPORT_COST_STEPS };
 
 struct promise { /* of fresh runs of a trial's config; scores in the study's direction */
     bool is_known; /* the models speak; else score is that of its one run, and NaN what they would say */
@@ -28,6 +28,6 @@ const char *promise_text(const struct promise *promise, char *buf); /* "0.91, 95
 const char *promise_interval_text(const struct promise *promise, char *buf); /* "0.87 to 0.94" */
 const char *promise_seeds_text(const struct promise *promise, char *buf); /* "seen once" or "4 seeds, mean 0.9" */
 /* "0.34 s in a warm worker, 0.55 s from process start"; "0.34 s" or "4.1M steps" where that is all that is known. */
-const char *promise_cost_text(const struct promise *promise, enum report_cost kind, char *buf);
+const char *promise_cost_text(const struct promise *promise, enum search_cost kind, char *buf);
 
 #endif

@@ -29,6 +29,11 @@ double study_view_trial_cost(const struct study_view *view, const struct trial *
     return study_trial_cost(view->search.cost, trial);
 }
 
+bool trial_is_confirming(const struct trial *trial)
+{
+    return trial->origin != NULL && strcmp(trial->origin, CONFIRM_ORIGIN) == 0;
+}
+
 void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size)
 {
     const struct trial *t = &view->trials[i];

@@ -16,6 +16,9 @@ struct store;
 
 #define TRAIN_TRACK_METHOD "train" /* of the study's row that holds a training's outbox */
 
+#define CONFIRM_ORIGIN "confirm" /* of a trial that runs a config again under a fresh seed */
+bool trial_is_confirming(const struct trial *trial);
+
 struct study_view {
     struct study study;
     struct search search;
@@ -56,10 +59,10 @@ size_t study_view_first_run(const struct study_view *view, int64_t number); /* t
 const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
 /* After trials[i] changed: its row of the history, the front and the reference. */
 enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
-/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is export_pick's. */
 size_t study_view_pick(const struct study_view *view,
                        enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
 void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
+/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is study_view_pick. */
 size_t study_view_best_run(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);

@@ -21,8 +21,7 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
     struct strbuf store;
 
     fprintf(stderr, "wrote trial %lld of %s to %s\n%s %s, cost %s\n", (long long)t->number, v->study.name, path,
-            v->study.metric, promise_text(&why->promise, text),
-            promise_cost_text(&why->promise, study_report_cost(v->search.cost), cost));
+            v->study.metric, promise_text(&why->promise, text), promise_cost_text(&why->promise, v->search.cost, cost));
     if (why->note != NULL)
         fprintf(stderr, "note: %s\n", why->note);
     if (why->promise.n_seeds >= 2)

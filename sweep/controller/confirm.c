@@ -19,11 +19,6 @@
 #define ON_THE_WAY 0.5 /* of the share */
 #define SLACK 1e-9 /* of rounding: 0.2 of 5 trials is one */
 
-bool trial_is_confirming(const struct trial *trial)
-{
-    return trial->origin != NULL && strcmp(trial->origin, CONFIRM_ORIGIN) == 0;
-}
-
 enum amount { AMOUNT_TRIALS, AMOUNT_COST, AMOUNT_DEVICE };
 
 /* What trial i has cost, or will; NaN: nobody knows. */

@@ -8,8 +8,6 @@ struct study_view;
 struct sweep_settings;
 struct trial;
 
-#define CONFIRM_ORIGIN "confirm" /* of such a trial, in the store */
-
 enum confirm_turn {
     CONFIRM_NO,
     CONFIRM_IF_STUCK, /* only when no new point is left to try */
@@ -25,6 +23,5 @@ struct confirm_plan {
  * goes on as it would have done. running_s: training of what flies; wall_s: of sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret_plan);
-bool trial_is_confirming(const struct trial *trial);
 
 #endif

@@ -8,7 +8,6 @@
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/controller/confirm.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "gp/gp.h"
+#include "study/study_view.h"
 #include "sweep/controller/confirm.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* serve_study.c - studies for web/: which game and which cost, and each trial as front and models see it.
+/* serve_study.c - studies for web/: which game and which cost.
  * Called from several threads: nothing here keeps state. */
 #include "sweep/pages/serve_hooks.h"
 
@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "study/search.h"
-#include "study/study_view.h"
 #include "web/serve/serve.h"
 
 /* The game's name stands in the study's config; only that line is looked for, so that an odd config cannot hide a study. */
@@ -38,24 +37,16 @@ static enum status hook_study(void *ctx, const struct study *study, struct serve
         return FAIL(err, ST_NOMEM, "out of memory for a search space");
     rc = search_from_json(study->space, search, err);
     ret_info->cost = search->cost;
-    ret_info->cost_is_steps = search->cost == SEARCH_COST_STEPS;
     find_env_name(study->config, ret_info->env, sizeof ret_info->env);
     search_free(search);
     mem_free(search);
     return rc;
 }
 
-static void hook_judge(const struct study *study, const struct serve_study *info, const struct trial *trial,
-                       struct gp_trial *ret_row)
-{
-    study_judge(study, (enum search_cost)info->cost, trial, ret_row);
-}
-
 void serve_hooks_fill(struct serve_hooks *ret_hooks, struct serve_ctx *ctx)
 {
     *ret_hooks = (struct serve_hooks){.ctx = ctx,
                                       .study = hook_study,
-                                      .judge = hook_judge,
                                       .model_create = serve_model_create,
                                       .model_slice = serve_model_slice,
                                       .model_destroy = serve_model_destroy,

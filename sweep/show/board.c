@@ -9,7 +9,6 @@
 #include "study/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/control/status_json.h"
-#include "sweep/controller/confirm.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/show/plot.h"
 #include "sweep/term.h"

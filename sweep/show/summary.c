@@ -14,7 +14,6 @@
 #include "study/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/controller/checkpoints.h"
-#include "sweep/controller/confirm.h"
 #include "sweep/term.h"
 #include "study/version.h"
 #include "study/export.h"
@@ -277,7 +276,7 @@ static void print_pick(const struct study_view *v, size_t i, const char *what)
 
     study_view_promise(v, i, &p);
     printf("  %-8s trial %lld, %s %s at a cost of %s\n", what, (long long)v->trials[i].number, v->study.metric,
-           promise_text(&p, text), promise_cost_text(&p, study_report_cost(v->search.cost), cost));
+           promise_text(&p, text), promise_cost_text(&p, v->search.cost, cost));
 }
 
 static void print_best_run(const struct study_view *v, size_t i)

@@ -321,17 +321,17 @@ static void a_promise_in_words(void **state)
     (void)state;
     promise_make(&belief, &row, &trial, false, &p); /* minimised: the row's and the belief's signs are turned */
     assert_string_equal(promise_text(&p, text), "3.5, 95 % 3.25 to 4 (4 seeds, mean 3.4)");
-    assert_string_equal(promise_cost_text(&p, REPORT_COST_WALL, text),
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text),
                         "0.34 s in a warm worker, 0.55 s from process start");
-    assert_string_equal(promise_cost_text(&p, REPORT_COST_DEVICE, text), "0.34 s");
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_DEVICE, text), "0.34 s");
     assert_true(p.cost_lo < 0.34 && p.cost_hi > 0.34);
     promise_make(NULL, &row, &trial, true, &p); /* no model: its one run, and no interval */
     assert_string_equal(promise_text(&p, text), "-3 (seen once)");
     assert_true(!p.is_known && isnan(p.lo) && isnan(p.hi));
     trial.start_s = NAN;
     promise_make(NULL, &row, &trial, true, &p);
-    assert_string_equal(promise_cost_text(&p, REPORT_COST_WALL, text), "0.5 s");
-    assert_string_equal(promise_cost_text(&p, REPORT_COST_STEPS, text), "0.5 steps");
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text), "0.5 s");
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_STEPS, text), "0.5 steps");
 }
 
 struct page_count {
@@ -369,7 +369,7 @@ static void costs_may_be_steps(void **state)
         s->history_trials[i].cost = (double)s->trials[i].env_steps;
     OK(pareto_front(&s->history, NULL, s->on_front, err));
     pareto_reference(&s->history, &s->report.ref);
-    s->report.cost = REPORT_COST_STEPS;
+    s->report.cost = SEARCH_COST_STEPS;
     OK(report_view_create(&view, &s->report, err));
     assert_true(view.n_front > 1 && view.cost_lo >= 1000.0 && view.cost_hi > 10000.0);
     for (size_t i = 1; i < view.n_front; i++)

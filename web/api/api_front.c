@@ -45,7 +45,7 @@ static void put_front(const struct view *v, const size_t *front, size_t n, struc
     put_str(out, v->study.name);
     strbuf_addf(out,
                 ",\"version\":%lld,\"cost_unit\":\"%s\",\"direction\":\"%s\",\"knee_trial\":", (long long)v->version,
-                v->cost_is_steps ? "steps" : "s", v->study.maximize ? "maximize" : "minimize");
+                v->cost == SEARCH_COST_STEPS ? "steps" : "s", v->study.maximize ? "maximize" : "minimize");
     put_trial_or_null(out, v, v->knee);
     strbuf_add(out, ",\"best_trial\":");
     put_trial_or_null(out, v, v->best);

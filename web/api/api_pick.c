@@ -92,7 +92,7 @@ static void put_pick(const struct view *v, const struct picked *picked, bool sup
     put_key(out, "promise");
     put_str(out, promise_text(&picked->promise, text));
     put_key(out, "cost_text");
-    put_str(out, promise_cost_text(&picked->promise, v->cost_is_steps ? REPORT_COST_STEPS : REPORT_COST_WALL, text));
+    put_str(out, promise_cost_text(&picked->promise, v->cost, text));
     strbuf_addf(out, ",\"supported\":%s,\"note\":", supported ? "true" : "false");
     put_str(out, picked->note);
     put_key(out, "params");

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "study/export.h"
 #include "study/promise.h"
 #include "web/report/report.h"
 
@@ -233,21 +234,15 @@ static bool add_counts(cJSON *object, const struct report *report)
 static bool add_picks(cJSON *object, const struct report *report, size_t best, size_t knee)
 {
     struct promise p = {.score = NAN, .lo = NAN, .hi = NAN};
-    double run = NAN;
+    size_t run = best_run(report->history);
 
-    for (size_t i = 0; i < report->n_trials; i++) {
-        double score = report->trials[i].score;
-        if (report->trials[i].state == TRIAL_DONE && isfinite(score) &&
-            (isnan(run) || (report->study->maximize ? score > run : score < run)))
-            run = score;
-    }
     if (best < report->n_trials)
         report_promise(report, best, &p);
     return (best < report->n_trials ? json_add_i64(object, "best", report->trials[best].number)
                                     : json_add_str(object, "best", NULL)) &&
            add_f64(object, "best_score", p.score) && add_f64(object, "best_lo", p.lo) &&
            add_f64(object, "best_hi", p.hi) && json_add_i64(object, "best_seeds", (int64_t)p.n_seeds) &&
-           add_f64(object, "best_run_score", run) &&
+           add_f64(object, "best_run_score", run < report->n_trials ? report->trials[run].score : (double)NAN) &&
            (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)
                                     : json_add_str(object, "knee", NULL));
 }
@@ -287,7 +282,7 @@ static enum status study_to_json(const struct report *report, cJSON **ret_json, 
               add_f64(object, "budget_s", study->budget_s) && json_add_str(object, "program", study->program) &&
               json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
               add_picks(object, report, best, knee) && add_f64(object, "cost_s", cost_s) &&
-              json_add_str(object, "cost_unit", report->cost == REPORT_COST_STEPS ? "steps" : "s") &&
+              json_add_str(object, "cost_unit", report->cost == SEARCH_COST_STEPS ? "steps" : "s") &&
               add_f64(reference, "cost", report->ref.cost) && /* in that unit */
               add_f64(reference, "score", study->maximize ? report->ref.score : -report->ref.score) &&
               add_f64(object, "hypervolume", volume) && json_add_str(object, "config", study->config);

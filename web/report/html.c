@@ -29,7 +29,7 @@ static const char *cost_words(const struct report_view *view, size_t i, const ch
     const struct promise *p = &view->promises[i];
     char a[HUMAN_TEXT_MAX];
 
-    if (view->report->cost == REPORT_COST_WALL && isfinite(p->start_s))
+    if (view->report->cost == SEARCH_COST_WALL && isfinite(p->start_s))
         snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s in a warm worker, %s from process start", what,
                  text_duration(p->cost + p->start_s, a));
     else

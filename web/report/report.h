@@ -27,7 +27,7 @@ struct report {
     const char *program; /* "trawl 0.1.0 (abc1234)" */
     const char *store_path; /* for the commands that the page suggests; NULL: left out */
     const struct gp_insight *insight; /* intervals and importance, of the same trials; NULL: left out */
-    enum report_cost cost; /* what history, front and reference count */
+    enum search_cost cost; /* what history, front and reference count */
 };
 
 /* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. PDF is A4 pages,

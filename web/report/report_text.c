@@ -47,7 +47,7 @@ const char *text_cost(const struct report *report, double cost, char buf[HUMAN_T
 {
     char number[HUMAN_TEXT_MAX];
 
-    if (report->cost != REPORT_COST_STEPS)
+    if (report->cost != SEARCH_COST_STEPS)
         return text_duration(cost, buf);
     snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
     return buf;

@@ -18,5 +18,5 @@ void study_view_report(const struct study_view *view, const char *path, struct r
                                   .space = &view->search.space,
                                   .program = program_text,
                                   .store_path = path,
-                                  .cost = study_report_cost(view->search.cost)};
+                                  .cost = view->search.cost};
 }

@@ -104,7 +104,7 @@ static void tooltip(struct strbuf *out, const struct report_view *view, size_t i
         strbuf_addf(out, "\nexpected %s", promise_text(&view->promises[i], promise));
     if (!isnan(report_trial_cost(report, i)))
         strbuf_addf(out, "\ncost %s", text_cost(report, report_trial_cost(report, i), b));
-    if (trial->env_steps > 0 && report->cost != REPORT_COST_STEPS)
+    if (trial->env_steps > 0 && report->cost != SEARCH_COST_STEPS)
         strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
     if (trial->reason != NULL) {
         strbuf_add(out, "\n");
@@ -335,7 +335,7 @@ static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart
     char text[2 * HUMAN_TEXT_MAX];
 
     svg_text(out, chart->x.to, chart->height - 8.0, "title end",
-             view->report->cost == REPORT_COST_STEPS ? "env steps of a trial, log scale"
+             view->report->cost == SEARCH_COST_STEPS ? "env steps of a trial, log scale"
                                                      : "cost of a trial, log scale");
     snprintf(text, sizeof text, "%.60s%s", view->report->study->metric,
              view->report->study->maximize ? " (higher is better)" : " (lower is better)");
@@ -371,7 +371,7 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     chart.has_lane = view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_STOPPED] + view->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, view->report->cost != REPORT_COST_STEPS, view->cost_lo, view->cost_hi, left,
+    axis_init(&chart.x, SPACE_LOG, view->report->cost != SEARCH_COST_STEPS, view->cost_lo, view->cost_hi, left,
               (double)chart.width - 16.0, narrow ? 4 : 8);
     axis_init(&chart.y, SPACE_LINEAR, false, view->score_lo, view->score_hi, floor_y, top, narrow ? 5 : 6);
     snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted,

@@ -14,9 +14,9 @@ double report_trial_cost(const struct report *report, size_t i)
 {
     const struct trial *trial = &report->trials[i];
 
-    if (report->cost == REPORT_COST_STEPS)
+    if (report->cost == SEARCH_COST_STEPS)
         return trial->env_steps > 0 ? (double)trial->env_steps : NAN;
-    return report->cost == REPORT_COST_DEVICE ? trial->device_s : trial->cost_s;
+    return report->cost == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
 }
 
 static bool is_plotted(const struct report *report, size_t i)

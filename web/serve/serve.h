@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/search.h"
 #include "web/report/report.h"
 
 struct gp_history;
@@ -23,8 +24,7 @@ struct strbuf;
 
 struct serve_study { /* what web/ cannot read out of a study itself */
     char env[SERVE_ENV_MAX]; /* "" when unknown */
-    int cost; /* for judge */
-    bool cost_is_steps;
+    enum search_cost cost; /* what it counts */
 };
 
 /* What the models say about a study; the texts and arrays are the model's. */
@@ -51,9 +51,6 @@ struct serve_play_info {
 struct serve_hooks {
     void *ctx;
     enum status (*study)(void *ctx, const struct study *study, struct serve_study *ret_info, struct error *err);
-    /* The trial as front and models see it; ret_row->x is left. */
-    void (*judge)(const struct study *study, const struct serve_study *info, const struct trial *trial,
-                  struct gp_trial *ret_row);
     enum status (*model_create)(void *ctx, const char *study, void **ret_model, struct serve_model *ret_what,
                                 struct error *err);
     enum status (*model_slice)(void *ctx, void *model, const char *key, int64_t trial, cJSON **ret_json,

@@ -10,6 +10,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/promise.h"
+#include "study/study_view.h"
 #include "web/serve/json_text.h"
 #include "web/serve/models.h"
 #include "web/serve/serve.h"
@@ -138,9 +139,9 @@ double view_cost(const struct view *v, size_t i)
 {
     const struct trial *t = &v->trials[i];
 
-    if (v->cost_is_steps)
+    if (v->cost == SEARCH_COST_STEPS)
         return t->state >= TRIAL_DONE ? (double)t->env_steps : (double)NAN;
-    return isfinite(v->rows[i].cost) ? v->rows[i].cost : t->cost_s;
+    return isfinite(v->rows[i].cost) ? v->rows[i].cost : study_trial_cost(v->cost, t);
 }
 
 double view_score(const struct view *v, double row_score)
@@ -258,7 +259,7 @@ static enum status judge_all(struct view *v, int64_t version, struct error *err)
     TRY(judge_front(v, version, err));
     pareto_reference(&history, &v->ref);
     v->hypervolume = pareto_hypervolume(&history, &v->ref);
-    v->best_run = v->n;
+    v->best_run = best_run(&history);
     v->cost_s = 0;
     v->n_confirming = 0;
     v->started_ms = v->finished_ms = 0;
@@ -266,9 +267,7 @@ static enum status judge_all(struct view *v, int64_t version, struct error *err)
     for (size_t i = 0; i < v->n; i++) {
         const struct trial *t = &v->trials[i];
         v->count[t->state]++;
-        v->n_confirming += t->state == TRIAL_RUNNING && t->origin != NULL && strcmp(t->origin, "confirm") == 0;
-        if (v->rows[i].state == GP_TRIAL_DONE && (v->best_run == v->n || v->rows[i].score > v->rows[v->best_run].score))
-            v->best_run = i;
+        v->n_confirming += t->state == TRIAL_RUNNING && trial_is_confirming(t);
         if (isfinite(t->cost_s))
             v->cost_s += t->cost_s;
         if (t->started_ms > 0 && (v->started_ms == 0 || t->started_ms < v->started_ms))
@@ -279,16 +278,8 @@ static enum status judge_all(struct view *v, int64_t version, struct error *err)
     return ST_OK;
 }
 
-static void judge_one(struct view *v, struct serve *s, size_t i)
-{
-    struct serve_study info = {.cost_is_steps = v->cost_is_steps, .cost = v->cost_kind};
-
-    s->set.hooks.judge(&v->study, &info, &v->trials[i], &v->rows[i]);
-}
-
 /* Trials from number v->n on. */
-static enum status read_new(struct view *v, struct serve *s, struct store *store, int64_t version, bool *ret_changed,
-                            struct error *err)
+static enum status read_new(struct view *v, struct store *store, int64_t version, bool *ret_changed, struct error *err)
 {
     struct trial *trials = NULL;
     size_t n = 0, used = 0;
@@ -311,7 +302,7 @@ static enum status read_new(struct view *v, struct serve *s, struct store *store
         v->on_front[i] = false;
         v->live[i] = (struct last_report){0, NAN, NAN};
         read_point(v, i);
-        judge_one(v, s, i);
+        study_judge(&v->study, v->cost, &v->trials[i], &v->rows[i]);
         *ret_changed = true;
     }
     trial_list_free(trials, n);
@@ -319,8 +310,8 @@ static enum status read_new(struct view *v, struct serve *s, struct store *store
 }
 
 /* A trial that was not final. */
-static enum status read_again(struct view *v, struct serve *s, struct store *store, size_t i, int64_t version,
-                              bool *ret_changed, struct error *err)
+static enum status read_again(struct view *v, struct store *store, size_t i, int64_t version, bool *ret_changed,
+                              struct error *err)
 {
     struct trial *old = &v->trials[i], now;
 
@@ -336,7 +327,7 @@ static enum status read_again(struct view *v, struct serve *s, struct store *sto
     }
     trial_free(old);
     *old = now;
-    judge_one(v, s, i);
+    study_judge(&v->study, v->cost, &v->trials[i], &v->rows[i]);
     return ST_OK;
 }
 
@@ -371,8 +362,8 @@ static bool study_differs(const struct study *a, const struct study *b)
            a->gain_min != b->gain_min || !same_text(a->end_rule, b->end_rule) || !same_text(a->end_text, b->end_text);
 }
 
-enum status view_update(struct view *v, struct serve *s, struct store *store, struct study *study, int64_t version,
-                        bool *ret_changed, struct error *err)
+enum status view_update(struct view *v, struct store *store, struct study *study, int64_t version, bool *ret_changed,
+                        struct error *err)
 {
     bool changed = study_differs(&v->study, study), trials_changed = false;
     size_t n_before = v->n;
@@ -383,8 +374,8 @@ enum status view_update(struct view *v, struct serve *s, struct store *store, st
     memset(study, 0, sizeof *study);
     for (size_t i = 0; i < n_before; i++)
         if (!is_final(v->trials[i].state))
-            TRY(read_again(v, s, store, i, version, &trials_changed, err));
-    TRY(read_new(v, s, store, version, &trials_changed, err));
+            TRY(read_again(v, store, i, version, &trials_changed, err));
+    TRY(read_new(v, store, version, &trials_changed, err));
     if (trials_changed)
         TRY(judge_all(v, version, err));
     for (size_t i = 0; i < v->n; i++)
@@ -400,7 +391,7 @@ enum status view_create(struct view **ret_view, struct serve *s, struct store *s
                         int64_t version, struct error *err)
 {
     struct view *v = mem_alloc(sizeof *v);
-    struct serve_study info = {{0}, 0, false};
+    struct serve_study info = {0};
     bool changed;
     enum status rc = ST_OK;
 
@@ -415,10 +406,9 @@ enum status view_create(struct view **ret_view, struct serve *s, struct store *s
     if (rc == ST_OK && s->set.hooks.study != NULL)
         rc = s->set.hooks.study(s->set.hooks.ctx, &v->study, &info, err);
     memcpy(v->env, info.env, sizeof v->env);
-    v->cost_is_steps = info.cost_is_steps;
-    v->cost_kind = info.cost;
+    v->cost = info.cost;
     if (rc == ST_OK)
-        rc = read_new(v, s, store, version, &changed, err);
+        rc = read_new(v, store, version, &changed, err);
     if (rc == ST_OK)
         rc = judge_all(v, version, err);
     for (size_t i = 0; i < v->n && rc == ST_OK; i++)
@@ -518,8 +508,8 @@ cJSON *view_summary(const struct view *v, bool has_writer)
         json_add_str(json, "end_text", st->end_text) && json_add_str(json, "method", st->method) &&
         json_add_str(json, "metric", st->metric) &&
         json_add_str(json, "direction", st->maximize ? "maximize" : "minimize") && json_add_str(json, "env", v->env) &&
-        json_add_str(json, "cost_unit", v->cost_is_steps ? "steps" : "s") && json_add(json, "counts", view_counts(v)) &&
-        json_add_i64(json, "trials", (int64_t)v->n) &&
+        json_add_str(json, "cost_unit", v->cost == SEARCH_COST_STEPS ? "steps" : "s") &&
+        json_add(json, "counts", view_counts(v)) && json_add_i64(json, "trials", (int64_t)v->n) &&
         (st->trials_max > 0 ? json_add_i64(json, "trials_max", st->trials_max)
                             : json_add_str(json, "trials_max", NULL)) &&
         add_limit(json, "budget_s", st->budget_s) && add_limit(json, "wall_max_s", st->wall_max_s) &&

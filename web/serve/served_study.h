@@ -26,7 +26,7 @@ struct view {
     struct study study;
     size_t n, cap;
     struct trial *trials; /* (n) number i at index i; without config and log_tail */
-    struct gp_trial *rows; /* (n) as the front sees them; x unset */
+    struct gp_trial *rows; /* (n) as the front sees them */
     bool *on_front; /* (n) by advice where there is some, else by single runs */
     struct gp_insight advice; /* of the first advice.n trials */
     int64_t advised; /* version of `settled` that it is of */
@@ -38,8 +38,7 @@ struct view {
     cJSON *space; /* {"params": [...]}; owned */
     const cJSON *params[SPACE_MAX_DIM]; /* rows of space */
     const char *keys[SPACE_MAX_DIM];
-    int cost_kind; /* for the judge hook */
-    bool cost_is_steps;
+    enum search_cost cost;
     struct pareto_ref ref;
     double hypervolume, cost_s;
     size_t knee, best; /* the picks of that name; n: none */
@@ -59,8 +58,8 @@ enum status view_create(struct view **ret_view, struct serve *s, struct store *s
                         int64_t version, struct error *err) MUST_USE;
 /* Reads what may have changed: trials that were not final and those that are new. *ret_changed: the view is to be published under
  * `version`; study's strings are taken. */
-enum status view_update(struct view *view, struct serve *s, struct store *store, struct study *study, int64_t version,
-                        bool *ret_changed, struct error *err) MUST_USE;
+enum status view_update(struct view *view, struct store *store, struct study *study, int64_t version, bool *ret_changed,
+                        struct error *err) MUST_USE;
 /* What the trials together say. view_advise only reads, so it may be asked by the thread that writes views, without the
  * lock; view_take_advice wants it. */
 bool view_wants_advice(const struct view *view, double now_s);

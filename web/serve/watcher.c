@@ -168,7 +168,7 @@ static enum status update_one(struct watch *w, struct view *v, struct study *stu
         before[i] = v->trials[i].state;
     if (rc == ST_OK) {
         pthread_rwlock_wrlock(&s->data);
-        rc = view_update(v, s, w->store, study, version, &changed, err);
+        rc = view_update(v, w->store, study, version, &changed, err);
         pthread_rwlock_unlock(&s->data);
     }
     if (rc == ST_OK && changed) {
