@@ -6,12 +6,12 @@ root=$1
 shift
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-mkdir "$dir/envs"
+mkdir -p "$dir/envs/games"
 block() # FIRST-LINE: the code block that begins with it
 {
     awk -v first="$1" '/^```/ { on = 0; fresh = $0 == "```c"; next } fresh { on = index($0, first) == 1; fresh = 0 } on' "$root/docs/envs.md"
 }
-block '/* apples.h' >"$dir/envs/apples.h"
+block '/* apples.h' >"$dir/envs/games/apples.h"
 {
     echo '#include <stddef.h>'
     echo '#include "base/config/opt.h"'
@@ -19,6 +19,6 @@ block '/* apples.h' >"$dir/envs/apples.h"
     echo 'const void *const used[] = {apples_options, (void *)apples_reset_range, (void *)apples_observe_range,'
     echo '    (void *)apples_step_range, (void *)apples_check_shape};'
 } >"$dir/apples.c"
-[ -s "$dir/envs/apples.h" ] || { echo "docs/envs.md has no apples.h"; exit 1; }
+[ -s "$dir/envs/games/apples.h" ] || { echo "docs/envs.md has no apples.h"; exit 1; }
 grep -q ENV_GAME "$dir/apples.c" || { echo "docs/envs.md has no registration of apples"; exit 1; }
 "$@" -std=gnu17 -Wall -Wextra -Werror -fsyntax-only -I"$dir" -I"$root" "$dir/apples.c"
