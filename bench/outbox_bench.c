@@ -86,7 +86,7 @@ static enum status take_in(struct held *h, bool with, struct metric_report *ret_
     if (with) {
         size_t n_text = 0;
         const char *text = json_member_text(h->line, strlen(h->line), "values", &n_text);
-        h->row = track_hooks_metrics_text(step, wall_s, text, n_text);
+        h->row = track_rows_metrics_text(step, wall_s, text, n_text);
         if (h->row == NULL)
             return FAIL(err, ST_NOMEM, "out of memory");
     }

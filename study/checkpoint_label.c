@@ -1,4 +1,5 @@
-/* checkpoint_label.c - the first lines of the config text in a checkpoint: whose it is, and which build on which device made it.
+/* checkpoint_label.c - the first lines of the config text in a checkpoint: whose it is, and which build on which device
+ * made it.
  *
  *   ; checkpoint of trial 17 of the study first (study 3 of 2026-11-29 01:02:03.456, config 1a2b3c4d)
  *   ; made by trawl 0.1.0 (abc1234) on Intel(R) Xeon(R) ... (2 threads, SkylakeX)
@@ -7,6 +8,8 @@
  * Invariant: a trial resumes its own file and no other's, whatever the file is called. */
 #include "study/checkpoint_label.h"
 
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -16,9 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/file.h"
-#include "base/mem.h"
 
 #define OF "; checkpoint of "
 #define BY "; made by "

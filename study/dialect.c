@@ -3,12 +3,12 @@
  * every default; (3) nothing that changes what is trained is dropped without an error. */
 #include "study/dialect.h"
 
+#include "base/num.h"
+#include "envs/envs.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/num.h"
-#include "envs/envs.h"
 
 #define LIST_MAX_BYTES 65536u
 #define WORD_BYTES 128
@@ -49,7 +49,7 @@ const char *dialect_get(const struct config *config, const char *key)
     return i != DIALECT_NOT_SET ? config_item(config, i).value : NULL;
 }
 
-bool dialect_is_said(const struct config *config, const char *key)
+bool dialect_is_set(const struct config *config, const char *key)
 {
     size_t i = dialect_find(config, key);
 
@@ -141,7 +141,8 @@ static bool pick_game(const char *names, char *ret_game, size_t size)
     return false;
 }
 
-/* env.name or base.env_name, whichever counts: the command line's, else the last one of the files; default.ini has None. */
+/* env.name or base.env_name, whichever counts: the command line's, else the last one of the files; default.ini has
+ * None. */
 static size_t find_name(const struct config *config)
 {
     size_t best = DIALECT_NOT_SET;
@@ -209,7 +210,7 @@ void dialect_end(struct dialect *dialect)
 
 bool dialect_has_default_ini(const struct config *config)
 {
-    return dialect_is_said(config, "sweep.downsample");
+    return dialect_is_set(config, "sweep.downsample");
 }
 
 enum status dialect_default_sweep(struct dialect *dialect, struct config *config, const struct dialect_sweep *s,

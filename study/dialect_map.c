@@ -1,12 +1,11 @@
 /* dialect_map.c - what of PufferLib's dialect needs more than a row: agents, memory, seeds, batches, what is swept.
  * Each function sees the entries under PufferLib's names, with the version's defaults among them. */
+#include "base/num.h"
 #include "study/dialect.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/num.h"
 
 #define TEXT_BYTES 64
 
@@ -48,15 +47,15 @@ static bool is_none(const char *text)
 static enum status map_agents(struct dialect *dialect, struct config *config, struct error *err)
 {
     static const char *const parts[] = {"vec.num_envs", "env.num_envs"};
-    bool has_total = dialect_is_said(config, "vec.total_agents") || dialect_is_said(config, "train.total_agents");
-    bool said = dialect_is_said(config, parts[0]) || dialect_is_said(config, parts[1]);
+    bool has_total = dialect_is_set(config, "vec.total_agents") || dialect_is_set(config, "train.total_agents");
+    bool said = dialect_is_set(config, parts[0]) || dialect_is_set(config, parts[1]);
     bool is_own = config_find_opt(config, parts[1]) != NULL; /* a game of one's own has an option of that name */
     int64_t n_vec = 1, n_env = 1;
     char text[TEXT_BYTES];
 
     if (dialect->version == DIALECT_4 || has_total) {
         for (size_t k = 0; k < 2; k++)
-            if (dialect_is_said(config, parts[k]) && (k == 0 || !is_own))
+            if (dialect_is_set(config, parts[k]) && (k == 0 || !is_own))
                 dialect_note(&dialect->changed, "%s is left out (agents are vec.total_agents)", parts[k]);
     } else if (dialect->version == DIALECT_3 || said) {
         for (size_t k = 0; k < 2; k++)
@@ -99,7 +98,7 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
         refuse(dialect, config, from, hint);
     if (core != NULL) {
         TRY(dialect_default(dialect, config, "policy.core", core, err));
-        if (dialect_is_said(config, from))
+        if (dialect_is_set(config, from))
             dialect_note(&dialect->mapped, "%s -> policy.core = %s", from, core);
     }
     trained = config_peek(config, "policy.core");
@@ -115,7 +114,7 @@ static enum status map_core(struct dialect *dialect, struct config *config, stru
 /* 4.0 reads base.seed and never train.seed. Where the game is under our name, train.seed is ours too. */
 static void map_seed(struct dialect *dialect, struct config *config)
 {
-    bool counts = dialect->has_env_name || dialect_is_said(config, "base.seed"), gone = false;
+    bool counts = dialect->has_env_name || dialect_is_set(config, "base.seed"), gone = false;
 
     if (dialect->version != DIALECT_4 || !counts)
         return;

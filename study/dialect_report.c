@@ -1,11 +1,10 @@
 /* dialect_report.c - what is said about a config of PufferLib's: one message of what was done, or one error. */
+#include "base/log.h"
 #include "study/dialect.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
 
 #define LIST_MAX_BYTES 65536u
 

@@ -1,19 +1,20 @@
-/* export.c - which trial a rule picks, and its config as a file: for `trawl export` and for the pages, the same bytes. */
+/* export.c - which trial a rule picks, and its config as a file: for `trawl export` and for the pages, the same
+ * bytes. */
 #include "study/export.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/config/config.h"
 #include "base/duration.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/config/config.h"
-#include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "study/setup.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 size_t best_run(const struct gp_history *history)
 {

@@ -1,10 +1,9 @@
-/* export.h - a picked trial and its config as a file. */
+/* export.h - the trial that a rule picks, and its config as a file. Reads only; any thread. */
 #ifndef STUDY_EXPORT_H
 #define STUDY_EXPORT_H
 
 #include "base/status.h"
 #include "study/promise.h"
-#include "study/search.h"
 
 struct gp_history;
 struct gp_insight;
@@ -18,20 +17,21 @@ enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS };
 /* name: "ini", "json", "args", or NULL: by the path's suffix (NULL: ini). */
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,
                                struct error *err) MUST_USE;
-/* "best" (what the models recommend; the best run while they know too little), "best-run", "knee" (the best where the front
- * has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". advice: of this history. */
+/* "best" (recommended by the models, or the best run while there are too few trials), "best-run", "knee" (the best
+ * where the front has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". advice: of this
+ * history. */
 enum status export_pick(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
                         const char *rule, struct gp_picked *ret_picked, struct error *err) MUST_USE;
 size_t best_run(const struct gp_history *history); /* the best score of one run, of equals the cheapest; n: none */
-/* Of trial i, which is `trial`. */
+/* The promise of trial i, which is `trial`. */
 void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
                     const struct trial *trial, size_t i, struct promise *ret_promise);
 
-struct export_reason { /* why this trial, for the head of an ini */
-    const char *rule, *note; /* note: of gp_picked, may be NULL */
+struct export_reason { /* why this trial was picked, for the head of an ini */
+    const char *rule, *note; /* note: from gp_picked, may be NULL */
     struct promise promise;
 };
-/* The trial has its config. */
+/* trial must have its config loaded. */
 enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err) MUST_USE;
 

@@ -1,23 +1,23 @@
-/* insight_text.c - what the models say about a study, for `trawl show`: the trial to take, how much each parameter matters,
- * bounds that the front leans on. Everything stands on stdout, scores in the study's own direction. */
-#include "study/export.h"
+/* insight_text.c - what the models say about a study, for `trawl show`: the trial to take, how much each parameter
+ * matters, bounds that the front leans on. Everything stands on stdout, scores in the study's own direction. */
+#include "study/insight_text.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/rng.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
 #include "base/strbuf.h"
-#include "study/insight_text.h"
+#include "study/export.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "study/trial_check.h"
 #include "study/version.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define RUN_TRIES 2000
 #define ADVICE_DIGITS 4 /* of a bound to try, unless it needs more to lie where it must */

@@ -1,5 +1,6 @@
-/* promise.c - what may be said of a trial that is shown as advice: the score that all trials together expect of its config,
- * the interval that fresh runs keep, and how many runs it rests on. Every reader takes its numbers and words from here. */
+/* promise.c - what may be said of a trial that is shown as advice: the score that all trials together expect of its
+ * config, the interval that fresh runs keep, and how many runs it rests on. Every reader takes its numbers and words
+ * from here. */
 #include "study/promise.h"
 
 #include "base/human.h"

@@ -4,6 +4,10 @@
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -16,11 +20,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/rng.h"
 
 #define LEGAL_TRIES 20000 /* at a microsecond each */
 
@@ -119,8 +118,8 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
     return ST_OK;
 }
 
-/* How far from the config's own value a bound that nobody gave may go, so that the trainer takes both with the rest of the
- * config: half as far (as a factor) until it does. */
+/* How far from the config's own value a bound that nobody gave may go, so that the trainer takes both with the rest of
+ * the config: half as far (as a factor) until it does. */
 static double legal_bound(struct trial_check *check, const struct config_sweep_param *c, double own, double bound)
 {
     trial_check_reset(check);
@@ -176,8 +175,8 @@ static enum status add_range(struct search *s, struct trial_check *check, size_t
     return ST_OK;
 }
 
-/* Why no trial can be given its own value of this option; NULL: it can. A trial takes the tables of env, policy and train
- * (setup_derive). */
+/* Why no trial can be given its own value of this option; NULL: it can. A trial takes the tables of env, policy and
+ * train (setup_derive). */
 static const char *why_not(const char *key)
 {
     if (strncmp(key, "sweep.", 6) == 0)

@@ -1,4 +1,5 @@
-/* search.h - the space that a config asks to search, and its JSON in the store. */
+/* search.h - the space that a config asks to search. A struct search owns its choices (search_free, also of a zeroed
+ * one); options are borrowed from the tables. Reading is free for any thread. An impossible range is ST_CONFIG. */
 #ifndef STUDY_SEARCH_H
 #define STUDY_SEARCH_H
 
@@ -17,16 +18,18 @@ enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /*
 
 struct search {
     struct space space;
-    char from[104]; /* study of the same store that teaches this one; "": none */
+    char from[104]; /* study of the same store whose trials are evidence for this one; "": none */
     enum search_cost cost; /* what the study counts as the cost of a trial */
     char *choices[SPACE_MAX_DIM][SEARCH_MAX_CHOICES]; /* texts of categorical parameters, owned */
     const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
 };
 
 void search_free(struct search *search);
-/* Out of the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error that teaches. */
+/* Read from the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error with an
+ * example. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
-/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller: mem_free. */
+/* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller:
+ * mem_free. */
 enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */
@@ -41,7 +44,8 @@ enum status search_point(const struct search *search, const char *params_json, d
 void search_value_text(const struct search *search, size_t i, double value, char *buf, size_t size);
 void search_show(const struct search *search, size_t i, double value, char *buf, size_t size);
 
-/* The config's own values as a point of a bound search; false: one of them is not in the space, or another start was asked. */
+/* The config's own values as a point of a bound search; false: one of them is not in the space, or another start was
+ * asked. */
 bool search_config_point(const struct search *search, const struct setup *setup, double *ret_x);
 
 #endif

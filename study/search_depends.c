@@ -1,10 +1,11 @@
 /* search_depends.c - parameters that have an effect only while another option has certain values (a row's `depends`).
- * Whose condition the config can never meet is not searched; who depends on another parameter of the space becomes conditional on
- * it. */
+ * Whose condition the config can never meet is not searched; who depends on another parameter of the space becomes
+ * conditional on it. */
 #include "study/search_depends.h"
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -12,10 +13,7 @@
 #include "study/setup.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 enum effect { EFFECT_ALWAYS, EFFECT_NEVER, EFFECT_SOMETIMES };
 
@@ -58,8 +56,8 @@ static enum effect of_condition(const struct search *s, const struct setup *setu
     return config_condition_holds(c, opt, config_peek(setup->config, c->key)) ? EFFECT_ALWAYS : EFFECT_NEVER;
 }
 
-/* Of parameter i; *ret_condition: one that is not met, or not always. A parameter has one parent: of several conditions on the
- * space that are all needed the first is kept, of several that are each enough none. */
+/* Of parameter i; *ret_condition: one that is not met, or not always. A parameter has one parent: of several conditions
+ * on the space that are all needed the first is kept, of several that are each enough none. */
 static enum effect find_effect(const struct search *s, const struct setup *setup, size_t i, struct space_param *p,
                                struct config_condition *ret_condition)
 {
@@ -100,8 +98,8 @@ static void remove_param(struct search *s, size_t i)
     memset(&s->choices[s->space.dim], 0, sizeof s->choices[0]);
 }
 
-/* Does parameter i hang on `of`? No core has no layers, and no layers no core: of two that depend on each other the first is
- * conditional. */
+/* Does parameter i hang on `of`? No core has no layers, and no layers no core: of two that depend on each other the
+ * first is conditional. */
 static bool descends_from(const struct space *space, size_t i, size_t of)
 {
     while (i != of && space->params[i].is_conditional)

@@ -1,4 +1,5 @@
-/* search_depends.h - parameters that have an effect only while another option has certain values. */
+/* search_depends.h - parameters that have an effect only while another option has certain values. Changes the search it
+ * is given; one thread. */
 #ifndef STUDY_SEARCH_DEPENDS_H
 #define STUDY_SEARCH_DEPENDS_H
 
@@ -8,8 +9,8 @@ struct search;
 struct setup;
 struct strbuf;
 
-/* Takes parameters out whose option depends on a value that the config does not have, and lists them in inert; those that depend
- * on another parameter of the space become conditional. Of a bound search. */
+/* Takes parameters out whose option depends on a value that the config does not have, and lists them in inert; those
+ * that depend on another parameter of the space become conditional. Of a bound search. */
 enum status search_find_dependent(struct search *search, const struct setup *setup, struct strbuf *inert,
                                   struct error *err) MUST_USE;
 

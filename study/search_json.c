@@ -1,5 +1,6 @@
 /* search_json.c - a search space and its points as JSON, in the store and in listings. */
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/search.h"
@@ -7,8 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 static const char *const scale_names[] = {
     [SPACE_LINEAR] = "linear",           [SPACE_LOG] = "log", [SPACE_LOGIT] = "logit", [SPACE_POW2] = "pow2",

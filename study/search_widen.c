@@ -1,18 +1,16 @@
 /* search_widen.c - a stored space and the one that a resumed study asks for: the same, or wider.
- * Invariant: every point of the stored space is one of the result, with the same numbers: parameters and choices keep their
- * order, new choices come behind. */
+ * Invariant: every point of the stored space is one of the result, with the same numbers: parameters and choices keep
+ * their order, new choices come behind. */
 #include "study/search_widen.h"
 
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "study/search.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
 
 #define INSTEAD                                                                                                        \
     "; ranges of a study become only wider: leave the config out to continue with its own, or start a new study "      \

@@ -1,4 +1,5 @@
-/* search_widen.h - the ranges of a study that is resumed. */
+/* search_widen.h - wider ranges for a study that is resumed, and a search as ini text. Changes the stored search; one
+ * thread. */
 #ifndef STUDY_SEARCH_WIDEN_H
 #define STUDY_SEARCH_WIDEN_H
 
@@ -9,10 +10,10 @@
 struct search;
 struct strbuf;
 
-/* Makes stored as wide as want, bound both; *ret_wider: something changed. What is narrower or another space is an ST_CONFIG that
- * says where, and stored is then not to be used. */
+/* Makes stored as wide as want, bound both; *ret_wider: something changed. A narrower or different space is ST_CONFIG
+ * with the place, and stored must then not be used. */
 enum status search_widen(struct search *stored, const struct search *want, bool *ret_wider, struct error *err) MUST_USE;
-/* Its [sweep.SECTION.KEY] sections. */
+/* Appends its [sweep.SECTION.KEY] sections. */
 void search_to_ini(const struct search *search, struct strbuf *out);
 
 #endif

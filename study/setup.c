@@ -3,25 +3,24 @@
  * only in the overrides and in having no sweep sections. */
 #include "study/setup.h"
 
-#include "base/duration.h"
 #include "base/config/config.h"
 #include "base/config/opt.h"
-#include "base/status.h"
-#include "base/strbuf.h"
-#include "envs/envs.h"
-#include "store/store.h"
-#include "study/dialect.h"
-#include "trainer/trainer.h"
-#include "study/track_settings.h"
-
-#include <stdio.h>
-#include <string.h>
-
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/status.h"
+#include "base/strbuf.h"
 #include "base/words.h"
+#include "envs/envs.h"
+#include "store/store.h"
+#include "study/dialect.h"
+#include "study/track_settings.h"
+#include "trainer/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #define INI_MAX_BYTES (1u << 20)
 

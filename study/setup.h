@@ -1,4 +1,5 @@
-/* setup.h - the resolved config of a run. */
+/* setup.h - the resolved config of a run. A setup owns its config and settings (setup_destroy); it is made by one
+ * thread and read by any once it is finished. A wrong value is ST_CONFIG with file and line. */
 #ifndef STUDY_SETUP_H
 #define STUDY_SETUP_H
 
@@ -9,8 +10,8 @@
 #include "base/config/opt.h"
 #include "base/status.h"
 #include "study/dialect.h"
-#include "trainer/trainer.h"
 #include "study/track_settings.h"
+#include "trainer/trainer.h"
 
 struct config;
 struct env_def;
@@ -59,14 +60,14 @@ struct setup {
     bool searches; /* set before setup_finish: parameters of a single value are taken into the config */
 };
 
-enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* tables; nothing loaded */
+enum status setup_create(struct setup **ret_setup, struct error *err) MUST_USE; /* adds the tables, loads nothing */
 void setup_destroy(struct setup *setup);
 /* word: a game's name or a config file. Of several the later ones win, key by key. */
 enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;
 /* Prints the config as it is resolved, with its search ranges, as an ini file that loads again. */
 enum status setup_print(const struct setup *setup, struct error *err) MUST_USE;
-/* After every source was loaded: the game's table and defaults, resolve, fill; logs warnings. */
+/* Called after every source was loaded: adds the game's table and defaults, resolves, fills; logs warnings. */
 enum status setup_finish(struct setup *setup, struct error *err) MUST_USE;
 
 struct setup_override {

@@ -1,18 +1,18 @@
 /* study_view.c - a study as loaded from the store: trials, their points, history as the model sees it, front.
  * Invariants: (1) x, gp and on_front have one row a trial, in order of number; (2) scores in gp are higher-is-better;
  * (3) a point never moves, so that others may hold on to it: points lie in blocks of POINTS_BLOCK. */
-#include "study/export.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include "study/study_view.h"
 
 #include "base/duration.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "store/store.h"
-#include "study/study_view.h"
+#include "study/export.h"
 #include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
 #define POINTS_BLOCK 64

@@ -1,4 +1,5 @@
-/* study_view.h - a study with its history, front and reference. */
+/* study_view.h - a study in memory: its trials with history, front and reference. A view owns all it holds; one
+ * thread. */
 #ifndef STUDY_STUDY_VIEW_H
 #define STUDY_STUDY_VIEW_H
 
@@ -14,7 +15,7 @@
 struct promise;
 struct store;
 
-#define TRAIN_TRACK_METHOD "train" /* of the study's row that holds a training's outbox */
+#define TRAIN_TRACK_METHOD "train" /* method of a study's row that holds a training's outbox */
 
 #define CONFIRM_ORIGIN "confirm" /* of a trial that runs a config again under a fresh seed */
 bool trial_is_confirming(const struct trial *trial);
@@ -23,59 +24,62 @@ struct study_view {
     struct study study;
     struct search search;
     struct trial *trials;
-    size_t n, cap; /* trials loaded; room in x and gp */
+    size_t n, cap; /* trials loaded; capacity of x and gp */
     double **x; /* (n) points of dim natural values, owned; a point never moves */
     struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
-    bool *on_front; /* (n) by what is believed of the trials, where advice has it; else by their runs */
+    bool *on_front; /* (n) by the models' beliefs where advice has them; else by single runs */
     bool *front_run; /* (n) by single runs alone */
     struct gp_insight advice; /* beliefs of the first advice.n trials, without edges and importance; n 0: none yet */
     bool advice_stale; /* trials have changed since */
     struct pareto_ref ref;
-    struct gp_trial *other; /* of history.other, and their points; owned (warm_start_load) */
+    struct gp_trial *other; /* rows of history.other, and their points; owned (warm_start_load) */
     double *other_x;
 };
 
-/* The trial as front and models see it: score higher is better, state; x is left. */
+/* The trial as front and models see it: higher scores are better; x is not set. */
 void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
                  struct gp_trial *ret_row);
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;
-/* What a score of this study can be. */
+/* Sets the bounds of this study's scores. */
 void study_score_bounds(const struct study *study, struct gp_history *history);
 void study_view_free(struct study_view *view);
-enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE; /* room for n trials */
+/* capacity for n trials */
+enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE;
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
                               struct error *err) MUST_USE;
-/* What all trials together say, unless it is there: for readers, who show nothing else as advice. */
+/* Computes the advice from all trials, unless it is there; readers show nothing else as advice. */
 enum status study_view_advise(struct study_view *view, struct error *err) MUST_USE;
-/* Takes advice that somebody else has worked out, of this study's first trials. */
+/* Takes advice that was computed elsewhere from this study's first trials. */
 void study_view_take_advice(struct study_view *view, struct gp_insight *advice);
 bool study_view_same_point(const struct study_view *view, size_t a,
                            size_t b); /* runs of one config, but for the seed? */
 size_t study_view_first_run(const struct study_view *view, int64_t number); /* the first trial of this one's config */
 /* The belief in trial i; NULL: none. */
 const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
-/* After trials[i] changed: its row of the history, the front and the reference. */
+/* Called after trials[i] changed: updates its row of the history, the front and the reference. */
 enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
 size_t study_view_pick(const struct study_view *view,
                        enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
 void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
-/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is study_view_pick. */
+/* The best single run by the study's direction, of equals the cheapest; n if none. It may be luck: advice is
+ * study_view_pick. */
 size_t study_view_best_run(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
-/* What a study of this kind of cost counts: seconds or env steps; NaN when unknown. */
+/* The trial's cost in the unit of this kind: seconds or env steps; NaN when unknown. */
 double study_trial_cost(enum search_cost kind, const struct trial *trial);
 const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial);
-/* Parameter k of trial i as tables show it: "-" where it has no effect, and of train.total_timesteps the steps that were run. */
+/* Parameter k of trial i as tables show it: "-" where it has no effect, and of train.total_timesteps the steps that
+ * were run. */
 void study_view_param_text(const struct study_view *view, size_t i, size_t k, char *buf, size_t size);
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
-double study_view_cost(const struct study_view *view); /* s, over all trials */
+double study_view_cost(const struct study_view *view); /* seconds, over all trials */
 double study_view_score(const struct study_view *view,
-                        double row_score); /* of a row or belief, in the study's direction */
+                        double row_score); /* score of a row or belief, in the study's direction */
 
 #endif

@@ -1,4 +1,4 @@
-/* track_settings.h - the [track] options: which trackers a study reports to, and how. */
+/* track_settings.h - the [track] options: which trackers a study reports to, and how. Plain values. */
 #ifndef STUDY_TRACK_SETTINGS_H
 #define STUDY_TRACK_SETTINGS_H
 
@@ -16,8 +16,8 @@ struct track_settings {
     char tags[OPT_STR_MAX]; /* commas */
     char notes[OPT_STR_MAX];
     double interval_s; /* between posts of one run */
-    double beat_s; /* an open run is told of after so long a silence, where the tracker knows such a thing */
-    double thin_s; /* at most one row of metrics per run and so many seconds; 0: all */
+    double beat_s; /* an open run sends a heartbeat after this long a silence, where the tracker has heartbeats */
+    double thin_s; /* at most one row of metrics of a run in this time; 0: all */
     int64_t requests_per_minute; /* of one tracker, over all runs; 0: the tracker's own */
     int64_t outbox_rows; /* how many rows of a study may wait for trackers; 0: any number */
     double flush_s; /* how long the end of the command may wait for uploads */

@@ -1,10 +1,11 @@
-/* trial_check.c - can a trial have these values? Asks the trainer's own check, without making a config: values go straight
- * into copies of the settings, which costs about a microsecond.
+/* trial_check.c - can a trial have these values? Asks the trainer's own check, without making a config: values go
+ * straight into copies of the settings, which costs about a microsecond.
  * Invariant: `now` differs from `base` only by what trial_check_set has put there since the last reset. */
 #include "study/trial_check.h"
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
@@ -13,8 +14,6 @@
 #include "trainer/trainer.h"
 
 #include <string.h>
-
-#include "base/mem.h"
 
 #define SECTIONS 3 /* env, policy, train */
 

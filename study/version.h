@@ -1,4 +1,4 @@
-/* version.h - what this build is, and the largest text that it makes. */
+/* version.h - which build this is, and the largest text that it makes. Constants. */
 #ifndef STUDY_VERSION_H
 #define STUDY_VERSION_H
 

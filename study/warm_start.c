@@ -1,12 +1,15 @@
-/* warm_start.c - what another study of the store teaches a new one (`trawl sweep --from STUDY`), also when the space has
- * changed: a range that became narrower or wider, a parameter that is searched now and was not, or no longer is.
- * What is fixed in both is compared. Another setting of the game is another game, and what decides on learning must be near:
- * else the study is refused, with a list. A parameter of the new space may have had any value: it is in the point.
+/* warm_start.c - what another study of the store teaches a new one (`trawl sweep --from STUDY`), also when the space
+ * has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no longer is.
+ * What is fixed in both is compared. Another setting of the game is another game, and what decides on learning must be
+ * near: else the study is refused, with a list. A parameter of the new space may have had any value: it is in the
+ * point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/warm_start.h"
 
 #include "base/config/config.h"
 #include "base/config/opt.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -20,9 +23,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
-#include "base/mem.h"
 
 #define FAR                                                                                                            \
     0.15 /* of the old range: a trial with such another value of a parameter that is now fixed teaches nothing */

@@ -1,4 +1,4 @@
-/* warm_start.h - trials of another study that teach this one. */
+/* warm_start.h - trials of another study of the same store as evidence for a new one. Reads the store; one thread. */
 #ifndef STUDY_WARM_START_H
 #define STUDY_WARM_START_H
 
@@ -9,8 +9,8 @@ struct setup;
 struct store;
 struct study_view;
 
-/* Can the study `from` teach one of this setup and space? ST_CONFIG with a list of what is fixed otherwise there; a warning of what
- * is near. */
+/* Are the trials of `from` evidence for a study of this setup and space? ST_CONFIG lists the settings that differ
+ * there; a warning lists those that are near. */
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
                              const struct search *search, struct error *err) MUST_USE;
 /* Fills history.other of a bound view from the study that it names; nothing when it names none. */

@@ -2,24 +2,21 @@
  * Invariant: an option that the table does not know is an error that names the nearest one. */
 #include "sweep/cli.h"
 
-#include "base/duration.h"
 #include "base/config/config.h"
+#include "base/duration.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 #include "study/version.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/words.h"
 
 static void print_help(const struct cli *cli)
 {

@@ -1,4 +1,5 @@
-/* cli.h - options of one command. */
+/* cli.h - words and options of one command, its --help, and small helpers of the command line. Texts are borrowed from
+ * argv; one thread. What the user typed wrong is ST_USAGE. */
 #ifndef SWEEP_CLI_H
 #define SWEEP_CLI_H
 
@@ -45,11 +46,11 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
                       struct error *err) MUST_USE;
 /* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
 enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
-/* Prints the help of the options of a section (NULL: of all), behind a command's own help. */
+/* Prints the help of the options of a section (NULL: of all), after a command's own help. */
 enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
-/* Is PATH's directory there and writable? Before hours of work, not after. */
+/* Does PATH's directory exist, and can it be written? Asked before hours of work, not after. */
 enum status check_writable(const char *path, struct error *err) MUST_USE;
-/* Besides: is there no store that would be written over? */
+/* Also refuses a path at which a store would be overwritten. */
 enum status check_output(const char *path, struct error *err) MUST_USE;
 
 #endif

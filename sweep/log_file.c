@@ -1,7 +1,12 @@
 /* log_file.c - a rotating log file as the sink of the log.
- * Invariants: (1) logging never fails the program: what cannot be written (a full disk) is dropped, and the next line tries
- * again; (2) at most n_keep old files of about max_bytes exist. The sink is called under the log's lock, one at a time. */
+ * Invariants: (1) logging never fails the program: what cannot be written (a full disk) is dropped, and the next line
+ * tries again; (2) at most n_keep old files of about max_bytes exist. The sink is called under the log's lock, one at a
+ * time. */
 #include "sweep/log_file.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +15,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define LINE_MAX_BYTES 2400
 

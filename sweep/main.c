@@ -1,7 +1,10 @@
 /* main.c - the program: finds the subcommand, runs it, prints its one error line and gives the exit code. */
+#include "base/log.h"
 #include "base/status.h"
-#include "sweep/cmd/commands.h"
+#include "base/words.h"
+#include "store/store.h"
 #include "study/version.h"
+#include "sweep/cmd/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/words.h"
-#include "store/store.h"
 
 struct command {
     const char *name, *summary;

@@ -1,7 +1,8 @@
-/* signals.c - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 ask for a clean stop; a second request ends the program at once.
- * Batch systems send the last two before they end a job. One event may send several signals (`timeout` signals its child and
- * then its group, a terminal that closes sends SIGHUP twice): what comes within ONE_EVENT_S of the first is the same request.
- * A SIGHUP, SIGUSR1 or SIGUSR2 that the caller ignores stays ignored: a sweep under nohup outlives its terminal. */
+/* signals.c - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 ask for a clean stop; a second request ends the program at
+ * once. Batch systems send the last two before they end a job. One event may send several signals (`timeout` signals
+ * its child and then its group, a terminal that closes sends SIGHUP twice): what comes within ONE_EVENT_S of the first
+ * is the same request. A SIGHUP, SIGUSR1 or SIGUSR2 that the caller ignores stays ignored: a sweep under nohup outlives
+ * its terminal. */
 #include "sweep/signals.h"
 
 #include "sweep/term.h"

@@ -3,13 +3,13 @@
  * wipes the block, is printed where it stood, and the next draw starts below. */
 #include "sweep/term.h"
 
+#include "base/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "base/log.h"
 
 #define DRAW_MAX 65536
 
@@ -151,4 +151,36 @@ const char *term_bar(double fraction, int width, char buf[80])
     buf[1 + width] = ']';
     buf[2 + width] = '\0';
     return buf;
+}
+
+/* Reading the environment alone: setlocale would change how numbers are printed. */
+static bool locale_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0')
+            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+    }
+    return false;
+}
+
+void term_style_take(struct term_style *ret_style)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    *ret_style = (struct term_style){
+        .width = term_width(STDERR_FILENO),
+        .height = term_height(STDERR_FILENO),
+        .color = (no_color == NULL || no_color[0] == '\0') && term != NULL && strncmp(term, "vt", 2) != 0,
+        .unicode = locale_is_utf8(),
+    };
+}
+
+const char *term_paint(const struct term_style *style, enum term_color color)
+{
+    static const char *const codes[] = {"\x1b[0m", "\x1b[2m", "\x1b[32m", "\x1b[1;33m", "\x1b[31m", "\x1b[1m"};
+
+    return style->color ? codes[color] : "";
 }

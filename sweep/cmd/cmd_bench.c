@@ -1,17 +1,16 @@
 /* cmd_bench.c - `trawl bench`: steps per second of a game alone, and of whole training, on this machine.
  * Invariant: every number is the median of repeats, with the lowest and the highest beside it. */
+#include "base/config/config.h"
+#include "base/machine.h"
+#include "study/setup.h"
+#include "study/version.h"
+#include "sweep/cli.h"
 #include "sweep/cmd/bench/bench.h"
+#include "sweep/cmd/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/machine.h"
-#include "base/config/config.h"
-#include "study/setup.h"
-#include "study/version.h"
-#include "sweep/cli.h"
-#include "sweep/cmd/commands.h"
 
 static int compare_f64(const void *a, const void *b)
 {

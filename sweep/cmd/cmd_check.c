@@ -1,15 +1,15 @@
-/* cmd_check.c - `trawl check` and `trawl backup`: is all of a store as it was written, and a copy of it while it is in use. */
+/* cmd_check.c - `trawl check` and `trawl backup`: is all of a store as it was written, and a copy of it while it is in
+ * use. */
+#include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/status.h"
+#include "store/store.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "base/log.h"
-#include "store/store.h"
 
 static void tell(void *ctx, const char *text)
 {

@@ -1,8 +1,10 @@
-/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add`, `priority` and `retry`: said to the running controller of the store,
- * or written to the store where none runs.
+/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add`, `priority` and `retry`: said to the running controller of
+ * the store, or written to the store where none runs.
  * Invariant: the answer says which of the two it was. */
 #include "base/duration.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -14,9 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/num.h"
 
 #define HANDOVER_TRIES 50 /* a controller that has just begun or is about to end: its lock and its socket differ */
 #define HANDOVER_WAIT_US 100000
@@ -59,7 +58,7 @@ static enum status ask_controller(const char *path, const struct control_command
 }
 
 enum status control_carry_out(const char *path, const struct control_command *c, char *ret_text, size_t size,
-                              bool *ret_live, struct error *err)
+                              bool *ret_by_controller, struct error *err)
 {
     enum status rc = ST_NOTFOUND;
     int64_t pid = 0;
@@ -67,11 +66,11 @@ enum status control_carry_out(const char *path, const struct control_command *c,
     for (int i = 0; i < HANDOVER_TRIES; i++) {
         struct error why = {0};
         bool reached = false;
-        *ret_live = store_is_held(path, &pid);
-        rc = *ret_live ? ask_controller(path, c, ret_text, size, &reached, &why)
-                       : write_store(path, c, ret_text, size, &why);
+        *ret_by_controller = store_is_held(path, &pid);
+        rc = *ret_by_controller ? ask_controller(path, c, ret_text, size, &reached, &why)
+                                : write_store(path, c, ret_text, size, &why);
         /* else it listens not yet or no more, or took the lock just now */
-        if (*ret_live ? rc == ST_OK || reached : rc != ST_BUSY)
+        if (*ret_by_controller ? rc == ST_OK || reached : rc != ST_BUSY)
             return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", why.text);
         usleep(HANDOVER_WAIT_US);
     }

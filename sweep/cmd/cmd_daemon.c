@@ -1,14 +1,17 @@
 /* cmd_daemon.c - `trawl daemon`: one scheduler for all studies of a store, until a signal.
- * Invariants: (1) the store is the state: whatever was running when a daemon ended, however it ended, the next one goes on
- * with; (2) a study that fails is recorded and let go of, the daemon goes on; (3) in the background nothing is opened before
- * the fork, and the caller hears whether it could begin; (4) only who has the store writes the log: beside a daemon that
- * has it a second one would write into that one's file. */
-#include "base/duration.h"
+ * Invariants: (1) the store is the state: whatever was running when a daemon ended, however it ended, the next one goes
+ * on with; (2) a study that fails is recorded and let go of, the daemon goes on; (3) in the background nothing is
+ * opened before the fork, and the caller hears whether it could begin; (4) only who has the store writes the log:
+ * beside a daemon that has it a second one would write into that one's file. */
 #include "base/config/config.h"
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "study/setup.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/control_server.h"
@@ -16,21 +19,16 @@
 #include "sweep/controller/devices.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
+#include "sweep/log_file.h"
 #include "sweep/signals.h"
-#include "study/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/mem.h"
-#include "sweep/log_file.h"
 
 struct daemon_cmd {
     const char *store_path, *devices, *log_path;
@@ -39,7 +37,7 @@ struct daemon_cmd {
     struct setup *setup; /* for its [sweep] settings */
     struct store *store;
     struct scheduler *sched;
-    struct live live;
+    struct controller_socket socket;
     struct log_file *log;
     char *default_log; /* STORE.log, owned */
     int ready_fd; /* to the caller that waits; -1: none */
@@ -82,9 +80,9 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
 {
     size_t n;
 
-    TRY(live_take_studies(&d->live, &n, err));
+    TRY(controller_socket_take_studies(&d->socket, &n, err));
     if (n > 0)
-        log_info("%zu studies go on%s", n, d->live.waiting ? ", others wait their turn" : "");
+        log_info("%zu studies go on%s", n, d->socket.waiting ? ", others wait their turn" : "");
     return ST_OK;
 }
 
@@ -92,7 +90,7 @@ static void on_tick(void *ctx)
 {
     struct daemon_cmd *d = ctx;
 
-    live_take_turns(&d->live);
+    controller_socket_take_turns(&d->socket);
 }
 
 static enum status open_store_and_log(struct daemon_cmd *d, struct error *err)
@@ -126,8 +124,8 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
         log_info("the memory of workers is limited by cgroups in %s", d->sched->groups.root);
     else
         log_info("the memory of workers is limited by RLIMIT_DATA: %s", d->sched->groups.why_not);
-    live_open(&d->live, d->store, d->sched, true);
-    if (d->live.server == NULL)
+    controller_socket_open(&d->socket, d->store, d->sched, true);
+    if (d->socket.server == NULL)
         return FAIL(err, ST_IO, "%s: the daemon has no socket, so nobody could command it", d->store_path);
     return ST_OK;
 }
@@ -151,12 +149,12 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     rc = begin(d, err);
     tell_caller(d, rc != ST_OK ? err : NULL);
     if (rc == ST_OK) {
-        log_info("serving %s, commands at %s", d->store_path, control_server_address(d->live.server));
+        log_info("serving %s, commands at %s", d->store_path, control_server_address(d->socket.server));
         rc = take_studies(d, err); /* may wait for room on the disk, and the caller need not */
     }
     if (rc == ST_OK)
         rc = scheduler_run(d->sched, err);
-    live_close(&d->live);
+    controller_socket_close(&d->socket);
     if (d->sched != NULL) {
         size_t n = d->sched->n_studies;
         struct study_run *runs[SCHED_MAX_STUDIES];

@@ -1,25 +1,24 @@
 /* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
  * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are told. */
+#include "base/file.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "store/store.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/memory_groups.h"
-#include "study/version.h"
 
 #include <cblas.h>
 #include <gsl/gsl_version.h>
 #include <sqlite3.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "base/file.h"
-#include "base/machine.h"
-#include "kernels/kernels.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
 
 struct finding {
     char key[24];

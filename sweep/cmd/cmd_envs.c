@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 /* Shape of a game by its default settings. */
 static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)
 {

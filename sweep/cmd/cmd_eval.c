@@ -1,7 +1,10 @@
 /* cmd_eval.c - `trawl eval`: plays a checkpoint's policy on fresh games. */
 #include "base/config/config.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "study/setup.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
@@ -9,12 +12,6 @@
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/run.h"
 #include "trainer/trainer.h"
-
-#include <stdio.h>
-
-#include "base/log.h"
-#include "base/mem.h"
-#include "kernels/kernels.h"
 
 struct eval_cmd {
     struct eval_settings settings;

@@ -1,17 +1,16 @@
 /* cmd_export.c - `trawl export`: one trial's whole config, so that `trawl train` repeats it with the same seed.
  * Invariant: what is written trains unchanged; it is never half of a file. */
-#include "study/export.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "store/store.h"
+#include "study/export.h"
 #include "study/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* What is promised, to stderr; where it was seen once, how to confirm it. */
 static void print_promise(const struct study_view *v, const struct trial *t, const struct export_reason *why,

@@ -1,7 +1,8 @@
 /* cmd_ls.c - `trawl ls` and `trawl show`: the studies of a store, and one study with its trials. Both only read. */
-#include "base/duration.h"
 #include "base/config/config.h"
+#include "base/duration.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -12,6 +13,7 @@
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/control/served.h"
+#include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/term.h"
 
@@ -20,9 +22,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/mem.h"
-#include "sweep/show/study_json.h"
 
 struct best { /* of a study, as `show` and `export --pick best` have it */
     int64_t trial; /* -1: none */

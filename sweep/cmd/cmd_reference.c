@@ -1,12 +1,13 @@
-/* cmd_reference.c - `trawl reference` (hidden): docs/options.md, written from the option tables, so that it cannot lie. */
+/* cmd_reference.c - `trawl reference` (hidden): docs/options.md, written from the option tables, so that it cannot
+ * lie. */
 #include "base/config/config.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "envs/envs.h"
 #include "study/dialect.h"
 #include "study/setup.h"
-#include "sweep/cmd/commands.h"
 #include "study/version.h"
+#include "sweep/cmd/commands.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,22 +1,21 @@
 /* cmd_report.c - `trawl report`: a study's report as a file, written whole or not at all. */
+#include "base/file.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/insight_text.h"
 #include "study/study_view.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "study/version.h"
 #include "web/report/report.h"
+#include "web/report/study_report.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "web/report/study_report.h"
 
 static const char *const format_names[] = {[REPORT_HTML] = "html", [REPORT_SVG] = "svg", [REPORT_CSV] = "csv",
                                            [REPORT_JSON] = "json", [REPORT_PDF] = "pdf", [REPORT_PNG] = "png"};

@@ -1,23 +1,21 @@
 /* cmd_rerun.c - `trawl rerun`: trains a trial's stored config again, with its own seed to see the same bytes, or with
  * fresh seeds to see how much of its score was luck. Here: words in, what is loaded. */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/search.h"
 #include "study/setup.h"
+#include "study/study_view.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/rerun/rerun_show.h"
 #include "sweep/rerun/rerun_train.h"
 #include "sweep/worker/run.h"
-#include "sweep/cmd/train_track.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "study/study_view.h"
 
 #define SEEDS_MAX 1000
 #define SEEDS_NOT_GIVEN (-1) /* which nobody can give */
@@ -91,9 +89,9 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     }
     rc = rerun_train(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
-        return rerun_tell_compared(r, err);
+        return rerun_print_compared(r, err);
     if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) /* what was trained is worth telling */
-        TRY(rerun_tell_spread(r, err));
+        TRY(rerun_print_spread(r, err));
     if (rc == ST_INTERRUPTED)
         return FAIL(err, rc, "interrupted after %zu of %lld runs", r->n, (long long)(r->n_seeds > 0 ? r->n_seeds : 1));
     return rc;

@@ -1,4 +1,14 @@
 /* cmd_serve.c - `trawl serve`: pages and API over a store, until a signal. It only reads the store. */
+#include "base/file.h"
+#include "base/mem.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/pages/serve_hooks.h"
+#include "sweep/signals.h"
+#include "web/serve/serve.h"
+#include "web/serve/serve_priv.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -6,16 +16,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "base/mem.h"
-#include "sweep/pages/serve_hooks.h"
-#include "study/version.h"
-#include "sweep/cli.h"
-#include "sweep/cmd/commands.h"
-#include "sweep/signals.h"
-#include "web/serve/serve.h"
-#include "web/serve/serve_priv.h"
 
 #define TOKEN_FILE_MAX 256
 

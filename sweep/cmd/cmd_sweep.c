@@ -1,21 +1,13 @@
 /* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs it.
- * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed study
- * keeps its config, space and method: only its limits and the devices that it runs on may
- * change, and ranges may become wider. */
-#include "sweep/control/handover.h"
-#include "sweep/controller/track_rows.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
+ * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed
+ * study keeps its config, space and method: only its limits and the devices that it runs on may change, and ranges may
+ * become wider. */
+#include "base/config/config.h"
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "sweep/show/study_json.h"
-#include "base/config/config.h"
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "study/setup.h"
@@ -23,14 +15,21 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/control/handover.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/limits.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
+#include "sweep/controller/track_rows.h"
+#include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
 
@@ -44,7 +43,8 @@ static enum status check_name(const char *name, struct error *err)
     return ST_OK;
 }
 
-/* --trials, --budget, --wall-time, --target, --seed, --devices and --runs-per-device are short for options of the config. */
+/* --trials, --budget, --wall-time, --target, --seed, --devices and --runs-per-device are short for options of the
+ * config. */
 static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
 {
     struct config *config = s->setup->config;
@@ -373,16 +373,16 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
         rc = study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
     if (rc != ST_OK)
         return rc;
-    live_open(&s->live, s->store, s->sched, false);
+    controller_socket_open(&s->socket, s->store, s->sched, false);
     progress_begin(&s->progress, s->sched, s->run, s->quiet);
     rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
-    live_close(&s->live);
+    controller_socket_close(&s->socket);
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
     tell_nothing_done(s->run);
-    track_hooks_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
-                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
+    track_rows_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
+                     rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
     s->run->track = NULL;
     scheduler_destroy(s->sched);
     s->sched = NULL;

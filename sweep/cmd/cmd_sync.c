@@ -1,24 +1,21 @@
 /* cmd_sync.c - `trawl sync`: tells the trackers what they have not got yet. Run twice it changes nothing. */
+#include "base/clock.h"
 #include "base/config/config.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
+#include "study/study_view.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/signals.h"
-#include "study/version.h"
-#include "sweep/cmd/train_track.h"
+#include "web/track/track.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "web/track/track.h"
-#include "study/study_view.h"
 
 #define PATIENCE_S 60 /* with trackers that do not answer */
 #define LOOK_MS 100
@@ -64,8 +61,8 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
     return rc;
 }
 
-/* Until nothing is left that could be sent, no tracker has answered for too long, or the user stops it. While one of them answers
- * it takes the time that it needs; waiting for the budget of requests is no silence. */
+/* Until nothing is left that could be sent, no tracker has answered for too long, or the user stops it. While one of
+ * them answers it takes the time that it needs; waiting for the budget of requests is no silence. */
 static void wait_for(const struct sync_cmd *s, const struct study *study, struct uploader *uploader)
 {
     const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};

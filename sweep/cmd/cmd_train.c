@@ -1,30 +1,29 @@
 /* cmd_train.c - `trawl train`: one training run, shown as it goes, with checkpoints and resume.
  * Invariants: (1) stdout holds the result alone; (2) a run that is asked to stop saves its checkpoint first. */
-#include "sweep/cmd/train_track.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "base/duration.h"
 #include "base/clock.h"
+#include "base/config/config.h"
+#include "base/duration.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "kernels/kernels.h"
-#include "base/config/config.h"
-#include "base/json.h"
 #include "base/strbuf.h"
+#include "kernels/kernels.h"
 #include "study/checkpoint_label.h"
 #include "study/setup.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/cmd/train_track.h"
 #include "sweep/show/dashboard.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
 #include "sweep/worker/run.h"
 #include "trainer/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
 
 struct train_cmd {
     const char *checkpoint, *resume;

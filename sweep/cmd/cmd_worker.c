@@ -1,55 +1,54 @@
-/* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time when
- * it is asked for. This is the main thread: it opens, reads what the controller says, and passes it on (lane.h).
+/* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time
+ * when it is asked for. This is the main thread: it opens, reads what the controller says, and passes it on (lane.h).
  * Invariants: (1) the worker ends when the controller's end of the socket closes or the controller dies; (2) the device
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
- * shape; (3) a device that is lost to this process ends it: the trial that was alone on it says so first; of several none can
- * say whose fault it was, and the process ends without results. The controller then starts another. */
+ * shape; (3) a device that is lost to this process ends it: the trial that was alone on it says so first; of several
+ * none can say whose fault it was, and the process ends without results. The controller then starts another. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "sweep/cmd/commands.h"
+#include "sweep/launch/proto.h"
+#include "sweep/worker/lane_pool.h"
+#include "sweep/worker/worker_limits.h"
+
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/machine.h"
-#include "base/mem.h"
-#include "base/json.h"
-#include "base/status.h"
-#include "study/setup.h"
-#include "sweep/cmd/commands.h"
-#include "sweep/launch/proto.h"
-#include "sweep/worker/worker.h"
-#include "sweep/worker/worker_limits.h"
-
 #define WORKER_FD 3
 #define LOOK_MS 200 /* at whether the device is lost */
 #define LOST_PATIENCE_S 3.0 /* for the other lanes' results */
 
 /* "auto", "cpu", "cuda:1"; what trials ask for does not matter then. */
-static enum status choose_device(struct workshop *shop, const char *name, struct error *err)
+static enum status choose_device(struct lane_pool *pool, const char *name, struct error *err)
 {
     char *end;
 
-    shop->device = -1;
+    pool->device = -1;
     if (name == NULL || strcmp(name, "auto") == 0)
         return ST_OK;
     if (strcmp(name, "cpu") == 0) {
-        shop->device = KERN_CPU;
+        pool->device = KERN_CPU;
         return ST_OK;
     }
     if (strncmp(name, "cuda:", 5) == 0) {
-        shop->device = KERN_CUDA;
-        shop->ordinal = (int)strtol(name + 5, &end, 10);
+        pool->device = KERN_CUDA;
+        pool->ordinal = (int)strtol(name + 5, &end, 10);
         if (end != name + 5 && *end == '\0')
             return ST_OK;
     }
     return FAIL(err, ST_CONFIG, "no device is called \"%s\"; auto, cpu or cuda:NUMBER are", name);
 }
 
-static enum status open_lanes(struct workshop *shop, const cJSON *message, int64_t *ret_lanes, struct error *err)
+static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int64_t *ret_lanes, struct error *err)
 {
     struct setup *setup = NULL;
 
@@ -59,10 +58,10 @@ static enum status open_lanes(struct workshop *shop, const cJSON *message, int64
         return FAIL(err, ST_CONFIG, "%lld runs on one device at a time; 1 to %d are possible", (long long)*ret_lanes,
                     LANES_MAX);
     worker_limits_apply(message);
-    (void)json_get_i64(message, "memory_bytes", &shop->memory_bytes);
-    TRY(choose_device(shop, json_get_str(message, "device"), err));
-    TRY(workshop_read_config(shop, message, &setup, err));
-    return workshop_open(shop, setup, (size_t)*ret_lanes, err);
+    (void)json_get_i64(message, "memory_bytes", &pool->memory_bytes);
+    TRY(choose_device(pool, json_get_str(message, "device"), err));
+    TRY(lane_pool_read_config(pool, message, &setup, err));
+    return lane_pool_open(pool, setup, (size_t)*ret_lanes, err);
 }
 
 /* Out of memory in a worker whose memory is limited: the limit is what there is to change. */
@@ -78,16 +77,16 @@ static void explain_memory(int64_t bytes, struct error *why)
 }
 
 /* Opens the device, and greets. */
-static enum status open_device(struct workshop *shop, const cJSON *message, struct error *err)
+static enum status open_device(struct lane_pool *pool, const cJSON *message, struct error *err)
 {
     cJSON *hello = proto_message("hello");
     struct error why = {0};
     int64_t n_lanes = 1;
-    enum status opened = shop->n_lanes > 0 ? FAIL(&why, ST_USAGE, "the worker has opened its device before")
-                                           : open_lanes(shop, message, &n_lanes, &why);
+    enum status opened = pool->n_lanes > 0 ? FAIL(&why, ST_USAGE, "the worker has opened its device before")
+                                           : open_lanes(pool, message, &n_lanes, &why);
     if (opened == ST_NOMEM)
-        explain_memory(shop->memory_bytes, &why);
-    const struct kern *kern = opened == ST_OK ? shop->lanes[0].run.kern : NULL;
+        explain_memory(pool->memory_bytes, &why);
+    const struct kern *kern = opened == ST_OK ? pool->lanes[0].run.kern : NULL;
     bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
     if (ok && opened == ST_OK)
@@ -101,16 +100,16 @@ static enum status open_device(struct workshop *shop, const cJSON *message, stru
         cJSON_Delete(hello);
         return FAIL(err, ST_NOMEM, "out of memory for a greeting");
     }
-    workshop_send(shop, hello);
+    lane_pool_send(pool, hello);
     if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
-        return workshop_start_heartbeat(shop, err);
+        return lane_pool_start_heartbeat(pool, err);
     return ST_OK;
 }
 
 /* ---- what the controller says ---- */
 
 /* A trial that no lane can take is answered like one that failed. */
-static void refuse(struct workshop *shop, const cJSON *message)
+static void refuse(struct lane_pool *pool, const cJSON *message)
 {
     cJSON *json = proto_message("result");
     int64_t trial = -1, attempt = -1;
@@ -120,29 +119,29 @@ static void refuse(struct workshop *shop, const cJSON *message)
     if (json != NULL && !(json_add_i64(json, "trial", trial) && json_add_i64(json, "attempt", attempt) &&
                           json_add_str(json, "state", "failed") && json_add_f64(json, "cost_s", 0.0) &&
                           json_add_str(json, "reason", "the worker has no lane free for it") &&
-                          json_add_bool(json, "lost", atomic_load(&shop->lost)))) {
+                          json_add_bool(json, "lost", atomic_load(&pool->lost)))) {
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(shop, json);
+    lane_pool_send(pool, json);
 }
 
 /* Takes message; *ret_exit: it was the last. */
-static enum status on_message(struct workshop *shop, cJSON *message, bool *ret_exit, struct error *err)
+static enum status on_message(struct lane_pool *pool, cJSON *message, bool *ret_exit, struct error *err)
 {
     const char *type = json_get_str(message, "type");
     enum status rc = ST_OK;
     int64_t trial = -1;
 
     if (type != NULL && strcmp(type, "run") == 0) {
-        if (workshop_give(shop, message))
+        if (lane_pool_give(pool, message))
             return ST_OK;
-        refuse(shop, message);
+        refuse(pool, message);
     } else if (type != NULL && strcmp(type, "open") == 0) {
-        rc = open_device(shop, message, err);
+        rc = open_device(pool, message, err);
     } else if (type != NULL && strcmp(type, "stop") == 0) {
         (void)json_get_i64(message, "trial", &trial); /* without: all */
-        workshop_stop(shop, trial, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint")));
+        lane_pool_stop(pool, trial, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(message, "checkpoint")));
     } else if (type != NULL && strcmp(type, "exit") == 0) {
         *ret_exit = true;
     }
@@ -150,33 +149,33 @@ static enum status on_message(struct workshop *shop, cJSON *message, bool *ret_e
     return rc;
 }
 
-static enum status serve(struct workshop *shop, struct error *err)
+static enum status serve(struct lane_pool *pool, struct error *err)
 {
     bool exit = false;
 
-    while (!exit && !atomic_load(&shop->lost) && !atomic_load(&shop->gone) && !shop->proto.closed) {
+    while (!exit && !atomic_load(&pool->lost) && !atomic_load(&pool->gone) && !pool->proto.closed) {
         cJSON *message = NULL;
-        TRY(proto_receive(&shop->proto, LOOK_MS, &message, err));
+        TRY(proto_receive(&pool->proto, LOOK_MS, &message, err));
         if (message != NULL)
-            TRY(on_message(shop, message, &exit, err));
+            TRY(on_message(pool, message, &exit, err));
     }
     return ST_OK;
 }
 
 /* To give back what a hung device holds could take for ever: the process just ends. */
-static void leave_lost(struct workshop *shop)
+static void leave_lost(struct lane_pool *pool)
 {
     double deadline = clock_mono_s() + LOST_PATIENCE_S;
 
-    while (!atomic_load(&shop->silent) && !workshop_is_idle(shop) && clock_mono_s() < deadline)
+    while (!atomic_load(&pool->silent) && !lane_pool_is_idle(pool) && clock_mono_s() < deadline)
         usleep(5000);
-    pthread_mutex_lock(&shop->send_lock); /* nobody is amid a message */
+    pthread_mutex_lock(&pool->send_lock); /* nobody is amid a message */
     _exit(EXIT_FAILURE);
 }
 
 enum status cmd_worker(int argc, char **argv, struct error *err)
 {
-    struct workshop *shop;
+    struct lane_pool *pool;
     int type = 0;
     socklen_t size = sizeof type;
     enum status rc;
@@ -191,17 +190,17 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    shop = mem_alloc(sizeof *shop);
-    if (shop == NULL)
+    pool = mem_alloc(sizeof *pool);
+    if (pool == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a worker");
-    shop->process_s = machine_process_age_s();
-    rc = workshop_create(shop, WORKER_FD, err);
+    pool->process_s = machine_process_age_s();
+    rc = lane_pool_create(pool, WORKER_FD, err);
     if (rc == ST_OK)
-        rc = serve(shop, err);
-    if (atomic_load(&shop->lost))
-        leave_lost(shop);
-    workshop_stop(shop, -1, false);
-    workshop_destroy(shop);
-    mem_free(shop);
+        rc = serve(pool, err);
+    if (atomic_load(&pool->lost))
+        leave_lost(pool);
+    lane_pool_stop(pool, -1, false);
+    lane_pool_destroy(pool);
+    mem_free(pool);
     return rc;
 }

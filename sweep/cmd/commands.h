@@ -1,4 +1,5 @@
-/* commands.h - the commands of trawl: parse argv (argv[0] is the command's name), print data to stdout, progress to stderr. */
+/* commands.h - the commands of trawl. Each parses argv (argv[0] is the command's name), prints data to stdout and
+ * progress to stderr, and returns its one failure, which main prints. */
 #ifndef SWEEP_CMD_COMMANDS_H
 #define SWEEP_CMD_COMMANDS_H
 

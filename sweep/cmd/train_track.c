@@ -1,12 +1,29 @@
-/* train_track.c - one training alone as a run of the trackers, by the means of a sweep: a study's row with one trial holds
- * settings and outbox, track_rows.h writes the rows and feeds the uploader, `trawl sync` sends what is left.
+/* train_track.c - one training alone as a run of the trackers, by the means of a sweep: a study's row with one trial
+ * holds settings and outbox, track_rows.h writes the rows and feeds the uploader, `trawl sync` sends what is left.
  *
- * Invariants: (1) the trial's row is running while this process trains and queued else, never finished, so that whatever goes
- * on from the checkpoint goes on in the same run; (2) the study has ended from the start, so that no daemon takes it up;
- * (3) a store that this command made for itself is removed when the trackers have got everything and no checkpoint may go on;
- * (4) no failure here ends a training that has begun. */
+ * Invariants: (1) the trial's row is running while this process trains and queued else, never finished, so that
+ * whatever goes on from the checkpoint goes on in the same run; (2) the study has ended from the start, so that no
+ * daemon takes it up; (3) a store that this command made for itself is removed when the trackers have got everything
+ * and no checkpoint may go on; (4) no failure here ends a training that has begun. */
 #include "sweep/cmd/train_track.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "study/version.h"
+#include "sweep/cli.h"
+#include "sweep/control/submit.h"
 #include "sweep/controller/track_rows.h"
+#include "sweep/worker/lane_messages.h"
+#include "trainer/trainer.h"
+#include "web/track/track.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -14,23 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
-#include "base/machine.h"
-#include "base/mem.h"
-#include "base/json.h"
-#include "base/status.h"
-#include "store/store.h"
-#include "study/setup.h"
-#include "sweep/cli.h"
-#include "sweep/control/submit.h"
-#include "study/version.h"
-#include "sweep/worker/lane_messages.h"
-#include "trainer/trainer.h"
-#include "web/track/track.h"
-#include "study/study_view.h"
 
 #define PATH_BYTES 4096
 #define NAME_BYTES 101
@@ -48,7 +48,7 @@ struct train_track {
     struct store *store;
     struct study study;
     struct trial trial;
-    struct track_hooks *hooks;
+    struct track_rows *hooks;
     int64_t env_steps;
 };
 
@@ -158,8 +158,8 @@ static bool is_there(const struct study *study)
     return path != NULL && file_exists(path + strlen(SAVED_AS));
 }
 
-/* The study that the run was told by before: the newest of that name (whole), or the newest that was saved as the checkpoint;
- * where that was moved, the newest of its name. */
+/* The study that the run was told by before: the newest of that name (whole), or the newest that was saved as the
+ * checkpoint; where that was moved, the newest of its name. */
 static enum status find_study(struct train_track *t, const char *name, bool whole, const char *checkpoint,
                               bool *ret_found, struct error *err)
 {
@@ -304,13 +304,13 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     if (rc == ST_OK)
         rc = open_store(t, o, config_text, device, err);
     if (rc == ST_OK)
-        rc = track_hooks_open_single(&t->hooks, t->store, &t->study, setup, err);
+        rc = track_rows_open_single(&t->hooks, t->store, &t->study, setup, err);
     if (rc == ST_OK && t->hooks != NULL)
-        rc = track_hooks_start(t->hooks, &t->trial, false, err);
+        rc = track_rows_start(t->hooks, &t->trial, false, err);
     if (rc == ST_OK && t->hooks != NULL)
-        rc = track_hooks_file(t->hooks, t->trial.id, "config.ini", "text/plain", config_text, err);
+        rc = track_rows_file(t->hooks, t->trial.id, "config.ini", "text/plain", config_text, err);
     if (rc != ST_OK || t->hooks == NULL) { /* NULL: all are disabled by their own variables */
-        (void)track_hooks_close(t->hooks, NULL, NULL, 0);
+        (void)track_rows_close(t->hooks, NULL, NULL, 0);
         free_track(t, t->made && t->own);
         return rc;
     }
@@ -333,7 +333,7 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
 {
     cJSON *values = lane_metrics_json(m);
     char *text = values != NULL ? json_print(values, false) : NULL;
-    const char *row = text != NULL ? track_hooks_metrics(t->hooks, m->env_steps, m->wall_s, text, strlen(text)) : NULL;
+    const char *row = text != NULL ? track_rows_metrics(t->hooks, m->env_steps, m->wall_s, text, strlen(text)) : NULL;
     enum status rc = row != NULL ? store_outbox_add(t->store, t->study.id, t->trial.id, row, err) : ST_OK;
 
     cJSON_Delete(values);
@@ -341,8 +341,8 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
     if (text == NULL)
         log_warn("out of memory for news to the trackers, one row is lost to them, continuing");
     TRY(rc);
-    return track_hooks_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),
-                              device_memory_bytes, err);
+    return track_rows_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),
+                             device_memory_bytes, err);
 }
 
 void train_track_metrics(struct train_track *t, const struct train_metrics *m, int64_t device_memory_bytes)
@@ -361,7 +361,7 @@ bool train_track_stopped(struct train_track *t)
 
     if (t == NULL)
         return false;
-    if (!t->stopped && track_hooks_stop(t->hooks, t->trial.id, why, sizeof why)) {
+    if (!t->stopped && track_rows_stop(t->hooks, t->trial.id, why, sizeof why)) {
         log_info("%s", why);
         t->stopped = true;
     }
@@ -386,7 +386,7 @@ void train_track_result(struct train_track *t, enum trial_state state, const str
         result.cost_s = result.device_s = r->cost_s;
         result.env_steps = r->env_steps;
     }
-    row = track_hooks_result(t->hooks, &result);
+    row = track_rows_result(t->hooks, &result);
     if (row != NULL)
         note(t, store_outbox_add(t->store, t->study.id, t->trial.id, row, &err), &err);
 }
@@ -396,7 +396,7 @@ void train_track_pause(struct train_track *t)
     struct error err = {0};
 
     if (t != NULL && !t->broken)
-        note(t, track_hooks_pause(t->hooks, t->trial.id, t->env_steps, &err), &err);
+        note(t, track_rows_pause(t->hooks, t->trial.id, t->env_steps, &err), &err);
 }
 
 void train_track_close(struct train_track *t, bool interrupted)
@@ -410,6 +410,6 @@ void train_track_close(struct train_track *t, bool interrupted)
     seconds = t->setup->track.flush_s;
     if (!t->broken && store_trial_requeue(t->store, t->trial.id, REQUEUE_STOPPED, &none) != ST_OK)
         log_debug("%s", none.text);
-    all = track_hooks_close(t->hooks, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
+    all = track_rows_close(t->hooks, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
     free_track(t, all && t->made && t->own && !t->keeps);
 }

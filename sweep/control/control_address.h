@@ -1,4 +1,5 @@
-/* control_address.h - where the controller of a store listens. */
+/* control_address.h - where the controller of a store listens: the same addresses for server and client. Plain values,
+ * nothing is owned; any thread. */
 #ifndef SWEEP_CONTROL_CONTROL_ADDRESS_H
 #define SWEEP_CONTROL_CONTROL_ADDRESS_H
 
@@ -14,18 +15,18 @@
 #define CONTROL_ADDRESSES 3
 
 struct control_address {
-    struct sockaddr_un sun; /* with size: of an abstract name */
+    struct sockaddr_un sun; /* used with size for an abstract name */
     socklen_t size;
     bool is_abstract; /* no file, so no mode: the peer's user is checked all the same */
-    char path[PATH_MAX]; /* else the socket's file; maybe too long for a sockaddr_un */
+    char path[PATH_MAX]; /* otherwise the socket's file; may be too long for a sockaddr_un */
     char text[128]; /* for people; '@' in front of an abstract name */
 };
-/* What bind and connect take, however long the path: *ret_folder (-1: none) is open until they are done, then the caller's to
- * close. False: errno says why. */
+/* An address for bind and connect, also of a long path: *ret_folder (-1: none) must stay open until they are done, then
+ * the caller closes it. False: errno has the reason. */
 bool control_address_open(const struct control_address *address, struct sockaddr_un *ret_sun, socklen_t *ret_size,
                           int *ret_folder);
-/* In the order to try: STORE.sock by the store's real path, unless its name alone is too long for a socket; a name made from
- * that path in $XDG_RUNTIME_DIR; the same as an abstract name. */
+/* In the order to try: STORE.sock by the store's real path, unless its name alone is too long for a socket; a name made
+ * from that path in $XDG_RUNTIME_DIR; the same as an abstract name. */
 enum status control_addresses(const char *store_path, struct control_address ret_addresses[CONTROL_ADDRESSES],
                               size_t *ret_n, struct error *err) MUST_USE;
 

@@ -3,6 +3,7 @@
 #include "sweep/control/control_client.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -14,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 #define ANSWER_S 30 /* a controller answers between two events */
 #define ANSWER_MAX (8u << 20)

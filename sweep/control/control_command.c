@@ -1,5 +1,5 @@
-/* control_command.c - stop, pause, continue, add, priority, retry: what they are on the wire and what they do to a study's row.
- * The row comes first and the running controller follows it, so that a crash in between loses nothing. */
+/* control_command.c - stop, pause, continue, add, priority, retry: what they are on the wire and what they do to a
+ * study's row. The row comes first and the running controller follows it, so that a crash in between loses nothing. */
 #include "sweep/control/control_command.h"
 
 #include "base/duration.h"
@@ -7,9 +7,8 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
-#include "sweep/cli.h"
-#include "sweep/controller/limits.h"
 #include "study/study_view.h"
+#include "sweep/controller/limits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,7 +203,8 @@ static enum status apply_add(struct store *store, const struct control_command *
     return ST_OK;
 }
 
-/* A finished row never changes: the same config and seed become a new trial, and the limit of trials makes room for it. */
+/* A finished row never changes: the same config and seed become a new trial, and the limit of trials makes room for
+ * it. */
 static enum status copy_trial(struct store *store, const struct study *study, const struct trial *old,
                               struct trial *ret, struct error *err)
 {

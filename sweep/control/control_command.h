@@ -1,4 +1,6 @@
-/* control_command.h - what can be asked of a study. */
+/* control_command.h - the commands on a study: their JSON, what they do to the study's row, and how they are carried
+ * out by a running controller or in the store where none runs. A command is a plain value; texts are written into the
+ * caller's buffers. One thread. */
 #ifndef SWEEP_CONTROL_CONTROL_COMMAND_H
 #define SWEEP_CONTROL_CONTROL_COMMAND_H
 
@@ -37,16 +39,17 @@ enum status control_take_f64(const cJSON *json, const char *key, double *ret_val
 enum status control_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;
 const char *control_kind_name(enum control_kind kind); /* "stop", ... */
 cJSON *control_command_to_json(const struct control_command *command); /* NULL: out of memory */
-/* Everything is checked: what comes over a socket may be anything. */
+/* Checks every field: a socket may deliver anything. */
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command,
                                       struct error *err) MUST_USE;
-/* Changes the study's row and says in a sentence what was done; study (of the store, found by its name) is brought up to
- * date, whoever runs it acts on that. ST_USAGE when the command makes no sense in the study's state. */
+/* Changes the study's row and writes a sentence on what was done; study (of the store, found by its name) is brought up
+ * to date, and its controller acts on that. ST_USAGE when the command makes no sense in the study's state. */
 enum status control_command_apply(struct store *store, const struct control_command *command, struct study *study,
                                   char *ret_text, size_t size, struct error *err) MUST_USE;
 
-/* cmd_control.c: says it to the running controller of the store (*ret_live), or writes it to the store where none runs. */
+/* cmd_control.c: sends the command to the running controller of the store (*ret_by_controller), or applies it to the
+ * store where none runs. */
 enum status control_carry_out(const char *store_path, const struct control_command *command, char *ret_text,
-                              size_t size, bool *ret_live, struct error *err) MUST_USE;
+                              size_t size, bool *ret_by_controller, struct error *err) MUST_USE;
 
 #endif

@@ -1,25 +1,23 @@
 /* control_server.c - the controller's side of the socket beside the store.
- * Invariants: (1) only the user who runs the controller (and root) is heard; (2) no call waits: a client that is slow to
- * write is read when there is something, one that is slow to read loses its connection; (3) whatever bytes come, the
- * worst that happens is that their sender is told so and dropped; (4) a newcomer always has a place: when all are taken,
- * it is that of the client that has said nothing for longest. */
+ * Invariants: (1) only the user who runs the controller (and root) is heard; (2) no call waits: a client that is slow
+ * to write is read when there is something, one that is slow to read loses its connection; (3) whatever bytes come, the
+ * worst that happens is that their sender is told so and dropped; (4) a newcomer always has a place: when all are
+ * taken, it is that of the client that has said nothing for longest. */
 #include "sweep/control/control_server.h"
 
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/control/control_address.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/mem.h"
 
 #define READ_BYTES 4096
 #define BACKLOG 8

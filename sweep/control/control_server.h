@@ -1,4 +1,5 @@
-/* control_server.h - the controller's side of the socket beside the store. Nothing here waits. */
+/* control_server.h - the controller's side of the socket beside the store. It owns its clients' connections; one
+ * thread, and no call waits. A client that fails is dropped and is no error of the server. */
 #ifndef SWEEP_CONTROL_CONTROL_SERVER_H
 #define SWEEP_CONTROL_CONTROL_SERVER_H
 
@@ -10,13 +11,13 @@
 #define CONTROL_CLIENTS_MAX 16
 
 struct control_server;
-/* Answers one request: adds to answer (an object), or fails, which the client is told. */
+/* Answers one request: adds to answer (an object), or fails; the failure is sent to the client. */
 typedef enum status control_fn(void *ctx, const cJSON *request, cJSON *answer, struct error *err);
-/* The caller holds the store's lock, so a socket that is there already belongs to nobody and is replaced. */
+/* The caller holds the store's lock, so an existing socket file is stale and is replaced. */
 enum status control_server_create(struct control_server **ret_server, const char *store_path, control_fn *fn, void *ctx,
                                   struct error *err) MUST_USE;
 void control_server_destroy(struct control_server *server); /* removes the socket's file; NULL is fine */
-int control_server_fd(const struct control_server *server); /* readable when there is something to serve */
+int control_server_fd(const struct control_server *server); /* readable when a client waits */
 void control_server_serve(struct control_server *server);
 const char *control_server_address(const struct control_server *server); /* for messages */
 

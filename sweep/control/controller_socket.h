@@ -1,4 +1,6 @@
-/* controller_socket.h - the socket of a scheduler: commands to its studies, its state as plain data. */
+/* controller_socket.h - commands to a running scheduler, and its state as plain data, over the socket beside the store.
+ * Used by the scheduler's thread, between its events or while it waits for the disk or a lock. Store and scheduler are
+ * borrowed, the server is owned. */
 #ifndef SWEEP_CONTROL_CONTROLLER_SOCKET_H
 #define SWEEP_CONTROL_CONTROLLER_SOCKET_H
 
@@ -11,24 +13,25 @@ struct control_server;
 struct scheduler;
 struct store;
 
-struct live {
+struct controller_socket {
     struct store *store; /* the caller's, like sched */
     struct scheduler *sched;
-    struct control_server *server; /* NULL: no socket could be made, which was said */
+    struct control_server *server; /* NULL: no socket could be made, which was logged */
     bool daemon; /* takes new studies */
-    bool waiting; /* studies of the store are to run and have no place */
+    bool waiting; /* studies of the store are to run and all SCHED_MAX_STUDIES are taken */
     bool answers; /* a request is being answered */
     bool locked; /* answers come from within a call of the store, which waits for another program's lock */
 };
-/* A controller without socket is better than none: that is a warning. */
-void live_open(struct live *live, struct store *store, struct scheduler *sched, bool daemon);
-void live_close(struct live *live);
-/* Opens a study of the store and gives it to the scheduler. In a daemon that has SCHED_MAX_STUDIES already it waits its turn
- * (live->waiting, and scheduler_find does not find it). */
-enum status live_add(struct live *live, const char *name, struct error *err) MUST_USE;
-/* All studies of the store that are to run and have no place yet, while there are places; one that cannot run is paused, with
- * the reason. *ret_n: how many were taken. */
-enum status live_take_studies(struct live *live, size_t *ret_n, struct error *err) MUST_USE;
-void live_take_turns(struct live *live); /* some times a second: those that wait, when a place is free */
+/* A socket that cannot be made is a warning: a controller without socket is better than none. */
+void controller_socket_open(struct controller_socket *sock, struct store *store, struct scheduler *sched, bool daemon);
+void controller_socket_close(struct controller_socket *sock);
+/* Opens a study of the store and gives it to the scheduler. In a daemon that serves SCHED_MAX_STUDIES already the study
+ * waits its turn (sock->waiting, and scheduler_find does not find it). */
+enum status controller_socket_add(struct controller_socket *sock, const char *name, struct error *err) MUST_USE;
+/* Adds the studies of the store that are to run, up to SCHED_MAX_STUDIES; a study that cannot run is paused, with the
+ * reason. *ret_n: how many were added. */
+enum status controller_socket_take_studies(struct controller_socket *sock, size_t *ret_n, struct error *err) MUST_USE;
+void controller_socket_take_turns(
+    struct controller_socket *sock); /* some times a second: adds waiting studies when others have ended */
 
 #endif

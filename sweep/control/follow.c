@@ -2,6 +2,7 @@
  * Invariant: watching changes nothing; however it ends, the study goes on. */
 #include "sweep/control/follow.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -9,8 +10,8 @@
 #include "study/study_view.h"
 #include "sweep/control/control_client.h"
 #include "sweep/control/status_json.h"
-#include "sweep/show/board.h"
 #include "sweep/show/progress.h"
+#include "sweep/show/status_block.h"
 #include "sweep/signals.h"
 #include "sweep/term.h"
 
@@ -18,9 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
 
 #define BLOCK_MAX 65536
 #define LOOK_MS 500
@@ -61,7 +59,7 @@ static void ask_daemon(struct follow *f)
         return;
     }
     if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
-        live_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
+        sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
     cJSON_Delete(answer);
 }
 
@@ -100,14 +98,14 @@ static double seconds_left(struct follow *f)
 
 static void draw(struct follow *f)
 {
-    struct board_style style;
+    struct term_style style;
     struct strbuf text;
 
     if (!f->tty)
         return;
     strbuf_init(&text, BLOCK_MAX);
-    board_style_take(&style);
-    board_write(&(struct board){&f->view, f->env, &f->status, seconds_left(f)}, &style, &text);
+    term_style_take(&style);
+    status_block_write(&(struct status_block){&f->view, f->env, &f->status, seconds_left(f)}, &style, &text);
     if (text.len > 0)
         term_draw(text.text);
     strbuf_free(&text);

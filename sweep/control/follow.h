@@ -1,4 +1,5 @@
-/* follow.h - a study that a daemon runs, watched from another process. */
+/* follow.h - watches a study that a daemon runs, from another process. It only reads; the caller's thread waits in
+ * it. */
 #ifndef SWEEP_CONTROL_FOLLOW_H
 #define SWEEP_CONTROL_FOLLOW_H
 
@@ -7,7 +8,7 @@
 #include "base/status.h"
 #include "store/store.h"
 
-/* Until it is no longer running. ST_INTERRUPTED: the watcher was, the study goes on. */
+/* Returns when the study no longer runs. ST_INTERRUPTED: the watcher was interrupted, the study continues. */
 enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err) MUST_USE;
 
 #endif

@@ -2,12 +2,8 @@
  * Invariant: everything that can be wrong with the config is found here, where the user is. */
 #include "sweep/control/handover.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "sweep/show/study_json.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "study/study_view.h"
 #include "sweep/control/control_client.h"
 #include "sweep/control/follow.h"
@@ -15,7 +11,10 @@
 #include "sweep/control/submit.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/launch/proto.h"
+#include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
+
+#include <stdio.h>
 
 /* Does a daemon hold the store? It then takes the study, and here is only watched. */
 bool handover_is_possible(const struct sweep_cmd *s)
@@ -32,7 +31,7 @@ bool handover_is_possible(const struct sweep_cmd *s)
     }
     status = mem_alloc(sizeof *status);
     if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK && status != NULL) {
-        live_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), status);
+        sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), status);
         is_daemon = status->daemon;
     }
     mem_free(status);

@@ -1,4 +1,5 @@
-/* handover.h - `trawl sweep` in two files: run here (cmd_sweep.c) or by a daemon (handover.c). */
+/* handover.h - what `trawl sweep` shares between running a study itself (cmd_sweep.c) and handing it over to a daemon
+ * (handover.c). cmd_sweep.c owns and frees all that struct sweep_cmd holds; one thread. */
 #ifndef SWEEP_CONTROL_HANDOVER_H
 #define SWEEP_CONTROL_HANDOVER_H
 
@@ -18,21 +19,22 @@ struct sweep_cmd {
     const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
     bool json, quiet, print_config, has_config;
-    struct setup *setup; /* of the config that was given */
+    struct setup *setup; /* of the given config */
     struct store *store;
     struct study_run *run;
     struct scheduler *sched;
     struct progress progress;
-    struct live live;
+    struct controller_socket socket;
 };
 
-/* New limits of an old study, s->run: what the command says by either name; a file's are those it began with. */
+/* Takes new limits for an existing study, s->run, from the command line alone: those of a file are the limits that it
+ * began with. */
 enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err) MUST_USE;
-/* A config given on resume must be that of s->run, but for the limits and for ranges that are wider: then *ret_is_wider, and
- * ret_wider holds the space that it asks for. The caller: search_free. */
+/* A config given on resume must be that of s->run, but for the limits and for ranges that are wider: then
+ * *ret_is_wider, and ret_wider holds the space that it asks for. The caller: search_free. */
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
                              struct error *err) MUST_USE;
-/* A study of failures alone is no success, and says why. */
+/* A study whose trials have all failed is a failure, with the reason. */
 enum status sweep_check_any_done(const struct study_view *v, struct error *err) MUST_USE;
 
 /* Does a daemon hold the store? */

@@ -1,4 +1,5 @@
-/* status_json.c - a scheduler's slots and last events as plain data, and as JSON for who watches from another process. */
+/* status_json.c - a scheduler's slots and last events as plain data, and as JSON for who watches from another
+ * process. */
 #include "sweep/control/status_json.h"
 
 #include "base/json.h"
@@ -11,7 +12,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *slot_state(const struct scheduler *s, const struct slot *slot)
@@ -48,7 +48,7 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
     ret->score = f->score;
 }
 
-void live_status_take(const struct scheduler *s, struct study_run *run, struct sweep_status *ret_status)
+void sweep_status_take(const struct scheduler *s, struct study_run *run, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
     size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
@@ -88,7 +88,7 @@ static cJSON *slot_json(const struct status_slot *slot)
     return json;
 }
 
-cJSON *live_status_to_json(const struct sweep_status *st)
+cJSON *sweep_status_to_json(const struct sweep_status *st)
 {
     cJSON *json = cJSON_CreateObject(), *slots = cJSON_CreateArray(), *events = cJSON_CreateArray();
     bool ok = json != NULL && slots != NULL && events != NULL;
@@ -128,7 +128,7 @@ static void copy_str(const cJSON *json, const char *key, char *buf, size_t size)
     snprintf(buf, size, "%s", text != NULL ? text : "");
 }
 
-void live_status_from_json(const cJSON *json, struct sweep_status *ret_status)
+void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
     const cJSON *item;

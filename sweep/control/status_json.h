@@ -1,4 +1,5 @@
-/* status_json.h - what slots do and what has happened, as data that also travels over the socket. */
+/* status_json.h - state of slots and the last events, as a plain value that also travels over the socket. A copy: it
+ * stays valid when the scheduler moves on. */
 #ifndef SWEEP_CONTROL_STATUS_JSON_H
 #define SWEEP_CONTROL_STATUS_JSON_H
 
@@ -29,12 +30,12 @@ struct sweep_status {
     struct status_slot slots[STATUS_SLOTS];
     size_t n_events;
     struct sched_event events[STATUS_EVENTS]; /* oldest first */
-    double fraction, wall_s; /* of one study; NaN: it is not served */
-    double gain; /* of its hypervolume, share an hour; NaN: too early */
+    double fraction, wall_s; /* progress and time at work of one study; NaN: it is not served */
+    double gain; /* growth of its hypervolume, share an hour; NaN: too early */
 };
-/* run: whose fraction and time are told; NULL: nobody's. */
-void live_status_take(const struct scheduler *sched, struct study_run *run, struct sweep_status *ret_status);
-cJSON *live_status_to_json(const struct sweep_status *status); /* NULL: out of memory */
-void live_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* what is missing is empty */
+/* run: the study whose fraction, time and gain are taken; NULL: none. */
+void sweep_status_take(const struct scheduler *sched, struct study_run *run, struct sweep_status *ret_status);
+cJSON *sweep_status_to_json(const struct sweep_status *status); /* NULL: out of memory */
+void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* missing fields become empty */
 
 #endif

@@ -4,21 +4,20 @@
 
 #include "base/config/config.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/search.h"
 #include "study/setup.h"
+#include "study/version.h"
 #include "study/warm_start.h"
 #include "sweep/control/control_command.h"
 #include "sweep/controller/limits.h"
-#include "study/version.h"
+#include "web/track/track.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "web/track/track.h"
 
 bool study_name_is_fine(const char *name)
 {

@@ -1,4 +1,5 @@
-/* submit.h - a new study on its way into a store, maybe by another process. */
+/* submit.h - a new study on its way into a store, maybe through another process. A submission owns its strings
+ * (submission_free); one thread. A config or limit that cannot be right is ST_CONFIG or ST_USAGE. */
 #ifndef SWEEP_CONTROL_SUBMIT_H
 #define SWEEP_CONTROL_SUBMIT_H
 
@@ -16,14 +17,14 @@ struct submission {
     char from[104];
 };
 void submission_free(struct submission *submission);
-/* Out of a finished setup that searches something. */
+/* Built from a finished setup that searches something. */
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err) MUST_USE;
 cJSON *submission_to_json(const struct submission *submission);
-/* The limits that a request gives, as store/store.h has them; those that are absent stay. */
+/* The limits that a request gives, as in store/store.h; an absent limit stays as it is. */
 enum status submission_take_limits(const cJSON *json, struct study *study, struct error *err) MUST_USE;
 enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err) MUST_USE;
-/* Adds it to the store. ST_EXISTS says how to go on with the one that has its name. */
+/* Adds it to the store. ST_EXISTS: a study of that name exists; the text names the command that resumes it. */
 enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;
 bool study_name_is_fine(const char *name);
 

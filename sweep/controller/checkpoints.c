@@ -1,11 +1,13 @@
 /* checkpoints.c - files that let a trial go on where it was stopped, and those of finished trials that are kept.
  *
- * They lie in STORE.checkpoints/STUDY-NUMBER.ckpt, written by the workers. While a trial runs there is one only if it was
- * stopped or has run for sweep.checkpoint_interval_s; when it has ended, its file stays if sweep.keep says so.
+ * They lie in STORE.checkpoints/STUDY-NUMBER.ckpt, written by the workers. While a trial runs there is one only if it
+ * was stopped or has run for sweep.checkpoint_interval_s; when it has ended, its file stays if sweep.keep says so.
  * Invariants: (1) a row of the store names a file only after it was written whole; (2) whatever goes wrong with a
  * checkpoint costs time and never a result: it is told and the sweep goes on. */
 #include "sweep/controller/checkpoints.h"
 
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
@@ -20,9 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/mem.h"
 
 #define WHOLE ".ckpt"
 #define HALF ".ckpt.tmp." /* as trainer_save names it, with the process behind */

@@ -1,4 +1,6 @@
-/* checkpoints.h - files that let a trial continue, and those of finished trials that are kept. */
+/* checkpoints.h - checkpoints from which trials resume, and those of finished trials that are kept. The files are
+ * written by workers and removed here, by the scheduler's thread. A failure that only costs time is logged, not
+ * returned. */
 #ifndef SWEEP_CONTROLLER_CHECKPOINTS_H
 #define SWEEP_CONTROLLER_CHECKPOINTS_H
 
@@ -14,9 +16,9 @@ struct study_run;
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);
 
 void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf /* (PATH_MAX) */);
-void checkpoints_begin(struct study_run *run); /* makes their folder */
+void checkpoints_begin(struct study_run *run); /* creates their folder */
 void checkpoints_end(const struct study_run *run); /* removes it when it is empty */
-/* Is there a file for the trial to go on from? One that the store names and that is not there is reported. */
+/* Does a file exist from which the trial can resume? A missing file that the store names is logged. */
 enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
                                  struct error *err) MUST_USE;
 enum status checkpoints_prune(const struct study_run *run, struct error *err) MUST_USE; /* after a trial has ended */

@@ -1,8 +1,9 @@
-/* confirm.c - when a study runs a config again under a fresh seed, and how much of its budget that may take (sweep.confirm).
+/* confirm.c - when a study runs a config again under a fresh seed, and how much of its budget that may take
+ * (sweep.confirm).
  *
- * Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly been confirmed;
- * the rest is kept for the end, where new points give way to it. The share is that of the limit which is nearest: trials,
- * seconds of training or of devices, or time.
+ * Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly been
+ * confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which is
+ * nearest: trials, seconds of training or of devices, or time.
  * Invariant: runs under way count as made, by what a finished run of the same point cost. */
 #include "sweep/controller/confirm.h"
 
@@ -13,7 +14,6 @@
 #include "study/study_view.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LAST_RUNS 2 /* of a study: what they find new could not be confirmed */
 #define ON_THE_WAY 0.5 /* of the share */

@@ -1,8 +1,7 @@
-/* confirm.h - when a config is run again under a fresh seed. */
+/* confirm.h - when a study runs a config again under a fresh seed (sweep.confirm). Pure functions of their inputs; any
+ * thread. */
 #ifndef SWEEP_CONTROLLER_CONFIRM_H
 #define SWEEP_CONTROLLER_CONFIRM_H
-
-#include <stdbool.h>
 
 struct study_view;
 struct sweep_settings;
@@ -12,15 +11,18 @@ enum confirm_turn {
     CONFIRM_NO,
     CONFIRM_IF_STUCK, /* only when no new point is left to try */
     CONFIRM_FIRST, /* if any advice is doubtful; else a new point */
-    CONFIRM_END, /* the same, best and knee before all: what is left of the share takes what is left of the study */
-    CONFIRM_LAST /* as CONFIRM_END, then the runner-up, and in any case: the last runs of the study: a new point could not be confirmed any more */
+    CONFIRM_END, /* the same, best and knee first: the rest of the share takes the rest of the study */
+    /* as CONFIRM_END, then the runner-up: in the last runs of the study a new point could no longer be confirmed */
+    CONFIRM_LAST
 };
 struct confirm_plan {
     enum confirm_turn turn;
-    double cost_left; /* of the share, in what history.cost counts; INFINITY: it is counted otherwise */
+    /* what is left of the share, in the unit of history.cost; INFINITY: the share is counted in another unit */
+    double cost_left;
 };
-/* What the next trial is for. Of limits in trials or seconds of training it reads the trials alone, so that a resumed study
- * goes on as it would have done. running_s: training of what flies; wall_s: of sweep.wall_time. */
+/* Decides what the next trial is for. Limits in trials or seconds of training are read from the trials alone, so that a
+ * resumed study continues as it would have done. running_s: training of the trials in flight; wall_s: used of
+ * sweep.wall_time. */
 void confirm_plan_make(const struct study_view *view, const struct sweep_settings *settings, double running_s,
                        double wall_s, struct confirm_plan *ret_plan);
 

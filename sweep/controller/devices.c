@@ -1,24 +1,22 @@
 /* devices.c - which workers a sweep has: `[sweep] devices` and runs_per_device as a list of devices, lanes and cores.
- * Invariants: (1) a GPU is one worker with a lane for each run; a CPU is a worker of one lane for each run, so that runs do
- * not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them, and they are where cost is
- * time. */
+ * Invariants: (1) a GPU is one worker with a lane for each run; a CPU is a worker of one lane for each run, so that
+ * runs do not share a process; (2) cores of CPU workers are disjoint as long as there are enough of them, and they are
+ * where cost is time. */
 #include "sweep/controller/devices.h"
 
 #include "base/config/opt.h"
+#include "base/machine.h"
+#include "base/num.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "sweep/controller/scheduler.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/machine.h"
-#include "base/num.h"
-#include "kernels/kernels.h"
 
 #define CORES_MAX 1024
 #define MEMORY_MAX 1e18 /* bytes, far from the end of int64_t */
@@ -121,7 +119,8 @@ static size_t count_cpu(const struct devices *d)
     return n;
 }
 
-/* Trials that share a core hold each other up, by turns: the same trial costs 4 to 25 times as much, and another time not. */
+/* Trials that share a core hold each other up, by turns: the same trial costs 4 to 25 times as much, and another time
+ * not. */
 static enum status check_crowd(struct devices *d, bool cost_is_time, struct error *err)
 {
     size_t n_cpu = count_cpu(d), n_cores = machine_cores();
@@ -163,7 +162,8 @@ static void share_cores(struct devices *d)
     }
 }
 
-/* "0", "4G", "auto": an even share of the machine. GPU drivers map more than they use: only a stated limit is for them. */
+/* "0", "4G", "auto": an even share of the machine. GPU drivers map more than they use: only a stated limit is for
+ * them. */
 static enum status share_memory(struct devices *d, const char *text, struct error *err)
 {
     double bytes = 0;

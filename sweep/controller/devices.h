@@ -1,4 +1,5 @@
-/* devices.h - what [sweep] devices and runs_per_device ask for. */
+/* devices.h - which workers [sweep] devices and runs_per_device ask for. A plain value; a list that cannot be right is
+ * ST_CONFIG with the option's name. */
 #ifndef SWEEP_CONTROLLER_DEVICES_H
 #define SWEEP_CONTROLLER_DEVICES_H
 
@@ -16,16 +17,16 @@ struct device_spec { /* of one worker */
     char label[32]; /* "cpu/2", "cuda:1": names it for people */
     int lanes;
     char cores[96]; /* "0-3,8": the cores it may use; "": all of ours */
-    int64_t memory_bytes; /* of the host that it may take, by its own limit; 0: none */
-    int64_t group_bytes; /* the same by a cgroup, where there are some; 0: none */
+    int64_t memory_bytes; /* of the host that the worker may take, by its own limit; 0: none */
+    int64_t group_bytes; /* the same by a cgroup, where there is one; 0: none */
 };
 struct devices {
     size_t n;
     struct device_spec v[SCHED_MAX_WORKERS];
-    bool crowded; /* more trials at a time on the CPU than cores: their time is no measure of cost */
+    bool crowded; /* more trials at a time on the CPU than cores: time is no measure of their cost */
 };
-/* train_device: train.device of the config, which devices = auto follows. More CPU trials at a time than cores are refused
- * where cost is time. */
+/* train_device: train.device of the config, which devices = auto follows. More CPU trials at a time than cores are
+ * refused where cost is time. */
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
 

@@ -1,11 +1,12 @@
-/* disk_full.c - a write to the store waits while its disk is full or another program keeps it locked, so that a result that took
- * hours is not lost to it.
- * The scheduler's thread waits, and with it whatever it would do next; no worker is judged (supervise_slept). What workers
- * say and log is read and kept for later: a worker that had to wait too would count that time as the cost of its trial.
- * Who asks the controller is answered (controller_socket.c), but nothing is changed: the write may be in the middle of
- * something. */
+/* disk_full.c - a write to the store waits while its disk is full or another program keeps it locked, so that a result
+ * that took hours is not lost to it. The scheduler's thread waits, and with it whatever it would do next; no worker is
+ * judged (supervise_slept). What workers say and log is read and kept for later: a worker that had to wait too would
+ * count that time as the cost of its trial. Who asks the controller is answered (controller_socket.c), but nothing is
+ * changed: the write may be in the middle of something. */
 #include "sweep/controller/disk_full.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "store/store.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/proto.h"
@@ -13,9 +14,6 @@
 #include "sweep/signals.h"
 
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
 
 #define TRY_AGAIN_US 500000
 #define LOCK_SHORT_S 2 /* another program's lock of so long is nothing to speak of */
@@ -31,7 +29,7 @@ static void take_in(struct scheduler *s)
     }
 }
 
-bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
+bool scheduler_wait_for_disk(struct scheduler *s, const char *store_path)
 {
     if (s->n_waits++ == 0) /* at once: the store has made what room it can */
         return true;
@@ -42,7 +40,7 @@ bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
             "%s: the disk is full; what could not be written is kept and tried again until there is room: free some "
             "space (ending the sweep before that loses it)",
             store_path);
-        scheduler_tell(s, "the disk is full, waiting for room");
+        scheduler_add_event(s, "the disk is full, waiting for room");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -53,12 +51,12 @@ bool scheduler_wait_for_room(struct scheduler *s, const char *store_path)
 
 bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double waited_s)
 {
-    if (waited_s >= LOCK_SHORT_S && !s->lock_told) {
-        s->lock_told = true;
+    if (waited_s >= LOCK_SHORT_S && !s->lock_reported) {
+        s->lock_reported = true;
         log_warn("%s: another program keeps the store locked; the sweep waits until it lets go: close it (a database "
                  "browser, a backup)",
                  store_path);
-        scheduler_tell(s, "another program keeps the store locked, waiting");
+        scheduler_add_event(s, "another program keeps the store locked, waiting");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -71,20 +69,20 @@ bool scheduler_wait_for_lock(struct scheduler *s, const char *store_path, double
     return true;
 }
 
-void scheduler_had_lock(struct scheduler *s)
+void scheduler_lock_is_free(struct scheduler *s)
 {
-    if (!s->lock_told)
+    if (!s->lock_reported)
         return;
-    s->lock_told = false;
+    s->lock_reported = false;
     log_info("the store is no longer locked, the sweep goes on");
-    scheduler_tell(s, "the store is no longer locked");
+    scheduler_add_event(s, "the store is no longer locked");
 }
 
-void scheduler_had_room(struct scheduler *s)
+void scheduler_disk_is_back(struct scheduler *s)
 {
     if (s->n_waits > 1) {
         log_info("there is room on the disk again, the sweep goes on");
-        scheduler_tell(s, "there is room on the disk again");
+        scheduler_add_event(s, "there is room on the disk again");
     }
     s->n_waits = 0;
 }

@@ -1,7 +1,9 @@
-/* early_stop.c - the curves of a study's finished trials, kept beside the view, and the judgement of the trial in flight.
+/* early_stop.c - the curves of a study's finished trials, kept beside the view, and the judgement of the trial in
+ * flight.
  * Invariant: only done trials teach; scores are higher-is-better as in the view's history. */
 #include "sweep/controller/early_stop.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -9,11 +11,8 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 void early_stop_free(struct early_stop *es)
 {

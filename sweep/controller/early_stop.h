@@ -1,4 +1,5 @@
-/* early_stop.h - stops trials by the curves of finished ones. */
+/* early_stop.h - stops trials by the curves of finished ones. struct early_stop owns the curves; the scheduler's
+ * thread. */
 #ifndef SWEEP_CONTROLLER_EARLY_STOP_H
 #define SWEEP_CONTROLLER_EARLY_STOP_H
 
@@ -19,10 +20,11 @@ struct early_stop {
     struct gp_curve *curves; /* (n) owned, with their points */
 };
 void early_stop_free(struct early_stop *es); /* a zeroed one is fine */
-/* Trial i of the view, if it is done: its curve. */
+/* Adds the curve of trial i of the view, if the trial is done. */
 enum status early_stop_learn(struct early_stop *es, struct store *store, const struct study_view *view, size_t i,
                              struct error *err) MUST_USE;
-/* Should trial i, which has come to env_steps and score in seconds of training, be stopped? The reason is for the store. */
+/* Should trial i, which has reached env_steps and score in seconds of training, be stopped? The reason goes to the
+ * store. */
 bool early_stop_judge(const struct early_stop *es, const struct study_view *view, size_t i, const struct setup *setup,
                       int64_t env_steps, double score, double seconds, char *ret_reason, size_t size);
 

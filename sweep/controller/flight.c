@@ -3,7 +3,10 @@
  * stored the moment it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
 #include "sweep/controller/flight.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -18,18 +21,14 @@
 #include "sweep/controller/share.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/controller/supervise.h"
+#include "sweep/controller/track_rows.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
-#include "sweep/controller/track_rows.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define MAX_POINTS 64
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
@@ -83,8 +82,8 @@ static void refuse(struct flight *f, const char *why)
     f->ended = true;
 }
 
-/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it goes on, is run again
- * or is exported to. */
+/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it goes on, is
+ * run again or is exported to. */
 static enum status settle_config(struct study_run *run, struct trial *t, const struct worker *w, struct error *err)
 {
     struct setup_override overrides[3] = {
@@ -158,14 +157,14 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     run->n_flights++;
     run->n_started++;
     slot->flight = f;
-    TRY(track_hooks_start(run->track, t, !resume && t->attempt > 1, err));
+    TRY(track_rows_start(run->track, t, !resume && t->attempt > 1, err));
     rc = proto_send(&w->proto, run_message(f, resume), &gone);
     if (rc == ST_NOMEM)
         return FAIL(err, ST_NOMEM, "%s", gone.text);
     if (rc == ST_LIMIT)
         refuse(f, gone.text);
     else if (rc != ST_OK)
-        worker_deaf(w, rc, gone.text);
+        worker_unreachable(w, rc, gone.text);
     return ST_OK;
 }
 
@@ -187,7 +186,7 @@ static const char *tracker_row(struct flight *f, int64_t env_steps, double wall_
     size_t n = 0;
     const char *values = json_member_text(proto->buf + proto->at, proto->n_line, "values", &n);
 
-    return values != NULL && values[0] == '{' ? track_hooks_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
+    return values != NULL && values[0] == '{' ? track_rows_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
 }
 
 static enum status store_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
@@ -223,7 +222,7 @@ static enum status store_metrics(struct flight *f, const cJSON *message, struct 
         .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
     TRY(reports_add(reports, f->run->store, &report, err));
     /* wall_s and not the time now: the message may have waited here for room on the disk */
-    if (f->stop == FLIGHT_GOES &&
+    if (f->stop == FLIGHT_NO_STOP &&
         early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score, wall_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
@@ -351,15 +350,15 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
     }
     enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
     if (rc == ST_BUSY || rc == ST_IO)
-        worker_deaf(f->slot->worker, rc, gone.text);
+        worker_unreachable(f->slot->worker, rc, gone.text);
 }
 
 enum status flight_alive(struct flight *f, double now_s, struct error *err)
 {
     const struct worker *w = f->slot->worker;
 
-    TRY(track_hooks_system(f->run->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
-    if (f->stop == FLIGHT_GOES && track_hooks_stop(f->run->track, f->trial_id, f->reason, sizeof f->reason))
+    TRY(track_rows_system(f->run->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
+    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->run->track, f->trial_id, f->reason, sizeof f->reason))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     return ST_OK;
 }
@@ -389,7 +388,7 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     t->losses += why == REQUEUE_LOST;
     f->run->view.study.lost_s += flight_at_risk_s(f, now_s);
     f->run->n_queued++;
-    TRY(track_hooks_pause(f->run->track, t->id, f->env_steps, err));
+    TRY(track_rows_pause(f->run->track, t->id, f->env_steps, err));
     return study_view_update(&f->run->view, f->i, err);
 }
 
@@ -406,7 +405,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->program = f->program[0] != '\0' ? f->program : NULL;
     r->device = f->device[0] != '\0' ? f->device : NULL;
     r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
-    news = track_hooks_result(f->run->track, r);
+    news = track_rows_result(f->run->track, r);
     STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, news, err));
     TRY(rc);
     t->state = r->state;
@@ -441,18 +440,18 @@ static void tell_cap(struct scheduler *s, struct study_run *run, const struct tr
     char cost_text[32];
     bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
 
-    if (run->told_cap || !(set->max_cost > 0) || !(cost > set->max_cost) ||
+    if (run->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
         (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
         (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
         return;
-    run->told_cap = true;
+    run->cap_reported = true;
     study_view_cost_text(v, cost, cost_text);
     log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, begin a study with narrower "
              "ranges of what costs time, or with a larger cap",
              v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
              looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
-    scheduler_tell(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
-                   cost_text, set->max_cost, unit);
+    scheduler_add_event(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
+                        cost_text, set->max_cost, unit);
 }
 
 /* Frees the flight and says what became of its trial. */
@@ -464,10 +463,10 @@ static void land_and_tell(struct flight *f, struct scheduler *s)
 
     land(f, s->now_s);
     if (t->state == TRIAL_QUEUED)
-        scheduler_tell(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
+        scheduler_add_event(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
     else if (t->state != TRIAL_DONE)
-        scheduler_tell(s, "%s: trial %lld %s: %s", run->view.study.name, (long long)t->number,
-                       trial_state_name(t->state), t->reason != NULL ? t->reason : "");
+        scheduler_add_event(s, "%s: trial %lld %s: %s", run->view.study.name, (long long)t->number,
+                            trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, run, t);
     tell_cap(s, run, t);
@@ -512,7 +511,7 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
         rc = requeue(f, REQUEUE_STOPPED, s->now_s, err);
     } else if (guilt == FLIGHT_SUSPECT && trial_of(f)->deaths + 1 < MAX_DEATHS) {
         rc = requeue(f, REQUEUE_DIED, s->now_s, err);
-    } else if (guilt == FLIGHT_BEREFT && trial_of(f)->losses < MAX_LOSSES) {
+    } else if (guilt == FLIGHT_OUTSIDE && trial_of(f)->losses < MAX_LOSSES) {
         rc = requeue(f, REQUEUE_LOST, s->now_s, err);
     } else {
         f->result = (struct trial_result){.state = TRIAL_FAILED,
@@ -523,7 +522,7 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
                                           .env_steps = f->env_steps};
         if (guilt == FLIGHT_GUILTY)
             snprintf(f->reason, sizeof f->reason, "the worker process died: %s", how);
-        else if (guilt == FLIGHT_BEREFT)
+        else if (guilt == FLIGHT_OUTSIDE)
             snprintf(f->reason, sizeof f->reason,
                      "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
                      "%lld` runs it again",

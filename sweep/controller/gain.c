@@ -1,9 +1,10 @@
-/* gain.c - how fast the hypervolume of a study grows over the time with a controller at work.
- * Trials of earlier controllers are laid out before this one's by the times in the store: what lies between two of them
- * counts as work if it is short, else nobody was there. So neither a restart nor a pause makes a study look as if it had
- * come to rest, and the window does not begin anew. From then on the monotonic clock counts. */
+/* gain.c - how fast the hypervolume of a study grows over the time with a controller at work. Trials of earlier
+ * controllers are laid out before this one's by the times in the store: what lies between two of them counts as work if
+ * it is short, else nobody was there. So neither a restart nor a pause makes a study look as if it had come to rest,
+ * and the window does not begin anew. From then on the monotonic clock counts. */
 #include "sweep/controller/gain.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -12,8 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define RECENT_S 5
 #define PAUSE_S 60 /* between two trials: longer, and nobody was at work */

@@ -1,4 +1,5 @@
-/* gain.h - growth of the hypervolume. */
+/* gain.h - growth of a study's hypervolume over the time with a controller at work. A watch owns its times; the
+ * scheduler's thread. */
 #ifndef SWEEP_CONTROLLER_GAIN_H
 #define SWEEP_CONTROLLER_GAIN_H
 
@@ -12,16 +13,16 @@ struct gain_watch {
     double begun_s; /* when work on the study began, pauses left out: before now by the time at work */
     double *ended_s; /* (n) when trial i of the view ended, in the same way; -INFINITY: long ago. Owned */
     size_t n;
-    double recent, recent_at_s; /* what gain_watch_recent said last */
+    double recent, recent_at_s; /* the last result of gain_watch_recent */
 };
 void gain_watch_free(struct gain_watch *watch);
-/* With what earlier controllers have done. */
+/* Begins with the trials of earlier controllers. */
 enum status gain_watch_begin(struct gain_watch *watch, const struct study_view *view, double now_s,
                              struct error *err) MUST_USE;
 enum status gain_watch_note(struct gain_watch *watch, size_t i, double now_s, struct error *err) MUST_USE;
 /* Share of the hypervolume that the last window_s have added, for each hour; NaN while too little is known. */
 double gain_watch_rate(const struct gain_watch *watch, const struct study_view *view, double window_s, double now_s);
-/* For a view: over the last hour, or half of a shorter time; worked out anew every few seconds. */
+/* For a view: over the last hour, or half of a shorter time; computed again every few seconds. */
 double gain_watch_recent(struct gain_watch *watch, const struct study_view *view, double now_s);
 
 #endif

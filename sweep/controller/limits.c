@@ -10,24 +10,21 @@
  *   user         `trawl stop`
  *   failures     too many failed trials in a row (study_run.c)
  *
- * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study goes on counting where it was;
- * (2) the first rule of this order that holds is the one that is told. */
+ * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study goes on counting where it
+ * was; (2) the first rule of this order that holds is the one that is told. */
 #include "sweep/controller/limits.h"
 
 #include "base/duration.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/controller/gain.h"
 #include "sweep/controller/study_run.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "base/num.h"
 
 #define WALL_SAVE_S 2 /* so much of the time spent may a crash forget */
 
@@ -173,7 +170,7 @@ void study_limits_check(const struct study_run *run, double running_s, double no
         return;
 }
 
-int64_t study_limits_room(const struct study_view *view)
+int64_t study_limits_trials_left(const struct study_view *view)
 {
     int64_t max = view->study.trials_max;
 

@@ -3,6 +3,8 @@
  * suggester or the copied history; (2) an answer is written before the wake-up is sent. */
 #include "sweep/controller/proposer.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "study/study_view.h"
@@ -12,9 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
 
 enum proposer_state { PROPOSER_IDLE, PROPOSER_ASKED, PROPOSER_ANSWERED, PROPOSER_ENDS };
 
@@ -63,8 +62,8 @@ static enum status choose_pick(struct proposer *p, const struct gp_history *own,
     return ST_OK;
 }
 
-/* The config seen once that would be the best if the best were not; n: none. With the last runs there, what they say can
- * hardly make another one the best that nobody has confirmed. */
+/* The config seen once that would be the best if the best were not; n: none. With the last runs there, what they say
+ * can hardly make another one the best that nobody has confirmed. */
 static size_t runner_up(const struct gp_insight *advice, const struct gp_history *own)
 {
     size_t next = own->n;

@@ -1,4 +1,5 @@
-/* proposer.h - the suggester in a thread of its own. */
+/* proposer.h - the suggester of a study in a thread of its own. All calls come from the scheduler's thread; an answer
+ * wakes it through wake_fd. The proposer owns its suggester and its copy of the history. */
 #ifndef SWEEP_CONTROLLER_PROPOSER_H
 #define SWEEP_CONTROLLER_PROPOSER_H
 
@@ -15,15 +16,15 @@ struct proposer;
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
                             const struct suggest_settings *settings, size_t n_room /* trials, to begin with */,
                             int wake_fd, struct error *err) MUST_USE;
-void proposer_destroy(struct proposer *proposer); /* waits for a proposal on its way */
-/* The history is copied, but for the points, which must stay. One at a time. */
+void proposer_destroy(struct proposer *proposer); /* waits for a proposal that is being made */
+/* The history is copied, but for the points, which must stay valid. One question at a time. */
 enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
                          const struct confirm_plan *plan, struct error *err) MUST_USE;
 bool proposer_is_busy(const struct proposer *proposer);
 struct proposal {
     struct suggestion suggestion; /* origin CONFIRM_ORIGIN: a run again */
-    double seconds; /* that it took */
-    struct gp_insight advice; /* n 0: nobody needed it; else of the history that was asked for */
+    double seconds; /* time that the proposal took */
+    struct gp_insight advice; /* n 0: it was not needed; else of the history in the question */
     enum status status; /* of suggester_next */
 };
 /* False: not yet. The advice becomes the caller's (gp_insight_free). */

@@ -1,11 +1,11 @@
 /* reports.c - reports that wait for their transaction.
- * Invariant: nothing waits when the scheduler looks at something else than the messages of one worker, so a kill loses what lay
- * in the socket, and what was read from it while the disk was full, and no more. */
+ * Invariant: nothing waits when the scheduler looks at something else than the messages of one worker, so a kill loses
+ * what lay in the socket, and what was read from it while the disk was full, and no more. */
 #include "sweep/controller/reports.h"
 
-#include <string.h>
-
 #include "base/mem.h"
+
+#include <string.h>
 
 static void drop(struct reports *r)
 {

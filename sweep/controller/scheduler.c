@@ -1,11 +1,14 @@
 /* scheduler.c - the event loop: workers, slots, and which study's trial a free slot takes.
  *
- * A round: start workers that are needed, give free slots their trials, ask for proposals, wait for whatever comes first
- * (a worker's message, log or death, a proposal, a watched fd, a signal, a fifth of a second), take it in, look after the
- * workers' health, end studies that have had enough. */
+ * A round: start workers that are needed, give free slots their trials, ask for proposals, wait for whatever comes
+ * first (a worker's message, log or death, a proposal, a watched fd, a signal, a fifth of a second), take it in, look
+ * after the workers' health, end studies that have had enough. */
 #include "sweep/controller/scheduler.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/search.h"
@@ -20,11 +23,11 @@
 #include "sweep/controller/store_watch.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/controller/supervise.h"
+#include "sweep/controller/track_rows.h"
 #include "sweep/launch/memory_groups.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
 #include "sweep/signals.h"
-#include "sweep/controller/track_rows.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,16 +37,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-
 #define TICK_MS 200
 #define SILENCE_S 30
 #define DYING_TICK_MS 5 /* a dead worker is buried so soon */
 #define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
 
-void scheduler_tell(struct scheduler *s, const char *fmt, ...)
+void scheduler_add_event(struct scheduler *s, const char *fmt, ...)
 {
     struct sched_event *e = &s->events[s->n_events++ % SCHED_EVENTS];
     va_list args;
@@ -103,15 +102,15 @@ fail:
     return rc;
 }
 
-/* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else may
- * feed its trackers meanwhile. */
+/* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else
+ * may feed its trackers meanwhile. */
 static void end_leaving(struct scheduler *s, int64_t study_id, bool all)
 {
     for (size_t i = s->n_leaving; i-- > 0;) {
-        struct track_hooks *h = s->leaving[i];
-        if (!all && (study_id != 0 ? track_hooks_study(h) != study_id : !track_hooks_left(h)))
+        struct track_rows *h = s->leaving[i];
+        if (!all && (study_id != 0 ? track_rows_study(h) != study_id : !track_rows_left(h)))
             continue;
-        track_hooks_close(h, NULL, NULL, all ? LAST_NEWS_S : 0);
+        track_rows_close(h, NULL, NULL, all ? LAST_UPLOADS_S : 0);
         s->leaving[i] = s->leaving[--s->n_leaving];
     }
 }
@@ -170,7 +169,7 @@ void scheduler_remove(struct scheduler *s, struct study_run *run)
     proposer_destroy(run->proposer);
     run->proposer = NULL;
     if (run->track != NULL && s->n_leaving < SCHED_MAX_STUDIES) {
-        track_hooks_leave(run->track, &run->view, run->end.text);
+        track_rows_leave(run->track, &run->view, run->end.text);
         s->leaving[s->n_leaving++] = run->track;
         run->track = NULL;
     }
@@ -191,7 +190,7 @@ void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused)
     if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
         return;
     run->state = paused ? STUDY_RUN_PAUSED : STUDY_RUN_ACTIVE;
-    scheduler_tell(s, "%s: %s", run->view.study.name, paused ? "paused" : "goes on");
+    scheduler_add_event(s, "%s: %s", run->view.study.name, paused ? "paused" : "goes on");
 }
 
 static void stop_flights(struct scheduler *s, const struct study_run *run, enum flight_stop why)
@@ -209,7 +208,7 @@ void scheduler_recall(struct scheduler *s, struct study_run *run)
     stop_flights(s, run, FLIGHT_REQUEUE);
 }
 
-void scheduler_go_on(struct scheduler *s, struct study_run *run)
+void scheduler_resume(struct scheduler *s, struct study_run *run)
 {
     if (run->state == STUDY_RUN_PAUSED) {
         scheduler_pause(s, run, false);
@@ -218,7 +217,7 @@ void scheduler_go_on(struct scheduler *s, struct study_run *run)
         run->end = (struct study_end){0};
         run->failures = 0;
         error_clear(&run->err);
-        scheduler_tell(s, "%s: goes on", run->view.study.name);
+        scheduler_add_event(s, "%s: goes on", run->view.study.name);
     }
 }
 
@@ -228,7 +227,7 @@ static void begin_end(struct scheduler *s, struct study_run *run, const char *ru
     if (text != run->end.text)
         snprintf(run->end.text, sizeof run->end.text, "%.*s", (int)sizeof run->end.text - 1, text);
     run->state = STUDY_RUN_ENDING;
-    scheduler_tell(s, "%s: ends, %s", run->view.study.name, run->end.text);
+    scheduler_add_event(s, "%s: ends, %s", run->view.study.name, run->end.text);
 }
 
 void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text)
@@ -287,8 +286,8 @@ static enum status end_study(struct scheduler *s, struct study_run *run, struct 
     return ST_OK;
 }
 
-/* A study that is to go on later first takes the proposal on its way: it was made without the trials in flight, and a later
- * one would know them. */
+/* A study that is to go on later first takes the proposal on its way: it was made without the trials in flight, and a
+ * later one would know them. */
 static bool may_end(const struct study_run *run)
 {
     return run->state == STUDY_RUN_ENDING && run->n_flights == 0 &&
@@ -342,8 +341,8 @@ static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_M
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
-/* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else a
- * study whose proposals take longer would never get its share. */
+/* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else
+ * a study whose proposals take longer would never get its share. */
 static enum status give(struct scheduler *s, struct slot *slot, struct error *err)
 {
     bool tried[SCHED_MAX_STUDIES] = {false};
@@ -464,7 +463,7 @@ static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message
 {
     struct error why = {0};
 
-    if (worker_greeted(w, message, &why) != ST_OK) {
+    if (worker_take_hello(w, message, &why) != ST_OK) {
         w->refused = true;
         worker_kill(w, NULL, why.text);
         return;
@@ -472,7 +471,7 @@ static void on_hello(struct scheduler *s, struct worker *w, const cJSON *message
     for (int lane = 0; lane < w->spec.lanes; lane++)
         if (w->slots[lane].since_s == 0)
             w->slots[lane].since_s = s->now_s;
-    scheduler_tell(s, "%s is ready: %s", w->spec.label, w->device);
+    scheduler_add_event(s, "%s is ready: %s", w->spec.label, w->device);
 }
 
 static enum status on_message(struct scheduler *s, struct worker *w, const cJSON *message, struct error *err)
@@ -546,7 +545,7 @@ static enum status bury(struct scheduler *s, struct worker *w, const char *how, 
         else if (w->lost)
             guilt = FLIGHT_INNOCENT;
         else if (w->outside)
-            guilt = FLIGHT_BEREFT;
+            guilt = FLIGHT_OUTSIDE;
         if (f != NULL)
             TRY(flight_died(f, s, guilt, how, err));
     }
@@ -675,7 +674,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(fill(s, err));
         if (supervise_all_quarantined(s) && !s->stay && !s->stopping)
             return no_device_left(s, err);
-        scheduler_had_lock(s);
+        scheduler_lock_is_free(s);
         TRY(wait_events(s, err));
         TRY(take_events(s, err));
         supervise_round(s);

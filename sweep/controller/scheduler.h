@@ -1,4 +1,13 @@
-/* scheduler.h - many trials on many devices: one scheduler, in one thread, serves one or more studies. */
+/* scheduler.h - many trials on many devices: one scheduler, in one thread, serves one or more studies.
+ *
+ * A worker is a process for one device; it has lanes that each run one trial at a time. A slot is a lane of a worker. A
+ * flight is a trial that a slot runs. A free slot takes the next trial of the study that has used least of the devices
+ * for its weight. All of this is used by the scheduler's thread alone; a view reads plain fields between events.
+ *
+ * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
+ * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to
+ * a store that is locked or whose disk is full (disk_full.h): a worker that starts, dies or hangs does not keep the
+ * others from their work. */
 #ifndef SWEEP_CONTROLLER_SCHEDULER_H
 #define SWEEP_CONTROLLER_SCHEDULER_H
 
@@ -22,14 +31,14 @@ struct flight;
 struct proposer;
 struct scheduler;
 struct study_run;
-struct track_hooks;
+struct track_rows;
 
 #define SCHED_MAX_WORKERS 256
 #define SCHED_MAX_LANES 64
 #define SCHED_MAX_STUDIES 64
 #define SCHED_MAX_WATCHES 64
-#define LAST_NEWS_S 2 /* for the trackers at the end of a daemon; the rest is for `trawl sync` */
-#define SCHED_WHY_MAX 512 /* bytes of why something ended */
+#define LAST_UPLOADS_S 2 /* how long the trackers may take at the end of a daemon; `trawl sync` sends the rest */
+#define SCHED_WHY_MAX 512 /* bytes of the reason of an end */
 #define SCHED_EVENTS 64 /* kept for a view */
 
 struct sched_event {
@@ -37,7 +46,7 @@ struct sched_event {
     char text[200];
 };
 
-/* What a view is told; any may be NULL. */
+/* Callbacks for a view; any may be NULL. */
 struct sched_listener {
     void *ctx;
     void (*on_trial_start)(void *ctx, const struct flight *flight);
@@ -57,27 +66,27 @@ struct sched_watch {
 struct scheduler {
     struct worker *workers; /* (n_workers) */
     size_t n_workers;
-    struct study_run *studies[SCHED_MAX_STUDIES]; /* in order of coming */
+    struct study_run *studies[SCHED_MAX_STUDIES]; /* in the order in which they were added */
     size_t n_studies;
     struct sched_watch watches[SCHED_MAX_WATCHES];
     size_t n_watches;
-    struct track_hooks *leaving[SCHED_MAX_STUDIES]; /* of removed studies, until their trackers have all */
+    struct track_rows *leaving[SCHED_MAX_STUDIES]; /* of removed studies, until all is sent */
     size_t n_leaving;
     struct sched_listener listener;
-    double hang_timeout_s; /* no progress for so long is a hang; 0: never */
-    double silence_timeout_s; /* of a worker that says each second that it lives */
-    int64_t n_waits; /* of one write, for room on the disk; > 1: of some time */
-    bool lock_told; /* that another program keeps the store locked */
-    double lock_last_s; /* until when a lock is waited for, once the program is to end; 0: it is not */
-    bool crowded; /* as the devices: only studies whose cost is env steps are taken */
-    bool stay; /* run on without studies, until told to stop */
+    double hang_timeout_s; /* no progress for this long is a hang; 0: never */
+    double silence_timeout_s; /* how long a worker, which sends `alive` each second, may be silent */
+    int64_t n_waits; /* of one write, for space on the disk; > 1: for some time */
+    bool lock_reported; /* it was logged that another program keeps the store locked */
+    double lock_last_s; /* end of the wait for a lock, once the program is to end; 0: it is not */
+    bool crowded; /* struct devices has it: only studies whose cost is env steps are taken */
+    bool stay; /* keep running without studies, until scheduler_stop */
     bool stopping; /* flights are stopped and queued again */
-    struct share_mark shared; /* where the studies' shares have come to */
+    struct share_mark shared; /* the level of the studies' shares */
     double begun_s, ticked_s, now_s; /* now_s: of this round */
-    int wake_fd; /* an eventfd: proposals have come */
+    int wake_fd; /* an eventfd: proposals are ready */
     struct store *store; /* of all its studies; the caller's. NULL: none yet */
-    double looked_s; /* when its place was last looked at */
-    struct error lost; /* what became of it, when it is no longer where it was */
+    double looked_s; /* when the store's file was last checked */
+    struct error lost; /* why the store's file is no longer there */
     struct reports reports; /* of the worker that is read */
     struct memory_groups groups;
     struct pollfd *fds; /* room for every worker, watch and wake_fd */
@@ -87,17 +96,17 @@ struct scheduler {
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
                              struct error *err) MUST_USE;
 void scheduler_destroy(struct scheduler *s); /* ends the workers; NULL is fine; studies stay the caller's */
-/* Trials that were running when an earlier program ended are queued again. run is the caller's until it was removed or the
- * scheduler is gone. */
+/* Trials that were running when an earlier program ended are queued again. run is the caller's until it was removed or
+ * the scheduler is gone. */
 enum status scheduler_add(struct scheduler *s, struct study_run *run, struct error *err) MUST_USE;
 void scheduler_remove(struct scheduler *s, struct study_run *run); /* an ended one */
 struct study_run *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
 void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused);
-/* Before its priority changes: what it has used so far counts by the old one. */
+/* Called before its priority changes: its use so far counts by the old one. */
 void scheduler_settle(struct scheduler *s, struct study_run *run);
 void scheduler_recall(struct scheduler *s, struct study_run *run); /* its flights are stopped and queued again */
-/* New limits, or told to continue: also one that was about to end goes on. Not one that has ended. */
-void scheduler_go_on(struct scheduler *s, struct study_run *run);
+/* After new limits or `continue`: also a study that was about to end continues, but not one that has ended. */
+void scheduler_resume(struct scheduler *s, struct study_run *run);
 /* requeue: its flights are stopped at once and queued again; else they may end. */
 void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text);
 void scheduler_stop(struct scheduler *s); /* as a signal does: everything is stopped and queued again */
@@ -105,11 +114,11 @@ void scheduler_stop(struct scheduler *s); /* as a signal does: everything is sto
 enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx,
                             struct error *err) MUST_USE;
 void scheduler_unwatch(struct scheduler *s, int fd);
-/* Until every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A study's own
- * failure is in its err and none of the scheduler's. */
+/* Returns when every study has ended (or stay, and scheduler_stop). ST_INTERRUPTED after a signal or scheduler_stop. A
+ * study's own failure is in its err and is no failure of the scheduler. */
 enum status scheduler_run(struct scheduler *s, struct error *err) MUST_USE;
-/* An event for the view. */
-void scheduler_tell(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Adds an event for the view. */
+void scheduler_add_event(struct scheduler *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 double slot_utilisation(const struct scheduler *s, const struct slot *slot); /* share of its time with a trial; NaN */
 
 #endif

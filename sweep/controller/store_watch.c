@@ -1,16 +1,17 @@
-/* store_watch.c - the controller looks after its store: is what it writes still what its path names, and is the lock its own?
+/* store_watch.c - the controller looks after its store: is what it writes still what its path names, and is the lock
+ * its own?
  *
- * A store that was removed, moved or replaced ends the controller: its trials are stopped and queued again as by a signal, what
- * they said until then is taken in, and all of it is written as a file beside the old place. A lock that somebody else has taken
- * after its file was removed ends the controller at once: nothing more is written to a store that is another's. */
+ * A store that was removed, moved or replaced ends the controller: its trials are stopped and queued again as by a
+ * signal, what they said until then is taken in, and all of it is written as a file beside the old place. A lock that
+ * somebody else has taken after its file was removed ends the controller at once: nothing more is written to a store
+ * that is another's. */
 #include "sweep/controller/store_watch.h"
-
-#include "base/status.h"
-#include "store/store.h"
-#include "sweep/controller/scheduler.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/status.h"
+#include "store/store.h"
+#include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
 
 #define LOOK_S 2
@@ -34,7 +35,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
     rc = store_place_check(s->store, &again, &s->lost);
     if (rc == ST_OK && again) {
         log_warn("%s: its lock file was removed; the store is locked again, continuing", store_path(s->store));
-        scheduler_tell(s, "the store's lock file was removed; locked again");
+        scheduler_add_event(s, "the store's lock file was removed; locked again");
     }
     if (rc == ST_BUSY) {
         store_let_go(s->store);
@@ -42,7 +43,7 @@ enum status store_watch_round(struct scheduler *s, struct error *err)
     }
     if (rc != ST_OK) {
         log_error("%s; this ends the controller, running trials save their state first", s->lost.text);
-        scheduler_tell(s, "the store is gone: %.150s", s->lost.text);
+        scheduler_add_event(s, "the store is gone: %.150s", s->lost.text);
         scheduler_stop(s);
     }
     return ST_OK;

@@ -1,4 +1,4 @@
-/* store_watch.h - a store that is removed, moved or replaced under its controller. */
+/* store_watch.h - finds a store that was removed, moved or replaced under its controller. The scheduler's thread. */
 #ifndef SWEEP_CONTROLLER_STORE_WATCH_H
 #define SWEEP_CONTROLLER_STORE_WATCH_H
 
@@ -6,10 +6,10 @@
 
 struct scheduler;
 
-/* Looks now and then. A store that is gone stops the scheduler, which then ends by itself; one that another controller has
- * taken is the failure ST_BUSY. */
+/* Checks every few seconds. A store that is gone stops the scheduler, which then ends by itself; a store that another
+ * controller has taken is ST_BUSY. */
 enum status store_watch_round(struct scheduler *s, struct error *err) MUST_USE;
-/* After the last trial: of a store that is gone a copy is written, and the failure says where; else rc. */
+/* Called after the last trial: writes a copy of a store that is gone and fails with its path; otherwise returns rc. */
 enum status store_watch_end(struct scheduler *s, enum status rc, struct error *err) MUST_USE;
 
 #endif

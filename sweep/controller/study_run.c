@@ -4,7 +4,11 @@
  * study proposes as it would have done. */
 #include "sweep/controller/study_run.h"
 
+#include "base/clock.h"
 #include "base/config/config.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -21,22 +25,17 @@
 #include "sweep/controller/limits.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/launch/worker_process.h"
 #include "sweep/controller/track_rows.h"
+#include "sweep/launch/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/rng.h"
-
 #define ROOM_MAX 20000 /* trials, to begin with */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
-/* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials in
- * flight will tell. Beside other trials in flight one more that is unknown costs little. */
+/* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials
+ * in flight will tell. Beside other trials in flight one more that is unknown costs little. */
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
 
@@ -78,7 +77,7 @@ void study_run_destroy(struct study_run *run)
 {
     if (run == NULL)
         return;
-    track_hooks_close(run->track, &run->view, run->end.text, LAST_NEWS_S);
+    track_rows_close(run->track, &run->view, run->end.text, LAST_UPLOADS_S);
     proposer_destroy(run->proposer); /* before the points that it reads and what it asks */
     trial_check_destroy(run->check);
     early_stop_free(&run->early);
@@ -173,7 +172,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(recover(run, err));
     checkpoints_begin(run);
     TRY(checkpoints_prune(run, err));
-    TRY(track_hooks_open(&run->track, run->store, &run->view.study, run->setup, err));
+    TRY(track_rows_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
     TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
     TRY(open_proposer(run, err));
@@ -215,7 +214,7 @@ int64_t study_run_wants(const struct study_run *run)
 
     if (run->state != STUDY_RUN_ACTIVE)
         return 0;
-    room = run->used_up ? 0 : study_limits_room(&run->view);
+    room = run->used_up ? 0 : study_limits_trials_left(&run->view);
     return room > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : room + (int64_t)run->n_queued;
 }
 
@@ -302,8 +301,8 @@ static enum status queue_trial(struct study_run *run, const struct suggestion *s
     return rc;
 }
 
-/* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two and
- * the like is not for it. */
+/* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
+ * and the like is not for it. */
 static bool config_trial(struct study_run *run, struct suggestion *ret)
 {
     *ret = (struct suggestion){.origin = "default"};
@@ -321,7 +320,7 @@ enum status study_run_ask(struct study_run *run, const struct scheduler *s, stru
     struct suggestion first;
     struct confirm_plan plan;
 
-    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_room(&run->view) == 0 ||
+    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_trials_left(&run->view) == 0 ||
         proposer_is_busy(run->proposer) || run->stuck_at == n_ended(run))
         return ST_OK;
     if (config_trial(run, &first))
@@ -437,7 +436,7 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
 
     TRY(study_view_update(&run->view, i, err));
     TRY(checkpoints_prune(run, err));
-    TRY(track_hooks_front(run->track, &run->view, err));
+    TRY(track_rows_front(run->track, &run->view, err));
     TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
     TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));
     run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;

@@ -1,4 +1,5 @@
-/* study_run.h - a study while it is served. */
+/* study_run.h - a study while it is served: its view, proposals, queue and failures. It owns all it holds but the
+ * store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
 #ifndef SWEEP_CONTROLLER_STUDY_RUN_H
 #define SWEEP_CONTROLLER_STUDY_RUN_H
 
@@ -19,14 +20,14 @@ struct scheduler;
 struct search;
 struct setup;
 struct store;
-struct track_hooks;
+struct track_rows;
 struct trial_check;
 struct worker;
 
 enum study_run_state {
     STUDY_RUN_ACTIVE,
-    STUDY_RUN_PAUSED, /* no new trials; what flies, ends */
-    STUDY_RUN_ENDING, /* no new trials; ended once nothing flies */
+    STUDY_RUN_PAUSED, /* no new trials; trials in flight end */
+    STUDY_RUN_ENDING, /* no new trials; ended once no trial is in flight */
     STUDY_RUN_ENDED,
 };
 
@@ -37,19 +38,19 @@ struct study_run {
     enum study_run_state state;
     struct early_stop early;
     struct gain_watch gain;
-    double wall_from_s; /* since when its time is not in the store yet; 0: it does not count now */
-    double at_risk_s; /* training of its flights that the store counts as lost in case this controller ends */
-    bool risk_moved; /* one of these flights has ended: the store is to know */
+    double wall_from_s; /* start of the time that is not in the store yet; 0: time does not count now */
+    double at_risk_s; /* training of its flights that the store counts as lost if this controller ends */
+    bool risk_moved; /* one of these flights has ended: the store must be updated */
     struct trial_check *check; /* the proposer's: what may be proposed */
     struct proposer *proposer;
     int wake_fd; /* the scheduler's, for the proposer */
-    struct track_hooks *track; /* NULL: no trackers */
+    struct track_rows *track; /* NULL: no trackers */
     bool used_up; /* every point of a finite space has been tried */
     size_t asked_at; /* trials that had ended when a proposal was asked for last */
-    size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: one was */
-    bool told_cap; /* that a trial cost more than sweep.max_cost */
+    size_t stuck_at; /* trials that had ended when no point was left to try; SIZE_MAX: a point was left */
+    bool cap_reported; /* it was logged that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */
-    size_t n_flights, n_queued; /* of its trials */
+    size_t n_flights, n_queued; /* trials in flight, and in the queue */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */
@@ -61,28 +62,28 @@ enum status study_run_open(struct study_run **ret_run, struct store *store, cons
                            struct error *err) MUST_USE;
 /* A wider space of the same points (search_widen), in the store too; takes what wider holds and leaves it empty. */
 enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err) MUST_USE;
-void study_run_destroy(struct study_run *run); /* after the scheduler let go of it */
-/* In the store and in the view. */
+void study_run_destroy(struct study_run *run); /* after scheduler_remove or scheduler_destroy */
+/* Sets the state in the store and in the view. */
 enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,
                                 struct error *err) MUST_USE;
-/* How many trials it could hand out now, INT64_MAX: no end. */
+/* How many trials it could hand out now; INT64_MAX: without limit. */
 int64_t study_run_wants(const struct study_run *run);
 
 enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err) MUST_USE;
-/* A queued trial for that worker; false: none. */
+/* Takes a queued trial for that worker; false: none. */
 bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i);
-/* For a proposal, unless one is on its way or may not be. */
+/* Asks for a proposal, unless one is being made or none may be made. */
 enum status study_run_ask(struct study_run *run, const struct scheduler *s, struct error *err) MUST_USE;
 enum status study_run_collect(struct study_run *run,
                               struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
 size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
 double study_run_running_s(const struct study_run *run, const struct scheduler *s);
-/* The part of it that no checkpoint holds. */
+/* The part of study_run_running_s that no checkpoint holds. */
 double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s);
-/* Queued trials that were added to the store beside it (`trawl retry`) come into its queue. */
+/* Takes trials into its queue that another command added to the store (`trawl retry`). */
 enum status study_run_adopt(struct study_run *run, struct error *err) MUST_USE;
 enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
-/* Lets go of the texts of trial i, if it has ended: the store has them, and nobody asks the controller any more. */
+/* Frees the texts of trial i, if it has ended: the store has them, and the controller no longer needs them. */
 void study_run_forget(struct study_run *run, size_t i);
 
 #endif

@@ -1,23 +1,21 @@
-/* supervise.c - the health of workers: who is silent, hangs or does not obey is killed; whose workers die again and again
- * is left alone, for longer each time.
+/* supervise.c - the health of workers: who is silent, hangs or does not obey is killed; whose workers die again and
+ * again is left alone, for longer each time.
  *
  *   death 1: a new worker at once; 2, 3, ...: after BACKOFF_S, twice that, ...; MAX_DEATHS in a row: quarantine, for
  *   QUARANTINE_S, then one more try, then twice as long. A trial that ends as it should forgives everything.
  *
- * Invariant: nothing is killed for silence of ours: when the program stood still (suspended, stopped by a debugger), all
- * deadlines move with it. */
+ * Invariant: nothing is killed for silence of ours: when the program stood still (suspended, stopped by a debugger),
+ * all deadlines move with it. */
 #include "sweep/controller/supervise.h"
 
-#include "sweep/cli.h"
+#include "base/duration.h"
+#include "base/log.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/worker_process.h"
 
 #include <math.h>
 #include <stdio.h>
-
-#include "base/duration.h"
-#include "base/log.h"
 
 #define HELLO_TIMEOUT_S 60
 #define GAPS 10 /* times the longest time that a trial has taken for an iteration: slow is not hung */
@@ -93,7 +91,7 @@ void supervise_slept(struct scheduler *s, double gap_s)
                 f->asked_s += gap_s;
         }
     }
-    scheduler_tell(s, "the program stood still for %.0f s", gap_s);
+    scheduler_add_event(s, "the program stood still for %.0f s", gap_s);
 }
 
 void supervise_death(struct scheduler *s, struct worker *w, const char *how)
@@ -105,7 +103,7 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
     if (w->deaths < MAX_DEATHS && !(w->refused && !w->was_ready)) {
         w->retry_at_s = s->now_s + (w->deaths > 1 ? BACKOFF_S * pow(2, w->deaths - 2) : 0);
         log_warn("the worker of %s is replaced: %s; continuing", w->spec.label, how);
-        scheduler_tell(s, "%s: worker replaced, %s", w->spec.label, how);
+        scheduler_add_event(s, "%s: worker replaced, %s", w->spec.label, how);
         return;
     }
     double wait_s = fmin(QUARANTINE_S * pow(2, w->quarantines), QUARANTINE_MAX_S);
@@ -116,7 +114,7 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
     if (!supervise_all_quarantined(s))
         log_warn("%s is left alone for %s, %s: %s; the others go on", w->spec.label, format_seconds(wait_s, time),
                  w->refused ? "it does not open" : "its workers keep dying", how);
-    scheduler_tell(s, "%s: quarantined, %s", w->spec.label, how);
+    scheduler_add_event(s, "%s: quarantined, %s", w->spec.label, how);
 }
 
 void supervise_success(struct worker *w)

@@ -1,4 +1,5 @@
-/* supervise.h - the health of workers. */
+/* supervise.h - the health of workers: finds hung ones, delays restarts, quarantines devices. Acts on workers of the
+ * scheduler, in its thread; nothing here fails. */
 #ifndef SWEEP_CONTROLLER_SUPERVISE_H
 #define SWEEP_CONTROLLER_SUPERVISE_H
 
@@ -7,9 +8,9 @@
 struct scheduler;
 struct worker;
 
-void supervise_round(struct scheduler *s); /* finds what hangs or does not obey, and kills it */
+void supervise_round(struct scheduler *s); /* finds and kills workers that hang or do not stop */
 void supervise_death(struct scheduler *s, struct worker *worker, const char *how); /* back-off, quarantine */
-void supervise_slept(struct scheduler *s, double gap_s); /* the program stood still: no worker is to blame */
+void supervise_slept(struct scheduler *s, double gap_s); /* the program was suspended: no worker is to blame */
 void supervise_success(struct worker *worker); /* a trial ended as it should */
 bool supervise_all_quarantined(const struct scheduler *s);
 

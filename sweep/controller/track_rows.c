@@ -1,21 +1,15 @@
-/* track_rows.c - turns what happens in a sweep into rows of the outbox (web/track/track.h says what they hold), and the word
- * Stop of a tracker's page into a question that the scheduler asks.
+/* track_rows.c - turns what happens in a sweep into rows of the outbox (web/track/track.h says what they hold), and the
+ * word Stop of a tracker's page into a question that the scheduler asks.
  *
- * Threads: all but on_stop is called by the scheduler's thread. Nothing here waits for a network, but for track_hooks_close.
- * Failures of the store are failures of the sweep, as those of the trial's own rows are. */
+ * Threads: all but on_stop is called by the scheduler's thread. Nothing here waits for a network, but for
+ * track_rows_close. Failures of the store are failures of the sweep, as those of the trial's own rows are. */
 #include "sweep/controller/track_rows.h"
 
-#include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
+#include "base/config/config.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "web/report/study_report.h"
-#include "base/config/config.h"
 #include "gp/gp.h"
 #include "study/search.h"
 #include "study/setup.h"
@@ -23,6 +17,12 @@
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 #include "web/report/report.h"
+#include "web/report/study_report.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #define LEAVE_S 3600 /* of a study that has ended, for its last rows; then they are for `trawl sync` */
 #define FRONT_EVERY_S 10
@@ -37,7 +37,7 @@ struct stop_asked {
     char tracker[24];
 };
 
-struct track_hooks {
+struct track_rows {
     struct store *store;
     struct uploader *uploader;
     int64_t study_id;
@@ -65,7 +65,7 @@ struct track_hooks {
 /* Called by a tracker's thread. */
 static void on_stop(void *ctx, int64_t trial_id, const char *tracker)
 {
-    struct track_hooks *h = ctx;
+    struct track_rows *h = ctx;
     bool known = false;
 
     pthread_mutex_lock(&h->lock);
@@ -79,7 +79,7 @@ static void on_stop(void *ctx, int64_t trial_id, const char *tracker)
     pthread_mutex_unlock(&h->lock);
 }
 
-bool track_hooks_stop(struct track_hooks *h, int64_t trial_id, char *ret_why, size_t size)
+bool track_rows_stop(struct track_rows *h, int64_t trial_id, char *ret_why, size_t size)
 {
     bool found = false;
 
@@ -98,7 +98,7 @@ bool track_hooks_stop(struct track_hooks *h, int64_t trial_id, char *ret_why, si
 }
 
 /* Takes text; it is kept until the next row. NULL: it could not be made. */
-static const char *keep_text(struct track_hooks *h, char *text)
+static const char *keep_text(struct track_rows *h, char *text)
 {
     mem_free(h->text);
     h->text = text;
@@ -109,7 +109,7 @@ static const char *keep_text(struct track_hooks *h, char *text)
 }
 
 /* Takes json (NULL: out of memory). */
-static const char *row_text(struct track_hooks *h, cJSON *json)
+static const char *row_text(struct track_rows *h, cJSON *json)
 {
     char *text = json != NULL ? json_print(json, false) : NULL;
 
@@ -117,7 +117,7 @@ static const char *row_text(struct track_hooks *h, cJSON *json)
     return keep_text(h, text);
 }
 
-static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json, struct error *err)
+static enum status add_row(struct track_rows *h, int64_t trial_id, cJSON *json, struct error *err)
 {
     const char *text = row_text(h, json);
     enum status rc = ST_OK;
@@ -128,7 +128,7 @@ static enum status add_row(struct track_hooks *h, int64_t trial_id, cJSON *json,
 }
 
 /* Is there room for a row that can be done without? A tracker that is gone for long must not fill the disk. */
-static bool has_room(struct track_hooks *h)
+static bool has_room(struct track_rows *h)
 {
     int64_t most = h->setup->track.outbox_rows, n;
     double now_s = clock_mono_s();
@@ -172,7 +172,7 @@ static cJSON *row_end(cJSON *json, bool ok)
     return NULL;
 }
 
-static cJSON *tags_json(const struct track_hooks *h)
+static cJSON *tags_json(const struct track_rows *h)
 {
     cJSON *tags = cJSON_CreateArray();
     char tag[OPT_STR_MAX];
@@ -182,7 +182,8 @@ static cJSON *tags_json(const struct track_hooks *h)
     return tags;
 }
 
-/* {"train": {"gamma": 0.99, ...}, ...} of an ini text. Keys that look like secrets (there are none of ours) are left out. */
+/* {"train": {"gamma": 0.99, ...}, ...} of an ini text. Keys that look like secrets (there are none of ours) are left
+ * out. */
 static cJSON *config_json(const char *ini)
 {
     struct setup *setup = NULL;
@@ -206,7 +207,7 @@ static cJSON *params_json(const char *params)
     return json_parse(params, strlen(params), &json, &none) == ST_OK ? json : NULL;
 }
 
-enum status track_hooks_start(struct track_hooks *h, const struct trial *t, bool anew, struct error *err)
+enum status track_rows_start(struct track_rows *h, const struct trial *t, bool anew, struct error *err)
 {
     cJSON *json, *config, *params;
     char name[160];
@@ -237,7 +238,7 @@ enum status track_hooks_start(struct track_hooks *h, const struct trial *t, bool
     return add_row(h, t->id, row_end(json, ok), err);
 }
 
-char *track_hooks_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values)
+char *track_rows_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values)
 {
     char number[NUM_TEXT_MAX];
     struct strbuf text;
@@ -252,14 +253,13 @@ char *track_hooks_metrics_text(int64_t env_steps, double wall_s, const char *val
     return row;
 }
 
-const char *track_hooks_metrics(struct track_hooks *h, int64_t env_steps, double wall_s, const char *values,
-                                size_t n_values)
+const char *track_rows_metrics(struct track_rows *h, int64_t env_steps, double wall_s, const char *values,
+                               size_t n_values)
 {
-    return h != NULL && has_room(h) ? keep_text(h, track_hooks_metrics_text(env_steps, wall_s, values, n_values))
-                                    : NULL;
+    return h != NULL && has_room(h) ? keep_text(h, track_rows_metrics_text(env_steps, wall_s, values, n_values)) : NULL;
 }
 
-const char *track_hooks_result(struct track_hooks *h, const struct trial_result *r)
+const char *track_rows_result(struct track_rows *h, const struct trial_result *r)
 {
     cJSON *json;
     bool ok;
@@ -274,8 +274,8 @@ const char *track_hooks_result(struct track_hooks *h, const struct trial_result 
     return row_text(h, row_end(json, ok));
 }
 
-enum status track_hooks_system(struct track_hooks *h, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
-                               int64_t device_memory_bytes, struct error *err)
+enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
+                              int64_t device_memory_bytes, struct error *err)
 {
     double now_s = clock_mono_s();
     cJSON *json, *values;
@@ -302,7 +302,7 @@ enum status track_hooks_system(struct track_hooks *h, int64_t trial_id, int64_t 
     return add_row(h, trial_id, row_end(json, ok), err);
 }
 
-enum status track_hooks_pause(struct track_hooks *h, int64_t trial_id, int64_t env_steps, struct error *err)
+enum status track_rows_pause(struct track_rows *h, int64_t trial_id, int64_t env_steps, struct error *err)
 {
     cJSON *json;
 
@@ -314,7 +314,7 @@ enum status track_hooks_pause(struct track_hooks *h, int64_t trial_id, int64_t e
 
 /* -- the study -- */
 
-static enum status study_row(struct track_hooks *h, struct error *err)
+static enum status study_row(struct track_rows *h, struct error *err)
 {
     const struct study *s = h->study;
     cJSON *json = row_begin("study"), *space = params_json(s->space), *config = config_json(s->config);
@@ -332,8 +332,8 @@ static enum status study_row(struct track_hooks *h, struct error *err)
     return add_row(h, 0, row_end(json, ok), err);
 }
 
-enum status track_hooks_file(struct track_hooks *h, int64_t trial_id, const char *name, const char *mime,
-                             const char *text, struct error *err)
+enum status track_rows_file(struct track_rows *h, int64_t trial_id, const char *name, const char *mime,
+                            const char *text, struct error *err)
 {
     cJSON *json;
     bool ok;
@@ -346,9 +346,9 @@ enum status track_hooks_file(struct track_hooks *h, int64_t trial_id, const char
     return add_row(h, trial_id, row_end(json, ok), err);
 }
 
-/* A study that was begun with its trackers goes on without them when their settings are not there any more (a daemon that
- * was started without the variables, a night after a reboot): rows wait for `trawl sync`. */
-static enum status create_uploader(struct track_hooks *h, const struct uploader_options *options, struct error *err)
+/* A study that was begun with its trackers goes on without them when their settings are not there any more (a daemon
+ * that was started without the variables, a night after a reboot): rows wait for `trawl sync`. */
+static enum status create_uploader(struct track_rows *h, const struct uploader_options *options, struct error *err)
 {
     struct uploader_options offline = *options;
     struct track_settings settings = *options->settings;
@@ -369,10 +369,10 @@ static enum status create_uploader(struct track_hooks *h, const struct uploader_
     return rc == ST_OK || why.status == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
 }
 
-static enum status open_hooks(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
+static enum status open_hooks(struct track_rows **ret_hooks, struct store *store, const struct study *study,
                               const struct setup *setup, bool single, struct error *err)
 {
-    struct track_hooks *h;
+    struct track_rows *h;
     enum status rc;
 
     *ret_hooks = NULL;
@@ -401,29 +401,29 @@ static enum status open_hooks(struct track_hooks **ret_hooks, struct store *stor
                                              .ctx = h};
     rc = create_uploader(h, &options, err);
     if (rc == ST_OK && !uploader_wants_rows(h->uploader)) {
-        (void)track_hooks_close(h, NULL, NULL, 0);
+        (void)track_rows_close(h, NULL, NULL, 0);
         return ST_OK;
     }
     if (rc == ST_OK && !single)
         rc = study_row(h, err);
     if (rc == ST_OK && !single)
-        rc = track_hooks_file(h, 0, "config.ini", "text/plain", study->config, err);
+        rc = track_rows_file(h, 0, "config.ini", "text/plain", study->config, err);
     if (rc != ST_OK) {
-        (void)track_hooks_close(h, NULL, NULL, 0);
+        (void)track_rows_close(h, NULL, NULL, 0);
         return rc;
     }
     *ret_hooks = h;
     return ST_OK;
 }
 
-enum status track_hooks_open(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
-                             const struct setup *setup, struct error *err)
+enum status track_rows_open(struct track_rows **ret_hooks, struct store *store, const struct study *study,
+                            const struct setup *setup, struct error *err)
 {
     return open_hooks(ret_hooks, store, study, setup, false, err);
 }
 
-enum status track_hooks_open_single(struct track_hooks **ret_hooks, struct store *store, const struct study *study,
-                                    const struct setup *setup, struct error *err)
+enum status track_rows_open_single(struct track_rows **ret_hooks, struct store *store, const struct study *study,
+                                   const struct setup *setup, struct error *err)
 {
     return open_hooks(ret_hooks, store, study, setup, true, err);
 }
@@ -480,7 +480,7 @@ static cJSON *front_json(const struct study_view *v)
     return row_end(json, ok);
 }
 
-static enum status picture_row(struct track_hooks *h, const struct study_view *v, enum report_format format,
+static enum status picture_row(struct track_rows *h, const struct study_view *v, enum report_format format,
                                const char *name, const char *mime, struct error *err)
 {
     struct error why = {0};
@@ -493,14 +493,14 @@ static enum status picture_row(struct track_hooks *h, const struct study_view *v
     strbuf_init(&out, FILE_MAX_BYTES);
     study_view_report(v, NULL, &report);
     if (report_write(&report, format, &out, &why) == ST_OK && out.status == ST_OK)
-        rc = track_hooks_file(h, 0, name, mime, out.text, err);
+        rc = track_rows_file(h, 0, name, mime, out.text, err);
     else
         log_debug("no %s for the trackers: %s", name, why.text);
     strbuf_free(&out);
     return rc;
 }
 
-static enum status front_rows(struct track_hooks *h, const struct study_view *v, struct error *err)
+static enum status front_rows(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     h->front_s = clock_mono_s();
     h->fronts = study_view_count(v, TRIAL_DONE);
@@ -508,7 +508,7 @@ static enum status front_rows(struct track_hooks *h, const struct study_view *v,
     return picture_row(h, v, REPORT_SVG, "front.svg", "image/svg+xml", err);
 }
 
-enum status track_hooks_front(struct track_hooks *h, const struct study_view *v, struct error *err)
+enum status track_rows_front(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     if (h == NULL || (h->front_s > 0 && clock_mono_s() - h->front_s < FRONT_EVERY_S) ||
         study_view_count(v, TRIAL_DONE) == h->fronts || !has_room(h))
@@ -517,7 +517,7 @@ enum status track_hooks_front(struct track_hooks *h, const struct study_view *v,
 }
 
 /* From the store: a run's view has forgotten what its ended trials were made of (study_run_forget). */
-static enum status report_row(struct track_hooks *h, const struct study_view *v, struct error *err)
+static enum status report_row(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     struct error why = {0};
     struct study_view whole;
@@ -532,7 +532,7 @@ static enum status report_row(struct track_hooks *h, const struct study_view *v,
     return rc;
 }
 
-static enum status last_rows(struct track_hooks *h, const struct study_view *v, const char *reason, struct error *err)
+static enum status last_rows(struct track_rows *h, const struct study_view *v, const char *reason, struct error *err)
 {
     cJSON *json;
 
@@ -546,7 +546,7 @@ static enum status last_rows(struct track_hooks *h, const struct study_view *v, 
                    err);
 }
 
-static void tell_rest(const struct track_hooks *h, const struct upload_counts *counts, double seconds)
+static void tell_rest(const struct track_rows *h, const struct upload_counts *counts, double seconds)
 {
     struct strbuf command;
 
@@ -565,12 +565,12 @@ static void tell_rest(const struct track_hooks *h, const struct upload_counts *c
     strbuf_free(&command);
 }
 
-int64_t track_hooks_study(const struct track_hooks *h)
+int64_t track_rows_study(const struct track_rows *h)
 {
     return h->study_id;
 }
 
-void track_hooks_leave(struct track_hooks *h, const struct study_view *v, const char *reason)
+void track_rows_leave(struct track_rows *h, const struct study_view *v, const char *reason)
 {
     struct error err = {0};
 
@@ -582,7 +582,7 @@ void track_hooks_leave(struct track_hooks *h, const struct study_view *v, const 
     uploader_hurry(h->uploader);
 }
 
-bool track_hooks_left(struct track_hooks *h)
+bool track_rows_left(struct track_rows *h)
 {
     struct upload_counts counts;
 
@@ -590,7 +590,7 @@ bool track_hooks_left(struct track_hooks *h)
     return counts.idle || clock_mono_s() - h->left_s > LEAVE_S;
 }
 
-bool track_hooks_close(struct track_hooks *h, const struct study_view *v, const char *reason, double seconds)
+bool track_rows_close(struct track_rows *h, const struct study_view *v, const char *reason, double seconds)
 {
     struct upload_counts counts;
     struct error err = {0};

@@ -1,9 +1,12 @@
-/* memory_groups.c - a group of the kernel (cgroup v2) for each worker, that limits what it really takes of the machine's
- * memory, its device's driver included.
- * Invariants: (1) only a group that is the controller's alone is divided, as a systemd unit with Delegate=yes is: nobody
- * else's process is ever moved or limited; (2) whatever fails here costs the group, never the worker: it keeps to its own
- * limit (worker_limits.c). */
+/* memory_groups.c - a group of the kernel (cgroup v2) for each worker, that limits what it really takes of the
+ * machine's memory, its device's driver included.
+ * Invariants: (1) only a group that is the controller's alone is divided, as a systemd unit with Delegate=yes is:
+ * nobody else's process is ever moved or limited; (2) whatever fails here costs the group, never the worker: it keeps
+ * to its own limit (worker_limits.c). */
 #include "sweep/launch/memory_groups.h"
+
+#include "base/log.h"
+#include "base/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "base/machine.h"
 
 #define CONTROLLER "controller" /* the child that the controller itself moves to: only leaves may hold processes */
 

@@ -4,6 +4,7 @@
 #include "sweep/launch/proto.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 #define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
 

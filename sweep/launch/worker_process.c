@@ -3,12 +3,16 @@
  * nothing else of ours; (2) it is reaped exactly once; (3) nothing here waits, but workers_stop for a while. */
 #include "sweep/launch/worker_process.h"
 
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "sweep/controller/flight.h"
 #include "sweep/launch/memory_groups.h"
 #include "sweep/launch/proto.h"
 #include "sweep/term.h"
+#include "web/track/track.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fault.h"
-#include "base/mem.h"
-#include "web/track/track.h"
-
 #define STOP_TIMEOUT_S                                                                                                 \
     3 /* how long a worker may take to end; with REQUEUE_PATIENCE_S less than a batch system's notice */
 #define SAVE_TIMEOUT_S 6 /* the same with trials in flight, which save first */
@@ -34,7 +33,8 @@
 
 extern char **environ;
 
-/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. NULL: no memory. Borrowed texts. */
+/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. NULL: no memory. Borrowed
+ * texts. */
 static char **environment(void)
 {
     size_t n = 0, n_kept = 0;
@@ -156,7 +156,7 @@ enum status worker_spawn(struct worker *w, const char *config_text, struct error
     return ST_OK;
 }
 
-enum status worker_greeted(struct worker *w, const cJSON *message, struct error *err)
+enum status worker_take_hello(struct worker *w, const cJSON *message, struct error *err)
 {
     const char *device = json_get_str(message, "device"), *reason = json_get_str(message, "reason");
     const char *kind = json_get_str(message, "kind"), *units = json_get_str(message, "vector_units");
@@ -201,7 +201,7 @@ void worker_closed(struct worker *w)
     w->dying_s = clock_mono_s();
 }
 
-void worker_deaf(struct worker *w, enum status rc, const char *why)
+void worker_unreachable(struct worker *w, enum status rc, const char *why)
 {
     if (rc != ST_BUSY) { /* it has closed its socket, and its end says why */
         worker_closed(w);

@@ -1,4 +1,5 @@
-/* worker_process.h - a worker as the controller sees it. */
+/* worker_process.h - a worker process as the controller sees it. Workers belong to the scheduler; its thread. No call
+ * waits but workers_stop. */
 #ifndef SWEEP_LAUNCH_WORKER_PROCESS_H
 #define SWEEP_LAUNCH_WORKER_PROCESS_H
 
@@ -39,42 +40,42 @@ struct worker {
     enum worker_state state;
     pid_t pid; /* 0: none */
     struct proto proto;
-    char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", of its greeting; below too */
-    char kind[8]; /* "cpu", "cuda"; "": it did not say */
+    char device[256]; /* "Intel(R) Xeon(R) ... (2 threads)", from `hello`, like the next two */
+    char kind[8]; /* "cpu", "cuda"; "": not given */
     int64_t threads; /* of each lane */
     char vector_units[64];
-    char log[WORKER_LOG_BYTES]; /* the last of what it wrote to stderr, whole lines but for the first */
+    char log[WORKER_LOG_BYTES]; /* the end of its stderr, whole lines but for the first */
     size_t log_n;
     int log_fd; /* its stderr; -1: closed */
-    size_t log_shown; /* bytes of log that were passed on */
+    size_t log_shown; /* bytes of log that were logged */
     double started_s, heard_s, dying_s; /* by the monotonic clock */
-    bool lost; /* it said that its device is lost, and ends */
-    char why[SCHED_WHY_MAX]; /* of a kill by us: "no progress for 300 s"; "": it died by itself */
+    bool lost; /* it reported that its device is lost, and ends */
+    char why[SCHED_WHY_MAX]; /* reason of a kill by us: "no progress for 300 s"; "": it died by itself */
     struct flight *culprit; /* the flight that it was killed for; NULL: unknown */
     bool killed; /* by us */
-    bool outside; /* killed or frozen from outside: no trial of its is to blame */
-    int64_t memory_bytes, device_memory_bytes; /* of its last `alive` */
+    bool outside; /* killed or frozen from outside: none of its trials is to blame */
+    int64_t memory_bytes, device_memory_bytes; /* from its last `alive` */
     /* health: supervise.c */
-    int deaths; /* in a row, without a trial that ended well */
+    int deaths; /* in a row, without a successful trial in between */
     int quarantines; /* in a row */
     bool was_ready; /* once, since the scheduler began */
-    bool refused; /* its greeting was a failure */
+    bool refused; /* its `hello` was a failure */
     bool quarantined;
     double retry_at_s;
     char last_death[SCHED_WHY_MAX];
     struct slot slots[SCHED_MAX_LANES]; /* (spec.lanes) */
 };
-/* Starts the process and sends it what to open; WORKER_STARTING afterwards. */
+/* Starts the process and sends `open`; WORKER_STARTING afterwards. */
 enum status worker_spawn(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
-/* Its greeting; WORKER_READY afterwards, or a failure that says why the device does not open. */
-enum status worker_greeted(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
+/* Takes its `hello`; WORKER_READY afterwards, or the reason why the device does not open. */
+enum status worker_take_hello(struct worker *worker, const cJSON *message, struct error *err) MUST_USE;
 void worker_kill(struct worker *worker, struct flight *culprit, const char *why); /* WORKER_DYING afterwards */
 void worker_closed(struct worker *worker); /* its socket is closed: WORKER_DYING */
 /* A message could not be sent to it: rc and why of proto_send. WORKER_DYING afterwards. */
-void worker_deaf(struct worker *worker, enum status rc, const char *why);
+void worker_unreachable(struct worker *worker, enum status rc, const char *why);
 /* True when it is reaped (WORKER_DOWN): how is "killed by signal 11 (Segmentation fault)". Never waits. */
 bool worker_try_reap(struct worker *worker, char *ret_how, size_t size);
-void worker_read_log(struct worker *worker); /* what has come, without waiting */
-void workers_stop(struct worker *workers, size_t n); /* asks, waits shortly, kills; all at once */
+void worker_read_log(struct worker *worker); /* reads what is there, without waiting */
+void workers_stop(struct worker *workers, size_t n); /* asks, waits briefly, kills; all at once */
 
 #endif

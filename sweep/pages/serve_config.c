@@ -1,27 +1,27 @@
-/* serve_config.c - configs, picks, exports, reports and commands for the pages: each by the code behind the command line, so that both give
- * the same. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-#include "study/export.h"
-#include "sweep/pages/serve_hooks.h"
+/* serve_config.c - configs, picks, exports, reports and commands for the pages: each by the code behind the command
+ * line, so that both give the same. */
 #include "base/config/config.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/export.h"
 #include "study/insight_text.h"
 #include "study/promise.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/control/control_command.h"
+#include "sweep/pages/serve_hooks.h"
 #include "web/report/report.h"
 #include "web/report/study_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum status serve_advise(void *ctx, const struct study *study, const double *x, size_t dim,
                          const struct gp_history *history, struct gp_insight *ret, struct error *err)

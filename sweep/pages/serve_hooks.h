@@ -1,4 +1,5 @@
-/* serve_hooks.h - what `trawl serve` gives to web/: everything that needs the game, the config or the models. */
+/* serve_hooks.h - what `trawl serve` gives to web/: everything that needs the game, the config or the models. The hooks
+ * are called from several threads of the server; each opens what it needs. */
 #ifndef SWEEP_PAGES_SERVE_HOOKS_H
 #define SWEEP_PAGES_SERVE_HOOKS_H
 

@@ -1,18 +1,17 @@
-/* serve_insight.c - what the models say about a study, for the pages: insight, the front that they expect, slices. web/ calls this from
- * its one background thread.
+/* serve_insight.c - what the models say about a study, for the pages: insight, the front that they expect, slices. web/
+ * calls this from its one background thread.
  * Invariant: a model holds its own copy of the study; the store may go on. */
-#include "sweep/pages/serve_hooks.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
 #include "study/insight_text.h"
 #include "study/search.h"
 #include "study/study_view.h"
+#include "sweep/pages/serve_hooks.h"
 #include "web/serve/serve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define FRONT_RANDOM 4096 /* points over the whole space */
 #define FRONT_NEAR 48 /* points around each trial of the believed front */

@@ -1,16 +1,16 @@
-/* serve_play.c - a trial's policy playing, for the pages: the game is stepped on one CPU thread and drawn after each decision. */
-#include "sweep/pages/serve_hooks.h"
-
-#include <math.h>
-#include <stdio.h>
-
+/* serve_play.c - a trial's policy playing, for the pages: the game is stepped on one CPU thread and drawn after each
+ * decision. */
 #include "base/mem.h"
 #include "base/num.h"
 #include "envs/draw.h"
 #include "kernels/kernels.h"
 #include "study/setup.h"
+#include "sweep/pages/serve_hooks.h"
 #include "trainer/trainer.h"
 #include "web/serve/serve.h"
+
+#include <math.h>
+#include <stdio.h>
 
 struct policy_play {
     struct setup *setup;

@@ -1,15 +1,15 @@
 /* serve_study.c - studies for web/: which game and which cost.
  * Called from several threads: nothing here keeps state. */
+#include "base/mem.h"
+#include "study/search.h"
 #include "sweep/pages/serve_hooks.h"
+#include "web/serve/serve.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "study/search.h"
-#include "web/serve/serve.h"
-
-/* The game's name stands in the study's config; only that line is looked for, so that an odd config cannot hide a study. */
+/* The game's name stands in the study's config; only that line is looked for, so that an odd config cannot hide a
+ * study. */
 static void find_env_name(const char *config, char *buf, size_t size)
 {
     bool in_env = false;

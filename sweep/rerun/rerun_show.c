@@ -4,23 +4,22 @@
 
 #include "base/duration.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "study/checkpoint_label.h"
 #include "study/search.h"
+#include "study/setup.h"
 #include "study/study_view.h"
+#include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/rerun/rerun_stats.h"
 #include "sweep/rerun/rerun_train.h"
-#include "study/version.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-#include "study/setup.h"
 
 /* ---- one run with the stored seed ---- */
 
@@ -73,7 +72,7 @@ static const char *why_different(const struct rerun *r)
 
 static void print_compared(const struct rerun *r)
 {
-    const struct rerun_again *a = &r->runs[0];
+    const struct rerun_result *a = &r->runs[0];
     char cost[32], old_cost[32];
 
     printf("trial %lld of %s again, seed %lld\n", (long long)r->trial.number, r->study.name, (long long)a->seed);
@@ -104,7 +103,7 @@ static void print_compared(const struct rerun *r)
 
 static cJSON *compared_json(const struct rerun *r)
 {
-    const struct rerun_again *a = &r->runs[0];
+    const struct rerun_result *a = &r->runs[0];
     cJSON *json = cJSON_CreateObject(), *old = cJSON_CreateObject(), *now = cJSON_CreateObject();
     bool ok =
         json != NULL && old != NULL && now != NULL && json_add_f64(old, "score", r->trial.score) &&
@@ -138,7 +137,7 @@ static cJSON *compared_json(const struct rerun *r)
     return json;
 }
 
-enum status rerun_tell_compared(const struct rerun *r, struct error *err)
+enum status rerun_print_compared(const struct rerun *r, struct error *err)
 {
     if (r->json)
         TRY(cli_print_json(compared_json(r), err));
@@ -269,7 +268,7 @@ static cJSON *runs_json(const struct rerun *r)
     bool ok = array != NULL;
 
     for (size_t i = 0; ok && i < r->n; i++) {
-        const struct rerun_again *a = &r->runs[i];
+        const struct rerun_result *a = &r->runs[i];
         cJSON *row = cJSON_CreateObject();
         ok = row != NULL && cJSON_AddItemToArray(array, row) && json_add_i64(row, "seed", a->seed) &&
              json_add_f64(row, "score", a->score) && json_add_f64(row, "perf", a->perf) &&
@@ -302,7 +301,7 @@ static cJSON *spread_json(const struct rerun *r, const struct spread *s)
     return json;
 }
 
-enum status rerun_tell_spread(const struct rerun *r, struct error *err)
+enum status rerun_print_spread(const struct rerun *r, struct error *err)
 {
     struct spread spread;
 

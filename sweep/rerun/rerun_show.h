@@ -1,4 +1,4 @@
-/* rerun_show.h - what a rerun came to, as text and as JSON. */
+/* rerun_show.h - prints the result of a rerun to stdout, as text or as JSON. Only reads the rerun. */
 #ifndef SWEEP_RERUN_RERUN_SHOW_H
 #define SWEEP_RERUN_RERUN_SHOW_H
 
@@ -6,9 +6,9 @@
 
 struct rerun;
 
-/* The run with the stored seed beside what is stored; ST_NUMERIC when it is not the same. */
-enum status rerun_tell_compared(const struct rerun *rerun, struct error *err) MUST_USE;
+/* The run with the stored seed beside the stored result; ST_NUMERIC when they differ. */
+enum status rerun_print_compared(const struct rerun *rerun, struct error *err) MUST_USE;
 /* Mean, spread and intervals over fresh seeds, and how usual the stored score is. */
-enum status rerun_tell_spread(const struct rerun *rerun, struct error *err) MUST_USE;
+enum status rerun_print_spread(const struct rerun *rerun, struct error *err) MUST_USE;
 
 #endif

@@ -2,6 +2,7 @@
 #include "sweep/rerun/rerun_stats.h"
 
 #include <gsl/gsl_cdf.h>
+
 #include <math.h>
 
 #define COVER 0.975 /* upper end of a two-sided 95 % interval */

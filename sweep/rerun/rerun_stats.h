@@ -1,4 +1,4 @@
-/* rerun_stats.h - mean, spread and intervals of repeated runs. */
+/* rerun_stats.h - mean, spread and intervals of repeated runs. Pure. */
 #ifndef SWEEP_RERUN_RERUN_STATS_H
 #define SWEEP_RERUN_RERUN_STATS_H
 

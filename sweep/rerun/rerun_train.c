@@ -2,7 +2,11 @@
  * Invariants: (1) the store is only read; (2) a rerun ends at the env steps that the stored trial came to. */
 #include "sweep/rerun/rerun_train.h"
 
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "store/store.h"
 #include "study/checkpoint_label.h"
 #include "study/search.h"
@@ -15,11 +19,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "kernels/kernels.h"
 
 /* A trial that was stopped on its way is repeated up to there. */
 static bool should_stop(void *ctx)
@@ -85,23 +84,23 @@ static enum status evaluate_policy(struct rerun *r, const struct setup *setup, s
 }
 
 static void fill_again(const struct rerun *r, int64_t seed, const struct train_result *result,
-                       const struct eval_result *eval, struct rerun_again *ret)
+                       const struct eval_result *eval, struct rerun_result *ret)
 {
     double none;
 
-    *ret = (struct rerun_again){.seed = seed,
-                                .env_steps = result->env_steps,
-                                .perf = train_outcome(result, eval, "perf", &none),
-                                .cost_s = result->cost_s,
-                                .eval_episodes = eval->episodes,
-                                .eval_unfinished = eval->unfinished,
-                                .eval_s = eval->eval_s};
+    *ret = (struct rerun_result){.seed = seed,
+                                 .env_steps = result->env_steps,
+                                 .perf = train_outcome(result, eval, "perf", &none),
+                                 .cost_s = result->cost_s,
+                                 .eval_episodes = eval->episodes,
+                                 .eval_unfinished = eval->unfinished,
+                                 .eval_s = eval->eval_s};
     ret->score = train_outcome(result, eval, r->study.metric, &ret->score_se);
     snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->run.kern));
     snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->run.kern));
 }
 
-static enum status train_once(struct rerun *r, int64_t seed, struct rerun_again *ret_again, struct error *err)
+static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result *ret_again, struct error *err)
 {
     struct train_callbacks callbacks = {.ctx = r, .should_stop = should_stop};
     struct setup_override override = {.key = "train.seed"};
@@ -135,12 +134,12 @@ static int64_t fresh_seed(const struct rerun *r, size_t i)
     return (int64_t)(rng_split(rng_seed((uint64_t)r->trial.seed), (uint64_t)i).key & 0x7fffffff);
 }
 
-double rerun_cost(const struct rerun *r, const struct rerun_again *again)
+double rerun_cost(const struct rerun *r, const struct rerun_result *again)
 {
     return r->cost_kind == SEARCH_COST_STEPS ? (double)again->env_steps : again->cost_s;
 }
 
-static void tell_progress(const struct rerun *r, const struct rerun_again *again)
+static void tell_progress(const struct rerun *r, const struct rerun_result *again)
 {
     char cost[32];
 

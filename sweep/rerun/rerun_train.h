@@ -1,4 +1,5 @@
-/* rerun_train.h - trains the config of a stored trial again. */
+/* rerun_train.h - trains the config of a stored trial again. struct rerun is filled and freed by cmd_rerun.c; one
+ * thread. */
 #ifndef SWEEP_RERUN_RERUN_TRAIN_H
 #define SWEEP_RERUN_RERUN_TRAIN_H
 
@@ -14,9 +15,9 @@
 struct setup;
 
 /* One training of the config. */
-struct rerun_again {
+struct rerun_result {
     int64_t seed, env_steps;
-    double score, score_se, perf, cost_s; /* score_se NaN: of the end of training */
+    double score, score_se, perf, cost_s; /* score_se NaN: score of the end of training */
     int64_t eval_episodes, eval_unfinished;
     double eval_s;
     char device[256], vector_units[64];
@@ -24,21 +25,21 @@ struct rerun_again {
 
 struct rerun {
     const char *store_path, *output;
-    int64_t number, n_seeds; /* n_seeds 0: the stored seed, compared */
+    int64_t number, n_seeds; /* n_seeds 0: trains with the stored seed and compares */
     bool json, quiet;
     struct study study;
     enum search_cost cost_kind; /* the study's */
     struct trial trial;
-    char *checkpoint; /* of the trial, if the store knows one that is still there */
+    char *checkpoint; /* the trial's, if the store names one and its file exists */
     struct setup *setup;
     struct run run;
-    struct rerun_again *runs; /* (max(n_seeds, 1)) */
+    struct rerun_result *runs; /* (max(n_seeds, 1)) */
     size_t n;
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */
 };
-/* What the study counts as the cost of a run: seconds, or env steps. */
-double rerun_cost(const struct rerun *rerun, const struct rerun_again *again);
-/* Fills runs; what was trained stays there when it fails or is interrupted. */
+/* Cost of a run in the study's unit: seconds, or env steps. */
+double rerun_cost(const struct rerun *rerun, const struct rerun_result *again);
+/* Fills runs; finished runs stay there after a failure or an interrupt. */
 enum status rerun_train(struct rerun *rerun, struct error *err) MUST_USE;
 
 #endif

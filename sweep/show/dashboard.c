@@ -1,17 +1,14 @@
 /* dashboard.c - what `trawl train` shows on stderr: a block redrawn in place on a terminal, else a line per report. */
 #include "sweep/show/dashboard.h"
 
-#include "sweep/cli.h"
+#include "base/duration.h"
+#include "base/num.h"
 #include "sweep/term.h"
 #include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/duration.h"
-#include "base/clock.h"
-#include "base/num.h"
 
 #define BLOCK_MAX 4096
 

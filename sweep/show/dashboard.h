@@ -1,4 +1,4 @@
-/* dashboard.h - what `trawl train` shows. */
+/* dashboard.h - shows the progress of `trawl train` on stderr. Texts are borrowed until dashboard_end; one thread. */
 #ifndef SWEEP_SHOW_DASHBOARD_H
 #define SWEEP_SHOW_DASHBOARD_H
 
@@ -8,7 +8,6 @@
 struct train_metrics;
 struct train_settings;
 
-/* dashboard.c: what `trawl train` shows */
 struct dashboard {
     bool tty;
     const char *title;

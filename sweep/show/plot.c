@@ -5,14 +5,11 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "study/study_view.h"
-#include "sweep/show/board.h"
+#include "sweep/term.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/num.h"
 
 #define ROWS_MAX 40
 #define COLUMNS_MAX 160
@@ -122,14 +119,14 @@ static void add_cell(const struct canvas *c, int row, int column, bool unicode, 
         strbuf_add(out, mark == MARK_BEST ? "\xe2\x97\x86" : mark == MARK_FRONT ? "\xe2\x97\x8f" : braille);
 }
 
-static void add_rows(const struct canvas *c, const struct study_view *v, const struct board_style *style,
+static void add_rows(const struct canvas *c, const struct study_view *v, const struct term_style *style,
                      struct strbuf *out)
 {
-    static const enum board_color colors[] = {COLOR_NONE, COLOR_DIM, COLOR_DIM, COLOR_GOOD, COLOR_BEST};
+    static const enum term_color colors[] = {COLOR_NONE, COLOR_DIM, COLOR_DIM, COLOR_GOOD, COLOR_BEST};
     double sign = v->study.maximize ? 1 : -1;
 
     for (int r = 0; r < c->rows; r++) {
-        enum board_color now = COLOR_NONE;
+        enum term_color now = COLOR_NONE;
         if (r == 0 || r == c->rows - 1 || (r == c->rows / 2 && c->rows >= 7))
             strbuf_addf(out, "%*.4g ", LABEL - 1,
                         sign * (c->hi[1] + (c->lo[1] - c->hi[1]) * (double)r / (c->rows > 1 ? c->rows - 1 : 1)));
@@ -137,21 +134,21 @@ static void add_rows(const struct canvas *c, const struct study_view *v, const s
             strbuf_addf(out, "%*s", LABEL, "");
         strbuf_add(out, style->unicode ? "\xe2\x94\x82" : "|");
         for (int k = 0; k < c->columns; k++) {
-            enum board_color color = colors[c->mark[r][k]];
+            enum term_color color = colors[c->mark[r][k]];
             if (c->mark[r][k] == MARK_STAIRS)
                 color = COLOR_GOOD;
             if (color != now)
-                strbuf_add(out, board_paint(style, color));
+                strbuf_add(out, term_paint(style, color));
             now = color;
             add_cell(c, r, k, style->unicode, out);
         }
         if (now != COLOR_NONE)
-            strbuf_add(out, board_paint(style, COLOR_NONE));
+            strbuf_add(out, term_paint(style, COLOR_NONE));
         strbuf_add(out, "\n");
     }
 }
 
-static void add_axis(const struct canvas *c, const struct study_view *v, const struct board_style *style,
+static void add_axis(const struct canvas *c, const struct study_view *v, const struct term_style *style,
                      struct strbuf *out)
 {
     char lo[32], mid[32], hi[32], line[COLUMNS_MAX + 64];
@@ -172,7 +169,7 @@ static void add_axis(const struct canvas *c, const struct study_view *v, const s
     strbuf_addf(out, "\n%*s  %s\n", LABEL - 1, "cost", line);
 }
 
-void plot_front(const struct study_view *v, const struct board_style *style, int rows, struct strbuf *out)
+void plot_front(const struct study_view *v, const struct term_style *style, int rows, struct strbuf *out)
 {
     struct canvas c = {.rows = rows < ROWS_MAX ? rows : ROWS_MAX, .columns = style->width - LABEL - 3};
 

@@ -1,25 +1,22 @@
 /* progress.c - what a sweep shows while it runs: a live block on a terminal, else a line per trial. */
 #include "sweep/show/progress.h"
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/control/status_json.h"
 #include "sweep/controller/limits.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
-#include "sweep/show/board.h"
+#include "sweep/show/status_block.h"
 #include "sweep/term.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "study/setup.h"
 
 #define BLOCK_MAX 65536
 
@@ -53,15 +50,16 @@ static void on_tick(void *ctx)
 {
     struct progress *p = ctx;
     struct sweep_status status;
-    struct board_style style;
+    struct term_style style;
     struct strbuf text;
 
     if (!p->tty)
         return;
     strbuf_init(&text, BLOCK_MAX);
-    live_status_take(p->sched, p->run, &status);
-    board_style_take(&style);
-    board_write(&(struct board){&p->run->view, p->run->setup->env->name, &status, seconds_left(p)}, &style, &text);
+    sweep_status_take(p->sched, p->run, &status);
+    term_style_take(&style);
+    status_block_write(&(struct status_block){&p->run->view, p->run->setup->env->name, &status, seconds_left(p)},
+                       &style, &text);
     if (text.len > 0)
         term_draw(text.text);
     strbuf_free(&text);

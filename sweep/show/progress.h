@@ -1,4 +1,5 @@
-/* progress.h - what a sweep shows on stderr while it runs. */
+/* progress.h - shows the progress of a sweep on stderr. Borrows scheduler and study until progress_end; the scheduler's
+ * thread. */
 #ifndef SWEEP_SHOW_PROGRESS_H
 #define SWEEP_SHOW_PROGRESS_H
 
@@ -17,9 +18,9 @@ struct progress {
     struct study_run *run;
     bool tty, quiet;
     double begin_s;
-    double fraction_before; /* of the study, done by earlier controllers */
+    double fraction_before; /* share of the study that earlier controllers have done */
 };
-/* Listens to the scheduler from now on. */
+/* Sets the scheduler's listener. */
 void progress_begin(struct progress *progress, struct scheduler *sched, struct study_run *run, bool quiet);
 void progress_end(struct progress *progress);
 /* A line about a trial that has ended, the nth of its study, to stderr. */

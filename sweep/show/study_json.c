@@ -1,12 +1,10 @@
 /* study_json.c - a study as a report has it, and as one JSON object with what the models say. */
-#include "web/report/study_report.h"
 #include "sweep/show/study_json.h"
 
 #include "base/json.h"
 #include "study/insight_text.h"
 #include "study/study_view.h"
 #include "study/timeline.h"
-#include "study/version.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"
 #include "web/report/study_report.h"

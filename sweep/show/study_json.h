@@ -1,4 +1,4 @@
-/* study_json.h - a study as a report has it, and as one JSON object. */
+/* study_json.h - prints a study, as a report has it, as one JSON object. */
 #ifndef SWEEP_SHOW_STUDY_JSON_H
 #define SWEEP_SHOW_STUDY_JSON_H
 

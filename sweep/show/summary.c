@@ -1,9 +1,9 @@
-/* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what to do
- * next. To stdout. */
+/* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what
+ * to do next. To stdout. */
 #include "sweep/show/summary.h"
 
-#include "base/duration.h"
 #include "base/config/config.h"
+#include "base/duration.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -12,11 +12,9 @@
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/cli.h"
+#include "study/version.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/term.h"
-#include "study/version.h"
-#include "study/export.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,4 +1,5 @@
-/* summary.h - what a sweep prints at its end. */
+/* summary.h - prints the end of a sweep to stdout: front, failures, advice. One thread; only the view's advice
+ * changes. */
 #ifndef SWEEP_SHOW_SUMMARY_H
 #define SWEEP_SHOW_SUMMARY_H
 
@@ -7,7 +8,7 @@
 
 struct study_view;
 
-/* Front, failures, what to take, next commands. */
+/* Front, failures, recommended trials, next commands. */
 enum status progress_print_summary(struct study_view *view, const char *store_path, struct error *err) MUST_USE;
 void summary_print_cap(
     const struct study_view *view); /* a warning when every trial is more expensive than sweep.max_cost */

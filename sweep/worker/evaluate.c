@@ -2,17 +2,15 @@
  * Invariant: it shows that it is alive, and a signal ends it. */
 #include "sweep/worker/evaluate.h"
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "sweep/cli.h"
 #include "sweep/signals.h"
 #include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
-
-#include "base/clock.h"
 
 #define TELL_S 2.0 /* between lines, and before the first */
 

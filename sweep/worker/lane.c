@@ -1,29 +1,28 @@
 /* lane.c - a thread of the worker that trains trials, one after another, on a device that it may share with others.
- * Invariants: (1) every "run" is answered by exactly one "result", unless the process ends for several of them; (2) the lane is idle for the reader before the result
- * goes out, so the controller may hand it the next trial at once; (3) a trainer is made and destroyed, like the iterations
- * of a run, behind the gate, so that a lane that is alone is alone; (4) with one lane there is no gate and the cost is the
- * time that passed. */
+ * Invariants: (1) every "run" is answered by exactly one "result", unless the process ends for several of them; (2) the
+ * lane is idle for the reader before the result goes out, so the controller may hand it the next trial at once; (3) a
+ * trainer is made and destroyed, like the iterations of a run, behind the gate, so that a lane that is alone is alone;
+ * (4) with one lane there is no gate and the cost is the time that passed. */
 #include "sweep/worker/lane.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "study/checkpoint_label.h"
 #include "study/setup.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane_messages.h"
+#include "sweep/worker/lane_pool.h"
 #include "sweep/worker/run.h"
-#include "sweep/worker/worker.h"
 #include "sweep/worker/worker_limits.h"
 #include "trainer/trainer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 /* ---- checkpoints ---- */
 
@@ -59,7 +58,7 @@ static void lane_save(struct lane *lane)
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(lane->shop, json);
+    lane_pool_send(lane->pool, json);
 }
 
 /* Its own checkpoint, not another trial's of the same shape. */
@@ -80,7 +79,8 @@ static enum status lane_load(struct lane *lane, struct error *err)
     return ST_OK;
 }
 
-/* A trial whose checkpoint cannot be taken begins again: it costs time, not the trial. The controller then clears its curve. */
+/* A trial whose checkpoint cannot be taken begins again: it costs time, not the trial. The controller then clears its
+ * curve. */
 static enum status lane_resume(struct lane *lane, struct error *err)
 {
     struct error why = {0};
@@ -96,7 +96,7 @@ static enum status lane_resume(struct lane *lane, struct error *err)
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(lane->shop, json);
+    lane_pool_send(lane->pool, json);
     return ST_OK;
 }
 
@@ -114,7 +114,7 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(lane->shop, json);
+    lane_pool_send(lane->pool, json);
     return !atomic_load(&lane->stop);
 }
 
@@ -157,59 +157,60 @@ static bool gate_is_wanted(void *ctx)
 /* Can another lane give memory back? With the lock held. */
 static bool others_hold(const struct lane *lane)
 {
-    const struct workshop *shop = lane->shop;
+    const struct lane_pool *pool = lane->pool;
 
-    for (size_t i = 0; i < shop->n_lanes; i++) {
-        const struct lane *other = &shop->lanes[i];
+    for (size_t i = 0; i < pool->n_lanes; i++) {
+        const struct lane *other = &pool->lanes[i];
         if (other != lane && (other->state == LANE_BUSY || (other->state == LANE_IDLE && other->keeps)))
             return true;
     }
     return false;
 }
 
-/* For trainer_cache_share, within gate_enter_open: waits until another lane has given memory back since the last time. */
+/* For trainer_cache_share, within gate_enter_open: waits until another lane has given memory back since the last
+ * time. */
 static bool wait_for_memory(void *ctx)
 {
     struct lane *lane = ctx;
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
     bool freed;
 
-    gate_leave_open(&shop->gate);
-    pthread_mutex_lock(&shop->lock);
+    gate_leave_open(&pool->gate);
+    pthread_mutex_lock(&pool->lock);
     lane->state = LANE_WAITING;
     atomic_store(&lane->waits, true);
-    for (size_t i = 0; i < shop->n_lanes; i++)
-        shop->lanes[i].drop = shop->lanes[i].state == LANE_IDLE;
-    pthread_cond_broadcast(&shop->changed);
-    while (shop->n_freed == lane->seen_freed && others_hold(lane) && !atomic_load(&lane->stop))
-        pthread_cond_wait(&shop->changed, &shop->lock);
-    freed = shop->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
-    lane->seen_freed = shop->n_freed;
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        pool->lanes[i].drop = pool->lanes[i].state == LANE_IDLE;
+    pthread_cond_broadcast(&pool->changed);
+    while (pool->n_freed == lane->seen_freed && others_hold(lane) && !atomic_load(&lane->stop))
+        pthread_cond_wait(&pool->changed, &pool->lock);
+    freed = pool->n_freed != lane->seen_freed && !atomic_load(&lane->stop);
+    lane->seen_freed = pool->n_freed;
     atomic_store(&lane->waits, false);
     lane->state = LANE_BUSY;
-    pthread_cond_broadcast(&shop->changed);
-    pthread_mutex_unlock(&shop->lock);
-    gate_enter_open(&shop->gate);
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    gate_enter_open(&pool->gate);
     return freed;
 }
 
 static void note_memory(struct lane *lane)
 {
-    atomic_store(&lane->shop->device_bytes, kern_memory_held_bytes(lane->run.kern));
+    atomic_store(&lane->pool->device_bytes, kern_memory_held_bytes(lane->run.kern));
 }
 
 /* ---- a trial ---- */
 
 static enum status lane_open_trial(struct lane *lane, const struct setup *setup, struct error *err)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
     double begun_s;
     enum status rc;
 
-    pthread_mutex_lock(&shop->lock);
-    lane->seen_freed = shop->n_freed;
-    pthread_mutex_unlock(&shop->lock);
-    gate_enter_open(&shop->gate);
+    pthread_mutex_lock(&pool->lock);
+    lane->seen_freed = pool->n_freed;
+    pthread_mutex_unlock(&pool->lock);
+    gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
     rc = run_open(&lane->run, setup, err);
     lane->trial.create_s = clock_mono_s() - begun_s;
@@ -219,21 +220,21 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
         note_memory(lane);
     if (rc == ST_OK) /* nothing of it is on the device when it leaves */
         rc = kern_sync(lane->run.kern, err);
-    gate_leave_open(&shop->gate);
+    gate_leave_open(&pool->gate);
     return rc;
 }
 
 static struct train_gate lane_gate(struct lane *lane)
 {
     return (struct train_gate){
-        .ctx = &lane->shop->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
+        .ctx = &lane->pool->gate, .enter = enter_gate, .leave = leave_gate, .wanted = gate_is_wanted};
 }
 
 static enum status lane_train(struct lane *lane, struct train_result *ret_result, struct error *err)
 {
     const struct train_gate gate = lane_gate(lane);
     const struct train_callbacks callbacks = {.ctx = lane,
-                                              .gate = lane->shop->n_lanes > 1 ? &gate : NULL,
+                                              .gate = lane->pool->n_lanes > 1 ? &gate : NULL,
                                               .on_metrics = on_metrics,
                                               .should_stop = should_stop};
     struct lane_trial *t = &lane->trial;
@@ -246,7 +247,7 @@ static enum status lane_train(struct lane *lane, struct train_result *ret_result
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(lane->shop, json);
+    lane_pool_send(lane->pool, json);
     t->start_s = t->saved_s = clock_mono_s();
     rc = trainer_run(lane->run.trainer, &callbacks, ret_result, err);
     if (rc == ST_OK && t->checkpoint_path != NULL &&
@@ -278,9 +279,9 @@ static enum status lane_evaluate(struct lane *lane, const struct setup *setup, s
         cJSON_Delete(json);
         json = NULL;
     }
-    workshop_send(lane->shop, json);
+    lane_pool_send(lane->pool, json);
     eval_settings_of(&setup->train, &settings);
-    settings.gate = lane->shop->n_lanes > 1 ? &gate : NULL;
+    settings.gate = lane->pool->n_lanes > 1 ? &gate : NULL;
     settings.ctx = lane;
     settings.on_progress = on_evaluation;
     TRY(trainer_eval(lane->run.trainer, &settings, ret_eval, err));
@@ -307,16 +308,16 @@ static void lane_read_message(struct lane *lane, const cJSON *message)
 
 static void lane_free_trial(struct lane *lane)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
 
     if (lane->run.trainer == NULL)
         return;
-    gate_enter_open(&shop->gate); /* what it frees is work on the device */
+    gate_enter_open(&pool->gate); /* what it frees is work on the device */
     trainer_destroy(lane->run.trainer); /* on a CPU its memory is not needed while waiting; a GPU's goes to the cache */
     lane->run.trainer = NULL;
     if (!kern_is_lost(lane->run.kern) && kern_sync(lane->run.kern, NULL) == ST_OK)
         note_memory(lane);
-    gate_leave_open(&shop->gate);
+    gate_leave_open(&pool->gate);
 }
 
 /* On a CPU what did not fit is a limit of this process, where there is one. */
@@ -326,7 +327,7 @@ static void lane_explain_memory(const struct lane *lane, struct error *why)
     char limit[200];
 
     if (lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU &&
-        worker_limits_explain(lane->shop->memory_bytes, limit, sizeof limit))
+        worker_limits_explain(lane->pool->memory_bytes, limit, sizeof limit))
         snprintf(why->text + n, sizeof why->text - n, "; %s", limit);
 }
 
@@ -350,8 +351,8 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 
     (void)json_get_i64(message, "number", &number);
     log_set_trial(number);
-    rc = atomic_load(&lane->shop->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
-                                        : workshop_read_config(lane->shop, message, &setup, &why);
+    rc = atomic_load(&lane->pool->lost) ? FAIL(&why, ST_DEVICE, "%s", "the device had been lost before it began")
+                                        : lane_pool_read_config(lane->pool, message, &setup, &why);
     if (rc == ST_OK)
         keep_device(lane, setup);
     if (rc == ST_OK)
@@ -363,11 +364,11 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
     if (rc == ST_NOMEM)
         lane_explain_memory(lane, &why);
     if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
-        workshop_declare_lost(lane->shop);
-    if (atomic_load(&lane->shop->lost) && rc != ST_OK)
+        lane_pool_declare_lost(lane->pool);
+    if (atomic_load(&lane->pool->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
     json = lane_result_json(lane, rc, &result, &eval, why.text);
-    if (!atomic_load(&lane->shop->lost))
+    if (!atomic_load(&lane->pool->lost))
         lane_free_trial(lane);
     setup_destroy(setup);
     log_set_trial(-1);
@@ -378,100 +379,100 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 
 static void lane_drop_cache(struct lane *lane)
 {
-    gate_enter_open(&lane->shop->gate);
+    gate_enter_open(&lane->pool->gate);
     trainer_cache_clear(lane->run.cache);
     (void)!kern_sync(lane->run.kern, NULL); /* a failure shows in its next trial */
-    gate_leave_open(&lane->shop->gate);
+    gate_leave_open(&lane->pool->gate);
 }
 
 /* Waits for a message, and drops what is kept meanwhile when others need the memory. NULL: the end. */
 static cJSON *lane_wait(struct lane *lane)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
     cJSON *message;
 
-    pthread_mutex_lock(&shop->lock);
-    while (lane->next == NULL && !shop->exit) {
+    pthread_mutex_lock(&pool->lock);
+    while (lane->next == NULL && !pool->exit) {
         if (lane->drop && lane->keeps) {
             lane->keeps = false;
             lane->state = LANE_BUSY; /* for the others: memory is to come */
-            pthread_mutex_unlock(&shop->lock);
+            pthread_mutex_unlock(&pool->lock);
             lane_drop_cache(lane);
-            pthread_mutex_lock(&shop->lock);
+            pthread_mutex_lock(&pool->lock);
             lane->state = LANE_IDLE;
-            shop->n_freed++;
-            pthread_cond_broadcast(&shop->changed);
+            pool->n_freed++;
+            pthread_cond_broadcast(&pool->changed);
             continue;
         }
-        pthread_cond_wait(&shop->changed, &shop->lock);
+        pthread_cond_wait(&pool->changed, &pool->lock);
     }
     message = lane->next;
     lane->next = NULL;
     if (message != NULL)
         lane->state = LANE_BUSY;
-    pthread_mutex_unlock(&shop->lock);
+    pthread_mutex_unlock(&pool->lock);
     return message;
 }
 
 /* done: it is free for the next trial. */
 static void lane_set_state(struct lane *lane, enum lane_state state, bool done)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
 
-    pthread_mutex_lock(&shop->lock);
+    pthread_mutex_lock(&pool->lock);
     lane->state = state;
     lane->drop = false;
     lane->taken = lane->taken && !done;
     lane->keeps = lane->run.cache != NULL;
-    shop->n_freed++;
-    pthread_cond_broadcast(&shop->changed);
-    pthread_mutex_unlock(&shop->lock);
+    pool->n_freed++;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* What a process alone would need as well; the other lanes find some of it done. */
 static void note_start(const struct lane *lane, double begun_s)
 {
-    if (lane == &lane->shop->lanes[0])
-        atomic_fetch_add(&lane->shop->open_us, (unsigned long long)(1e6 * (clock_mono_s() - begun_s)));
+    if (lane == &lane->pool->lanes[0])
+        atomic_fetch_add(&lane->pool->open_us, (unsigned long long)(1e6 * (clock_mono_s() - begun_s)));
 }
 
 /* The device, and two iterations of the study's own config, so that no trial has in its cost what is loaded once. */
 static void lane_open(struct lane *lane)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
     double begun_s;
     enum status rc;
 
-    gate_enter_open(&shop->gate);
+    gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    rc = run_open_device(&lane->run, shop->setup, &lane->opened_err);
-    if (rc == ST_OK && lane->run.cache != NULL && shop->n_lanes > 1) /* half of the device for what may come */
-        trainer_cache_share(lane->run.cache, kern_memory_total_bytes(lane->run.kern) / (2 * shop->n_lanes),
+    rc = run_open_device(&lane->run, pool->setup, &lane->opened_err);
+    if (rc == ST_OK && lane->run.cache != NULL && pool->n_lanes > 1) /* half of the device for what may come */
+        trainer_cache_share(lane->run.cache, kern_memory_total_bytes(lane->run.kern) / (2 * pool->n_lanes),
                             wait_for_memory, lane);
     note_start(lane, begun_s);
-    gate_leave_open(&shop->gate);
-    pthread_mutex_lock(&shop->lock);
+    gate_leave_open(&pool->gate);
+    pthread_mutex_lock(&pool->lock);
     lane->opened = rc;
     lane->state = rc == ST_OK ? LANE_BUSY : LANE_ENDED;
-    pthread_cond_broadcast(&shop->changed);
-    pthread_mutex_unlock(&shop->lock);
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static void lane_warm_up(struct lane *lane)
 {
-    struct workshop *shop = lane->shop;
+    struct lane_pool *pool = lane->pool;
     double begun_s;
 
     if (lane->run.cache != NULL) {
-        gate_enter_open(&shop->gate);
+        gate_enter_open(&pool->gate);
         begun_s = clock_mono_s();
-        run_warm_up(&lane->run, shop->setup);
+        run_warm_up(&lane->run, pool->setup);
         note_memory(lane);
         note_start(lane, begun_s);
-        gate_leave_open(&shop->gate);
+        gate_leave_open(&pool->gate);
     }
     if (kern_is_lost(lane->run.kern))
-        workshop_declare_lost(lane->shop);
+        lane_pool_declare_lost(lane->pool);
 }
 
 void *lane_main(void *arg)
@@ -490,15 +491,15 @@ void *lane_main(void *arg)
         cJSON_Delete(message);
         atomic_store(&lane->id, -1);
         lane_set_state(lane, LANE_IDLE, true);
-        if (atomic_load(&lane->shop->silent))
+        if (atomic_load(&lane->pool->silent))
             cJSON_Delete(result);
         else
-            workshop_send(lane->shop, result);
+            lane_pool_send(lane->pool, result);
     }
-    if (!atomic_load(&lane->shop->lost)) {
-        gate_enter_open(&lane->shop->gate);
+    if (!atomic_load(&lane->pool->lost)) {
+        gate_enter_open(&lane->pool->gate);
         run_close(&lane->run);
-        gate_leave_open(&lane->shop->gate);
+        gate_leave_open(&lane->pool->gate);
     }
     lane_set_state(lane, LANE_ENDED, false);
     return NULL;

@@ -1,19 +1,19 @@
 /* lane_messages.c - what a lane tells the controller about its trial: protocol 2 of sweep/launch/proto.h.
- * Invariant: a message is whole or NULL (out of memory), which workshop_send counts as a failure to send. */
-#include <math.h>
-#include <string.h>
-
-#include "base/clock.h"
+ * Invariant: a message is whole or NULL (out of memory), which lane_pool_send counts as a failure to send. */
 #include "sweep/worker/lane_messages.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/status.h"
 #include "study/checkpoint_label.h"
+#include "study/version.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/launch/proto.h"
-#include "study/version.h"
-#include "sweep/worker/worker.h"
+#include "sweep/worker/lane_pool.h"
 #include "trainer/trainer.h"
+
+#include <math.h>
+#include <string.h>
 
 cJSON *lane_message(const struct lane *lane, const char *type)
 {
@@ -61,10 +61,10 @@ static bool fill_scores(cJSON *json, const struct lane_trial *t, const struct tr
 /* How its bytes came about, and what a process of its own would need before its first iteration. */
 static bool fill_origin(cJSON *json, const struct lane *lane)
 {
-    const struct workshop *shop = lane->shop;
+    const struct lane_pool *pool = lane->pool;
     const struct kern *kern = lane->run.kern;
     const char *maker = lane->trial.maker;
-    double start_s = shop->process_s + 1e-6 * (double)atomic_load(&shop->open_us) + lane->trial.create_s;
+    double start_s = pool->process_s + 1e-6 * (double)atomic_load(&pool->open_us) + lane->trial.create_s;
 
     return json_add_f64(json, "start_s", start_s) &&
            json_add_str(json, "program", strstr(maker, CHECKPOINT_THEN) != NULL ? maker : program_text) &&
@@ -80,7 +80,7 @@ static bool result_fill(cJSON *json, struct lane *lane, enum status trained, con
     const char *state = trained != ST_OK ? "failed" : r->stopped ? "stopped" : "done";
     double wall_s = t->start_s > 0.0 ? clock_mono_s() - t->start_s : 0.0;
     double cost_s = trained == ST_OK || r->cost_calibrated ? r->cost_s : wall_s;
-    bool lost = atomic_load(&lane->shop->lost);
+    bool lost = atomic_load(&lane->pool->lost);
     bool ok = json_add_str(json, "state", state) && json_add_f64(json, "cost_s", cost_s) &&
               json_add_f64(json, "device_s", cost_s) && json_add_f64(json, "wall_s", wall_s) &&
               json_add_str(json, "cost_method", r->cost_calibrated ? "calibrated" : "wall") &&

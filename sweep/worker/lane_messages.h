@@ -1,4 +1,5 @@
-/* lane_messages.h - messages about a lane's trial. */
+/* lane_messages.h - messages about a lane's trial, built by the lane's thread. The caller deletes them; NULL: out of
+ * memory. */
 #ifndef SWEEP_WORKER_LANE_MESSAGES_H
 #define SWEEP_WORKER_LANE_MESSAGES_H
 
@@ -12,7 +13,7 @@ struct train_result;
 
 cJSON *lane_message(const struct lane *lane, const char *type); /* with trial and attempt */
 cJSON *lane_metrics_json(const struct train_metrics *metrics);
-/* eval: stopped, there is none. why: of a failure. */
+/* eval NULL: the run was stopped before its evaluation. why: the reason of a failure. */
 cJSON *lane_result_json(struct lane *lane, enum status trained, const struct train_result *result,
                         const struct eval_result *eval, const char *why);
 

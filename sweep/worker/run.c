@@ -2,14 +2,13 @@
 #include "sweep/worker/run.h"
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
 
 #include <string.h>
-
-#include "base/log.h"
-#include "kernels/kernels.h"
 
 /* The formulas are the same on every CPU, the bytes are not. */
 static void tell_units(const struct run *run, const struct setup *setup)

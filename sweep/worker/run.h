@@ -1,4 +1,4 @@
-/* run.h - a device and a trainer for a setup. */
+/* run.h - a device and a trainer for a setup. struct run owns them until run_close; one thread. */
 #ifndef SWEEP_WORKER_RUN_H
 #define SWEEP_WORKER_RUN_H
 
@@ -24,8 +24,8 @@ struct run {
 /* run starts zeroed; an open device of the same kind is kept. */
 enum status run_open_device(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
 enum status run_open(struct run *run, const struct setup *setup, struct error *err) MUST_USE;
-/* On a GPU: loads what a run of this setup needs and leaves a trainer of its shape in the cache, so that no trial has that
- * in its cost. Failures are for the trial to meet. */
+/* On a GPU: loads what a run of this setup needs and leaves a trainer of its shape in the cache, so that no trial pays
+ * for it. A failure is ignored: the trial meets it again. */
 void run_warm_up(struct run *run, const struct setup *setup);
 void run_close(struct run *run);
 /* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */

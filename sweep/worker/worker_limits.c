@@ -1,8 +1,9 @@
-/* worker_limits.c - what a worker holds itself to before it opens its device: cores, memory, and being the first that the
- * kernel ends when the machine runs out of memory. */
+/* worker_limits.c - what a worker holds itself to before it opens its device: cores, memory, and being the first that
+ * the kernel ends when the machine runs out of memory. */
 #include "sweep/worker/worker_limits.h"
 
 #include "base/json.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include "base/log.h"
 
 #define OOM_SCORE_ADJ "500" /* of -1000 .. 1000: a worker goes before its controller and before other programs */
 

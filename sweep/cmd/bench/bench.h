@@ -1,4 +1,4 @@
-/* bench.h - what the files behind `trawl bench` share. */
+/* bench.h - shared by the files of `trawl bench`. struct bench owns its setup and run; one thread. */
 #ifndef SWEEP_CMD_BENCH_BENCH_H
 #define SWEEP_CMD_BENCH_BENCH_H
 

@@ -1,17 +1,16 @@
 /* bench_env.c - steps per second of a game alone under random actions, on the host's threads or on a GPU.
  * A repeat plays the same few sets of actions in turn through the table of operations, as a rollout does: on a GPU
  * recorded as one graph, observations written in the type of the precision. */
-#include "sweep/cmd/bench/bench.h"
-
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "kernels/kernels.h"
 #include "study/setup.h"
 #include "sweep/cli.h"
+#include "sweep/cmd/bench/bench.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #define N_ACTION_SETS 16 /* random actions made before the clock starts, used in turn */
 
@@ -123,8 +122,8 @@ static enum status env_bench_create(struct env_bench *b, const struct bench *opt
     return kern_record_end(b->kern, &b->graph, err);
 }
 
-/* Agent steps per second over about `seconds`: rounds are given to the device in growing numbers between two looks at the
- * clock, so that waiting for it costs nothing that counts. */
+/* Agent steps per second over about `seconds`: rounds are given to the device in growing numbers between two looks at
+ * the clock, so that waiting for it costs nothing that counts. */
 static enum status env_bench_run(struct env_bench *b, double seconds, double *ret_rate, struct error *err)
 {
     double start = clock_mono_s(), now, before = start;

@@ -1,10 +1,12 @@
-/* worker.c - what the threads of a worker share: the socket, the lanes, the heartbeat.
- * Invariants: (1) a lane that is taken has a message or a trial, one that is not has neither; (2) once the device is lost or
- * the controller is gone no lane is handed anything more; (3) no two locks are held at once. */
-#include "sweep/worker/worker.h"
+/* lane_pool.c - what the threads of a worker share: the socket, the lanes, the heartbeat.
+ * Invariants: (1) a lane that is taken has a message or a trial, one that is not has neither; (2) once the device is
+ * lost or the controller is gone no lane is handed anything more; (3) no two locks are held at once. */
+#include "sweep/worker/lane_pool.h"
 
 #include "base/config/config.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/machine.h"
 #include "base/status.h"
 #include "study/setup.h"
 #include "sweep/launch/proto.h"
@@ -16,51 +18,47 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "base/log.h"
-#include "base/machine.h"
 
 #define BEAT_S 1
 
-enum status workshop_create(struct workshop *shop, int fd, struct error *err)
+enum status lane_pool_create(struct lane_pool *pool, int fd, struct error *err)
 {
     pthread_condattr_t clock;
-    int rc = pthread_mutex_init(&shop->send_lock, NULL);
+    int rc = pthread_mutex_init(&pool->send_lock, NULL);
 
     if (rc == 0)
-        rc = pthread_mutex_init(&shop->lock, NULL);
+        rc = pthread_mutex_init(&pool->lock, NULL);
     if (rc == 0)
         rc = pthread_condattr_init(&clock);
     if (rc == 0) {
         (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        rc = pthread_cond_init(&shop->changed, &clock);
+        rc = pthread_cond_init(&pool->changed, &clock);
         pthread_condattr_destroy(&clock);
     }
     if (rc != 0)
         return FAIL(err, ST_NOMEM, "the worker's locks: %s", strerror(rc));
-    TRY(gate_create(&shop->gate, err));
-    return proto_create(&shop->proto, fd, err);
+    TRY(gate_create(&pool->gate, err));
+    return proto_create(&pool->proto, fd, err);
 }
 
 /* ---- messages ---- */
 
-void workshop_send(struct workshop *shop, cJSON *message)
+void lane_pool_send(struct lane_pool *pool, cJSON *message)
 {
     struct error why = {0};
     enum status rc;
 
-    pthread_mutex_lock(&shop->send_lock);
-    rc = proto_send(&shop->proto, message, &why);
-    pthread_mutex_unlock(&shop->send_lock);
-    if (rc == ST_OK || atomic_exchange(&shop->gone, true))
+    pthread_mutex_lock(&pool->send_lock);
+    rc = proto_send(&pool->proto, message, &why);
+    pthread_mutex_unlock(&pool->send_lock);
+    if (rc == ST_OK || atomic_exchange(&pool->gone, true))
         return;
     log_debug("%s; the worker ends", why.text);
-    workshop_stop(shop, -1, false);
+    lane_pool_stop(pool, -1, false);
 }
 
-enum status workshop_read_config(const struct workshop *shop, const cJSON *message, struct setup **ret_setup,
-                                 struct error *err)
+enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *message, struct setup **ret_setup,
+                                  struct error *err)
 {
     const char *text = json_get_str(message, "config");
     enum status rc;
@@ -74,25 +72,25 @@ enum status workshop_read_config(const struct workshop *shop, const cJSON *messa
     if (rc != ST_OK) {
         setup_destroy(*ret_setup);
         *ret_setup = NULL;
-    } else if (shop->device >= 0) {
-        (*ret_setup)->train.device = shop->device;
+    } else if (pool->device >= 0) {
+        (*ret_setup)->train.device = pool->device;
     }
     return rc;
 }
 
 /* ---- trials ---- */
 
-bool workshop_give(struct workshop *shop, cJSON *message)
+bool lane_pool_give(struct lane_pool *pool, cJSON *message)
 {
     struct lane *lane = NULL;
     int64_t trial = -1, attempt = 0;
 
     (void)json_get_i64(message, "trial", &trial);
     (void)json_get_i64(message, "attempt", &attempt);
-    pthread_mutex_lock(&shop->lock);
-    for (size_t i = 0; lane == NULL && i < shop->n_lanes && !shop->exit && !atomic_load(&shop->lost); i++)
-        if (!shop->lanes[i].taken)
-            lane = &shop->lanes[i];
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; lane == NULL && i < pool->n_lanes && !pool->exit && !atomic_load(&pool->lost); i++)
+        if (!pool->lanes[i].taken)
+            lane = &pool->lanes[i];
     if (lane != NULL) {
         lane->taken = true;
         lane->next = message;
@@ -102,49 +100,49 @@ bool workshop_give(struct workshop *shop, cJSON *message)
         atomic_store(&lane->iterations, 0);
         atomic_store(&lane->attempt, attempt);
         atomic_store(&lane->id, trial);
-        pthread_cond_broadcast(&shop->changed);
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&shop->lock);
+    pthread_mutex_unlock(&pool->lock);
     return lane != NULL;
 }
 
-void workshop_stop(struct workshop *shop, int64_t trial, bool checkpoint)
+void lane_pool_stop(struct lane_pool *pool, int64_t trial, bool checkpoint)
 {
-    pthread_mutex_lock(&shop->lock);
-    for (size_t i = 0; i < shop->n_lanes; i++) {
-        struct lane *lane = &shop->lanes[i];
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->n_lanes; i++) {
+        struct lane *lane = &pool->lanes[i];
         if (trial >= 0 && atomic_load(&lane->id) != trial)
             continue;
         if (checkpoint)
             atomic_store(&lane->checkpoint, true);
         atomic_store(&lane->stop, true);
     }
-    pthread_cond_broadcast(&shop->changed); /* one may wait for memory */
-    pthread_mutex_unlock(&shop->lock);
+    pthread_cond_broadcast(&pool->changed); /* one may wait for memory */
+    pthread_mutex_unlock(&pool->lock);
 }
 
-void workshop_declare_lost(struct workshop *shop)
+void lane_pool_declare_lost(struct lane_pool *pool)
 {
     int n_taken = 0;
 
-    pthread_mutex_lock(&shop->lock);
-    for (size_t i = 0; i < shop->n_lanes; i++)
-        n_taken += shop->lanes[i].taken;
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        n_taken += pool->lanes[i].taken;
     if (n_taken > 1)
-        atomic_store(&shop->silent, true);
-    atomic_store(&shop->lost, true);
-    pthread_mutex_unlock(&shop->lock);
-    workshop_stop(shop, -1, false);
+        atomic_store(&pool->silent, true);
+    atomic_store(&pool->lost, true);
+    pthread_mutex_unlock(&pool->lock);
+    lane_pool_stop(pool, -1, false);
 }
 
-bool workshop_is_idle(struct workshop *shop)
+bool lane_pool_is_idle(struct lane_pool *pool)
 {
     bool idle = true;
 
-    pthread_mutex_lock(&shop->lock);
-    for (size_t i = 0; i < shop->n_lanes; i++)
-        idle = idle && !shop->lanes[i].taken;
-    pthread_mutex_unlock(&shop->lock);
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        idle = idle && !pool->lanes[i].taken;
+    pthread_mutex_unlock(&pool->lock);
     return idle;
 }
 
@@ -166,20 +164,20 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg, const
 }
 
 /* The heartbeat first, which reads the lanes. */
-static void workshop_close_lanes(struct workshop *shop)
+static void lane_pool_close_lanes(struct lane_pool *pool)
 {
-    pthread_mutex_lock(&shop->lock);
-    shop->exit = true;
-    pthread_cond_broadcast(&shop->changed);
-    pthread_mutex_unlock(&shop->lock);
-    if (shop->beats)
-        pthread_join(shop->heartbeat, NULL);
-    shop->beats = false;
-    for (size_t i = 0; i < shop->n_lanes; i++) {
-        pthread_join(shop->lanes[i].thread, NULL);
-        cJSON_Delete(shop->lanes[i].next);
+    pthread_mutex_lock(&pool->lock);
+    pool->exit = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    if (pool->beats)
+        pthread_join(pool->heartbeat, NULL);
+    pool->beats = false;
+    for (size_t i = 0; i < pool->n_lanes; i++) {
+        pthread_join(pool->lanes[i].thread, NULL);
+        cJSON_Delete(pool->lanes[i].next);
     }
-    shop->n_lanes = 0;
+    pool->n_lanes = 0;
 }
 
 /* The threads that each lane may use, when the config leaves it to us. */
@@ -192,50 +190,50 @@ static int64_t threads_of_lane(const struct setup *setup, size_t n_lanes)
     return share > 1 ? share : 1;
 }
 
-enum status workshop_open(struct workshop *shop, struct setup *setup, size_t n, struct error *err)
+enum status lane_pool_open(struct lane_pool *pool, struct setup *setup, size_t n, struct error *err)
 {
     enum status rc = ST_OK;
     size_t n_started = 0;
     int code = 0;
 
-    shop->setup = setup;
+    pool->setup = setup;
     setup->train.threads = threads_of_lane(setup, n);
-    shop->n_lanes = n; /* before a lane looks; those not started yet are no more than "opening" */
+    pool->n_lanes = n; /* before a lane looks; those not started yet are no more than "opening" */
     for (; code == 0 && n_started < n; n_started += code == 0) {
-        struct lane *lane = &shop->lanes[n_started];
+        struct lane *lane = &pool->lanes[n_started];
         char name[16];
-        lane->shop = shop;
-        lane->run.ordinal = shop->ordinal;
+        lane->pool = pool;
+        lane->run.ordinal = pool->ordinal;
         atomic_store(&lane->id, -1);
         snprintf(name, sizeof name, "trawl-lane%zu", n_started % 1000);
         code = start_thread(&lane->thread, lane_main, lane, name);
     }
-    pthread_mutex_lock(&shop->lock);
-    shop->n_lanes = n_started;
+    pthread_mutex_lock(&pool->lock);
+    pool->n_lanes = n_started;
     for (size_t i = 0; i < n_started; i++)
-        while (shop->lanes[i].state == LANE_OPENING)
-            pthread_cond_wait(&shop->changed, &shop->lock);
-    pthread_mutex_unlock(&shop->lock);
+        while (pool->lanes[i].state == LANE_OPENING)
+            pthread_cond_wait(&pool->changed, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
     if (code != 0)
         rc = FAIL(err, ST_NOMEM, "cannot start lane %zu of %zu: %s; use fewer runs_per_device", n_started + 1, n,
                   strerror(code));
     for (size_t i = 0; rc == ST_OK && i < n_started; i++)
-        if (shop->lanes[i].opened != ST_OK)
-            rc = FAIL(err, shop->lanes[i].opened, "%s", shop->lanes[i].opened_err.text);
+        if (pool->lanes[i].opened != ST_OK)
+            rc = FAIL(err, pool->lanes[i].opened, "%s", pool->lanes[i].opened_err.text);
     if (rc != ST_OK)
-        workshop_close_lanes(shop);
+        lane_pool_close_lanes(pool);
     return rc;
 }
 
-void workshop_destroy(struct workshop *shop)
+void lane_pool_destroy(struct lane_pool *pool)
 {
-    workshop_close_lanes(shop);
-    setup_destroy(shop->setup);
-    proto_destroy(&shop->proto);
-    gate_destroy(&shop->gate);
-    pthread_cond_destroy(&shop->changed);
-    pthread_mutex_destroy(&shop->lock);
-    pthread_mutex_destroy(&shop->send_lock);
+    lane_pool_close_lanes(pool);
+    setup_destroy(pool->setup);
+    proto_destroy(&pool->proto);
+    gate_destroy(&pool->gate);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->send_lock);
 }
 
 /* ---- the heartbeat ---- */
@@ -255,14 +253,14 @@ static cJSON *lane_json(const struct lane *lane)
     return json;
 }
 
-static cJSON *alive_json(struct workshop *shop)
+static cJSON *alive_json(struct lane_pool *pool)
 {
     cJSON *json = proto_message("alive"), *lanes = cJSON_CreateArray();
     bool ok = json != NULL && lanes != NULL;
 
-    for (size_t i = 0; ok && i < shop->n_lanes; i++)
-        if (atomic_load(&shop->lanes[i].id) >= 0) {
-            cJSON *lane = lane_json(&shop->lanes[i]);
+    for (size_t i = 0; ok && i < pool->n_lanes; i++)
+        if (atomic_load(&pool->lanes[i].id) >= 0) {
+            cJSON *lane = lane_json(&pool->lanes[i]);
             ok = lane != NULL && cJSON_AddItemToArray(lanes, lane);
         }
     if (!ok)
@@ -270,7 +268,7 @@ static cJSON *alive_json(struct workshop *shop)
     else
         ok = json_add(json, "lanes", lanes);
     ok = ok && json_add_i64(json, "memory_bytes", (int64_t)machine_resident_bytes()) &&
-         json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&shop->device_bytes));
+         json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&pool->device_bytes));
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
@@ -281,7 +279,7 @@ static cJSON *alive_json(struct workshop *shop)
 /* A thread of its own, which asks nothing of the device: a device that hangs does not keep it. */
 static void *heartbeat_main(void *arg)
 {
-    struct workshop *shop = arg;
+    struct lane_pool *pool = arg;
     struct timespec next;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
@@ -289,24 +287,24 @@ static void *heartbeat_main(void *arg)
         int rc = 0;
         bool exit;
 
-        workshop_send(shop, alive_json(shop)); /* at once: from now on silence means something */
+        lane_pool_send(pool, alive_json(pool)); /* at once: from now on silence means something */
         next.tv_sec += BEAT_S;
-        pthread_mutex_lock(&shop->lock);
-        while (!shop->exit && rc != ETIMEDOUT)
-            rc = pthread_cond_timedwait(&shop->changed, &shop->lock, &next);
-        exit = shop->exit;
-        pthread_mutex_unlock(&shop->lock);
-        if (exit || atomic_load(&shop->gone))
+        pthread_mutex_lock(&pool->lock);
+        while (!pool->exit && rc != ETIMEDOUT)
+            rc = pthread_cond_timedwait(&pool->changed, &pool->lock, &next);
+        exit = pool->exit;
+        pthread_mutex_unlock(&pool->lock);
+        if (exit || atomic_load(&pool->gone))
             return NULL;
     }
 }
 
-enum status workshop_start_heartbeat(struct workshop *shop, struct error *err)
+enum status lane_pool_start_heartbeat(struct lane_pool *pool, struct error *err)
 {
-    int rc = start_thread(&shop->heartbeat, heartbeat_main, shop, "trawl-alive");
+    int rc = start_thread(&pool->heartbeat, heartbeat_main, pool, "trawl-alive");
 
     if (rc != 0)
         return FAIL(err, ST_NOMEM, "cannot start the worker's heartbeat: %s", strerror(rc));
-    shop->beats = true;
+    pool->beats = true;
     return ST_OK;
 }

@@ -1,13 +1,13 @@
-/* board.c - the live block of a sweep: how far, how good, the front, the slots, the last events. */
-#include "sweep/show/board.h"
+/* status_block.c - the block on the terminal of a sweep: how far, how good, the front, the slots, the last events. */
+#include "sweep/show/status_block.h"
 
 #include "base/duration.h"
+#include "base/num.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/promise.h"
 #include "study/study_view.h"
-#include "sweep/cli.h"
 #include "sweep/control/status_json.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/show/plot.h"
@@ -15,13 +15,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "base/num.h"
 
 #define SLOTS_SHOWN 6
 #define EVENTS_SHOWN 4
@@ -29,41 +24,9 @@
 #define PLOT_MIN 5
 #define PLOT_MAX 18
 
-/* Reading the environment alone: setlocale would change how numbers are printed. */
-static bool locale_is_utf8(void)
+static void add_painted(struct strbuf *out, const struct term_style *style, enum term_color color, const char *text)
 {
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        if (value != NULL && value[0] != '\0')
-            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
-    }
-    return false;
-}
-
-void board_style_take(struct board_style *ret_style)
-{
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    *ret_style = (struct board_style){
-        .width = term_width(STDERR_FILENO),
-        .height = term_height(STDERR_FILENO),
-        .color = (no_color == NULL || no_color[0] == '\0') && term != NULL && strncmp(term, "vt", 2) != 0,
-        .unicode = locale_is_utf8(),
-    };
-}
-
-const char *board_paint(const struct board_style *style, enum board_color color)
-{
-    static const char *const codes[] = {"\x1b[0m", "\x1b[2m", "\x1b[32m", "\x1b[1;33m", "\x1b[31m", "\x1b[1m"};
-
-    return style->color ? codes[color] : "";
-}
-
-static void add_painted(struct strbuf *out, const struct board_style *style, enum board_color color, const char *text)
-{
-    strbuf_addf(out, "%s%s%s", board_paint(style, color), text, board_paint(style, COLOR_NONE));
+    strbuf_addf(out, "%s%s%s", term_paint(style, color), text, term_paint(style, COLOR_NONE));
 }
 
 static void add_limit(struct strbuf *out, double spent_s, double max_s, const char *what, bool *any)
@@ -99,7 +62,7 @@ static void write_limits(const struct study_view *v, double wall_s, struct strbu
         strbuf_addf(out, "%zu trials", v->n);
 }
 
-static void add_head(const struct board *b, const struct board_style *style, struct strbuf *out)
+static void add_head(const struct status_block *b, const struct term_style *style, struct strbuf *out)
 {
     const struct study_view *v = b->view;
     char bar[80], left[32];
@@ -129,8 +92,8 @@ static int64_t running_confirming(const struct study_view *v)
 }
 
 /* "best 0.93 (0.9 to 0.95, 3 seeds, mean 0.93)  trial 7, cost 0.4 s" */
-static void add_pick(const struct study_view *v, size_t i, const char *what, enum board_color color,
-                     const struct board_style *style, struct strbuf *out)
+static void add_pick(const struct study_view *v, size_t i, const char *what, enum term_color color,
+                     const struct term_style *style, struct strbuf *out)
 {
     char score[32], interval[PROMISE_TEXT_MAX], seeds[PROMISE_TEXT_MAX], cost[32];
     struct promise p;
@@ -145,7 +108,7 @@ static void add_pick(const struct study_view *v, size_t i, const char *what, enu
     strbuf_addf(out, "  trial %lld, cost %s", (long long)v->trials[i].number, study_view_cost_text(v, p.cost, cost));
 }
 
-static void add_counts(const struct board *b, const struct board_style *style, struct strbuf *out)
+static void add_counts(const struct status_block *b, const struct term_style *style, struct strbuf *out)
 {
     const struct study_view *v = b->view;
     int64_t failed = study_view_count(v, TRIAL_FAILED), stopped = study_view_count(v, TRIAL_STOPPED);
@@ -187,7 +150,7 @@ static void add_memory(struct strbuf *out, int64_t bytes, const char *what)
                     (double)bytes / (bytes < 1 << 30 ? 1 << 20 : 1 << 30), what);
 }
 
-static void add_slot(const struct board *b, const struct status_slot *slot, const struct board_style *style,
+static void add_slot(const struct status_block *b, const struct status_slot *slot, const struct term_style *style,
                      struct strbuf *out)
 {
     char steps[NUM_TEXT_MAX], time[32];
@@ -217,7 +180,7 @@ static void add_slot(const struct board *b, const struct status_slot *slot, cons
     strbuf_add(out, "\n");
 }
 
-static void add_events(const struct board *b, size_t max, const struct board_style *style, struct strbuf *out)
+static void add_events(const struct status_block *b, size_t max, const struct term_style *style, struct strbuf *out)
 {
     size_t from = b->status->n_events > max ? b->status->n_events - max : 0;
 
@@ -233,7 +196,7 @@ static void add_events(const struct board *b, size_t max, const struct board_sty
     }
 }
 
-void board_write(const struct board *b, const struct board_style *style, struct strbuf *out)
+void status_block_write(const struct status_block *b, const struct term_style *style, struct strbuf *out)
 {
     int room = style->height - 2 - 4 - (style->width < NARROW); /* head and counts; the cursor's line stays free */
     size_t n_slots = b->status->n_slots, n_events = b->status->n_events;

@@ -1,4 +1,4 @@
-/* test_workshop.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
+/* test_lane_pool.c - the threads of a worker among each other; what it is for shows under ThreadSanitizer. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "check.h"
 #include "base/config/config.h"
 #include "study/setup.h"
-#include "sweep/worker/worker.h"
+#include "sweep/worker/lane_pool.h"
 
 static const char config_text[] = "[env]\nname = squared\nn = 1\n"
                                   "[policy]\ncore = none\nhidden_size = 8\n"
@@ -35,35 +35,35 @@ static void *drain(void *arg)
 /* The controller takes nothing, so the heartbeat is in the middle of a message when the workshop is closed. */
 static void lanes_outlive_the_heartbeat(void **state)
 {
-    struct workshop *shop = mem_alloc(sizeof *shop);
+    struct lane_pool *pool = mem_alloc(sizeof *pool);
     struct setup *setup = NULL;
     pthread_t drainer;
     char junk[4096];
     int fds[2];
 
     (void)state;
-    assert_non_null(shop);
+    assert_non_null(pool);
     memset(junk, ' ', sizeof junk);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-    shop->device = -1;
-    OK(workshop_create(shop, fds[0], err));
+    pool->device = -1;
+    OK(lane_pool_create(pool, fds[0], err));
     OK(setup_create(&setup, err));
     OK(config_load_text(setup->config, "test", config_text, err));
     OK(setup_finish(setup, err));
-    OK(workshop_open(shop, setup, 2, err));
+    OK(lane_pool_open(pool, setup, 2, err));
     while (send(fds[0], junk, sizeof junk, MSG_DONTWAIT) > 0)
         ;
-    OK(workshop_start_heartbeat(shop, err));
-    while (pthread_mutex_trylock(&shop->send_lock) ==
+    OK(lane_pool_start_heartbeat(pool, err));
+    while (pthread_mutex_trylock(&pool->send_lock) ==
            0) { /* until its first message is on the way and does not get through */
-        pthread_mutex_unlock(&shop->send_lock);
+        pthread_mutex_unlock(&pool->send_lock);
         usleep(10000);
     }
     assert_int_equal(pthread_create(&drainer, NULL, drain, &fds[1]), 0);
-    workshop_destroy(shop);
+    lane_pool_destroy(pool);
     pthread_join(drainer, NULL);
     close(fds[1]);
-    mem_free(shop);
+    mem_free(pool);
 }
 
 int main(void)
