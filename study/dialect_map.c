@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define TEXT_BYTES 64
+#define WHOLE_MAX 2147483647.0 /* two of them have a product */
 
 static void remove_all(struct config *config, const char *key)
 {
@@ -22,7 +23,7 @@ static bool get_whole(const struct config *config, const char *key, int64_t *ret
     const char *text = dialect_get(config, key);
     double number;
 
-    if (text == NULL || !num_parse_f64(text, &number) || !(number >= 0 && number < 1e15))
+    if (text == NULL || !num_parse_f64(text, &number) || !(number >= 0 && number <= WHOLE_MAX))
         return false;
     *ret_number = (int64_t)number;
     return true;
@@ -61,7 +62,7 @@ static enum status map_agents(struct dialect *dialect, struct config *config, st
         for (size_t k = 0; k < 2; k++)
             if (dialect_get(config, parts[k]) != NULL && (k == 0 || !is_own) &&
                 !get_whole(config, parts[k], k == 0 ? &n_vec : &n_env))
-                refuse(dialect, config, parts[k], "a whole number is needed");
+                refuse(dialect, config, parts[k], "a whole number is needed, at most 2147483647");
         snprintf(text, sizeof text, "%lld", (long long)(n_vec * n_env));
         if (said)
             dialect_note(&dialect->mapped, "vec.num_envs x env.num_envs -> train.total_agents = %s", text);
@@ -134,6 +135,7 @@ static void map_seed(struct dialect *dialect, struct config *config)
 static enum status map_batch(struct dialect *dialect, struct config *config, struct error *err)
 {
     size_t at = dialect_find(config, "train.bptt_horizon");
+    const char *size = dialect_get(config, "train.batch_size");
     int64_t agents = 1, horizon = 0, batch = 0, minibatch = 0, most = 0;
     bool is_auto = at != DIALECT_NOT_SET && strcasecmp(config_item(config, at).value, "auto") == 0;
     char text[TEXT_BYTES];
@@ -152,6 +154,8 @@ static enum status map_batch(struct dialect *dialect, struct config *config, str
             refuse(dialect, config, "train.batch_size",
                    "a rollout is agents x horizon steps here; write auto, or change vec.num_envs or bptt_horizon");
         }
+    } else if (size != NULL && strcasecmp(size, "auto") != 0 && !is_none(size)) {
+        refuse(dialect, config, "train.batch_size", "a whole number is needed, at most 2147483647, or auto");
     } else if (is_auto) {
         refuse(dialect, config, "train.bptt_horizon", "with batch_size = auto a number is needed");
     }

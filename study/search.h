@@ -12,7 +12,7 @@
 struct opt_def;
 struct setup;
 
-#define SEARCH_MAX_CHOICES 64
+#define SEARCH_MAX_CHOICES 64 /* bits of space_param.parent_choices */
 
 enum search_cost { SEARCH_COST_WALL, SEARCH_COST_DEVICE, SEARCH_COST_STEPS }; /* choices of sweep.cost */
 

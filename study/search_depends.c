@@ -24,7 +24,7 @@ static enum effect of_parent(const struct search *s, size_t j, const struct conf
     uint64_t met = 0;
     size_t n = 0;
 
-    for (size_t k = 0; k < parent->n_choices && k < 64; k++)
+    for (size_t k = 0; k < parent->n_choices; k++)
         if (config_condition_holds(c, s->opts[j], s->choices[j][k])) {
             met |= UINT64_C(1) << k;
             n++;

@@ -33,7 +33,7 @@ static bool add_when(cJSON *param, const struct search *s, const struct space_pa
         return ok && json_add_f64(json, "min", p->parent_min);
     choices = cJSON_CreateArray();
     ok = json_add(json, "choices", choices);
-    for (size_t k = 0; ok && k < parent->n_choices && k < 64; k++)
+    for (size_t k = 0; ok && k < parent->n_choices; k++)
         if (p->parent_choices >> k & 1) {
             cJSON *text = cJSON_CreateString(s->choices[p->parent][k]);
             ok = text != NULL && cJSON_AddItemToArray(choices, text);
@@ -122,13 +122,11 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
     struct space_param *p = &s->space.params[i];
     const cJSON *when = cJSON_GetObjectItemCaseSensitive(json, "when"), *choice;
     const char *key = json_get_str(when, "key");
-    size_t j = 0;
+    size_t j = key != NULL ? search_find(s, key) : s->space.dim;
 
     if (when == NULL)
         return ST_OK;
-    while (key != NULL && j < s->space.dim && strcmp(s->space.params[j].key, key) != 0)
-        j++;
-    if (key == NULL || j == s->space.dim)
+    if (j == s->space.dim)
         return FAIL(err, ST_CORRUPT, "the store's search space: %s depends on what is not searched", p->key);
     p->is_conditional = true;
     p->parent = j;
@@ -139,7 +137,7 @@ static enum status read_when(const cJSON *json, struct search *s, size_t i, stru
                    : FAIL(err, ST_CORRUPT, "the store's search space: the condition of %s is not whole", p->key);
     cJSON_ArrayForEach(choice, cJSON_GetObjectItemCaseSensitive(when, "choices"))
     {
-        for (size_t k = 0; k < s->space.params[j].n_choices && k < 64; k++)
+        for (size_t k = 0; k < s->space.params[j].n_choices; k++)
             if (cJSON_IsString(choice) && strcmp(choice->valuestring, s->choices[j][k]) == 0)
                 p->parent_choices |= UINT64_C(1) << k;
     }
@@ -164,6 +162,7 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
 {
     cJSON *json = NULL;
     const cJSON *params, *param;
+    struct error at = {0};
     enum status rc;
 
     memset(ret_search, 0, sizeof *ret_search);
@@ -188,6 +187,8 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     }
     for (size_t i = 0; rc == ST_OK && i < ret_search->space.dim; i++)
         rc = read_when(cJSON_GetArrayItem(params, (int)i), ret_search, i, err);
+    if (rc == ST_OK && ret_search->space.dim > 0 && space_check(&ret_search->space, &at) != ST_OK)
+        rc = FAIL(err, ST_CORRUPT, "the store's search space: %s", at.text);
     if (rc == ST_OK && ret_search->space.dim == 0)
         rc = FAIL(
             err, ST_CORRUPT,

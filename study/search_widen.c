@@ -78,7 +78,7 @@ static enum status widen_condition(struct search *s, size_t i, const struct sear
         return FAIL(err, ST_CONFIG, "%s depends on another option than in the study" INSTEAD, p->key);
     if (!p->is_conditional || s->space.params[p->parent].scale != SPACE_CATEGORICAL)
         return ST_OK;
-    for (size_t k = 0; k < s->space.params[p->parent].n_choices && k < 64; k++)
+    for (size_t k = 0; k < s->space.params[p->parent].n_choices; k++)
         met |= (w->parent_choices >> find_text(want, w->parent, s->choices[p->parent][k]) & 1) << k;
     p->parent_choices = met;
     return ST_OK;

@@ -128,7 +128,8 @@ static size_t room_for(const struct study *study)
     return study->trials_max < ROOM_MAX ? (size_t)study->trials_max : ROOM_MAX;
 }
 
-static enum status open_proposer(struct study_run *run, struct error *err)
+static enum status open_proposer(struct study_run *run, const struct space *space, struct proposer **ret_proposer,
+                                 struct error *err)
 {
     const struct sweep_settings *s = &run->setup->sweep;
     struct suggest_settings settings = {.method = (enum suggest_method)s->method,
@@ -138,24 +139,26 @@ static enum status open_proposer(struct study_run *run, struct error *err)
                                         .allowed = trial_check_allows,
                                         .allowed_ctx = run->check};
 
-    return proposer_create(&run->proposer, &run->view.search.space, &settings, room_for(&run->view.study), run->wake_fd,
-                           err);
+    return proposer_create(ret_proposer, space, &settings, room_for(&run->view.study), run->wake_fd, err);
 }
 
 enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err)
 {
-    bool had_proposer = run->proposer != NULL;
+    struct proposer *proposer = NULL;
     char *text = NULL;
     enum status rc = search_to_json(wider, &text, err);
 
+    if (rc == ST_OK && run->proposer != NULL)
+        rc = open_proposer(run, &wider->space, &proposer, err);
     if (rc == ST_OK)
         STORE_INSIST(rc, run->store, err, store_study_set_space(run->store, run->view.study.id, text, err));
     if (rc != ST_OK) {
+        proposer_destroy(proposer);
         mem_free(text);
         return rc;
     }
     proposer_destroy(run->proposer); /* with a proposal for the old space, if it has one */
-    run->proposer = NULL;
+    run->proposer = proposer;
     mem_free(run->view.study.space);
     run->view.study.space = text;
     search_free(&run->view.search);
@@ -163,7 +166,7 @@ enum status study_run_take_space(struct study_run *run, struct search *wider, st
     memset(wider, 0, sizeof *wider);
     run->used_up = false;
     run->stuck_at = SIZE_MAX;
-    return had_proposer ? open_proposer(run, err) : ST_OK;
+    return ST_OK;
 }
 
 enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
@@ -175,7 +178,7 @@ enum status study_run_begin(struct study_run *run, int wake_fd, struct error *er
     TRY(track_rows_open(&run->track, run->store, &run->view.study, run->setup, err));
     TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
     TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
-    TRY(open_proposer(run, err));
+    TRY(open_proposer(run, &run->view.search.space, &run->proposer, err));
     run->early.on = run->setup->sweep.early_stop;
     run->stuck_at = SIZE_MAX;
     TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
@@ -359,12 +362,9 @@ enum status study_run_collect(struct study_run *run, struct error *err)
 enum status study_run_adopt(struct study_run *run, struct error *err)
 {
     struct study_view *v = &run->view;
-    struct study_counts counts;
-    int64_t n = 0;
+    int64_t n;
 
-    TRY(store_study_counts(run->store, &v->study, &counts, err));
-    for (int state = 0; state < TRIAL_STATES; state++)
-        n += counts.n[state];
+    TRY(study_limits_count_trials(run->store, &v->study, &n, err));
     while ((int64_t)v->n < n) {
         struct trial trial = {0};
         double x[SPACE_MAX_DIM];

@@ -572,6 +572,9 @@ static void what_changes_the_training_is_refused(void **state)
     refused(PUFFER3 "policy_name = Convolutional\n", "base.policy_name = Convolutional: only Policy|Default|None");
     refused(PUFFER4 "[train]\ngpus = 2\n", "train.gpus = 2: only 0|1 is built here: one device trains a run");
     refused(PUFFER3 "[train]\nbatch_size = 77\n", "train.batch_size = 77: a rollout is agents x horizon");
+    refused(PUFFER3 "[train]\nbatch_size = many\n", "train.batch_size = many: a whole number is needed");
+    refused(PUFFER3 "[vec]\nnum_envs = 1e10\n[env]\nnum_envs = 1e10\n",
+            "vec.num_envs = 1e10: a whole number is needed, at most 2147483647");
     refused(PUFFER4 "[vec]\ntotal_agents = 8\n[train]\ntotal_agents = 16\n",
             "vec.total_agents sets what t.ini:7 has set; keep one");
     refused(PUFFER4 "[sweep.vec.total_agents]\n[sweep.train.total_agents]\n", "is the same parameter as");

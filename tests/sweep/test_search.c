@@ -490,6 +490,10 @@ static void damaged_spaces_are_refused(void **state)
         "[]",
         "{\"params\": []}",
         "{\"params\": [{}]}",
+        "{\"params\": [{\"key\": \"a.b\", \"scale\": \"linear\", \"int\": false, \"min\": 1, \"max\": 0}]}",
+        "{\"params\": [{\"key\": \"a.b\", \"scale\": \"linear\", \"int\": false, \"min\": 0, \"max\": 1, \"when\": "
+        "{\"key\": \"a.c\", \"min\": 0.5}}, {\"key\": \"a.c\", \"scale\": \"linear\", \"int\": false, \"min\": 0, "
+        "\"max\": 1, \"when\": {\"key\": \"a.b\", \"min\": 0.5}}]}", /* on each other: active would never be known */
         "{\"params\": [{\"key\": \"a.b\", \"scale\": \"cubic\", \"int\": false, \"min\": 0, \"max\": 1}]}",
         "{\"params\": [{\"key\": \"a.b\", \"scale\": \"categorical\", \"int\": false, \"min\": 0, \"max\": 1}]}",
         "{\"params\": [{\"key\": \"a.b\", \"scale\": \"linear\", \"int\": 1, \"min\": \"x\", \"max\": 1}]}",
