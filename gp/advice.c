@@ -80,7 +80,7 @@ static enum status knee(const struct gp_insight *in, const struct gp_history *hi
     if (rc == ST_OK && at < n) {
         const struct gp_belief *b = &in->beliefs[index[at]], *a = &in->beliefs[low], *z = &in->beliefs[top];
         double line = a->score + (z->score - a->score) * (b->log_cost - a->log_cost) / (z->log_cost - a->log_cost);
-        if (b->score - b->score_sd > line)
+        if (cautious(b) > line)
             ret->i = index[at];
     }
     if (rc == ST_OK && ret->i == history->n)
@@ -141,7 +141,7 @@ enum status gp_pick(const struct gp_insight *in, const struct gp_history *histor
 
 /* ---- confirming ---- */
 
-/* Seeds of a point: those that finished, and those under way. pending (n): runs under way of a representative's point. */
+/* ret (n), zeroed: runs under way of the point that a trial stands for. */
 static void count_pending(const struct gp_insight *in, const struct gp_history *history, size_t *ret)
 {
     for (size_t i = 0; i < history->n; i++)

@@ -135,11 +135,11 @@ static double middle_noise(const struct gp_insight *in, const struct gp_history 
 enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history,
                          struct error *err)
 {
-    size_t n = history->n, dim = s->space->dim, wide = s->obs.n > n ? s->obs.n : n;
+    size_t n = history->n, dim = s->space->dim;
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
     double *cross = mem_array2(BELIEFS_BATCH, ld, sizeof *cross), *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
     double *noises = mem_array(n, sizeof *noises);
-    size_t *first = mem_array(wide, sizeof *first);
+    size_t *first = mem_array(s->obs.n, sizeof *first);
     struct gp_picked picked;
     enum status rc = ST_OK;
     ret->beliefs = mem_array(n, sizeof *ret->beliefs);

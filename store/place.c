@@ -271,10 +271,7 @@ enum status store_rescue(struct store *store, char **ret_path, struct error *err
     struct tm tm;
 
     *ret_path = NULL;
-    snprintf(dir, sizeof dir, "%.*s",
-             slash == NULL          ? 1
-             : slash == store->file ? 1
-                                    : (int)(slash - store->file),
+    snprintf(dir, sizeof dir, "%.*s", slash == NULL || slash == store->file ? 1 : (int)(slash - store->file),
              slash == NULL ? "." : store->file);
     if (gmtime_r(&now, &tm) != NULL)
         strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);

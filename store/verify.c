@@ -80,14 +80,6 @@ static void gap_row(struct verify *v, sqlite3_stmt *stmt)
           (long long)sqlite3_column_int64(stmt, 1), (long long)sqlite3_column_int64(stmt, 2));
 }
 
-static const struct curve_sum *find(const struct store_sums *sums, int64_t name_id)
-{
-    for (size_t i = 0; i < sums->n; i++)
-        if (sums->v[i].name_id == name_id)
-            return &sums->v[i];
-    return NULL;
-}
-
 static bool same_sum(const struct curve_sum *a, const struct curve_sum *b)
 {
     return a != NULL && b != NULL && a->n == b->n && a->sum == b->sum && a->last_steps == b->last_steps &&
@@ -95,17 +87,17 @@ static bool same_sum(const struct curve_sum *a, const struct curve_sum *b)
 }
 
 /* The curves of one trial; is: what there is, want: what was written. */
-static void compare(struct verify *v, const struct store_sums *is, const struct store_sums *want, bool known,
-                    int64_t number, const char *study)
+static void compare(struct verify *v, struct store_sums *is, struct store_sums *want, bool known, int64_t number,
+                    const char *study)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < is->n; i++) {
         v->verdict->points += is->v[i].n;
-        n += known && !same_sum(&is->v[i], find(want, is->v[i].name_id));
+        n += known && !same_sum(&is->v[i], store_sums_find(want, is->v[i].name_id));
     }
     for (size_t i = 0; known && i < want->n; i++)
-        n += want->v[i].n > 0 && find(is, want->v[i].name_id) == NULL;
+        n += want->v[i].n > 0 && store_sums_find(is, want->v[i].name_id) == NULL;
     v->verdict->curves.n += (int64_t)is->n;
     v->verdict->curves.n_unchecked += known ? 0 : (int64_t)is->n;
     if (n > 0)

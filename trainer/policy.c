@@ -195,7 +195,6 @@ done:
 
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err)
 {
-
     memset(params, 0, p->n_params * sizeof *params);
     for (size_t i = 0; i < p->n_tensors; i++) {
         const struct kern_tensor *tensor = &p->tensors[i];

@@ -391,7 +391,7 @@ void update_advantage(struct trainer *t);
 enum status numeric_diagnose(struct trainer *t, struct error *err) MUST_USE;
 void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct kern_hyper *ret_hyper);
 /* Of a rollout of `horizon` steps. */
-double schedule_mean_minibatches(const struct train_settings *set, size_t horizon); /* of a rollout */
+double schedule_mean_minibatches(const struct train_settings *set, size_t horizon);
 int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry);
 /* Steps of the next rollout after env_steps: set->horizon, fewer where total_timesteps is nearer, 0 where the run ends. */
 size_t schedule_horizon(const struct train_settings *set, int64_t env_steps);

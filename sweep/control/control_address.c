@@ -42,8 +42,9 @@ static bool set_path(struct control_address *a, const char *path)
     return true;
 }
 
-bool control_address_open(const struct control_address *a, struct sockaddr_un *ret_sun, socklen_t *ret_size,
-                          int *ret_folder)
+/* What bind and connect take: *ret_folder (-1: none) must stay open until they are done, then the caller closes it. */
+static bool open_address(const struct control_address *a, struct sockaddr_un *ret_sun, socklen_t *ret_size,
+                         int *ret_folder)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(a->path, '/');
@@ -65,6 +66,31 @@ bool control_address_open(const struct control_address *a, struct sockaddr_un *r
     }
     *ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(ret_sun->sun_path) + 1);
     return true;
+}
+
+static bool use(const struct control_address *a, int fd, bool binds)
+{
+    struct sockaddr_un sun;
+    socklen_t size;
+    int folder, why;
+    bool ok = open_address(a, &sun, &size, &folder) && (binds ? bind(fd, (const struct sockaddr *)&sun, size)
+                                                              : connect(fd, (const struct sockaddr *)&sun, size)) == 0;
+
+    why = errno;
+    if (folder >= 0)
+        close(folder);
+    errno = why;
+    return ok;
+}
+
+bool control_address_bind(const struct control_address *a, int fd)
+{
+    return use(a, fd, true);
+}
+
+bool control_address_connect(const struct control_address *a, int fd)
+{
+    return use(a, fd, false);
 }
 
 static void set_abstract(struct control_address *a, const char *name)

@@ -21,10 +21,9 @@ struct control_address {
     char path[PATH_MAX]; /* otherwise the socket's file; may be too long for a sockaddr_un */
     char text[128]; /* for people; '@' in front of an abstract name */
 };
-/* An address for bind and connect, also of a long path: *ret_folder (-1: none) must stay open until they are done, then
- * the caller closes it. False: errno has the reason. */
-bool control_address_open(const struct control_address *address, struct sockaddr_un *ret_sun, socklen_t *ret_size,
-                          int *ret_folder);
+/* Bind or connect a socket, however long the path is. False: errno has the reason. */
+bool control_address_bind(const struct control_address *address, int fd);
+bool control_address_connect(const struct control_address *address, int fd);
 /* In the order to try: STORE.sock by the store's real path, unless its name alone is too long for a socket; a name made
  * from that path in $XDG_RUNTIME_DIR; the same as an abstract name. */
 enum status control_addresses(const char *store_path, struct control_address ret_addresses[CONTROL_ADDRESSES],

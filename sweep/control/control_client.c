@@ -19,20 +19,6 @@
 #define ANSWER_S 30 /* a controller answers between two events */
 #define ANSWER_MAX (8u << 20)
 
-static bool connect_at(int fd, const struct control_address *a)
-{
-    struct sockaddr_un sun;
-    socklen_t size;
-    int folder, why;
-    bool ok = control_address_open(a, &sun, &size, &folder) && connect(fd, (const struct sockaddr *)&sun, size) == 0;
-
-    why = errno;
-    if (folder >= 0)
-        close(folder);
-    errno = why;
-    return ok;
-}
-
 /* ST_NOTFOUND when nobody listens at any of the store's addresses. */
 static enum status connect_to(const char *store_path, int patience_s, int *ret_fd, struct error *err)
 {
@@ -49,7 +35,7 @@ static enum status connect_to(const char *store_path, int patience_s, int *ret_f
             return FAIL(err, ST_IO, "cannot make a socket: %s", strerror(errno));
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-        if (connect_at(fd, &addresses[i])) {
+        if (control_address_connect(&addresses[i], fd)) {
             /* An abstract name may be taken by anybody. */
             if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
                 (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0)) {

@@ -56,20 +56,6 @@ static bool clear_path(const struct control_address *a)
     return S_ISSOCK(st.st_mode) && unlink(a->path) == 0;
 }
 
-static bool bind_to(int fd, const struct control_address *a)
-{
-    struct sockaddr_un sun;
-    socklen_t size;
-    int folder, why;
-    bool ok = control_address_open(a, &sun, &size, &folder) && bind(fd, (const struct sockaddr *)&sun, size) == 0;
-
-    why = errno;
-    if (folder >= 0)
-        close(folder);
-    errno = why;
-    return ok;
-}
-
 static bool listen_at(struct control_server *s, const struct control_address *a)
 {
     struct stat st;
@@ -78,7 +64,7 @@ static bool listen_at(struct control_server *s, const struct control_address *a)
     if (s->fd < 0)
         return false;
     /* The mode is set before there is a file, so that at no moment anybody else can connect. */
-    if (fchmod(s->fd, S_IRUSR | S_IWUSR) == 0 && clear_path(a) && bind_to(s->fd, a) &&
+    if (fchmod(s->fd, S_IRUSR | S_IWUSR) == 0 && clear_path(a) && control_address_bind(a, s->fd) &&
         (a->is_abstract || (chmod(a->path, S_IRUSR | S_IWUSR) == 0 && stat(a->path, &st) == 0)) &&
         listen(s->fd, BACKLOG) == 0) {
         s->address = *a;

@@ -84,14 +84,8 @@ static int connect_raw(const char *store)
 
     OK(control_addresses(store, a, &n, err));
     for (size_t i = 0; i < n; i++) {
-        int fd = socket(AF_UNIX, SOCK_STREAM, 0), folder;
-        struct sockaddr_un sun;
-        socklen_t size;
-        assert_true(control_address_open(&a[i], &sun, &size, &folder));
-        int rc = connect(fd, (struct sockaddr *)&sun, size);
-        if (folder >= 0)
-            close(folder);
-        if (rc == 0)
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (control_address_connect(&a[i], fd))
             return fd;
         close(fd);
     }
@@ -252,11 +246,7 @@ static void a_socket_left_behind_is_replaced(void **state)
     int n = 0, fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     OK(control_addresses(p->store, a, &count, err));
-    struct sockaddr_un sun;
-    socklen_t size;
-    int folder;
-    assert_true(control_address_open(&a[0], &sun, &size, &folder));
-    assert_int_equal(bind(fd, (struct sockaddr *)&sun, size), 0);
+    assert_true(control_address_bind(&a[0], fd));
     close(fd); /* the file stays, as after kill -9 */
     FAILS(control_call(p->store, cJSON_CreateObject(), &answer, &reached, err), ST_NOTFOUND, "no controller");
     assert_false(reached);
