@@ -1,4 +1,5 @@
-/* duration.h - spans of time as people write and read them. */
+/* duration.h - durations that people type ("90", "2h"), and durations as short texts for a terminal.
+ * Any thread; the text is written into the caller's buf and returned. */
 #ifndef BASE_DURATION_H
 #define BASE_DURATION_H
 

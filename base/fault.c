@@ -1,4 +1,4 @@
-/* fault.c - counters behind fault.h; empty outside test builds. */
+/* fault.c - counters for fault.h; empty outside test builds. */
 #include "base/fault.h"
 
 #ifdef TRAWL_FAULTS

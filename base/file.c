@@ -84,8 +84,8 @@ static enum status write_special(const char *path, const void *bytes, size_t n, 
     return rc;
 }
 
-/* "PATH.tmp.PID" of processes that were killed while they wrote. One that is not here may be in another container: what is
- * young is left alone. */
+/* "PATH.tmp.PID" of processes that were killed while they wrote. One that is not here may be in another container: what
+ * is young is left alone. */
 static void remove_left(const char *path)
 {
     char folder[PATH_MAX];

@@ -1,7 +1,7 @@
 /* file.h - files that are written whole or not at all.
  * Writes go to "PATH.tmp.PID", are fsynced and renamed over PATH; a failure leaves PATH as it was and removes the
- * temporary file; those of killed processes are removed by the next write to PATH. What is no regular file (a pipe, /dev/stdout) is written to as it is.
- * FAULT_WRITE and FAULT_FSYNC apply. */
+ * temporary file; those of killed processes are removed by the next write to PATH. What is no regular file (a pipe,
+ * /dev/stdout) is written to as it is. FAULT_WRITE and FAULT_FSYNC apply. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 

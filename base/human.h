@@ -1,4 +1,5 @@
-/* human.h - numbers, times and spans of time as people read them; nothing here asks the locale. */
+/* human.h - numbers, durations and times as text for people, always with a decimal point whatever the locale says.
+ * Each text is written into the caller's buf and returned; nothing fails. */
 #ifndef BASE_HUMAN_H
 #define BASE_HUMAN_H
 

@@ -1,8 +1,9 @@
 /* json.c - limits, exact numbers and our allocator for cJSON.
  * cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a double. A number that
  * 15 digits do not hold is therefore put in as raw text of num_format_f64, and so is one that was parsed and is printed
- * again with line breaks; the getters read both kinds. Text without line breaks, which every report of a trial becomes, is
- * written here: cJSON formats a number up to three times, and a tree with such numbers would have to be copied first. */
+ * again with line breaks; the getters read both kinds. Text without line breaks, which every report of a trial becomes,
+ * is written here: cJSON formats a number up to three times, and a tree with such numbers would have to be copied
+ * first. */
 #include "base/json.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@
 #define PRINT_MAX_BYTES (1u << 30)
 #define EXACT_I64_MAX (INT64_C(1) << 53)
 
-/* cJSON does not tell a bad text from a lack of memory; its allocator does. */
+/* cJSON does not distinguish a bad text from a lack of memory; its allocator does. */
 static _Thread_local bool lacked_memory;
 
 static void *take_memory(size_t size)

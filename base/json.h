@@ -16,11 +16,11 @@
 #define JSON_MAX_BYTES (64u << 20)
 #define JSON_MAX_DEPTH 64
 
-/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8, \u0000 (C's strings would end there):
- * ST_CORRUPT with the position; out of memory is ST_NOMEM. */
+/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8, \u0000 (C's strings would end
+ * there): ST_CORRUPT with the position; out of memory is ST_NOMEM. */
 enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err) MUST_USE;
-/* Where the value of a member stands in the text of an object that json_parse takes, NULL: there is none of that name. For
- * handing values on without reading their numbers. */
+/* Where the value of a member stands in the text of an object that json_parse takes, NULL: there is none of that name.
+ * For handing values on without reading their numbers. */
 const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n);
 /* text as a JSON string, with its quotes. */
 void json_write_str(struct strbuf *sb, const char *text);
@@ -33,8 +33,8 @@ bool json_add_str(cJSON *object, const char *key, const char *value); /* NULL va
 bool json_add_bool(cJSON *object, const char *key, bool value);
 bool json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: false */
 
-/* Getters: false when absent or of another type; *ret_value is then unchanged. Digits in quotes are a text, but for integers
- * beyond 2^53. */
+/* Getters: false when absent or of another type; *ret_value is then unchanged. Digits in quotes are a text, but for
+ * integers beyond 2^53. */
 bool json_get_f64(const cJSON *object, const char *key, double *ret_value);
 bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);

@@ -1,5 +1,5 @@
 /* log.h - one line per event to a replaceable sink (stderr by default).
- * Library folders log at debug only; sweep/ and web/ log where they give up or go on.
+ * Library folders log at debug only; sweep/ and web/ log where they give up or continue.
  * Thread-safe: a line is written by one call of the sink under the log's own lock. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

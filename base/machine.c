@@ -106,7 +106,7 @@ double machine_process_age_s(void)
     struct timespec now;
     char line[1024] = "";
     const char *at;
-    unsigned long long started = 0; /* in ticks since boot: the 20th number behind the name, which may hold anything */
+    unsigned long long started = 0; /* in ticks since boot: the 20th number after the name, which may hold anything */
     double age_s;
 
     if (file == NULL)

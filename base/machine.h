@@ -16,11 +16,12 @@ void machine_quota_read(const char *root, const char *group, struct machine_quot
 
 /* That this process may use, by its affinity and by its groups' quota (whole cores of it), at least 1. */
 size_t machine_cores(void);
-/* Of the machine, or of the groups' limit where that is less; 0 if unknown. For "this does not fit" before allocating. */
+/* Of the machine, or of the groups' limit where that is less; 0 if unknown. For "this does not fit" before
+ * allocating. */
 size_t machine_memory_bytes(void);
 double machine_process_age_s(void); /* since this process was started, to 10 ms; 0 if unknown */
 size_t machine_resident_bytes(void); /* of this process; 0 if unknown */
-/* The processor's model name, "unknown processor" when the system does not tell. */
+/* The processor's model name, "unknown processor" when the system does not name it. */
 void machine_cpu_name(char *ret_name, size_t size);
 
 #endif

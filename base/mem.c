@@ -24,7 +24,8 @@ void *mem_alloc(size_t size)
     if (posix_memalign(&block, rounded < MEM_HUGE ? MEM_ALIGN : MEM_HUGE, rounded) != 0)
         return NULL;
     if (rounded >= MEM_HUGE)
-        (void)madvise(block, rounded / MEM_HUGE * MEM_HUGE, MADV_HUGEPAGE); /* a wish: refused, small pages do */
+        /* a hint: where it is refused, small pages do */
+        (void)madvise(block, rounded / MEM_HUGE * MEM_HUGE, MADV_HUGEPAGE);
     memset(block, 0, rounded);
     return block;
 }

@@ -1,14 +1,14 @@
 /* pool.c - fork-join with helpers that spin shortly, then sleep on a futex.
  *
- * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. A part is done
- * by whoever takes its offer first: its helper, or the caller, who takes what nobody has begun when his own part is done. On
- * a busy machine a job so waits for the helpers that run and not for the ones that wait for a core. Parts and their numbers
- * are the same whoever does them, and so are the bytes. The caller returns when pending is 0.
- * Invariants: (1) pending counts the parts of helpers that are not done; (2) the fields are read only by who took an offer
- * of this job, and do not change before that part is done; an offer names its job, so that a helper that comes late finds it
- * gone; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches, and whoever changes
- * that word looks at the announcement afterwards, all sequentially consistent: no wake-up is lost; (4) the kernel compares
- * the word once more before it puts anybody to sleep. */
+ * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. A part
+ * is done by whoever takes its offer first: its helper, or the caller, who takes what nobody has begun when his own
+ * part is done. On a busy machine a job so waits for the helpers that run and not for the ones that wait for a core.
+ * Parts and their numbers are the same whoever does them, and so are the bytes. The caller returns when pending is 0.
+ * Invariants: (1) pending counts the parts of helpers that are not done; (2) the fields are read only by who took an
+ * offer of this job, and do not change before that part is done; an offer names its job, so that a helper that comes
+ * late finds it gone; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches,
+ * and whoever changes that word looks at the announcement afterwards, all sequentially consistent: no wake-up is lost;
+ * (4) the kernel compares the word once more before it puts anybody to sleep. */
 #include "base/pool.h"
 
 #include <limits.h>
@@ -109,7 +109,7 @@ static bool spin(atomic_uint *word, unsigned value, struct spinner *s)
     return false;
 }
 
-/* Returns once *word differs from value; sleeper_count tells the other side that a wake-up is needed. */
+/* Returns once *word differs from value; sleeper_count shows the other side that a wake-up is needed. */
 static void wait_change(atomic_uint *word, unsigned value, atomic_uint *sleeper_count, struct spinner *s)
 {
     if (spin(word, value, s))
@@ -163,8 +163,8 @@ static struct waker *waker_of(struct pool *pool, pool_fn *fn)
     return w;
 }
 
-/* Sleepers are woken for a job, but not where they came too late for the last ones of its kind: those were done before a
- * sleeper could begin, or the cores are wanted by others, who would be pushed aside for nothing. */
+/* Sleepers are woken for a job, but not where they came too late for the last ones of its kind: those were done before
+ * a sleeper could begin, or the cores are wanted by others, who would be pushed aside for nothing. */
 static bool wake_sleepers(struct pool *pool, struct waker *w)
 {
     if (atomic_load(&pool->sleepers) == 0)

@@ -1,5 +1,5 @@
 /* strbuf.h - a text that grows up to a limit stated at the start; always NUL-terminated.
- * After a failed append the buffer is "broken": later appends do nothing and strbuf_status tells, so a writer
+ * After a failed append the buffer is "broken": later appends do nothing and strbuf_status reports it, so a writer
  * checks once at its end. */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H

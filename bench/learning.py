@@ -7,7 +7,7 @@ usage: bench/learning.py [--trawl FILE] [--seeds N] [--threads N] [--jobs N] [--
 Prints one Markdown row a case and writes a CSV row a run to --out. The wall time that counts is the run's own cost_s, the
 worst of the seeds. Exit code 1 when a case misses its target.
 
---jobs N runs so many seeds at a time, each on --threads cores that it has for itself (Linux).
+--jobs N runs N seeds at a time, each on --threads cores that it has for itself (Linux).
 
 --score measures time to score on a GPU: each seed is a process of its own that trains and writes a checkpoint, timed from
 its start to its end, and once more a trial in a process that lives on (bench/warm_bench); then the policy plays 1024

@@ -3,9 +3,9 @@
 
 usage: bench/slots.py TRAWL [--slots 1,4] [--trials 12] [--device cpu] [--out FILE]
 
-Each sweep trains trials of equal work (cartpole, 2M steps, one thread), so many for each slot; the times are those of the
+Each sweep trains trials of equal work (cartpole, 2M steps, one thread), the same number for each slot; the times are those of the
 store, from the first trial's start to the last one's end. Idle is the share of that time, up to each slot's last trial, in
-which it had none. The load of the machine is told: beside other work the numbers say how slots compare and no more.
+which it had none. The load of the machine is printed: beside other work the numbers say how slots compare and no more.
 """
 import argparse
 import json

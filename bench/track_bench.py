@@ -100,10 +100,10 @@ def upload(rows):
         subprocess.run([TRAWL, "sync", "--store", store], env=env, check=True)
         took = time.monotonic() - before
         most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        told = max(getattr(run, "n", 0) for run in fake.runs.values())
+        sent = max(getattr(run, "n", 0) for run in fake.runs.values())
         left = sqlite3.connect(store).execute("SELECT count(*) FROM outbox").fetchone()[0]
-        print("%d rows of %d bytes (store %.0f MB): %.0f s, %.0f rows/s, most memory of trawl %.0f MB; %d lines told, %d rows "
-              "left" % (rows, len(payload), size / 1e6, took, rows / took, most / 1e3, told, left))
+        print("%d rows of %d bytes (store %.0f MB): %.0f s, %.0f rows/s, most memory of trawl %.0f MB; %d lines sent, %d rows "
+              "left" % (rows, len(payload), size / 1e6, took, rows / took, most / 1e3, sent, left))
 
 
 def blackhole(pairs):

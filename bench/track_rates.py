@@ -2,7 +2,7 @@
 """track_rates.py - do sweeps of many short runs stay within what servers allow? usage: bench/track_rates.py TRAWL [RUNS]
 [--out FILE]
 
-A sweep of RUNS (1000) runs of some 0.05 s each is told to the tests' servers of W&B, MLflow, Trackio and a webhook while it
+A sweep of RUNS (1000) runs of some 0.05 s each is sent to the tests' servers of W&B, MLflow, Trackio and a webhook while it
 trains, with the budgets as they are by default. W&B's server here counts as the strictest of the real ones does: more than
 200 requests in any 60 seconds are answered by 429 with Retry-After. Prints for each tracker how many requests it got, the
 most in any 60 s, how many were refused, and whether every run and its last word is there in the end.
@@ -96,7 +96,7 @@ def main():
         rows.append({"tracker": name, "runs": options.runs, "requests": len(times), "most_in_60_s": busiest(times),
                      "refused": len(refused), "runs_sent_to_their_end": ended[name] - 1, "sweep_s": swept, "all_sent_s": took,
                      "done_after_s": times[-1] - begin})
-        print("%-8s %6d requests, at most %4d in 60 s, %d refused, %d runs told to their end after %.0f s" % (
+        print("%-8s %6d requests, at most %4d in 60 s, %d refused, %d runs sent to their end after %.0f s" % (
             name, len(times), busiest(times), len(refused), ended[name] - 1, times[-1] - begin), flush=True)
     if options.out:
         measure.result_table.write(options.out, measure.place(options.trawl), rows)

@@ -1,5 +1,6 @@
 /* draw.h - a game as a picture: a short list of shapes that whoever shows it paints in order. Host only. (public)
- * Coordinates are the game's own, y downwards, inside width x height. Colours are roles, so that the one who paints chooses by theme. */
+ * Coordinates are the game's own, y downwards, inside width x height. Colours are roles, so that the one who paints
+ * chooses by theme. */
 #ifndef ENVS_DRAW_H
 #define ENVS_DRAW_H
 

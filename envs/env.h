@@ -9,7 +9,7 @@
  *   NAME_shape(settings, ret_shape)                    sizes of its tensors; cannot fail within the options' ranges
  *   NAME_reset(settings, state)                        new episode; draws from state->rng; keeps state->rng
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
- *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read; an ENV_OBS_FN
+ *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
  * and is registered in envs/registry.c (option rows, inclusion of env_loop.h, a line of the table) and by name in
  * envs/meson.build; docs/envs.md walks through a whole one. Actions outside their head's range must do no harm (they
@@ -18,8 +18,8 @@
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
  * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
  *
- * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are compiled
- * without contraction to fused multiply-add: a batch has the same bytes on host and device. */
+ * Games use only IEEE operations that round the same everywhere (+ - * /, sqrt, env_math.h), and both sides are
+ * compiled without contraction to fused multiply-add: a batch has the same bytes on host and device. */
 #ifndef ENVS_ENV_H
 #define ENVS_ENV_H
 
@@ -28,8 +28,8 @@
 
 #include "base/rng.h"
 
-/* ENV_UNROLL before a loop of a constant length over an array of the state: on the device the array, and the struct around
- * it, can then stay in registers. */
+/* ENV_UNROLL before a loop of a constant length over an array of the state: on the device the array, and the struct
+ * around it, can then stay in registers. */
 #ifdef __CUDA_ARCH__
 #define ENV_UNROLL _Pragma("unroll")
 #else
@@ -58,7 +58,7 @@ struct env_shape {
     int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
     bool has_mask; /* the game limits choices per step */
     int channels, height, width; /* of a grid: obs is (height, width, channels); 0 when it is a plain list */
-    bool may_truncate; /* some step may set truncated; false spares the values behind truncations */
+    bool may_truncate; /* some step may set truncated; false spares the values after truncations */
 };
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
@@ -93,8 +93,9 @@ struct env_step {
     float *rewards;
     bool ended; /* the whole instance ended by the rules: term = 1 for every agent */
     bool truncated; /* cut by a time limit: trunc = 1 for every agent; never together with ended */
-    /* For the log, when ended or truncated (mean over agents for multi-agent games). A game that knows them earlier sets
-     * them at every step: an evaluation that ends by its step limit counts an unfinished episode with what it had. */
+    /* For the log, when ended or truncated (mean over agents for multi-agent games). A game that knows them earlier
+     * sets them at every step: an evaluation that ends by its step limit counts an unfinished episode with what it
+     * had. */
     float score, perf;
 };
 

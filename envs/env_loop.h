@@ -3,9 +3,9 @@
  *   #define ENV_GAME breakout
  *   #include "envs/env_loop.h"        (a game with a mask defines ENV_GAME_HAS_MASK as well)
  * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
- * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way takes
- * breakout_instance_{play,end} instead of step). Everything is per instance: nothing is shared, so
- * the result does not depend on the order or the number of threads.
+ * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way
+ * takes breakout_instance_{play,end} instead of step). Everything is per instance: nothing is shared, so the result
+ * does not depend on the order or the number of threads.
  *
  * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
  * observation and mask of what the next decision sees. */
@@ -78,7 +78,7 @@ ENV_OBS_FN void LOOP(_instance_observe)(const struct LOOP(_settings) * settings,
 #endif
 }
 
-/* One decision up to the end of the episode, if it ends: what ret_step tells is for LOOP(_instance_end). The pointers are
+/* One decision up to the end of the episode, if it ends: ret_step is for LOOP(_instance_end). The pointers are
  * this instance's rows of the batch's tensors. */
 ENV_FN void LOOP(_instance_play)(const struct LOOP(_settings) * settings, struct LOOP(_instance) * it,
                                  const int32_t *actions, float *rewards, uint8_t *terms, uint8_t *truncs,

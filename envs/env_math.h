@@ -1,8 +1,7 @@
-/* env_math.h - sine, cosine, division and rounding for games, the same bits on host and device. (public: used by the game
- * headers)
- * libm and CUDA round the last bit differently, and a cart-pole doubles such a difference every nine steps. These
- * polynomials use only IEEE + and *, so wherever contraction to fused multiply-add is off (envs/meson.build says so
- * for the host, -fmad=false for nvcc) every compiler gives the same result. */
+/* env_math.h - sine, cosine, division and rounding for games, the same bits on host and device. (public: used by the
+ * game headers) libm and CUDA round the last bit differently, and a cart-pole doubles such a difference every nine
+ * steps. These polynomials use only IEEE + and *, so wherever contraction to fused multiply-add is off
+ * (envs/meson.build says so for the host, -fmad=false for nvcc) every compiler gives the same result. */
 #ifndef ENVS_ENV_MATH_H
 #define ENVS_ENV_MATH_H
 
@@ -10,9 +9,9 @@
 
 #define ENV_PI 3.14159265358979323846
 
-/* a / b, rounded as IEEE says, for operands and quotients that are 0 or far from the ends of the range of f32. The compiler's
- * division on the device asks first whether they are, and takes a branch that holds up the divisions beside it; these are
- * its own steps for when they are: a reciprocal refined once, a quotient corrected twice. */
+/* a / b, rounded as IEEE says, for operands and quotients that are 0 or far from the ends of the range of f32. The
+ * compiler's division on the device asks first whether they are, and takes a branch that holds up the divisions beside
+ * it; these are its own steps for when they are: a reciprocal refined once, a quotient corrected twice. */
 ENV_FN float env_div(float a, float b)
 {
 #ifdef __CUDA_ARCH__

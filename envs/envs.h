@@ -62,7 +62,8 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
 /* That of each instance (n_envs), then cleared. */
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 
-/* Whole state as bytes (states, then logs, each in the order of the instances), for bit-exact resume; observe again after a load. */
+/* Whole state as bytes (states, then logs, each in the order of the instances), for bit-exact resume; observe again
+ * after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);
 void env_batch_save(const struct env_batch *batch, void *bytes);
 void env_batch_load(struct env_batch *batch, const void *bytes);

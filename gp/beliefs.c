@@ -1,11 +1,10 @@
-/* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the model of all
- * others taken together.
- * The model gives the expected score f ~ N(m, s^2), own runs among its rows; s is stated DOUBT times as wide, since the model takes
- * its hyper-parameters as known, and points are looked at because they came out well. With the noise v of a run (model_noise.c), the
- * mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t, of the degrees of freedom that v has, times
- * sqrt(s^2 + v / GP_PROMISE_SEEDS).
- * DOUBT and MODEL_NOISE_RUNS were set by `trawl-bench promise` (bench/notes/controller.md).
- * Invariant: runs of one point have one belief, and its first finished trial stands for it on the front. */
+/* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the
+ * model of all others taken together. The model gives the expected score f ~ N(m, s^2), own runs among its rows; s is
+ * stated DOUBT times as wide, since the model takes its hyper-parameters as known, and points are looked at because
+ * they came out well. With the noise v of a run (model_noise.c), the mean of GP_PROMISE_SEEDS fresh runs is m plus a
+ * Student t, of the degrees of freedom that v has, times sqrt(s^2 + v / GP_PROMISE_SEEDS). DOUBT and MODEL_NOISE_RUNS
+ * were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief, and its
+ * first finished trial stands for it on the front. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,8 @@ static double within(const struct gp_history *history, double score)
     return history->has_score_bounds ? fmin(fmax(score, history->score_min), history->score_max) : score;
 }
 
-/* A point whose runs were too far below all others for the models, which learned a higher score in their place: by its runs alone. */
+/* A point whose runs were too far below all others for the models, which learned a higher score in their place: by its
+ * runs alone. */
 static void believe_runs(const struct mean_ss *own, double spread, double *ret_freedom, struct gp_belief *b)
 {
     b->noise_sd = own->n > 1.0 ? sqrt(own->ss / (own->n - 1.0)) : spread;

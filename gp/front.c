@@ -71,7 +71,7 @@ static int by_support(const void *va, const void *vb)
     return by_cost(va, vb);
 }
 
-/* b costs no more and scores no less, as far as can be told. */
+/* b costs no more and scores no less, as far as is known. */
 static bool covers(const struct noisy_point *b, const struct noisy_point *a)
 {
     return b->log_cost <= a->log_cost + sqrt(a->cost_var + b->cost_var) &&

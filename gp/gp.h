@@ -25,8 +25,8 @@ struct space_param {
     size_t n_choices; /* categorical only */
     bool has_init;
     double init; /* user's default for the first trial, natural units */
-    /* Of effect only while another parameter has certain values. Elsewhere it has one value, its start value or the middle
-     * of its range, so that no two points differ by what has no effect. */
+    /* Of effect only while another parameter has certain values. Elsewhere it has one value, its start value or the
+     * middle of its range, so that no two points differ by what has no effect. */
     bool is_conditional;
     size_t parent; /* which parameter; it may itself be conditional */
     uint64_t parent_choices; /* categorical parent: bit k stands for its choice k */
@@ -38,8 +38,8 @@ struct space {
     struct space_param params[SPACE_MAX_DIM];
 };
 
-/* Checks min < max, log needs min > 0, logit needs 0 < min and max < 1, pow2 bounds hold a power of two, parents exist and
- * depend on no child of theirs; message names key, value found and what to do. */
+/* Checks min < max, log needs min > 0, logit needs 0 < min and max < 1, pow2 bounds hold a power of two, parents exist
+ * and depend on no child of theirs; message names key, value found and what to do. */
 enum status space_check(const struct space *space, struct error *err) MUST_USE;
 /* Has parameter i an effect at x? */
 bool space_is_active(const struct space *space, size_t i, const double *x);
@@ -47,7 +47,8 @@ void space_to_unit(const struct space *space, const double *x, double *ret_u);
 /* Snaps to integers, powers of two and choices, and inactive parameters to their one value: the returned value is one
  * that a trial can have. */
 void space_from_unit(const struct space *space, const double *u, double *ret_x);
-/* How far b lies from a on the scale of one parameter that is not categorical; 1 is the whole range, and outside counts. */
+/* How far b lies from a on the scale of one parameter that is not categorical; 1 is the whole range, and outside
+ * counts. */
 double space_unit_distance(const struct space_param *param, double a, double b);
 /* Number of distinct points, or INFINITY. */
 double space_size(const struct space *space);
@@ -85,9 +86,10 @@ struct pareto_noise {
     const size_t *n_seeds; /* support of a trial: ties keep the best supported; NULL: all the same */
 };
 
-/* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals the first,
- * O(n log n). Else b covers a when b costs no more and scores no less, both within the standard deviation of the
- * difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the cheaper. */
+/* on_front (n): true for trials that no other covers (DONE only). With noise NULL: that no other dominates, of equals
+ * the first, O(n log n). Else b covers a when b costs no more and scores no less, both within the standard deviation of
+ * the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
+ * cheaper. */
 enum status pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front,
                          struct error *err) MUST_USE;
 /* Area between front and reference in (log cost, score); points outside count nothing. */
@@ -95,18 +97,19 @@ struct pareto_ref {
     double cost, score; /* the worst corner: highest cost, lowest score */
 };
 #define PARETO_REF_TRIALS 10
-/* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their range
- * more. It moves until there are so many, and with it the hypervolume. */
+/* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their
+ * range more. It moves until there are so many, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside; NaN when out of memory. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
-/* ret_volumes[k]: that of the first counts[k] trials; counts rise. As pareto_hypervolume for each, at the cost of one pass. */
+/* ret_volumes[k]: that of the first counts[k] trials; counts rise. As pareto_hypervolume for each, at the cost of one
+ * pass. */
 enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
                                      const size_t *counts, size_t n_counts, double *ret_volumes,
                                      struct error *err) MUST_USE;
 #define PARETO_BEND_MIN 0.1 /* of a knee: distance above the line in normalised units, along the score */
-/* The front's knee: farthest above the line between its ends in normalised (log cost, score), by more than PARETO_BEND_MIN;
- * n when the front has none. Of raw scores: for advice take gp_pick. */
+/* The front's knee: farthest above the line between its ends in normalised (log cost, score), by more than
+ * PARETO_BEND_MIN; n when the front has none. Of raw scores: for advice take gp_pick. */
 enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct error *err) MUST_USE;
 
 /* ---- suggest ---- */
@@ -119,8 +122,8 @@ struct suggest_settings {
     uint64_t seed;
     size_t n_init; /* design points before the model speaks; 0: min(2 dim, 10) */
     double max_cost; /* propose nothing predicted dearer, unless all is; 0: no cap */
-    /* Can a trial have this point (dim natural values, snapped)? A pure function, asked some tens of times for a proposal, in
-     * the thread that proposes; NULL: always. What is not allowed is never proposed. */
+    /* Can a trial have this point (dim natural values, snapped)? A pure function, asked some tens of times for a
+     * proposal, in the thread that proposes; NULL: always. What is not allowed is never proposed. */
     bool (*allowed)(void *ctx, const double *x);
     void *allowed_ctx; /* borrowed */
 };
@@ -133,7 +136,7 @@ struct suggestion {
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
 };
 
-/* The design points that a setting of n_init means in so many dimensions. */
+/* The design points that a setting of n_init means in dim dimensions. */
 size_t suggester_n_init(size_t dim, size_t n_init);
 
 /* Holds work memory between calls; results never depend on earlier calls. One thread at a time. */
@@ -148,7 +151,7 @@ enum status suggester_next(struct suggester *suggester, const struct gp_history 
 
 /* ---- what a study has taught: read off the models of `pareto` ---- */
 
-#define GP_PROMISE_SEEDS 5 /* an interval is that of the mean of so many fresh runs */
+#define GP_PROMISE_SEEDS 5 /* an interval is that of the mean of this many fresh runs */
 
 /* A trial's point as the models see it: an interval and not one lucky run. */
 struct gp_belief {
@@ -161,8 +164,9 @@ struct gp_belief {
     bool on_front; /* of finished trials: not covered by the belief of another, see pareto_front */
 };
 
-/* First-order effect: share of the variance over the whole space that the parameter explains by itself, 0 .. 1, with the
- * standard deviation over draws from the posterior; and its share in the model's distances (1 / length^2, sums to 1). */
+/* First-order effect: share of the variance over the whole space that the parameter explains by itself, 0 .. 1, with
+ * the standard deviation over draws from the posterior; and its share in the model's distances (1 / length^2, sums to
+ * 1). */
 struct gp_importance {
     double effect, effect_sd, sensitivity;
 };
@@ -207,7 +211,8 @@ enum gp_rule {
 struct gp_picked {
     size_t i; /* the point's first finished trial; history->n: none */
     bool
-        supported; /* false: only raw scores were there to go by, or (GP_SCORE_MIN) no interval lies above; the nearest is given */
+        /* false: only raw scores were there to go by, or (GP_SCORE_MIN) no interval lies above; the nearest is given */
+        supported;
     const char *note; /* why there is none, or why it is not supported; NULL: no reason needed */
 };
 /* insight of this history, with or without a note. value: of GP_COST_MAX and GP_SCORE_MIN (higher is better). */
@@ -222,8 +227,8 @@ struct gp_confirm_settings {
 #define GP_CONFIRM_FRONT 3
 #define GP_CONFIRM_PICK 5
 #define GP_CONFIRM_TIGHT 0.02
-/* The trial whose config to run again under a fresh seed: the one of which the advice can be most wrong for what a run adds.
- * Runs under way count as made. ret_i: n when all advice is confirmed. Pure. */
+/* The trial whose config to run again under a fresh seed: the one of which the advice can be most wrong for what a run
+ * adds. Runs under way count as made. ret_i: n when all advice is confirmed. Pure. */
 enum status gp_confirm_next(const struct gp_insight *insight, const struct gp_history *history,
                             const struct gp_confirm_settings *settings, size_t *ret_i, struct error *err) MUST_USE;
 

@@ -92,8 +92,8 @@ enum suggest_stream {
     SUGGEST_STREAM_LOCAL
 };
 
-/* The design's point for this trial number, or the next free one that is allowed; both never repeat a seen point. ST_LIMIT: none
- * was found. */
+/* The design's point for this trial number, or the next free one that is allowed; both never repeat a seen point.
+ * ST_LIMIT: none was found. */
 enum status suggest_design_sobol(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,
                                  struct error *err) MUST_USE;
 enum status suggest_design_random(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,

@@ -1,9 +1,9 @@
 /* insight.c - what a study has taught, read off the models of `pareto`: how much each parameter matters for score and
  * cost, and where the front leans on a bound of the search. What to believe of each tried point: beliefs.c.
- * Importance is the first-order effect V_i / V: the variance of f's mean over the other parameters as u_i moves, over the
- * variance of f, both under uniform u. Its uncertainty comes from draws of f from the posterior: a draw of the prior by
- * random features, corrected at the data (Matheron's rule).
- * Invariants: (1) same inputs and seed, same bytes; (2) too few or constant data are a reason, not an error. */
+ * Importance is the first-order effect V_i / V: the variance of f's mean over the other parameters as u_i moves, over
+ * the variance of f, both under uniform u. Its uncertainty comes from draws of f from the posterior: a draw of the
+ * prior by random features, corrected at the data (Matheron's rule). Invariants: (1) same inputs and seed, same bytes;
+ * (2) too few or constant data are a reason, not an error. */
 #include <math.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* pareto_cache.c - what `pareto` keeps between proposals to be quick. A cache may be thrown away at any moment without
  * changing a proposal: everything in it is a function of the seed, or of trials that it compares before it answers.
  *
- * Hyper-parameters are fitted to the first m ended trials, by number, where m is one of 1, 2, 3 ... 8, 10, 12, 15 ... (each
- * a quarter more than the one before). From REFIT_EARLY on, where a fit takes longer than a proposal, they are put to use
- * REFIT_LAG trials later: the proposals between do the fit, a piece each, and trials that ran beside the m-th have mostly
- * ended by then. So a suggester made anew, after a kill and a resume, does those two fits at once and goes on as the old
- * one would have. When a trial among the first m ends later still, they are fitted again. */
+ * Hyper-parameters are fitted to the first m ended trials, by number, where m is one of 1, 2, 3 ... 8, 10, 12, 15 ...
+ * (each a quarter more than the one before). From REFIT_EARLY on, where a fit takes longer than a proposal, they are
+ * put to use REFIT_LAG trials later: the proposals between do the fit, a piece each, and trials that ran beside the
+ * m-th have mostly ended by then. So a suggester made again, after a kill and a resume, does those two fits at once and
+ * continues as the old one would have. When a trial among the first m ends later still, they are fitted again. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
 
-#define REFIT_GROWTH 4 /* fitted again when the ended trials are more by one in so many */
+#define REFIT_GROWTH 4 /* fitted again when the ended trials have grown by one part in this many */
 #define REFIT_EARLY 64 /* trials below which a fit is put to use at once ... */
 #define REFIT_LAG 16 /* ... and else so many later: two fits of two models have 16 pieces, and fits are as far apart */
 

@@ -12,18 +12,18 @@
 #define N_LOCAL 384
 #define N_FINITE 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
 #define N_EXACT 256 /* the best of them by a rough rating, of which those are rated exactly that can be starts ... */
-#define N_EXACT_STEP 32 /* ... so many at a time */
+#define N_EXACT_STEP 32 /* ... this many at a time */
 #define ROUGH_MARGIN 1e-5 /* of a rough rating's logarithm, for its rounding */
 #define N_STARTS 4 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
-#define N_FINALISTS 2 /* starts that go on */
+#define N_FINALISTS 2 /* starts that are polished */
 #define POLISH_EVALS 20
 #define BLOCK 128 /* candidates predicted at a time */
 #define SNAP_TABLE 64 /* values of a parameter that are snapped to by a table */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
 /* Work of one call. */
-struct hunt {
+struct search_state {
     struct pareto_search *s;
     const struct suggester *suggester; /* whom to ask what is allowed */
     const struct seen *seen;
@@ -45,7 +45,7 @@ struct rated {
 
 /* ---- judging ---- */
 
-static double cap_log_probability(const struct hunt *h, double m1, double s1, double *gradient)
+static double cap_log_probability(const struct search_state *h, double m1, double s1, double *gradient)
 {
     if (!isfinite(h->s->cap))
         return 0.0;
@@ -58,8 +58,9 @@ static double cap_log_probability(const struct hunt *h, double m1, double s1, do
     return log_cdf;
 }
 
-/* ln P(a run works), 0 while failures are too few to tell. */
-static double ok_log_probability(const struct hunt *h, double m, double s, double *ret_slope_m, double *ret_slope_s)
+/* ln P(a run works), 0 while failures are too few to model. */
+static double ok_log_probability(const struct search_state *h, double m, double s, double *ret_slope_m,
+                                 double *ret_slope_s)
 {
     const struct model *ok = &h->s->ok;
     double spread = sqrt(s * s + ok->noise), z = (m + ok->y_mean / ok->y_sd) / spread, log_cdf = normal_log_cdf(z);
@@ -72,7 +73,7 @@ static double ok_log_probability(const struct hunt *h, double m, double s, doubl
 }
 
 /* The most that ok_log_probability can be for a standard deviation between 0 and s. */
-static double ok_log_bound(const struct hunt *h, double m, double s)
+static double ok_log_bound(const struct search_state *h, double m, double s)
 {
     const struct model *ok = &h->s->ok;
     return ok_log_probability(h, m, m + ok->y_mean / ok->y_sd > 0.0 ? 0.0 : s, NULL, NULL);
@@ -80,7 +81,7 @@ static double ok_log_bound(const struct hunt *h, double m, double s)
 
 /* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2.
  * rough: standard deviations that know few points, and the improvement to 1e-6; and bound. */
-static void rate(struct hunt *h, const double *u, size_t n, bool rough)
+static void rate(struct search_state *h, const double *u, size_t n, bool rough)
 {
     struct pareto_search *s = h->s;
     void (*predict)(const struct model *, const double *, size_t, double *, double *, double *) =
@@ -111,7 +112,7 @@ static void rate(struct hunt *h, const double *u, size_t n, bool rough)
 }
 
 /* Snaps and judges c[0 .. n), whose u are set; n <= BLOCK. */
-static void judge(struct hunt *h, struct candidate *c, size_t n)
+static void judge(struct search_state *h, struct candidate *c, size_t n)
 {
     size_t dim = h->s->space->dim;
     for (size_t p = 0; p < n; p++) {
@@ -129,7 +130,7 @@ static void judge(struct hunt *h, struct candidate *c, size_t n)
     }
 }
 
-/* Higher value first; among those too dear, the cheaper. */
+/* Higher value first; among those too expensive, the cheaper. */
 static bool better(const struct candidate *a, const struct candidate *b)
 {
     if (a->value != b->value)
@@ -140,7 +141,7 @@ static bool better(const struct candidate *a, const struct candidate *b)
 /* Minus the acquisition and its gradient at a point that need not be snapped. */
 static double polish_objective(void *ctx, const double *u, double *ret_gradient)
 {
-    struct hunt *h = ctx;
+    struct search_state *h = ctx;
     double m1, s1, m2, s2, g[4];
     double dm1[SPACE_MAX_DIM], ds1[SPACE_MAX_DIM], dm2[SPACE_MAX_DIM], ds2[SPACE_MAX_DIM];
     model_predict_gradient(&h->s->cost, u, &m1, &s1, dm1, ds1);
@@ -174,7 +175,7 @@ static double reflect(double u)
 }
 
 /* A step from a front point in a few coordinates: wide and narrow ones take turns. */
-static void step_from(const struct hunt *h, size_t group, int turn, struct rng *r, double *ret_u)
+static void step_from(const struct search_state *h, size_t group, int turn, struct rng *r, double *ret_u)
 {
     size_t dim = h->s->space->dim;
     static const double widths[] = {0.2, 0.05, 0.1};
@@ -202,7 +203,7 @@ static double n_values(const struct space *space)
 }
 
 /* Conditional parameters: points come several times, as many as there are sets of values. */
-static void enumerate(struct hunt *h, size_t size)
+static void enumerate(struct search_state *h, size_t size)
 {
     size_t dim = h->s->space->dim;
     for (size_t k = 0; k < size; k++) {
@@ -218,7 +219,7 @@ static void enumerate(struct hunt *h, size_t size)
 }
 
 /* Values of finite parameters move to the middle of their bins; what rounding does to the others is left for later. */
-static void snap_pool(struct hunt *h)
+static void snap_pool(struct search_state *h)
 {
     size_t dim = h->s->space->dim;
     double middle[SNAP_TABLE];
@@ -241,7 +242,7 @@ static void snap_pool(struct hunt *h)
             space_idle_unit(h->s->space, h->pool_u + k * dim);
 }
 
-static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
+static void fill_pool(struct search_state *h, const double *spread, struct rng rng)
 {
     size_t dim = h->s->space->dim;
     if (n_values(h->s->space) <= N_FINITE) {
@@ -262,7 +263,7 @@ static void fill_pool(struct hunt *h, const double *spread, struct rng rng)
     snap_pool(h);
 }
 
-/* Higher value first; among those too dear, the cheaper; of equals the first. */
+/* Higher value first; among those too expensive, the cheaper; of equals the first. */
 static int compare_rated(const void *va, const void *vb)
 {
     const struct rated *a = va, *b = vb;
@@ -283,7 +284,7 @@ static int compare_bounds(const void *va, const void *vb)
 }
 
 /* All of the pool roughly; the N_EXACT best of it come first. Returns how many those are. */
-static size_t rate_pool(struct hunt *h)
+static size_t rate_pool(struct search_state *h)
 {
     size_t dim = h->s->space->dim;
     for (size_t at = 0; at < h->n_pool; at += BLOCK) {
@@ -296,7 +297,7 @@ static size_t rate_pool(struct hunt *h)
     return h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
 }
 
-static void rate_exactly(struct hunt *h, struct rated *rated, size_t n)
+static void rate_exactly(struct search_state *h, struct rated *rated, size_t n)
 {
     size_t dim = h->s->space->dim;
     for (size_t p = 0; p < n; p++)
@@ -315,13 +316,13 @@ static bool near(const struct space *space, const double *a, const double *b)
 }
 
 /* Not tried before, and allowed. */
-static bool is_open(const struct hunt *h, const double *x)
+static bool is_open(const struct search_state *h, const double *x)
 {
     return !seen_has(h->seen, x) && suggest_is_allowed(h->suggester, x);
 }
 
 /* Sets u and x; false: not open. */
-static bool take(const struct hunt *h, size_t at, struct candidate *ret)
+static bool take(const struct search_state *h, size_t at, struct candidate *ret)
 {
     memcpy(ret->u, h->pool_u + at * h->s->space->dim, h->s->space->dim * sizeof *ret->u);
     space_from_unit(h->s->space, ret->u, ret->x);
@@ -331,7 +332,7 @@ static bool take(const struct hunt *h, size_t at, struct candidate *ret)
 }
 
 /* The best few of the first n of the pool that are new and not close to one another. Returns how many. */
-static size_t pick_starts(const struct hunt *h, size_t n, struct candidate *ret_starts, double *ret_lowest)
+static size_t pick_starts(const struct search_state *h, size_t n, struct candidate *ret_starts, double *ret_lowest)
 {
     size_t n_starts = 0;
     for (size_t k = 0; k < n && n_starts < N_STARTS && isfinite(h->pool[k].value); k++) {
@@ -347,7 +348,7 @@ static size_t pick_starts(const struct hunt *h, size_t n, struct candidate *ret_
 }
 
 /* The starts, judged: those that rating the n_exact best exactly gives. No more are rated than can be among them. */
-static size_t choose_starts(struct hunt *h, size_t n_exact, struct candidate *ret_starts)
+static size_t choose_starts(struct search_state *h, size_t n_exact, struct candidate *ret_starts)
 {
     size_t n = 0, n_starts = 0;
     double lowest = INFINITY;
@@ -363,8 +364,8 @@ static size_t choose_starts(struct hunt *h, size_t n_exact, struct candidate *re
     return n_starts;
 }
 
-/* The best of the pool that is new, however dear. */
-static void take_any(struct hunt *h, struct candidate *ret_best, bool *ret_found)
+/* The best of the pool that is new, however expensive. */
+static void take_any(struct search_state *h, struct candidate *ret_best, bool *ret_found)
 {
     for (size_t k = 0; k < h->n_pool && !*ret_found; k++)
         *ret_found = take(h, h->pool[k].at, ret_best);
@@ -372,7 +373,8 @@ static void take_any(struct hunt *h, struct candidate *ret_best, bool *ret_found
         judge(h, ret_best, 1);
 }
 
-static void keep_best(const struct hunt *h, const struct candidate *c, size_t n, struct candidate *best, bool *found)
+static void keep_best(const struct search_state *h, const struct candidate *c, size_t n, struct candidate *best,
+                      bool *found)
 {
     for (size_t k = 0; k < n; k++)
         if ((!*found || better(&c[k], best)) && is_open(h, c[k].x)) {
@@ -382,7 +384,7 @@ static void keep_best(const struct hunt *h, const struct candidate *c, size_t n,
 }
 
 /* Uphill by gradient and snapped again; never worse than it was. */
-static void climb(struct hunt *h, struct candidate *c, int max_evals)
+static void climb(struct search_state *h, struct candidate *c, int max_evals)
 {
     double lo[SPACE_MAX_DIM], hi[SPACE_MAX_DIM];
     struct candidate up = *c;
@@ -398,7 +400,7 @@ static void climb(struct hunt *h, struct candidate *c, int max_evals)
 }
 
 /* Leaves of c[0 .. n) those that can be better than best by a rough rating, where that is cheaper. Returns how many. */
-static size_t drop_hopeless(struct hunt *h, struct candidate *c, size_t n, const struct candidate *best)
+static size_t drop_hopeless(struct search_state *h, struct candidate *c, size_t n, const struct candidate *best)
 {
     size_t dim = h->s->space->dim, kept = 0;
     if (h->s->score.n_sub == 0)
@@ -413,7 +415,7 @@ static size_t drop_hopeless(struct hunt *h, struct candidate *c, size_t n, const
 }
 
 /* One pass over the small discrete parameters, every value of each. */
-static void try_values(struct hunt *h, struct candidate *c)
+static void try_values(struct search_state *h, struct candidate *c)
 {
     struct candidate others[DISCRETE_MAX];
     for (size_t i = 0; i < h->s->space->dim; i++) {
@@ -437,7 +439,7 @@ static void try_values(struct hunt *h, struct candidate *c)
 }
 
 /* A few steps from every start, then the best of them to the end. */
-static void polish(struct hunt *h, struct candidate *now, size_t n, struct candidate *best, bool *found)
+static void polish(struct search_state *h, struct candidate *now, size_t n, struct candidate *best, bool *found)
 {
     for (size_t k = 0; k < n; k++)
         climb(h, &now[k], POLISH_FIRST);
@@ -454,7 +456,7 @@ static void polish(struct hunt *h, struct candidate *now, size_t n, struct candi
     keep_best(h, now, n, best, found);
 }
 
-static void hunt_free(struct hunt *h)
+static void search_state_free(struct search_state *h)
 {
     mem_free(h->cross);
     mem_free(h->pool_u);
@@ -463,12 +465,12 @@ static void hunt_free(struct hunt *h)
     mem_free(h);
 }
 
-static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, const struct seen *seen,
-                               struct error *err)
+static enum status search_state_create(struct search_state **ret_state, struct pareto_search *s,
+                                       const struct seen *seen, struct error *err)
 {
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
     ld = s->ok.ld > ld ? s->ok.ld : ld;
-    struct hunt *h = mem_alloc(sizeof *h);
+    struct search_state *h = mem_alloc(sizeof *h);
     if (!h)
         goto fail;
     h->s = s;
@@ -481,11 +483,11 @@ static enum status hunt_create(struct hunt **ret_hunt, struct pareto_search *s, 
     h->open = mem_array(h->n_pool, sizeof *h->open);
     if (!h->cross || !h->pool_u || !h->pool || !h->open)
         goto fail;
-    *ret_hunt = h;
+    *ret_state = h;
     return ST_OK;
 fail:
     if (h)
-        hunt_free(h);
+        search_state_free(h);
     return FAIL(err, ST_NOMEM, "no memory for the candidates of a proposal");
 }
 
@@ -494,15 +496,15 @@ enum status pareto_best(struct pareto_search *s, const struct suggester *suggest
                         struct error *err)
 {
     struct candidate starts[N_STARTS];
-    struct hunt *h = NULL;
+    struct search_state *h = NULL;
     *ret_found = false;
-    TRY(hunt_create(&h, s, seen, err));
+    TRY(search_state_create(&h, s, seen, err));
     h->suggester = suggester;
     fill_pool(h, spread, rng);
     size_t n_starts = choose_starts(h, rate_pool(h), starts);
     polish(h, starts, n_starts, ret_best, ret_found);
-    if (!*ret_found) /* all too dear: the cheapest new one */
+    if (!*ret_found) /* all too expensive: the cheapest new one */
         take_any(h, ret_best, ret_found);
-    hunt_free(h);
+    search_state_free(h);
     return ST_OK;
 }

@@ -11,7 +11,7 @@
 #define PARETO_N_SOBOL 384 /* candidates spread over the whole space */
 
 struct candidate {
-    double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too dear */
+    double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too expensive */
     double f1_mean, f1_sd; /* of ln cost, standardised */
     double f2_mean, f2_sd; /* of the score, standardised, higher is better */
     double u[SPACE_MAX_DIM]; /* snapped */
@@ -53,8 +53,8 @@ struct pareto_fit {
     struct pareto_hyper hyper;
     bool done;
 };
-/* The next pieces of the fit to a history; a piece takes no longer than a proposal. The search must be clear, and is to be
- * cleared. */
+/* The next pieces of the fit to a history; a piece takes no longer than a proposal. The search must be clear, and is to
+ * be cleared. */
 enum status pareto_fit_more(struct pareto_search *search, const struct space *space, const struct gp_history *history,
                             int n_pieces, struct pareto_fit *fit, struct error *err) MUST_USE;
 /* The model of failures, when there are enough. */
@@ -82,12 +82,14 @@ enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search 
 /* ---- beliefs.c ---- */
 
 #define BELIEFS_BATCH 128 /* points predicted at a time */
-/* What to believe of m <= BELIEFS_BATCH points u (m, dim), of which the search has the groups with their own runs (NULL: none has
- * been run). Of the history the bounds alone count. on_front is left. cross is work of (m, larger ld of both models). */
+/* What to believe of m <= BELIEFS_BATCH points u (m, dim), of which the search has the groups with their own runs
+ * (NULL: none has been run). Of the history the bounds alone count. on_front is left. cross is work of (m, larger ld of
+ * both models). */
 void beliefs_predict(const struct pareto_search *search, const struct gp_history *history, const double *u,
                      const size_t *groups, size_t m, double *cross, struct gp_belief *ret);
 
-/* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. Also after a failure: gp_insight_free. */
+/* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. Also after a failure:
+ * gp_insight_free. */
 enum status beliefs_init(struct gp_insight *insight, const struct pareto_search *search,
                          const struct gp_history *history, struct error *err) MUST_USE;
 

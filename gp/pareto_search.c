@@ -22,7 +22,8 @@
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 
-/* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other studies'. */
+/* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other
+ * studies'. */
 static void find_front(struct pareto_search *s)
 {
     const struct observations *o = &s->obs;
@@ -74,8 +75,8 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
         }
 }
 
-/* The rows of one model out of all groups that have values; the front's, the newest and a spread of the older when there
- * are too many. */
+/* The rows of one model out of all groups that have values; the front's, the newest and a spread of the older when
+ * there are too many. */
 static enum status load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values,
                              size_t n_pending, struct error *err)
 {

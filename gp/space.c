@@ -2,8 +2,8 @@
  * Invariants: (1) from_unit gives only values that a trial can have: inside the bounds, whole, powers of two, choices;
  * (2) a parameter with n values cuts [0, 1] into n bins and to_unit gives the middle of a value's bin (on a log scale,
  * the middle of its neighbours' rounding limits), so that uniform u draws each value of a linear range equally often
- * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside; (4) whatever goes in, an inactive parameter
- * comes out as its one value. */
+ * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside; (4) whatever goes in, an inactive
+ * parameter comes out as its one value. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
- * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further method is
- * one more row.
- * Invariants: (1) a suggestion is a function of (space, settings, history, number); what is kept changes nothing but time;
- * (2) it is a point that a trial can have and that is allowed, and, but for labelled repeats, that no trial of the history has. */
+ * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further
+ * method is one more row. Invariants: (1) a suggestion is a function of (space, settings, history, number); what is
+ * kept changes nothing but time; (2) it is a point that a trial can have and that is allowed, and, but for labelled
+ * repeats, that no trial of the history has. */
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -61,8 +61,9 @@ static void order_by_depth(const struct space *space, size_t *ret_order)
         }
 }
 
-/* A free and allowed point near x: walks the values of the finite parameters like an odometer from x on, children before
- * their parents and inactive ones left out, so that it passes every point once. False: none in so many steps. */
+/* A free and allowed point near x: walks the values of the finite parameters like an odometer from x on, children
+ * before their parents and inactive ones left out, so that it passes every point once. False: none within the limit of
+ * steps. */
 static bool walk_to_free(const struct suggester *s, const struct seen *seen, size_t n_steps, double *ret_x)
 {
     const struct space *space = &s->space;
@@ -164,8 +165,9 @@ static enum status check_history(const struct suggester *s, const struct gp_hist
     return ST_OK;
 }
 
-/* ln cost is nearly a line in the logarithm of a run's length, and most is learned early. The design stays on the user's
- * scale, so that its dearest point, which sets the reference, is as dear as the user's ranges say. */
+/* ln cost is nearly a line in the logarithm of a run's length, and most is learned early. The design stays on the
+ * user's scale, so that its most expensive point, which sets the reference, is as expensive as the user's ranges
+ * say. */
 static void see_length_by_logarithm(struct space *space)
 {
     size_t steps = space_steps_param(space);
@@ -228,7 +230,8 @@ enum status suggester_next(struct suggester *s, const struct gp_history *history
     TRY(seen_create(&seen, &s->space, history, err));
     enum status rc = ST_OK;
     if ((double)seen.n >= space_size(&s->space)) {
-        rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to go on", seen.n);
+        rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to continue",
+                  seen.n);
         goto done;
     }
     if (number == 0 && default_point(&s->space, ret->x) && !seen_has(&seen, ret->x) && suggest_is_allowed(s, ret->x)) {

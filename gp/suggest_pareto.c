@@ -57,7 +57,7 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
             rc = propose(s, suggester, seen, number, &found, ret, err);
         pareto_search_clear(s);
     }
-    if (rc == ST_NUMERIC) { /* no model of these data: go on with the design */
+    if (rc == ST_NUMERIC) { /* no model of these data: continue with the design */
         error_clear(err);
         rc = ST_OK;
     }

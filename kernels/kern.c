@@ -1,5 +1,6 @@
 /* kern.c - opens a device and hands each public call to its backend.
- * Invariants: (1) a struct kern has a backend from open to close; (2) what a failed call returns through ret_x is NULL. */
+ * Invariants: (1) a struct kern has a backend from open to close; (2) what a failed call returns through ret_x is
+ * NULL. */
 #include "kernels/kern_priv.h"
 
 #include <cblas.h>
@@ -18,7 +19,7 @@ static enum status kern_find_device(enum kern_kind kind, const struct kern_devic
     if (!kern_cuda_available(reason, sizeof reason)) {
         if (kind == KERN_AUTO)
             return ST_OK;
-        return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or mend it and ask `trawl doctor`",
+        return FAIL(err, ST_DEVICE, "no CUDA device: %s; use train.device = cpu, or fix it and ask `trawl doctor`",
                     reason);
     }
 #ifdef TRAWL_HAVE_CUDA
@@ -109,7 +110,8 @@ enum status kern_alloc(struct kern *kern, void **ret_mem, size_t bytes, const ch
     return ST_OK;
 }
 
-/* X and the next X, X X^T in parts and its polynomial, of every matrix and padded: a GPU works on all at the same time. */
+/* X and the next X, X X^T in parts and its polynomial, of every matrix and padded: a GPU works on all at the same
+ * time. */
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors)
 {
     size_t need = 1;

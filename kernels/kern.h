@@ -12,7 +12,7 @@ struct kern_settings {
     enum kern_kind kind; /* KERN_AUTO: the fastest that this build has and that answers */
     size_t n_threads; /* CPU: 0 = one per core the process may use */
     int ordinal; /* CUDA: which device, as the runtime counts them */
-    double patience_s; /* a GPU that finishes nothing for so long is taken for hung; 0: 120 s */
+    double patience_s; /* a GPU that finishes nothing for this long is taken for hung; 0: 120 s */
 };
 
 /* A backend: its functions, and its tables of operations. cpu/ is always there, cuda/ in builds with the toolkit. */
@@ -36,7 +36,7 @@ struct kern {
 struct kern_device {
     enum kern_kind kind;
     const struct kern_ops *ops[KERN_BF16 + 1]; /* by enum kern_precision; NULL: none */
-    /* Fills kern->impl, name, n_threads, memory_bytes; on failure leaves nothing behind. */
+    /* Fills kern->impl, name, n_threads, memory_bytes; on failure nothing is left. */
     enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
     void (*close)(struct kern *kern);
     size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes says it */
@@ -118,9 +118,10 @@ static inline size_t kern_conv_scratch_bytes(const struct kern *kern, const stru
     return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
 }
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
-/* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for each
- * thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole pieces
- * (segments of a minibatch, through all layers) meets once at the end, where single operations meet after each. */
+/* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for
+ * each thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole
+ * pieces (segments of a minibatch, through all layers) meets once at the end, where single operations meet after
+ * each. */
 static inline size_t kern_n_lanes(const struct kern *kern)
 {
     return kern->device->n_lanes(kern);
@@ -130,13 +131,14 @@ static inline void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx
 {
     kern->device->each_lane(kern, fn, ctx);
 }
-/* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of them. */
+/* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of
+ * them. */
 static inline size_t kern_block_tokens(const struct kern *kern)
 {
     return kern->block_tokens;
 }
-/* What a new run could have: all of a machine's memory, on a GPU what is free now, with what this process has given back.
- * 0: not known. */
+/* What a new run could have: all of a machine's memory, on a GPU what is free now, with what this process has given
+ * back. 0: not known. */
 static inline size_t kern_memory_bytes(const struct kern *kern)
 {
     return kern->device->memory_bytes != NULL ? kern->device->memory_bytes(kern) : kern->memory_bytes;
@@ -159,7 +161,8 @@ static inline void kern_free(struct kern *kern, void *mem)
     if (mem != NULL)
         kern->device->free(kern, mem);
 }
-/* Ordered. May return early, then src has to stay until the next kern_sync; up to KERN_SMALL_UPLOAD bytes it need not. */
+/* Ordered. May return early, then src has to stay until the next kern_sync; up to KERN_SMALL_UPLOAD bytes it need
+ * not. */
 #define KERN_SMALL_UPLOAD 1024
 static inline MUST_USE enum status kern_upload(struct kern *kern, void *dst, const void *src, size_t bytes,
                                                struct error *err)
@@ -178,13 +181,15 @@ static inline MUST_USE enum status kern_sync(struct kern *kern, struct error *er
     return kern->device->sync(kern, err);
 }
 
-/* Has a failure made the device useless to this process? Then every call fails; the process has to end, at best by _exit. */
+/* Has a failure made the device useless to this process? Then every call fails; the process has to end, at best by
+ * _exit. */
 static inline bool kern_is_lost(const struct kern *kern)
 {
     return kern->device->is_lost != NULL && kern->device->is_lost(kern);
 }
 
-/* A slot keeps a copy of device memory as it was at a point in the order of operations, without anybody waiting there. */
+/* A slot keeps a copy of device memory as it was at a point in the order of operations, without anybody waiting
+ * there. */
 struct kern_slot;
 static inline MUST_USE enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes,
                                                     struct error *err)
@@ -212,10 +217,10 @@ static inline MUST_USE enum status kern_slot_wait(struct kern *kern, struct kern
     return kern->device->slot_wait(kern, slot, ret_bytes, err);
 }
 
-/* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with the
- * same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only where
- * kern_can_record: a CPU runs operations directly. Run the same operations once before recording them, so that libraries
- * have loaded what they need. */
+/* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with
+ * the same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only
+ * where kern_can_record: a CPU runs operations directly. Run the same operations once before recording them, so that
+ * libraries have loaded what they need. */
 struct kern_graph;
 static inline bool kern_can_record(const struct kern *kern)
 {

@@ -1,10 +1,10 @@
 /* kern_priv.h - what a backend gives to kern.c (private to kernels/).
  *
- * A backend is one struct kern_device: the functions behind kern_open, kern_alloc, kern_env_create and so on, beside its
- * table of operations. kern.c picks the backend; it knows nothing of threads or streams.
+ * A backend is one struct kern_device: the functions that kern_open, kern_alloc, kern_env_create and so on call, beside
+ * its table of operations. kern.c picks the backend; it knows nothing of threads or streams.
  *   cpu/   cpu_device, always there
  *   cuda/  cuda_device, in builds with the CUDA toolkit; probe.cu answers `trawl doctor`
- * A backend keeps its own data behind kern->impl. */
+ * A backend keeps its own data in kern->impl. */
 #ifndef KERNELS_KERN_PRIV_H
 #define KERNELS_KERN_PRIV_H
 

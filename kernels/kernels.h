@@ -145,9 +145,9 @@ struct kern_ops {
     /* -- linear: y (M, N) act = act(x (M, K) act  w (N, K)^T act + b (N) act or NULL) -- */
     void (*linear_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
                            size_t K, enum kern_act act);
-    /* dy (M, N) act is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) = column
-     * sums (NULL: none), both f32, and dx (M, K) act = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw and db.
-     * y is linear_forward's output, not looked at without an activation. */
+    /* dy (M, N) act is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) =
+     * column sums (NULL: none), both f32, and dx (M, K) act = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw
+     * and db. y is linear_forward's output, not looked at without an activation. */
     void (*linear_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
                             const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
     /* The policy's last layer, few columns and f32 throughout: out (M, O) = x (M, H) act  w (O, H)^T + b (O). */
@@ -157,12 +157,12 @@ struct kern_ops {
     void (*heads_backward)(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
                            const float *w, size_t M, size_t O, size_t H, bool add_dw);
 
-    /* -- convolution: y act = act(x act  convolved with w (out, kernel, kernel, in) act + b (out) act); shapes in struct
-     * kern_conv. scratch: kern_conv_scratch_bytes, NULL when that is 0 -- */
+    /* -- convolution: y act = act(x act  convolved with w (out, kernel, kernel, in) act + b (out) act).
+     * Shapes in struct kern_conv. scratch: kern_conv_scratch_bytes, NULL when that is 0 -- */
     void (*conv_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
                          const struct kern_conv *conv, size_t M, enum kern_act act);
-    /* dy (as y) act is turned in place into the gradient before the activation, then dw (as w), db (out) f32 and dx (as x)
-     * act (NULL: none). add_dw: adds to dw and db. */
+    /* dy (as y) act is turned in place into the gradient before the activation, then dw (as w), db (out) f32 and dx (as
+     * x) act (NULL: none). add_dw: adds to dw and db. */
     void (*conv_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
                           const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
                           bool add_dw);
@@ -175,32 +175,33 @@ struct kern_ops {
      * (T, B). The state itself is f32; h keeps it for the way back. */
     void (*mingru_forward)(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
                            const uint8_t *reset, size_t T, size_t B, size_t H);
-    /* From dout (T, B, H) act: dgates (T, B, 3H), dx (T, B, H) act of the highway path (linear_backward then adds W's part).
-     * No gradient flows into h0. dx may alias dout. */
+    /* From dout (T, B, H) act: dgates (T, B, 3H), dx (T, B, H) act of the highway path (linear_backward then adds W's
+     * part). No gradient flows into h0. dx may alias dout. */
     void (*mingru_backward)(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
                             const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
 
-    /* -- LSTM layer (docs/ppo.md): gates = [i, f, g, o] (.., 4H) = x W_ih^T + b, computed by linear_forward; w_hh (4H, H)
-     * act. state (.., 2H) f32 is a row [h, c] for each agent -- */
+    /* -- LSTM layer (docs/ppo.md): gates = [i, f, g, o] (.., 4H) = x W_ih^T + b, computed by linear_forward; w_hh (4H,
+     * H) act. state (.., 2H) f32 is a row [h, c] for each agent -- */
     /* One step of N agents: state is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act = h. gates
      * (N, 4H) act is overwritten. */
     void (*lstm_step)(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
                       size_t N, size_t H);
-    /* out (T, B, H) act from gates (T, B, 4H) act, reset (T, B). state (B, 2H) is that before the first step and becomes
-     * that after the last. Kept for the way back: h_prev, c_prev (T, B, H) act, state before each step, 0 where reset; in
-     * gates, the four behind their sigmoid or tanh. */
+    /* out (T, B, H) act from gates (T, B, 4H) act, reset (T, B). state (B, 2H) is that before the first step and
+     * becomes that after the last. Kept for the way back: h_prev, c_prev (T, B, H) act, state before each step, 0 where
+     * reset; in gates, the four after their sigmoid or tanh. */
     void (*lstm_forward)(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
                          const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
-    /* From dout (T, B, H) act: gates (T, B, 4H) become their gradient before sigmoid and tanh (linear_backward then gives
-     * what x and W_ih, with h_prev also W_hh get). dstate (2, B, H) f32 becomes the gradient of h and of c before the
-     * first step; those after the last have none of their own. */
+    /* From dout (T, B, H) act: gates (T, B, 4H) become their gradient before sigmoid and tanh (linear_backward then
+     * gives what x and W_ih, with h_prev also W_hh get). dstate (2, B, H) f32 becomes the gradient of h and of c before
+     * the first step; those after the last have none of their own. */
     void (*lstm_backward)(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
                           const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
 
     /* -- acting -- */
-    /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value (N).
-     * mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent i draws
-     * head j from rng_split(*rng, i) at counter rng->counter + j; then rng->counter += n_heads. rng is device memory. */
+    /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value
+     * (N). mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent
+     * i draws head j from rng_split(*rng, i) at counter rng->counter + j; then rng->counter += n_heads. rng is device
+     * memory. */
     void (*sample)(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
                    const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
 
@@ -216,12 +217,13 @@ struct kern_ops {
                       const struct kern_hyper *hyper, size_t N);
 
     /* The same as linear_forward, mingru_step, heads_forward, sample, env_step and step_post in turn T times, and the
-     * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL: never. */
+     * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
+     * never. */
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
 
-    /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the last
-     * observation where truncs is 1; log_ratio (T, N), log of the probability ratios, or NULL for GAE: ratios of 1 that
-     * nothing clips -- */
+    /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the
+     * last observation where truncs is 1; log_ratio (T, N), log of the probability ratios, or NULL for GAE: ratios of 1
+     * that nothing clips -- */
     void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
                       const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
                       const struct kern_hyper *hyper, size_t T, size_t N);
@@ -229,8 +231,8 @@ struct kern_ops {
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
 
     /* -- minibatches -- */
-    /* perm (N) i32: the uniform permutation of [0, N) that *rng names: the order of i by draw i (u32), then by i. *rng is
-     * not advanced. A minibatch takes B entries. */
+    /* perm (N) i32: the uniform permutation of [0, N) that *rng names: the order of i by draw i (u32), then by i. *rng
+     * is not advanced. A minibatch takes B entries. */
     void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
     /* Prioritised: prob (N) from adv (T, N), then idx (B) by systematic sampling, weight (B) = (N p)^-prio_beta. */
     void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
@@ -238,9 +240,9 @@ struct kern_ops {
     void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
                           const struct kern_hyper *hyper, size_t N, size_t B);
     void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
-    /* The ratios that a pass over these B segments has found, kept for their next use: log_ratio (T, N) = new log-prob -
-     * old_logp at the columns idx (B), from out (T, B, O). An entry equal to the one before it (idx[-1], if has_before) is
-     * left out: that one stores the same. */
+    /* The ratios that a pass over these B segments has found, kept for their next use: log_ratio (T, N) = new log-prob
+     * - old_logp at the columns idx (B), from out (T, B, O). An entry equal to the one before it (idx[-1], if
+     * has_before) is left out: that one stores the same. */
     void (*segments_keep)(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
                           const float *old_logp, const uint8_t *mask, const struct kern_heads *heads,
                           const int32_t *idx, bool has_before, size_t N, size_t T, size_t B);
@@ -250,9 +252,9 @@ struct kern_ops {
 
     /* -- loss -- */
     /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments belong to a minibatch of
-     * B_all, and the mean is over its T * B_all tokens. adv, ret, old_value, old_logp (M); weight (B) or NULL; mean_std of
-     * the minibatch's adv (used when hyper->norm_adv). Adds to *part, this lane's statistics of the minibatch. A loss that
-     * is not finite makes dout[0] NaN, so that grad_norm sees it. */
+     * B_all, and the mean is over its T * B_all tokens. adv, ret, old_value, old_logp (M); weight (B) or NULL; mean_std
+     * of the minibatch's adv (used when hyper->norm_adv). Adds to *part, this lane's statistics of the minibatch. A
+     * loss that is not finite makes dout[0] NaN, so that grad_norm sees it. */
     void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
                      const float *old_logp, const float *adv, const float *ret, const float *old_value,
                      const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
@@ -263,15 +265,16 @@ struct kern_ops {
                             const struct kern_hyper *hyper);
 
     /* -- optimiser, over the flat parameter vector (n) -- */
-    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. stats is left alone once
-     * stats->stop is set. */
+    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. stats is left alone
+     * once stats->stop is set. */
     void (*grad_norm)(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
-    /* Both skip when norm is NaN or stats->stop. step (1) i64: number of updates made so far, advanced by optimiser_tick
-     * once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm + 1e-6)). */
+    /* Both skip when norm is NaN or stats->stop. step (1) i64: number of updates made so far, advanced by
+     * optimiser_tick once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm +
+     * 1e-6)). */
     void (*adam)(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
                  const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-    /* Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum. tensors lie in host memory, at most
-     * KERN_MAX_TENSORS. scratch: kern_muon_scratch_bytes. */
+    /* Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum. tensors lie in host memory, at
+     * most KERN_MAX_TENSORS. scratch: kern_muon_scratch_bytes. */
     void (*muon)(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
                  const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
                  size_t n_tensors);
@@ -287,7 +290,8 @@ struct kern_ops {
                       size_t row_bytes, size_t N);
     /* The way back: the flagged rows of dst (N, row_bytes) are taken in order from src; the others keep their bytes. */
     void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
-    /* *ns (device memory) = a clock's time when all operations before have finished; only differences mean something. */
+    /* *ns (device memory) = a clock's time when all operations before have finished; only differences mean
+     * something. */
     void (*mark)(struct kern *k, uint64_t *ns);
 };
 

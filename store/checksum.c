@@ -1,13 +1,14 @@
 /* checksum.c - rows and learning curves that changed in the file without us are found when they are read.
  *
- * Rows: study, trial and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and value of
- * each that is not NULL. So a column that a later version adds changes nothing as long as it is NULL in old rows. Whoever
- * changes a row checks it first and computes its checksum anew from what the table holds then, in one transaction: damage
- * is never sealed. A row without a checksum (of an older version, or edited by hand with checksum = NULL) counts as unchecked.
+ * Rows: study, trial and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
+ * value of each that is not NULL. So a column that a later version adds changes nothing as long as it is NULL in old
+ * rows. Whoever changes a row checks it first and computes its checksum again from what the table holds then, in one
+ * transaction: damage is never sealed. A row without a checksum (of an older version, or edited by hand with checksum =
+ * NULL) counts as unchecked.
  *
- * Curves: for each trial one row in curve_sum with an entry for each metric: how many points, the sum of their CRC-32s, and
- * the last point. The sum does not depend on their order and can be carried on, a new point costs no look at the old
- * ones; 28 bytes for a curve. */
+ * Curves: for each trial one row in curve_sum with an entry for each metric: how many points, the sum of their CRC-32s,
+ * and the last point. The sum does not depend on their order and can be carried on, a new point costs no look at the
+ * old ones; 28 bytes for a curve. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"

@@ -2,8 +2,8 @@
  *
  * The lock is an flock on PATH.lock: the kernel drops it when the process dies, however it dies, so a left-over file
  * never blocks anybody. The file holds the owner's pid for messages only. A clean close removes it; whoever gets the
- * lock checks that the path still names the locked file, since its owner may have removed it in between. The lock goes by the
- * real path of the store, so that no symbolic link leads past it, also one that points to nothing yet. */
+ * lock checks that the path still names the locked file, since its owner may have removed it in between. The lock goes
+ * by the real path of the store, so that no symbolic link leads past it, also one that points to nothing yet. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* metric.c - learning curves and checkpoints by reference.
  *
- * What is written of a trial goes between store_metric_open and store_metric_close, which carry the checksums of its curves
- * (checksum.c). A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept as NULL and come
- * back as NaN. */
+ * What is written of a trial goes between store_metric_open and store_metric_close, which carry the checksums of its
+ * curves (checksum.c). A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept
+ * as NULL and come back as NaN. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static enum status remember_name(struct store *store, const char *name, int64_t 
     return ST_OK;
 }
 
-/* Reports hold the same names in the same order: the next one is mostly behind the last. */
+/* Reports hold the same names in the same order: the next one mostly follows the last. */
 static bool find_name(struct store *store, const char *name, int64_t *ret_id)
 {
     for (size_t k = 0; k < store->n_names; k++) {

@@ -4,8 +4,9 @@
  * access until after the last; (3) readers open read-only and never wait for the writer (WAL).
  *
  * The log is folded back into the file at 250 pages, a MB, rather than at SQLite's 1000: on a small disk it would
- * fill what the file needs. Only the writer folds (a checkpoint); neither second connections nor readers do: before 3.51.3
- * SQLite loses pages when one connection writes while another ends its second checkpoint in a row (the WAL-reset bug). */
+ * fill what the file needs. Only the writer folds (a checkpoint); neither second connections nor readers do: before
+ * 3.51.3 SQLite loses pages when one connection writes while another ends its second checkpoint in a row (the WAL-reset
+ * bug). */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -21,8 +22,8 @@
 #define FOLD_PAGES 250
 
 /* What stands at the store's path: nothing or an empty file (*ret_empty), a file, or something to refuse. It is never
- * opened here: closing it would drop the locks that SQLite has on it for another connection of this process. Whether it is an
- * SQLite file is for SQLite to see, which reads it before it writes. */
+ * opened here: closing it would drop the locks that SQLite has on it for another connection of this process. Whether it
+ * is an SQLite file is for SQLite to see, which reads it before it writes. */
 static enum status look_at_file(const struct store *store, bool *ret_empty, struct error *err)
 {
     struct stat st;
@@ -156,8 +157,8 @@ static enum status check_if_small(struct store *store, struct error *err)
     return check_by(store, "PRAGMA integrity_check(1)", "", err);
 }
 
-/* Rows have checksums, but what leads to them has none: an index that lost an entry hides a row. Costs a reader as much as it
- * costs to read these tables, learning curves left out. */
+/* Rows have checksums, but what leads to them has none: an index that lost an entry hides a row. Costs a reader as much
+ * as it costs to read these tables, learning curves left out. */
 static enum status check_ways(struct store *store, struct error *err)
 {
     static const char *const tables[] = {"study", "trial", "metric_name", "curve_sum"};
@@ -262,7 +263,7 @@ static bool lacks_shared_memory(const struct store *store)
     }
 }
 
-/* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left behind
+/* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left
  * nobody writes it, and it can be read as it stands. */
 static enum status open_immutable(struct store *store, struct error *err)
 {
@@ -275,7 +276,7 @@ static enum status open_immutable(struct store *store, struct error *err)
     if (uri == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
     struct stat log;
-    bool has_log = stat(uri, &log) == 0 && log.st_size > 0; /* readers may leave an empty one behind */
+    bool has_log = stat(uri, &log) == 0 && log.st_size > 0; /* readers may leave an empty one */
     sqlite3_free(uri);
     if (has_log)
         return FAIL(

@@ -1,7 +1,7 @@
 /* outbox.c - rows that wait for the trackers.
  *
- * A row is written in the transaction of what it tells and is removed by the commit that makes the last tracker's position
- * pass it (tracker.c). Rows about the study itself have trial_id 0. */
+ * A row is written in the transaction of what it reports and is removed by the commit that makes the last tracker's
+ * position pass it (tracker.c). Rows about the study itself have trial_id 0. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"

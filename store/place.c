@@ -1,10 +1,11 @@
 /* place.c - a store whose file goes away while it is open, and copies of an open store.
  *
- * Whoever has a file open keeps it when its name is removed, moved or given to another: SQLite goes on writing to what nobody
- * will find. So the writer looks now and then whether the names of its three files (the store, its log, the log's shared
- * memory) and of its lock still lead to what it has open. A file that is copied over the store keeps its name: that is seen by its
- * time and size, which nobody changes but who folds the log. Copies are made by SQLite's backup of the open connection, which also
- * reads what no longer has a name; they are written beside their name and get it when they are whole. */
+ * Whoever has a file open keeps it when its name is removed, moved or given to another: SQLite continues to write to
+ * what nobody will find. So the writer looks now and then whether the names of its three files (the store, its log, the
+ * log's shared memory) and of its lock still lead to what it has open. A file that is copied over the store keeps its
+ * name: that is seen by its time and size, which nobody changes but who folds the log. Copies are made by SQLite's
+ * backup of the open connection, which also reads what no longer has a name; they are written beside their name and get
+ * it when they are whole. */
 #include "store/store_priv.h"
 
 #include "base/log.h"
@@ -50,7 +51,7 @@ static enum status look(struct store *store, size_t i, struct error *err)
 static atomic_bool warned; /* SQLite's log is one for the process, and so is this */
 
 /* Called by SQLite in whatever thread it works in. What fails a call is said where the call was made. */
-static void hear(void *ctx, int code, const char *text)
+static void on_sqlite_log(void *ctx, int code, const char *text)
 {
     (void)ctx;
     if ((code & 0xff) == SQLITE_WARNING && code != SQLITE_WARNING_AUTOINDEX)
@@ -60,7 +61,7 @@ static void hear(void *ctx, int code, const char *text)
 
 void store_sqlite_hear(void)
 {
-    (void)sqlite3_config(SQLITE_CONFIG_LOG, hear, NULL);
+    (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }
 
 bool store_sqlite_warned(void)
@@ -120,8 +121,8 @@ static enum status count_trials(struct store *store, int64_t *ret_n)
     return ok ? ST_OK : ST_CORRUPT;
 }
 
-/* Somebody else has written into the file: another program that folds the log (a database browser does no harm by it), or
- * a copy of another file over it? That is seen by who opens it. */
+/* Somebody else has written into the file: another program that folds the log (a database browser does no harm by it),
+ * or a copy of another file over it? That is seen by who opens it. */
 static enum status look_inside(struct store *store, struct error *err)
 {
     struct store *fresh = NULL;

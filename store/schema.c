@@ -4,7 +4,8 @@
  * transaction; (2) a released migration never changes, what comes later is a new one at the end of the list;
  * (3) application_id is ours from the first migration on; a file with another is never touched.
  *
- * A column that comes later is NULL in the rows that there are, or its migration sets their checksum to NULL (checksum.c).
+ * A column that comes later is NULL in the rows that there are, or its migration sets their checksum to NULL
+ * (checksum.c).
  *
  * Values: NaN is NULL (SQLite has no NaN), +-Inf is a REAL; times are UTC milliseconds, NULL until they happen.
  * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
@@ -82,7 +83,7 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX checkpoint_by_trial ON checkpoint (trial_id);"
 
-    /* What trackers still have to be told, oldest first; AUTOINCREMENT: an id is never used twice. */
+    /* What trackers still have to get, oldest first; AUTOINCREMENT: an id is never used twice. */
     "CREATE TABLE outbox ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
@@ -91,9 +92,9 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
 
-/* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, so no foreign key: rows of a trial go with
- * it by a trigger), and each tracker's position in each run is kept beside it, so that both change in one transaction
- * and a copy of the store is a copy of both. */
+/* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, so no foreign key: rows of a trial go
+ * with it by a trigger), and each tracker's position in each run is kept beside it, so that both change in one
+ * transaction and a copy of the store is a copy of both. */
 static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever written to it */
                                   "CREATE TABLE outbox ("
                                   "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* an id is never used twice */
@@ -129,7 +130,7 @@ static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever writt
                                   ") STRICT, WITHOUT ROWID;";
 
 /* 3: studies that are paused, ended by a rule, weighed against each other. Of an older study the program cannot know
- * whether it was to go on: it counts as paused, or as ended where its limit says so. */
+ * whether it was to continue: it counts as paused, or as ended where its limit says so. */
 static const char migration_3[] =
     "ALTER TABLE study ADD COLUMN state TEXT NOT NULL DEFAULT 'running'"
     "  CHECK (state IN ('running', 'paused', 'ended'));"
@@ -155,16 +156,20 @@ static const char migration_4[] = "ALTER TABLE trial ADD COLUMN slot TEXT;"
                                   "ALTER TABLE trial ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;"
                                   "ALTER TABLE trial ADD COLUMN propose_s REAL;";
 
-/* 5: a score is an evaluation of the trial's policy; what a run needs to be repeated to the byte; what ended it from outside. */
+/* 5: a score is an evaluation of the trial's policy; what a run needs to be repeated to the byte; what ended it from
+ * outside. */
 static const char migration_5[] =
     "ALTER TABLE trial ADD COLUMN score_se REAL;" /* standard error of score over the evaluated episodes */
     "ALTER TABLE trial ADD COLUMN eval_episodes INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE trial ADD COLUMN eval_unfinished INTEGER NOT NULL DEFAULT 0;" /* of eval_episodes, at the step limit */
     "ALTER TABLE trial ADD COLUMN eval_s REAL;" /* seconds of the evaluation, not part of cost_s */
-    "ALTER TABLE trial ADD COLUMN start_s REAL;" /* that a fresh process needs before its first iteration, not in cost_s */
+    /* that a fresh process needs before its first iteration, not in cost_s */
+    "ALTER TABLE trial ADD COLUMN start_s REAL;"
     "ALTER TABLE trial ADD COLUMN program TEXT;" /* build that ran it; NULL: that of the study */
-    "ALTER TABLE trial ADD COLUMN kernels TEXT;" /* "avx512/4 threads": what the bytes depend on beside config and seed */
-    "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;" /* workers killed or frozen from outside under it */
+    /* "avx512/4 threads": what the bytes depend on beside config and seed */
+    "ALTER TABLE trial ADD COLUMN kernels TEXT;"
+    /* workers killed or frozen from outside under it */
+    "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE study ADD COLUMN lost_s REAL NOT NULL DEFAULT 0;" /* training that no trial's cost holds */
     /* Checksums: checksum.c. NULL, and no row of curve_sum: written before there were any. */
     "ALTER TABLE study ADD COLUMN checksum INTEGER;"

@@ -347,7 +347,7 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
     store->waited = false;
     if (!full || store->wait == NULL)
         return false;
-    store_fold_now(store); /* a log that is folded back is used anew */
+    store_fold_now(store); /* a log that is folded back is used again */
     store->waited = store->wait(store->wait_ctx, store->path, false);
     if (store->waited)
         error_clear(err);

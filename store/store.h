@@ -1,12 +1,13 @@
-/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file (public face of store/).
+/* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file (public face of
+ * store/).
  *
  * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, tied to its life); readers open
  * read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
- * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) a new study, what a user asked of it
- * and a trial's result are on the disk when the call returns; smaller news (a trial's start, its curve) get there with the
- * next of these or a little later, in order: a power cut may take the last of them and nothing else; (5) WAL, foreign keys on,
- * schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION.
- * Times are UTC milliseconds, durations seconds. Strings returned in structs are owned by them (…_free). */
+ * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) a new study, what a user asked of
+ * it and a trial's result are on the disk when the call returns; smaller news (a trial's start, its curve) get there
+ * with the next of these or a little later, in order: a power cut may take the last of them and nothing else; (5) WAL,
+ * foreign keys on, schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION. Times
+ * are UTC milliseconds, durations seconds. Strings returned in structs are owned by them (…_free). */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -32,31 +33,34 @@ const char *store_path(const struct store *store);
 bool store_is_held(const char *path, int64_t *ret_pid);
 
 /* -- the place of a store that is open (place.c) -- */
-/* By the writer: is what it has open still what its path names? ST_IO says what was removed, moved or replaced, ST_BUSY that
- * somebody else has taken the lock after its file was removed; *ret_lock_again: it was removed, and taken again. */
+/* By the writer: is what it has open still what its path names? ST_IO says what was removed, moved or replaced, ST_BUSY
+ * that somebody else has taken the lock after its file was removed; *ret_lock_again: it was removed, and taken
+ * again. */
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err) MUST_USE;
-/* "NFS", where the file lies on a network's file system, whose locks and shared memory hold on one machine alone; else NULL. */
+/* "NFS", where the file lies on a network's file system, whose locks and shared memory hold on one machine alone; else
+ * NULL. */
 const char *store_network_fs(const char *path);
 /* From now on SQLite's own log is heard, which is the debug log; before any store is opened. */
 void store_sqlite_hear(void);
 bool store_sqlite_warned(void); /* since it was asked last: "file renamed while open" */
 /* After ST_BUSY: from now on every write fails, since the store is somebody else's. */
 void store_let_go(struct store *store);
-/* Folds a log that has grown long back into the file, as far as readers let it: second connections write and never fold. To be
- * called now and then by the writer; failures wait for the next time. */
+/* Folds a log that has grown long back into the file, as far as readers let it: second connections write and never
+ * fold. To be called now and then by the writer; failures wait for the next time. */
 void store_fold(struct store *store);
-/* One state of the store, as a file that did not exist (ST_EXISTS); also while others write, and after it lost its name. */
+/* One state of the store, as a file that did not exist (ST_EXISTS); also while others write, and after it lost its
+ * name. */
 enum status store_copy(struct store *store, const char *path, struct error *err) MUST_USE;
 /* A copy for a store that lost its name, beside where it was, else where there is room. *ret_path: mem_free. */
 enum status store_rescue(struct store *store, char **ret_path, struct error *err) MUST_USE;
 
 /* -- a full disk -- */
-/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. Called once
- * more, with has_room, when it has been written or fails for another reason. */
+/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. Called
+ * once more, with has_room, when it has been written or fails for another reason. */
 typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_room);
 void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
-/* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err is
- * empty then. */
+/* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err
+ * is empty then. */
 bool store_wait_for_room(struct store *store, enum status rc, struct error *err) MUST_USE;
 /* For what must not be lost: rc = write, as often as it takes. */
 #define STORE_INSIST(rc, store, err, write)                                                                            \
@@ -66,8 +70,8 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
 
 /* -- another program's lock -- */
 /* What the owner of a connection does while another program or thread keeps the store locked: called again and again,
- * waits shortly each time, and must not use the connection, which is in the middle of something. waited_s: so far. False:
- * the call that waits is given up (ST_BUSY). */
+ * waits shortly each time, and must not use the connection, which is in the middle of something. waited_s: so far.
+ * False: the call that waits is given up (ST_BUSY). */
 typedef bool store_locked_fn(void *ctx, const char *store_path, double waited_s);
 void store_on_locked(struct store *store, store_locked_fn *locked,
                      void *ctx); /* NULL: as at first, a call gives up after ten seconds */
@@ -75,7 +79,7 @@ void store_on_locked(struct store *store, store_locked_fn *locked,
 /* -- studies -- */
 enum study_state {
     STUDY_RUNNING, /* its trials run whenever a controller has the store */
-    STUDY_PAUSED, /* by people or an interrupt; goes on when told */
+    STUDY_PAUSED, /* by people or an interrupt; continues on a command */
     STUDY_ENDED, /* a stop rule has fired */
     STUDY_STATES
 };
@@ -120,8 +124,8 @@ enum status store_study_set_state(struct store *store, int64_t study_id, enum st
 enum status store_study_set_space(struct store *store, int64_t study_id, const char *space, struct error *err) MUST_USE;
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority,
                                      struct error *err) MUST_USE;
-/* Adds to wall_used_s and sets lost_s, which holds what would be lost if the controller ended now; it calls this as it goes,
- * so that a crash forgets seconds. */
+/* Adds to wall_used_s and sets lost_s, which holds what would be lost if the controller ended now; it calls this as it
+ * goes, so that a crash forgets seconds. */
 enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, double lost_s,
                                  struct error *err) MUST_USE;
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
@@ -163,7 +167,7 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
  * any other state. slot: NULL is fine. */
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
                               struct error *err) MUST_USE;
-/* As store_trial_start, but curve and checkpoint are kept: the trial goes on where they end. */
+/* As store_trial_start, but curve and checkpoint are kept: the trial continues where they end. */
 enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                struct error *err) MUST_USE;
 /* Curve and checkpoints of a running trial are forgotten: it begins again after all. */
@@ -191,7 +195,8 @@ struct metric_report {
     size_t n;
     const char *outbox_json; /* NULL: none */
 };
-/* Reports that came at once, in one transaction: all of them or none. ST_EXISTS when a trial is not running (a stale one). */
+/* Reports that came at once, in one transaction: all of them or none. ST_EXISTS when a trial is not running (a stale
+ * one). */
 enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n,
                               struct error *err) MUST_USE;
 
@@ -249,8 +254,8 @@ enum status store_study_counts(struct store *store, const struct study *study, s
 
 /* -- trackers: the outbox and what each tracker has got of it; payloads: web/track/track.h -- */
 
-/* A second writing connection of the process that holds the writer's lock, for a thread of its own; its transactions are
- * small, since the first one waits for them. */
+/* A second writing connection of the process that holds the writer's lock, for a thread of its own; its transactions
+ * are small, since the first one waits for them. */
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 
 /* One more row, in a transaction of its own; trial_id 0: about the study. */
@@ -270,7 +275,8 @@ void outbox_list_free(struct outbox_list *list); /* NULL-safe, zeroed after */
 enum status store_outbox_read(struct store *store, int64_t study_id, int64_t trial_id, int64_t after_id, int64_t to_id,
                               size_t rows_max, size_t bytes_max, struct outbox_list *ret_list,
                               struct error *err) MUST_USE;
-/* Runs that have rows with id > after_id, by their first such row; ret_last_id: the newest of all (after_id if none). */
+/* Runs that have rows with id > after_id, by their first such row; ret_last_id: the newest of all (after_id if
+ * none). */
 struct outbox_run {
     int64_t trial_id, number; /* 0 and -1: the study */
     int64_t first_id, last_id;
@@ -295,9 +301,9 @@ struct tracker_position {
     int64_t acked_id; /* rows up to here are acknowledged */
     int64_t claimed_id; /* rows up to here were tried: a resend ends there too; >= acked_id */
     int64_t thin_ms; /* thinning of the claimed rows */
-    int64_t last_step; /* env_steps of the last metrics row told; -1: none */
-    int64_t sent_rows; /* told so far, thinned ones not counted */
-    bool ended; /* the result was told */
+    int64_t last_step; /* env_steps of the last metrics row sent; -1: none */
+    int64_t sent_rows; /* sent so far, thinned ones not counted */
+    bool ended; /* the result was sent */
     char *state; /* JSON object of the tracker; owned; never NULL after store_tracker_position */
     char *refused; /* why this run is given up; NULL: it is not; owned */
 };
@@ -334,11 +340,11 @@ struct store_tally {
 struct store_verdict {
     struct store_tally studies, trials, curves, outbox;
     int64_t points;
-    int64_t n_damaged; /* what was told */
+    int64_t n_damaged; /* faults reported */
 };
-typedef void store_tell_fn(void *ctx, const char *text); /* one thing that is damaged; text is borrowed */
+typedef void store_report_fn(void *ctx, const char *text); /* one thing that is damaged; text is borrowed */
 /* ST_OK also when it is damaged; a failure: it could not be looked at. */
-enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_tell_fn *tell, void *ctx,
+enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_report_fn *report, void *ctx,
                          struct error *err) MUST_USE;
 /* PRAGMA integrity_check and foreign_key_check. */
 enum status store_check(struct store *store, struct error *err) MUST_USE;

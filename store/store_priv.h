@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-#define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: tells a store from any other SQLite file */
+#define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: marks a store among SQLite files */
 #define STORE_BUSY_MS 10000
 #define STORE_LOG_MAX_BYTES 1048576 /* it is cut to this whenever it is begun again */
 
@@ -127,7 +127,7 @@ struct store {
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
     struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */
     struct store_sums sums; /* room for one trial's, while it is written or checked */
-    size_t n_names, cap_names, next_name; /* next_name: behind the last that was asked for */
+    size_t n_names, cap_names, next_name; /* next_name: after the last that was asked for */
 };
 
 /* -- sql.c -- */
@@ -188,12 +188,12 @@ enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
-/* Without symbolic links, so that every name of a store has the same lock, also before it is made; path itself where it cannot
- * be followed. buf: (PATH_MAX). */
+/* Without symbolic links, so that every name of a store has the same lock, also before it is made; path itself where it
+ * cannot be followed. buf: (PATH_MAX). */
 const char *store_real_path(const char *path, char *buf);
 enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
-/* Is the lock file still the one at its path? One that was removed is taken again (*ret_again); ST_BUSY: somebody else was
- * quicker. */
+/* Is the lock file still the one at its path? One that was removed is taken again (*ret_again); ST_BUSY: somebody else
+ * was quicker. */
 enum status store_lock_keep(struct store *store, bool *ret_again, struct error *err) MUST_USE;
 void store_lock_drop(struct store *store); /* also of a store that has none */
 
@@ -223,7 +223,8 @@ enum status store_curve_damaged(struct store *store, int64_t trial_id, const cha
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 
 /* -- trial.c -- */
-/* A row of TRIAL_COLUMNS (light or not) and "trial.*": is it sound, and the one that was asked for? ST_CORRUPT names it. */
+/* A row of TRIAL_COLUMNS (light or not) and "trial.*": is it sound, and the one that was asked for? ST_CORRUPT names
+ * it. */
 enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err) MUST_USE;
 

@@ -56,7 +56,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     store_bind_limits(stmt, 11, study);
     step = sqlite3_step(stmt);
     if (step == SQLITE_CONSTRAINT_UNIQUE)
-        rc = FAIL(err, ST_EXISTS, "%s already has a study '%s'; go on with it by --resume %s or choose another --name",
+        rc = FAIL(err, ST_EXISTS, "%s already has a study '%s'; continue it with --resume %s or choose another --name",
                   store->path, study->name, study->name);
     else
         rc = step == SQLITE_DONE ? ST_OK : store_sql_fail(store, step, what, err);

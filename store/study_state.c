@@ -3,7 +3,8 @@
  *   running <-> paused      by people
  *   running, paused -> ended -> running      by a stop rule, which is kept, and by larger limits
  *
- * Invariants: (1) an ended study has the rule that ended it; a running one has none; (2) each call is one transaction. */
+ * Invariants: (1) an ended study has the rule that ended it; a running one has none; (2) each call is one
+ * transaction. */
 #include "store/store_priv.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* tracker.c - the trackers of a study and what each has got of each run.
  *
  * Invariants: (1) a position only moves forward; (2) position and removal of rows are one transaction, so a copy of the
- * store at any instant holds either the row or a position behind it. */
+ * store at any instant holds either the row or a position past it. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"

@@ -87,8 +87,8 @@ enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64
                 store->path, what, there, store->path);
 }
 
-/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: what is
- * to be there; -1: any. */
+/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: what
+ * is to be there; -1: any. */
 static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                               struct trial *trial, struct error *err)
 {

@@ -12,7 +12,7 @@
 struct verify {
     struct store *store;
     struct store_verdict *verdict;
-    store_tell_fn *tell;
+    store_report_fn *report;
     void *ctx;
 };
 
@@ -25,8 +25,8 @@ static void PRINTF_LIKE(2, 3) found(struct verify *v, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     v->verdict->n_damaged++;
-    if (v->tell != NULL)
-        v->tell(v->ctx, text);
+    if (v->report != NULL)
+        v->report(v->ctx, text);
 }
 
 /* The rows of a query, one after the other; what cannot be read is a finding like any other. */
@@ -141,10 +141,10 @@ static void outbox_row(struct verify *v, sqlite3_stmt *stmt)
               (long long)sqlite3_column_int64(stmt, 0));
 }
 
-enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_tell_fn *tell, void *ctx,
+enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_report_fn *report, void *ctx,
                          struct error *err)
 {
-    struct verify v = {.verdict = ret_verdict, .tell = tell, .ctx = ctx};
+    struct verify v = {.verdict = ret_verdict, .report = report, .ctx = ctx};
     char integrity[64];
 
     *ret_verdict = (struct store_verdict){0};

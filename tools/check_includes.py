@@ -38,7 +38,7 @@ PUBLIC = {
     "gp": ["gp/gp.h"],
     "store": ["store/store.h"],
 }
-# (including folder, pattern of the header): exceptions with a decision behind them
+# (including folder, pattern of the header): exceptions with a decision record
 ALSO = [
     ("kernels/cuda", r"envs/[a-z0-9_/]+\.h$"),  # the games become kernels there: docs/decisions/0001
 ]

@@ -1,7 +1,7 @@
 """gpu_sanitizer.py - compute-sanitizer over each test of the CUDA backend alone, for tools/gpu-check.
 
 A step is a tool, a program and one of its tests. What came of each is kept in OUT/sanitizer.csv as soon as it is known, so
-that a run that is cut off goes on where it was: a step that ended is not run again for the same program, one that ran out
+that a run that is cut off continues where it was: a step that ended is not run again for the same program, one that ran out
 of time gets twice as much, after those that never ran."""
 
 import concurrent.futures
@@ -16,7 +16,7 @@ TOOLS = ["memcheck", "racecheck", "initcheck"]
 FIRST_LIMIT_S = 90
 EXIT_FOUND = 9
 PLACE = re.compile(r"(?:\bat|access at) (?:void )?([\w:]+)[^\n]*\+0x")
-OF_LIBRARIES = re.compile(r"nvjet_|cutlass|cudnn")  # kernels of cuBLASLt and cuDNN, which are not ours to mend
+OF_LIBRARIES = re.compile(r"nvjet_|cutlass|cudnn")  # kernels of cuBLASLt and cuDNN, which are not ours to fix
 
 
 def program_hash(path):
@@ -121,4 +121,4 @@ class Sanitizer:
             outcome = self.before(step).get("outcome", "never run")
             counts[outcome] = counts.get(outcome, 0) + 1
         print("sanitizer: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items()))
-              + f"; run it again with this {os.path.basename(self.file)} in --out to go on", flush=True)
+              + f"; run it again with this {os.path.basename(self.file)} in --out to continue", flush=True)

@@ -123,7 +123,7 @@ setup_packages()
             fi
         fi
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
-            say "apt-get update had errors, see above; going on with the package lists that are there"
+            say "apt-get update had errors, see above; continuing with the package lists that are there"
         find_missing "$1" # the lists may offer more now
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
             "${missing_packages[@]}" </dev/null >&2 ||
@@ -137,7 +137,7 @@ setup_packages()
         die "meson $meson_version is too old, 1.0 or newer is needed: use Debian 12, Ubuntu 24.04 or newer, or pip install meson"
 }
 
-# build_tree DIR LOG MESON-OPTIONS...: configures, builds. A tree that build_tree made with other options is made anew;
+# build_tree DIR LOG MESON-OPTIONS...: configures, builds. A tree that build_tree made with other options is made again;
 # one that a person configured is built as it is.
 build_tree()
 {

@@ -1,5 +1,6 @@
 /* acting.h - a trainer's policy on games of its own: what an evaluation and a player have in common.
- * Invariant: nothing of the training state is touched but scratch; same weights, seed and choice of greedy, same games. */
+ * Invariant: nothing of the training state is touched but scratch; same weights, seed and choice of greedy, same
+ * games. */
 #ifndef TRAINER_ACTING_H
 #define TRAINER_ACTING_H
 
@@ -7,8 +8,8 @@
 
 #define ACTING_STEPS 32 /* that acting_play plays */
 
-/* T steps are kept (n_kept), each in a slot; with one they overwrite each other. obs, mask and reset have a slot more, for
- * what comes before the next decision. */
+/* T steps are kept (n_kept), each in a slot; with one they overwrite each other. obs, mask and reset have a slot more,
+ * for what comes before the next decision. */
 struct acting {
     struct trainer *t; /* borrowed */
     size_t n; /* agents of all games */
@@ -26,8 +27,8 @@ struct acting {
     bool played;
 };
 
-/* a is zeroed, but what the caller needs on the device may be in its plan; at_once: for acting_play, on a device that has a
- * queue; lower: what makes it smaller. acting_close also after a failure. */
+/* a is zeroed, but what the caller needs on the device may be in its plan; at_once: for acting_play, on a device that
+ * has a queue; lower: what makes it smaller. acting_close also after a failure. */
 enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int64_t seed, bool at_once,
                         const char *lower, struct error *err) MUST_USE;
 void acting_close(struct acting *a);

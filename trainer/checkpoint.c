@@ -1,4 +1,4 @@
-/* checkpoint.c - everything that a run is, in one file: saved and loaded, the run goes on with the same bytes.
+/* checkpoint.c - the whole state of a run in one file: saved and loaded, the run continues with the same bytes.
  *
  *   header    struct ckpt_header: magic, version, byte order, length of the file, number of sections, CRC-32 of the
  *             header before it and of all that follows the header

@@ -1,6 +1,6 @@
 /* cost.c - what a run costs. Alone on its device: the time that passes. Sharing it (train_callbacks.gate): time passes
- * for others too, so the run has the device for itself for a few iterations, takes their time, and from then on counts that
- * much for each iteration. Formulas and what it measured: docs/cuda.md.
+ * for others too, so the run has the device for itself for a few iterations, takes their time, and from then on counts
+ * that much for each iteration. Formulas and what it measured: docs/cuda.md.
  *
  *   wall      no gate: time counts
  *   warm      alone: time counts; libraries load, pieces are recorded, caches fill
@@ -21,7 +21,7 @@
 #define WINDOW_MAX_S 0.3
 #define WINDOW_ODD 0.02 /* by so much may a window's number of minibatches differ from replay_ratio's mean */
 #define WINDOWS_SPOILT_MAX 2
-#define AGAIN_TIMES 4 /* the next window is when so many times the iterations have ended, */
+#define AGAIN_TIMES 4 /* the next window is when this many times the iterations have ended, */
 #define AGAIN_MIN_S 0.5 /* but not before it has cost so much more, */
 #define AGAIN_MAX_S 60.0 /* nor later than when it has cost so much more */
 
@@ -78,8 +78,8 @@ static bool window_is_enough(const struct trainer *t)
            fabs(c->seen_carry - c->from_carry) <= WINDOW_ODD * n * mean;
 }
 
-/* From the end of one iteration to the end of another, with the queue of a device never empty in between: what it takes to
- * fill it at the start is no part of an iteration. */
+/* From the end of one iteration to the end of another, with the queue of a device never empty in between: what it takes
+ * to fill it at the start is no part of an iteration. */
 static enum status window_end(struct trainer *t, struct error *err)
 {
     struct cost *c = &t->cost;

@@ -1,9 +1,9 @@
 /* eval.c - plays whole episodes with the policy as it is, on games of its own.
- * All instances are played as one batch. The log of each is limited to its first k episodes, which keeps games that end early
- * from being counted more often than games that last. A game that has its k plays on, uncounted, until all have theirs or
- * have played max_steps; an episode that is unfinished then counts with what it has.
- * Every game weighs the same: a mean is the mean of the games' means, and its standard error comes from their spread.
- * Invariant: nothing of the training state is touched but scratch. */
+ * All instances are played as one batch. The log of each is limited to its first k episodes, which keeps games that end
+ * early from being counted more often than games that last. A game that has its k plays on, uncounted, until all have
+ * theirs or have played max_steps; an episode that is unfinished then counts with what it has. Every game weighs the
+ * same: a mean is the mean of the games' means, and its standard error comes from their spread. Invariant: nothing of
+ * the training state is touched but scratch. */
 #include "trainer/acting.h"
 
 #include "base/clock.h"
@@ -118,7 +118,7 @@ static void eval_close(struct eval_run *e)
     mem_free(e->state);
 }
 
-/* Is it to go on? */
+/* Is it to continue? */
 static bool eval_tell(const struct eval_run *e)
 {
     const struct eval_progress progress = {.steps = e->steps,
@@ -129,7 +129,8 @@ static bool eval_tell(const struct eval_run *e)
     return e->set->on_progress == NULL || e->set->on_progress(e->set->ctx, &progress);
 }
 
-/* Lets others of the device in front who wait to be alone on it. Nothing is in flight. Returns the seconds that it took. */
+/* Lets others of the device in front who wait to be alone on it. Nothing is in flight. Returns the seconds that it
+ * took. */
 static double eval_turn(const struct eval_run *e)
 {
     const struct train_gate *gate = e->set->gate;
@@ -142,7 +143,8 @@ static double eval_turn(const struct eval_run *e)
     return clock_mono_s() - from_s;
 }
 
-/* Plays until every game has its episodes, until the limit or until it is stopped. *ret_waited_s: of that time, for others. */
+/* Plays until every game has its episodes, until the limit or until it is stopped. *ret_waited_s: of that time, for
+ * others. */
 static enum status eval_play(struct eval_run *e, bool *ret_stopped, double *ret_waited_s, struct error *err)
 {
     int64_t open = 1;

@@ -1,12 +1,12 @@
 /* iterate.c - one iteration (a rollout and its updates) handed to the device, and what came of it taken back later.
- * A CPU runs operations as they are called, so everything is known when an iteration returns. A GPU has a queue: iteration
- * i + 1 is handed over before the host looks at what i left (statistics, episode logs, number of updates: struct report),
- * so that the device never waits for the host. Both pieces of an iteration are recorded once for each shape and replayed;
- * whatever changes from one iteration to the next lies in device memory (struct kern_hyper, random streams).
- * The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not recorded.
- * Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are looked at in
- * order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed over; (3) the
- * first run of a piece is not recorded, so that libraries load what they need. */
+ * A CPU runs operations as they are called, so everything is known when an iteration returns. A GPU has a queue:
+ * iteration i + 1 is handed over before the host looks at what i left (statistics, episode logs, number of updates:
+ * struct report), so that the device never waits for the host. Both pieces of an iteration are recorded once for each
+ * shape and replayed; whatever changes from one iteration to the next lies in device memory (struct kern_hyper, random
+ * streams). The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not
+ * recorded. Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are
+ * looked at in order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed
+ * over; (3) the first run of a piece is not recorded, so that libraries load what they need. */
 #include "trainer/trainer_priv.h"
 
 #include "base/clock.h"
@@ -50,8 +50,8 @@ static void marks_sum(const struct marks *m, const uint64_t *times, double phase
             phase_s[m->phases[i]] += 1e-9 * (double)(times[m->first + i] - times[m->first + i - 1]);
 }
 
-/* Time that passed while iterations ended goes to the phases as the last profiled iteration had them; what that leaves is
- * "other". */
+/* Time that passed while iterations ended goes to the phases as the last profiled iteration had them; what that leaves
+ * is "other". */
 void trainer_profile_settle(struct trainer *t)
 {
     double sum = 0.0, n = (double)t->unsettled_n, passed_s = t->count.wall_s - t->settled_wall_s, share;

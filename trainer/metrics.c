@@ -122,8 +122,8 @@ void window_add(struct window *w, int64_t env_steps, int64_t updates, const stru
     w->in_last++;
 }
 
-/* Episodes that ended and updates that were made in the last tenth of env_steps, each widened bucket by bucket until there
- * is one. */
+/* Episodes that ended and updates that were made in the last tenth of env_steps, each widened bucket by bucket until
+ * there is one. */
 void window_sum(const struct window *w, int64_t env_steps, struct window_sum *s)
 {
     bool more_log = true, more_stats = true;

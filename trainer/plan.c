@@ -46,7 +46,7 @@ bool plan_fits(const struct plan *plan, const struct kern *kern)
 {
     size_t memory = kern_memory_bytes(kern);
     return plan->total != SIZE_MAX &&
-           (memory == 0 || plan->total <= memory); /* 0: not known, the allocator will tell */
+           (memory == 0 || plan->total <= memory); /* 0: not known, the allocator will report it */
 }
 
 bool plan_could_fit(const struct plan *plan, const struct kern *kern)

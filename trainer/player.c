@@ -84,7 +84,7 @@ const void *player_state(const struct player *p)
     return p->state;
 }
 
-/* The game's log lies behind its state. What it gained is the episode that ended. */
+/* The game's log lies after its state. Its growth is the episode that ended. */
 static void player_count(struct player *p, double reward, struct player_frame *ret)
 {
     struct env_log log;

@@ -1,8 +1,7 @@
-/* policy_encoder.c - what makes H numbers of an observation: one linear layer, after convolutions where the game shows a
- * grid and policy.encoder asks for them.
- * conv: n_convs layers of 3x3 filters, each with a border of zeros and an activation -> linear (all their numbers -> H).
- * Invariant: the encoder's tensors come first in the flat vector, in the order that numbers take: filters and bias of each
- * convolution, then the linear layer's weight and bias. */
+/* policy_encoder.c - what makes H numbers of an observation: one linear layer, after convolutions where the game shows
+ * a grid and policy.encoder asks for them. conv: n_convs layers of 3x3 filters, each with a border of zeros and an
+ * activation -> linear (all their numbers -> H). Invariant: the encoder's tensors come first in the flat vector, in the
+ * order that numbers take: filters and bias of each convolution, then the linear layer's weight and bias. */
 #include "trainer/trainer_priv.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* rollout.c - plays T steps of N agents with the current policy and keeps what the updates need.
- * Invariants: (1) V_T is computed from o_T, so every step gets a real advantage; (2) the value behind a truncation is
+ * Invariants: (1) V_T is computed from o_T, so every step gets a real advantage; (2) the value after a truncation is
  * V(last observation before the reset) with the recurrent state as it was then; (3) h is carried from rollout to
  * rollout, zeroed exactly where reset says, and h0 keeps it as training sequences need it. */
 #include "trainer/trainer_priv.h"

@@ -1,4 +1,4 @@
-/* schedule.c - what changes as training goes on: learning rate, priority exponent, updates per rollout.
+/* schedule.c - what changes during training: learning rate, priority exponent, updates per rollout.
  * Everything is a function of env steps, so that a resumed run continues the same curves. */
 #include "trainer/trainer_priv.h"
 
@@ -42,8 +42,9 @@ double schedule_mean_minibatches(const struct train_settings *set, size_t horizo
     return set->replay_rounding == TRAIN_ROUNDING_FLOOR ? floor(want) : want;
 }
 
-/* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. A minibatch
- * of a shorter rollout has fewer samples, and there are fewer minibatches: as many env steps to each as before. */
+/* Rounded to nearest; what rounding took or gave is carried to the next rollout, so the ratio holds on average. A
+ * minibatch of a shorter rollout has fewer samples, and there are fewer minibatches: as many env steps to each as
+ * before. */
 int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry)
 {
     double want = schedule_mean_minibatches(set, horizon);

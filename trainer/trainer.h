@@ -56,7 +56,7 @@ struct train_settings {
     char vector_units[OPT_STR_MAX]; /* that a CPU run was made with; "": unknown. For messages, changes nothing */
     int precision; /* enum train_precision; the CPU has f32 only */
     bool graphs; /* a GPU replays recorded operations; false: they are launched one by one */
-    double device_timeout_s; /* a GPU that finishes nothing for so long is taken for hung */
+    double device_timeout_s; /* a GPU that finishes nothing for this long is taken for hung */
     int64_t eval_episodes, eval_max_steps; /* of the evaluation that a run ends with (eval_settings_of) */
     double log_interval_s; /* how often on_metrics is called; a point is always made at the end */
     double checkpoint_interval_s; /* 0: only at the end */
@@ -104,9 +104,10 @@ extern const struct train_metric_def train_metric_defs[];
 extern const size_t train_n_metric_defs;
 double train_metric_value(const struct train_metrics *metrics, size_t i);
 
-/* What a finished (or stopped) run did: means over the last tenth of its steps (at least the last rollout; widened until it
- * holds an episode and an update), so they depend on the run alone and not on when reports were made. NaN when no episode
- * ended at all. They lag behind the policy, and short episodes are counted more often: what it is worth, trainer_eval says. */
+/* What a finished (or stopped) run did: means over the last tenth of its steps (at least the last rollout; widened
+ * until it holds an episode and an update), so they depend on the run alone and not on when reports were made. NaN when
+ * no episode ended at all. They lag the policy, and short episodes are counted more often: trainer_eval measures what
+ * the policy is worth. */
 struct train_result {
     double score, perf, ep_return, ep_length;
     double episodes; /* the means are over */
@@ -122,8 +123,8 @@ struct train_result {
 };
 
 /* How runs that share a device come by a time alone on it, which their cost is measured in. A run enters it to be alone
- * (the first iterations, and a few now and then), else shared with others; whenever it leaves, nothing of it is on the device.
- * Time in enter is not counted. Called on the training thread. */
+ * (the first iterations, and a few now and then), else shared with others; whenever it leaves, nothing of it is on the
+ * device. Time in enter is not counted. Called on the training thread. */
 struct train_gate {
     void *ctx;
     void (*enter)(void *ctx, bool alone);
@@ -143,8 +144,8 @@ struct train_callbacks {
 
 struct trainer;
 
-/* What trainer_create would refuse by the settings alone, before it asks a device: ST_CONFIG with the settings that do not go
- * together and what to set. Cheap, allocates nothing, any thread. */
+/* What trainer_create would refuse by the settings alone, before it asks a device: ST_CONFIG with the settings that do
+ * not go together and what to set. Cheap, allocates nothing, any thread. */
 enum status trainer_check(const struct env_def *def, const void *env_settings, const struct policy_settings *policy,
                           const struct train_settings *train, struct error *err) MUST_USE;
 
@@ -155,13 +156,13 @@ enum status trainer_create(struct trainer **ret_trainer, struct kern *kern, cons
                            const struct train_settings *train, struct error *err) MUST_USE;
 void trainer_destroy(struct trainer *trainer);
 
-/* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those then
- * start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
+/* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those
+ * then start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
 struct trainer_cache;
 enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err) MUST_USE;
-/* For a cache beside others on one device: keeps at most max_bytes of device memory. wait (may be NULL) is called when a new
- * trainer would fit the device but not what is free, and nothing is left to drop: it waits until others may have given
- * memory back and returns true; false: nobody will. */
+/* For a cache beside others on one device: keeps at most max_bytes of device memory. wait (may be NULL) is called when
+ * a new trainer would fit the device but not what is free, and nothing is left to drop: it waits until others may have
+ * given memory back and returns true; false: nobody will. */
 void trainer_cache_share(struct trainer_cache *cache, size_t max_bytes, bool (*wait)(void *ctx), void *ctx);
 void trainer_cache_clear(struct trainer_cache *cache);
 void trainer_cache_destroy(struct trainer_cache *cache); /* NULL is fine */
@@ -171,12 +172,12 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
                                   const struct policy_settings *policy, const struct train_settings *train,
                                   struct error *err) MUST_USE;
 
-/* Trains to the end of total_timesteps, max_seconds or a stop: never more steps than asked, and fewer only by less than one
- * of each agent, for which the last rollout is shortened. ST_NUMERIC names the tensor and the step. */
+/* Trains to the end of total_timesteps, max_seconds or a stop: never more steps than asked, and fewer only by less than
+ * one of each agent, for which the last rollout is shortened. ST_NUMERIC names the tensor and the step. */
 enum status trainer_run(struct trainer *trainer, const struct train_callbacks *callbacks,
                         struct train_result *ret_result, struct error *err) MUST_USE;
-/* One rollout and its updates; for tests and benchmarks. On a GPU it may return before they have ended: metrics are then
- * those of the iterations before, until trainer_sync has waited for all. */
+/* One rollout and its updates; for tests and benchmarks. On a GPU it may return before they have ended: metrics are
+ * then those of the iterations before, until trainer_sync has waited for all. */
 enum status trainer_iterate(struct trainer *trainer, struct error *err) MUST_USE;
 enum status trainer_sync(struct trainer *trainer, struct error *err) MUST_USE;
 void trainer_get_metrics(struct trainer *trainer, struct train_metrics *ret_metrics);
@@ -195,10 +196,10 @@ enum status trainer_load_weights(struct trainer *trainer, const char *path, stru
 /* The config text of a checkpoint, for `trawl eval CHECKPOINT`; caller: mem_free. */
 enum status checkpoint_read_config(const char *path, char **ret_text, struct error *err) MUST_USE;
 
-/* Plays at least `episodes` episodes with the policy's weights on fresh games (their streams are apart from training's).
- * Every game's first episodes count and no others, so short ones are not favoured. One that is unfinished after max_steps
- * decisions of each agent (rounded up to a multiple of 32) counts with what it has. Same weights and settings, same bytes;
- * training is left as it was. */
+/* Plays at least `episodes` episodes with the policy's weights on fresh games (their streams are apart from
+ * training's). Every game's first episodes count and no others, so short ones are not favoured. One that is unfinished
+ * after max_steps decisions of each agent (rounded up to a multiple of 32) counts with what it has. Same weights and
+ * settings, same bytes; training is left as it was. */
 struct eval_progress {
     int64_t steps, max_steps; /* decisions of each agent: so far, at most */
     int64_t finished, episodes; /* episodes that have ended, and that are to */
@@ -226,9 +227,9 @@ void eval_settings_of(const struct train_settings *train, struct eval_settings *
 enum status trainer_eval(struct trainer *trainer, const struct eval_settings *settings, struct eval_result *ret_result,
                          struct error *err) MUST_USE;
 
-/* The value of a logged metric that a run is worth: score, perf, ep_return and ep_length by its evaluation (NULL or stopped:
- * by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard error, NaN when
- * unknown. */
+/* The value of a logged metric that a run is worth: score, perf, ep_return and ep_length by its evaluation (NULL or
+ * stopped: by the end of training), all others by the end of training. NaN: no such metric. *ret_se: its standard
+ * error, NaN when unknown. */
 double train_outcome(const struct train_result *result, const struct eval_result *eval, const char *metric,
                      double *ret_se);
 
@@ -236,8 +237,8 @@ double train_outcome(const struct train_result *result, const struct eval_result
 size_t trainer_n_params(const struct trainer *trainer);
 enum status trainer_get_params(struct trainer *trainer, float *ret_params, struct error *err) MUST_USE;
 
-/* One game played by a checkpoint's policy, to be watched (player.c); policy and env settings: those of its config. kern: a CPU is
- * enough; borrowed. One thread. */
+/* One game played by a checkpoint's policy, to be watched (player.c); policy and env settings: those of its config.
+ * kern: a CPU is enough; borrowed. One thread. */
 struct player;
 struct player_frame {
     int64_t step, episode;

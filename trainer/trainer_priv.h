@@ -106,7 +106,8 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
                  const struct env_shape *shape);
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
-/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each lane at a time. */
+/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each lane at a
+ * time. */
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
                       size_t n_lanes);
 /* The pass from its token on, with the lane's own part of what only the way back needs. */
@@ -167,12 +168,13 @@ struct rollout {
     int64_t *n_packed;
 };
 
-/* Segments [from, from + n) of a minibatch, taken through the network at once by one lane, whose segments end at `end`. */
+/* Segments [from, from + n) of a minibatch, taken through the network at once by one lane, whose segments end at
+ * `end`. */
 struct block {
     size_t from, n, end;
 };
 struct block update_block_first(const struct trainer *t, size_t lane); /* n is 0 when the lane has none */
-struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 behind the last */
+struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 after the last */
 
 /* A minibatch is kept in blocks, each time-major: a block begins at token from * T (values, with their T + 1 rows:
  * from * (T + 1); h0: from * L). See update.c. */
@@ -268,7 +270,7 @@ struct cost {
     double seen_wall_s, seen_carry; /* wall_s when the last iteration was looked at, minibatch_carry after it */
     int n_spoilt; /* windows in a row that something was recorded in */
     double iteration_s; /* by the last window; 0: there was none yet */
-    uint64_t again_collected; /* the next window is when so many iterations have ended, */
+    uint64_t again_collected; /* the next window is when this many iterations have ended, */
     double again_wall_s; /* counted from this cost */
 };
 
@@ -365,7 +367,8 @@ void cost_end(struct trainer *t); /* after the last one has ended, or a failure 
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err) MUST_USE;
 
 /* ---- trainer.c, cache.c ---- */
-/* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as trainer_describe. */
+/* A trainer of this shape that was given back, NULL if there is none; taken out. want: filled as far as
+ * trainer_describe. */
 struct trainer *trainer_cache_take(struct trainer_cache *cache, const struct trainer *want);
 /* Takes over the trainer; false: it is not for keeping. */
 bool trainer_cache_give(struct trainer_cache *cache, struct trainer *t);
@@ -381,8 +384,8 @@ void update_plan(struct trainer *t);
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
 /* The updates of one rollout, fewer when target_kl or a number that is not finite ends them. */
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err) MUST_USE;
-/* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered and run forward; its loss, gradient and
- * statistics. keep: its ratios are kept for when its segments are used again. */
+/* Parts of it, for tests: one minibatch of the segments idx (B, device) gathered and run forward; its loss, gradient
+ * and statistics. keep: its ratios are kept for when its segments are used again. */
 void update_forward(struct trainer *t, const int32_t *idx);
 void update_backward(struct trainer *t, const int32_t *idx, const float *weight, bool keep);
 /* Advantages of the whole rollout by the ratios of now, into roll.adv and roll.ret. */
@@ -393,7 +396,8 @@ void schedule_hyper(const struct train_settings *set, int64_t env_steps, struct 
 /* Of a rollout of `horizon` steps. */
 double schedule_mean_minibatches(const struct train_settings *set, size_t horizon);
 int64_t schedule_minibatches(const struct train_settings *set, size_t horizon, double *carry);
-/* Steps of the next rollout after env_steps: set->horizon, fewer where total_timesteps is nearer, 0 where the run ends. */
+/* Steps of the next rollout after env_steps: set->horizon, fewer where total_timesteps is nearer, 0 where the run
+ * ends. */
 size_t schedule_horizon(const struct train_settings *set, int64_t env_steps);
 
 #endif

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """embed.py - writes the C file that holds the assets of the pages, each as gzip.
 
-usage: embed.py OUT.c OUT.d ASSETS VEGA-FOLDER|-
+usage: embed.py OUT.c OUT.d ASSETS VEGA-FOLDER
 
-Every file below the folder ASSETS is held, by its path from there; OUT.d tells Ninja of all of them and of the folders.
+Every file below the folder ASSETS is held, by its path from there; OUT.d lists all of them and the folders for Ninja.
 
 VEGA-FOLDER is where the distribution keeps Vega (libjs-vega, /usr/share/javascript/vega). It ships one file for each of
 Vega's modules and no bundle, so the bundle vega.js is made here: the modules in their order, each called as the CommonJS
-module it can be, and all that they export in `window.vega`, as Vega's own index does. `-`: no vega.js.
+module it can be, and all that they export in `window.vega`, as Vega's own index does.
 """
 
 import gzip
@@ -54,21 +54,17 @@ globalThis.vega = vega;
 
 
 def vega_bundle(folder):
-    """The bundle's text, and why there is none."""
     parts = [BUNDLE_HEAD]
     for name in VEGA:
         path = os.path.join(folder, f"vega-{name}.min.js")
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except OSError as error:
-            return None, str(error)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
         lines = [line for line in text.splitlines() if not line.startswith("//# sourceMappingURL")]
         module = "vega-selections" if name == "selection" else f"vega-{name}"
         parts.append(f'add("{module}", function (exports, require, module, define) {{\n' + "\n".join(lines) + "\n});\n")
     names = ["vega-" + name for name in TRANSFORMS]
     parts.append(BUNDLE_TAIL % str(names).replace("'", '"'))
-    return "".join(parts), None
+    return "".join(parts)
 
 
 def c_bytes(data):
@@ -90,12 +86,7 @@ def main():
                 assets.append((os.path.relpath(path, top), file.read()))
     with open(depfile, "w", encoding="utf-8") as deps:
         deps.write(out + ": " + " ".join(path.replace(" ", "\\ ") for path in read) + "\n")
-    if folder != "-":
-        text, why = vega_bundle(folder)
-        if text is None:
-            print(f"embed.py: no vega.js: {why}", file=sys.stderr)
-        else:
-            assets.append(("vega.js", text.encode()))
+    assets.append(("vega.js", vega_bundle(folder).encode()))
     with open(out, "w", encoding="utf-8") as c:
         c.write('/* made by web/embed.py */\n#include "web/serve/routes.h"\n\n')
         rows = []

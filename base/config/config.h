@@ -3,10 +3,11 @@
  *
  * Life: create -> tables -> load file, args (entries are only collected) -> config_peek("env.name") lets the caller
  * add that env's table and defaults -> config_resolve checks every entry against the tables: unknown keys (nearest
- * match named, file and line, all of them at once), types, ranges -> config_fill copies one table's values into its settings struct.
+ * match named, file and line, all of them at once), types, ranges -> config_fill copies one table's values into its
+ * settings struct.
  *
  * Keys are "section.key", lower case, '-' read as '_'. The ini dialect: [section], key = value, ';' or '#' comments
- * (also behind a value after a space), '_' in numbers, texts in '' or "" (a quote inside is doubled);
+ * (also after a value and a space), '_' in numbers, texts in '' or "" (a quote inside is doubled);
  * [sweep.SECTION.KEY] holds the search range of one parameter. */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -41,8 +42,8 @@ void config_destroy(struct config *config);
 /* The table is borrowed and must outlive the config. */
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err) MUST_USE;
 
-/* Items in the order of setting, their texts borrowed until the next change. An edit keeps what is NULL; a removal moves
- * the later ones up. */
+/* Items in the order of setting, their texts borrowed until the next change. An edit keeps what is NULL; a removal
+ * moves the later ones up. */
 size_t config_n_items(const struct config *config);
 struct config_item config_item(const struct config *config, size_t i);
 enum status config_edit(struct config *config, size_t i, const char *key, const char *value,
@@ -78,7 +79,7 @@ enum status config_resolve(struct config *config, struct error *err) MUST_USE;
 enum status config_fill(const struct config *config, const struct opt_table *table, void *settings,
                         struct error *err) MUST_USE;
 
-/* The option behind a full key ("train.learning_rate"), NULL if unknown. */
+/* The option of a full key ("train.learning_rate"), NULL if unknown. */
 const struct opt_def *config_find_opt(const struct config *config, const char *key);
 
 /* Checks a value against the option's type and range as config_resolve would; origin goes into the message. */
@@ -109,8 +110,9 @@ bool config_has_effect(const struct config *config, const struct opt_def *opt);
 /* Of a value of the option that the condition is about. */
 bool config_condition_holds(const struct config_condition *condition, const struct opt_def *opt, const char *value);
 
-/* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform", "int_uniform",
- * "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit", "categorical". */
+/* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform",
+ * "int_uniform", "uniform_pow2", "log_normal", "logit_normal", or ours: "linear", "int", "pow2", "log", "logit",
+ * "categorical". */
 struct config_sweep_param {
     char key[CONFIG_KEY_MAX]; /* "train.learning_rate" */
     const struct opt_def *opt; /* its option, never NULL */

@@ -54,7 +54,7 @@ enum status config_fill_params(struct config *config, struct error *err) MUST_US
 
 /* The value of an option as text in our own spelling ("90_000_000" -> "90000000"); buf OPT_STR_MAX bytes. */
 void config_value_text(const struct opt_def *opt, const char *value, char *buf);
-/* The word of choices "a|b|c" at index i, NULL behind the last; its length in *ret_len. */
+/* The word of choices "a|b|c" at index i, NULL after the last; its length in *ret_len. */
 const char *config_choice(const char *choices, size_t i, size_t *ret_len);
 const char *config_default(const struct opt_def *opt); /* never NULL */
 

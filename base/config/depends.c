@@ -1,4 +1,5 @@
-/* depends.c - on what an option depends: the conditions of its row's text, and whether a value meets one, a config all. */
+/* depends.c - on what an option depends: the conditions of its row's text, and whether a value meets one, a config
+ * all. */
 #include <stdio.h>
 #include <string.h>
 

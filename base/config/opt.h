@@ -34,8 +34,8 @@ struct opt_def {
     const char *also; /* OPT_ENUM: other words for a choice, "gpu=cuda|nvidia=cuda"; NULL: none */
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
-    /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer = adam|muon" (any
-     * of these) or "train.prio_alpha > 0", joined all by " and " or all by " or ". */
+    /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer =
+     * adam|muon" (any of these) or "train.prio_alpha > 0", joined all by " and " or all by " or ". */
     const char *depends;
 };
 
@@ -47,7 +47,7 @@ struct opt_table {
     size_t settings_size;
 };
 
-/* Rows. S: settings struct, f: field (its name is the key); last the help, and behind it initialisers of what else the
+/* Rows. S: settings struct, f: field (its name is the key); last the help, and after it initialisers of what else the
  * option has: .depends = "...", .sweep_factor = 8. */
 #define OPT_ROW_BOOL(S, f, def_, ...)                                                                                  \
     {                                                                                                                  \

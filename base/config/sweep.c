@@ -191,8 +191,8 @@ static double centre_of(const struct config *config, const struct config_sweep_p
     return !p->usual_max && x > p->max ? p->max : x;
 }
 
-/* Bounds that the section leaves out. Sizes are searched around the config's own, everything else over its usual range, which
- * is widened where the config lies outside. */
+/* Bounds that the section leaves out. Sizes are searched around the config's own, everything else over its usual range,
+ * which is widened where the config lies outside. */
 static void take_usual(const struct config *config, struct config_sweep_param *p)
 {
     const struct opt_def *opt = p->opt;

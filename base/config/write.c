@@ -215,7 +215,7 @@ static void add_range(struct strbuf *out, const struct opt_def *opt)
 }
 
 /* "policy.core = mlp or lstm": a bar would end the cell of a table. */
-static void add_depends(struct strbuf *out, const struct opt_def *opt, const char *before, const char *behind)
+static void add_depends(struct strbuf *out, const struct opt_def *opt, const char *before, const char *after)
 {
     if (opt->depends == NULL)
         return;
@@ -224,7 +224,7 @@ static void add_depends(struct strbuf *out, const struct opt_def *opt, const cha
         end = at + strcspn(at, "|");
         strbuf_addf(out, "%.*s%s", (int)(end - at), at, *end != '\0' ? " or " : "");
     }
-    strbuf_add(out, behind);
+    strbuf_add(out, after);
 }
 
 const char *config_type_word(const struct opt_def *opt)

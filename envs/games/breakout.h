@@ -1,12 +1,13 @@
 /* breakout.h - clear two walls of bricks with a ball and a paddle. (public)
- * Field 576x330 px, y downwards, frames of 1/60 s, `frameskip` of them per decision. Paddle 62x8 with its top at y = 312,
- * 620 px/s. Ball 32x32. Bricks 32x12, 6 rows x 18 columns from y = 50; rows give 7, 7, 4, 4, 1, 1 points: 432 per wall.
- * The wall is built anew once, at the first paddle hit after 432 points; the game ends at 864 points or with the loss of
- * the sixth ball. Ball speed 256 px/s, 64 more at every fourth paddle hit up to 448; a brick of the top three rows: 448.
+ * Field 576x330 px, y downwards, frames of 1/60 s, `frameskip` of them per decision. Paddle 62x8 with its top at y =
+ * 312, 620 px/s. Ball 32x32. Bricks 32x12, 6 rows x 18 columns from y = 50; rows give 7, 7, 4, 4, 1, 1 points: 432 per
+ * wall. The wall is built again once, at the first paddle hit after 432 points; the game ends at 864 points or with the
+ * loss of the sixth ball. Ball speed 256 px/s, 64 more at every fourth paddle hit up to 448; a brick of the top three
+ * rows: 448.
  *
  * What the rules leave open, and what was chosen:
  *  - A new ball waits above the paddle's middle with its top at y = 135; it is launched by itself, downwards, at the
- *    beginning of the next frame. Paddle (middle, full width), speed (256) and hit count start anew with every ball.
+ *    beginning of the next frame. Paddle (middle, full width), speed (256) and hit count start again with every ball.
  *    The observation's "balls fired" is 1 while a ball flies and 0 while it waits.
  *  - A speed change applies at once, in the direction of flight; the fourth hit's own bounce is already faster.
  *  - The paddle shrinks at the top wall about its middle.
@@ -20,9 +21,9 @@
  * are looked up. Invariant: the ball overlaps no brick, no wall, and no edge has crossed a line that was not looked up
  * (positions are clamped to the next line against rounding). Cost: nothing where no line is crossed.
  *
- * Observation, 118 values: paddle x / 576, y / 330, ball x / 576, y / 330, vx / 512, vy / 512 (px per frame), fired / 5,
- * score / 864, spare balls / 5, paddle width / 62, 108 flags (row by row, 1 = brick destroyed).
- * Actions: 0 stay, 1 left, 2 right (anything else: stay). Reward: points. score = points, perf = points / 864. */
+ * Observation, 118 values: paddle x / 576, y / 330, ball x / 576, y / 330, vx / 512, vy / 512 (px per frame), fired /
+ * 5, score / 864, spare balls / 5, paddle width / 62, 108 flags (row by row, 1 = brick destroyed). Actions: 0 stay, 1
+ * left, 2 right (anything else: stay). Reward: points. score = points, perf = points / 864. */
 #ifndef ENVS_BREAKOUT_H
 #define ENVS_BREAKOUT_H
 
@@ -225,9 +226,9 @@ ENV_FN void breakout_reach_top(struct breakout_state *state)
 }
 
 /* -- lines: where an edge can touch something --
- * A column is as wide as the ball, so both edges of a ball at x cross lines together, at x = 32 k. Rows are looked at in
- * terms of ball_y. What rounds here is exact enough: a position next to a line never rounds onto it. On a line, an edge
- * belongs to the ball's side of it. */
+ * A column is as wide as the ball, so both edges of a ball at x cross lines together, at x = 32 k. Rows are looked at
+ * in terms of ball_y. What rounds here is exact enough: a position next to a line never rounds onto it. On a line, an
+ * edge belongs to the ball's side of it. */
 #define BREAKOUT_ROW_BELOW BREAKOUT_ROWS /* between the bricks and the paddle's level */
 #define BREAKOUT_ROW_LOST (BREAKOUT_ROWS + 1) /* below the paddle's level */
 #define BREAKOUT_EVENTS_MAX 32 /* per frame; a frame has room for a handful */

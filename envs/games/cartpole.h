@@ -2,8 +2,9 @@
  * Equations and constants as published there: explicit Euler in f64 with the same order of operations, so that the
  * states agree to the last bit as long as sine and cosine do.
  * An episode ends beyond +-2.4 (cart) or +-12 degrees (pole); after max_steps (500) it is truncated, unless the same
- * step also ended it by the rules. The pole is never moved from a state beyond 12 degrees, which is what env_sincos asks.
- * Observation: x, x_dot, theta, theta_dot as f32. Actions: 0 push left, 1 push right (anything else counts as left). */
+ * step also ended it by the rules. The pole is never moved from a state beyond 12 degrees, which is what env_sincos
+ * asks. Observation: x, x_dot, theta, theta_dot as f32. Actions: 0 push left, 1 push right (anything else counts as
+ * left). */
 #ifndef ENVS_CARTPOLE_H
 #define ENVS_CARTPOLE_H
 

@@ -1,7 +1,7 @@
 /* pong.h - two paddles and a ball, against an opponent that follows it; first to 21 points. (public)
- * Field 500x640 px, y downwards; opponent on the left, own paddle on the right, both 20x70 and standing just outside the
- * field, so that a ball that leaves the field sideways was hit or missed. Paddles move at most 8 px per frame with their
- * top in [-35, 605]. All positions are whole pixels: the state is exact in integers.
+ * Field 500x640 px, y downwards; opponent on the left, own paddle on the right, both 20x70 and standing just outside
+ * the field, so that a ball that leaves the field sideways was hit or missed. Paddles move at most 8 px per frame with
+ * their top in [-35, 605]. All positions are whole pixels: the state is exact in integers.
  *
  * Order within a frame: own paddle; opponent; ball; walls; sides. What the rules leave open, and what was chosen:
  *  - Every round begins with both paddles in the middle and the ball at x = 100, half height, flying right (towards the
@@ -13,9 +13,9 @@
  *    The opponent's hit leaves vy alone.
  *  - A point ends the decision at once: frames left over are not played. Own bounce +0.1, points +1 and -1 add up.
  *
- * Observation, 8 values: opponent's and own paddle top, (y + 35) / 640 in [0, 1]; ball x / 500, y / 640; (vx + 10) / 20;
- * (vy + 13) / 26; opponent's and own points / 21. Actions: 0 stay, 1 up, 2 down (anything else: stay).
- * score = own - opponent's points, perf = own / (own + opponent's). */
+ * Observation, 8 values: opponent's and own paddle top, (y + 35) / 640 in [0, 1]; ball x / 500, y / 640; (vx + 10) /
+ * 20; (vy + 13) / 26; opponent's and own points / 21. Actions: 0 stay, 1 up, 2 down (anything else: stay). score = own
+ * - opponent's points, perf = own / (own + opponent's). */
 #ifndef ENVS_PONG_H
 #define ENVS_PONG_H
 

@@ -1,6 +1,8 @@
-/* covariance.c - the covariance between one point and many rows, of either of two kinds; r^2 = sum_i distance_i^2 / length_i^2.
+/* covariance.c - the covariance between one point and many rows, of either of two kinds; r^2 = sum_i distance_i^2 /
+ * length_i^2.
  * Matern-5/2:     k = variance (1 + sqrt5 r + 5/3 r^2) exp(-sqrt5 r)
- * smooth:         k = variance (exp(-r^2 / 2) + SLOPE sum_i (u_i - 1/2) (u'_i - 1/2)), the sum over numbers, not choices
+ * smooth:         k = variance (exp(-r^2 / 2) + SLOPE sum_i (u_i - 1/2) (u'_i - 1/2)), the sum over numbers, not
+ *                 choices
  * The loops are written to vectorise; exp is our own because the C library's does not. */
 #include <math.h>
 

@@ -1,11 +1,12 @@
-/* model_noise.c - noise that depends on the expected output. Runs of one config scatter most where learning is half done and hardly
- * where it is complete, so that one level of noise for all makes lucky runs look sure and sure ones doubtful.
- * The variance of one run where the output m is expected is a kernel average over the rows,
+/* model_noise.c - noise that depends on the expected output. Runs of one config scatter most where learning is half
+ * done and hardly where it is complete, so that one level of noise for all makes lucky runs look sure and sure ones
+ * doubtful. The variance of one run where the output m is expected is a kernel average over the rows,
  *     v(m) = (sum_j w_j(m) S_j + PRIOR v0(m)) / (sum_j w_j(m) r_j + PRIOR),  w_j = exp(-(m - m_j)^2 / (2 h^2)),
- * with r_j runs in row j, m_j what the other rows let expect there, and S_j the sum of squares that their noise is expected to have, given the data (the E-step of EM:
- * squared deviations within the row, and r_j times the square of the row's expected noise and its variance). v0 is the same
- * of a wider kernel, whose own v0 is the one level of noise that was fitted. Of a point that has a row, v leaves that row out, counts as
- * MODEL_NOISE_RUNS runs, and is put together with the r own runs of squared deviations S:
+ * with r_j runs in row j, m_j what the other rows let expect there, and S_j the sum of squares that their noise is
+ * expected to have, given the data (the E-step of EM: squared deviations within the row, and r_j times the square of
+ * the row's expected noise and its variance). v0 is the same of a wider kernel, whose own v0 is the one level of noise
+ * that was fitted. Of a point that has a row, v leaves that row out, counts as MODEL_NOISE_RUNS runs, and is put
+ * together with the r own runs of squared deviations S:
  *     (MODEL_NOISE_RUNS v + S) / (MODEL_NOISE_RUNS + r - 1).
  * Invariant: a function of rows and theta alone. */
 #include <math.h>

@@ -1,7 +1,7 @@
-/* model_predict.c - what a factored Gaussian process says: predictions of many points, of one with its slopes, and rough
- * ones for sorting out candidates; and points that join it at their expected outputs.
- * Invariants: (1) a rough standard deviation is never smaller than the exact one (it knows fewer points); its mean is
- * exact; (2) points that are believed move no mean. */
+/* model_predict.c - what a factored Gaussian process says: predictions of many points, of one with its slopes, and
+ * rough ones for sorting out candidates; and points that join it at their expected outputs. Invariants: (1) a rough
+ * standard deviation is never smaller than the exact one (it knows fewer points); its mean is exact; (2) points that
+ * are believed move no mean. */
 #include <math.h>
 #include <string.h>
 

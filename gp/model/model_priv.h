@@ -55,8 +55,8 @@ struct optimise {
 void optimise_more(struct optimise *o, optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi,
                    int max_evals, int piece, double *x);
 
-/* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal and in
- * the rows up to the next multiple of 8 ---- */
+/* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal
+ * and in the rows up to the next multiple of 8 ---- */
 
 /* w = M^T (M k) and |M k|^2. k and w have finite numbers up to the next multiple of 8 behind n. */
 double triangle_pass(const double *m, size_t ld, size_t n, const double *k, double *ret_w);
@@ -135,8 +135,9 @@ enum status model_factor(struct model *model, struct error *err) MUST_USE;
 /* Learns how noise depends on the expected output, and factors again; after model_factor. theta stays. */
 enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
 #define MODEL_NOISE_RUNS 3.0 /* what all other rows say of a point's noise counts as so many runs of its own */
-/* Variance of one run where this output (standardised) is expected. own: the point's row, or SIZE_MAX: what the row says is taken for
- * its own runs alone, so that few lucky ones do not speak twice. ret_freedom (NULL: not wanted): degrees of freedom. */
+/* Variance of one run where this output (standardised) is expected. own: the point's row, or SIZE_MAX: what the row
+ * says is taken for its own runs alone, so that few lucky ones do not speak twice. ret_freedom (NULL: not wanted):
+ * degrees of freedom. */
 double model_noise(const struct model *model, double mean, size_t own, double *ret_freedom);
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */
 void model_solve(struct model *model, double *x);
@@ -172,7 +173,8 @@ void ehvi_free(struct ehvi *ehvi);
 /* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
 double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
 #define EHVI_SCREEN_MAX 256
-/* ln EHVI of n <= EHVI_SCREEN_MAX points to about 1e-6, for sorting out the hopeless ones: no gradients, much faster. */
+/* ln EHVI of n <= EHVI_SCREEN_MAX points to about 1e-6, for sorting out the hopeless ones: no gradients, much
+ * faster. */
 void ehvi_log_screen(const struct ehvi *ehvi, size_t n, const double *m1, const double *s1, const double *m2,
                      const double *s2, double *ret);
 double normal_log_pdf(double z);

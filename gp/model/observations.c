@@ -1,8 +1,8 @@
 /* observations.c - a history as the models see it: one group per distinct point, repeats averaged.
  * Scores: DONE runs as they are, outliers on the bad side clipped. STOPPED runs are kept apart, since theirs are only
- * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of its
- * own when they are not few.
- * Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant: groups come in the order of their first trial. */
+ * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
+ * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant:
+ * groups come in the order of their first trial. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* surrogate.c - the models of `pareto`, kept to be asked anywhere in the space: slices along a parameter, the front that is expected.
- * Invariant: same inputs, same bytes; asking changes nothing. */
+/* surrogate.c - the models of `pareto`, kept to be asked anywhere in the space: slices along a parameter, the front
+ * that is expected. Invariant: same inputs, same bytes; asking changes nothing. */
 #include <math.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* triangle.c - the inverse factor M = L^-1 of a covariance K = L L^T, a row at a time, and what is read off it:
  *     v = M k        |v|^2 is what the rows explain of a point with covariances k
  *     w = M^T v      K^-1 k
- * A new row needs just these of its covariances: M_i = (-w, 1) / sqrt(K_ii - |v|^2). So one pass over the rows, eight at a
- * time and each read from memory once, is the inner loop of fits, of pending points and of climbs. Up to a few hundred
- * rows it is quicker than LAPACK's blocks with their copies.
- * Invariants: (1) M is row-major, its rows ld apart, a multiple of 8, and 0 above the diagonal and in rows n .. up to the
- * next multiple of 8, so that all loops run over whole squares of eight; (2) a row depends on the rows above it alone;
- * (3) sizes of arrays do not change the arithmetic. */
+ * A new row needs just these of its covariances: M_i = (-w, 1) / sqrt(K_ii - |v|^2). So one pass over the rows, eight
+ * at a time and each read from memory once, is the inner loop of fits, of pending points and of climbs. Up to a few
+ * hundred rows it is quicker than LAPACK's blocks with their copies. Invariants: (1) M is row-major, its rows ld apart,
+ * a multiple of 8, and 0 above the diagonal and in rows n .. up to the next multiple of 8, so that all loops run over
+ * whole squares of eight; (2) a row depends on the rows above it alone; (3) sizes of arrays do not change the
+ * arithmetic. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* rival_gp.c - the Gaussian process that CARBS and Protein describe: linear plus Matern-3/2 kernel with a length in each
- * dimension, hyper-parameters by a few steps of Adam on the likelihood.
- * Invariant: nothing random; predictions need rival_gp_factor after the last change of rows or theta. */
+/* rival_gp.c - the Gaussian process that CARBS and Protein describe: linear plus Matern-3/2 kernel with a length in
+ * each dimension, hyper-parameters by a few steps of Adam on the likelihood. Invariant: nothing random; predictions
+ * need rival_gp_factor after the last change of rows or theta. */
 #include "gp/rivals/rival_priv.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* rival_priv.h - what the methods `protein` and `carbs` share: a small Gaussian process of the kind both describe, and the
- * box [-1, 1]^dim that both search. They are here to be measured against; see bench/sweep/README.md. Private to gp/. */
+/* rival_priv.h - what the methods `protein` and `carbs` share: a small Gaussian process of the kind both describe, and
+ * the box [-1, 1]^dim that both search. They are here to be measured against; see bench/sweep/README.md. Private to
+ * gp/. */
 #ifndef GP_RIVAL_PRIV_H
 #define GP_RIVAL_PRIV_H
 

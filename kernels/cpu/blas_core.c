@@ -1,11 +1,12 @@
 /* blas_core.c - makes OpenBLAS run on the vector units that this machine has.
  *
- * OpenBLAS picks its kernels by CPU model when it is loaded, and for a model newer than itself it falls back to "Prescott":
- * 0.3.21 runs SSE3 code on an Emerald Rapids Xeon, at a fifth of the speed. OPENBLAS_CORETYPE names others, but it is read
- * by OpenBLAS's constructor, when main has not begun and the C library's environment cannot be written. So the choice is
- * made once more by our own constructor, which runs after OpenBLAS's and before any product: with the same two functions
- * that OpenBLAS calls itself. They are weak here: a build of OpenBLAS with one fixed set of kernels has none.
- * Only the fallback is overruled, and never a value that the user set; what the CPU can do is asked of the CPU. */
+ * OpenBLAS picks its kernels by CPU model when it is loaded, and for a model newer than itself it falls back to
+ * "Prescott": 0.3.21 runs SSE3 code on an Emerald Rapids Xeon, at a fifth of the speed. OPENBLAS_CORETYPE names others,
+ * but it is read by OpenBLAS's constructor, when main has not begun and the C library's environment cannot be written.
+ * So the choice is made once more by our own constructor, which runs after OpenBLAS's and before any product: with the
+ * same two functions that OpenBLAS calls itself. They are weak here: a build of OpenBLAS with one fixed set of kernels
+ * has none. Only the fallback is overruled, and never a value that the user set; what the CPU can do is asked of the
+ * CPU. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <cblas.h>

@@ -25,7 +25,8 @@ static int head_argmax(const float *logits, const uint8_t *mask, int n)
     return best;
 }
 
-/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves none. */
+/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves
+ * none. */
 static int head_draw(const float *logits, const uint8_t *mask, int n, float log_sum, float u)
 {
     float sum = 0.0f;

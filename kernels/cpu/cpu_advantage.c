@@ -83,9 +83,9 @@ void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
     mean_std[1] = (float)sqrt(sq / (double)n);
 }
 
-/* The order of entries i by (key, i), where key i is draw i of the stream: a definition that a GPU follows without going
- * one by one. Entries go to buckets by their first bits, of which a bucket holds one or two of the usual thousands, and
- * are sorted there; keys are drawn again where they are looked at. */
+/* The order of entries i by (key, i), where key i is draw i of the stream: a definition that a GPU follows without
+ * going one by one. Entries go to buckets by their first bits, of which a bucket holds one or two of the usual
+ * thousands, and are sorted there; keys are drawn again where they are looked at. */
 static uint32_t shuffle_key(const struct rng *rng, size_t i)
 {
     struct rng at = {.key = rng->key, .counter = rng->counter + i};

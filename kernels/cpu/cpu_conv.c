@@ -1,8 +1,8 @@
-/* cpu_conv.c - convolutions: the patches under the kernel are laid out as rows (im2col), then it is a linear layer, one sgemm
- * for a few grids at a time whose patches stay in the cache.
- * Rows p of a patch matrix are (token, y, x) of the output, columns (ky, kx, channel): the order of a filter in w.
- * Every worker has its own patches in scratch and its own tokens (y, dx) or filters (dw, db), so nothing is added up
- * between workers: the order of each sum depends on nothing but sizes and thread count. */
+/* cpu_conv.c - convolutions: the patches under the kernel are laid out as rows (im2col), then it is a linear layer, one
+ * sgemm for a few grids at a time whose patches stay in the cache. Rows p of a patch matrix are (token, y, x) of the
+ * output, columns (ky, kx, channel): the order of a filter in w. Every worker has its own patches in scratch and its
+ * own tokens (y, dx) or filters (dw, db), so nothing is added up between workers: the order of each sum depends on
+ * nothing but sizes and thread count. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* cpu_device.c - the CPU backend: threads, plain memory, games stepped on the host, and the table of operations.
- * Invariant: everything a launcher needs (threads, partial sums) exists from open to close, so none of them allocates. */
+ * Invariant: everything a launcher needs (threads, partial sums) exists from open to close, so none of them
+ * allocates. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <cblas.h>
@@ -34,8 +35,8 @@ static struct env_batch *batch_of(const struct kern_env *env)
     return ((const struct cpu_env *)env)->batch;
 }
 
-/* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space or
- * on data forbids it: so ask for as much before it does. */
+/* OpenBLAS maps a work area for each thread at its first product, and tries for ever when a limit on the address space
+ * or on data forbids it: so ask for as much before it does. */
 static enum status check_address_space(size_t n_threads, struct error *err)
 {
     struct rlimit limit, data;

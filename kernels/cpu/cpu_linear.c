@@ -1,6 +1,6 @@
 /* cpu_linear.c - linear layers: OpenBLAS on blocks of tokens small enough that what follows finds them in the L2 cache.
- * Every worker calls sgemm for its own part: tokens for y and dx, output rows for dw. So no partial dw has to be kept or
- * added up, and the order of each sum depends on nothing but sizes and thread count. */
+ * Every worker calls sgemm for its own part: tokens for y and dx, output rows for dw. So no partial dw has to be kept
+ * or added up, and the order of each sum depends on nothing but sizes and thread count. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <cblas.h>

@@ -1,7 +1,7 @@
 /* cpu_lstm.c - the LSTM layer: one step, a sequence, and its gradient.
- *   [i, f, g, o] = gates + W_hh hp, i, f, o behind a sigmoid, g behind tanh; c = f cp + i g, h = o tanh(c), out = h
- * hp, cp is the state before the step: 0 where reset is 1. Agents are independent, so they are what the workers share out;
- * the product with W_hh is one sgemm for each step and worker. */
+ *   [i, f, g, o] = gates + W_hh hp, i, f, o after a sigmoid, g after tanh; c = f cp + i g, h = o tanh(c), out = h
+ * hp, cp is the state before the step: 0 where reset is 1. Agents are independent, so they are what the workers share
+ * out; the product with W_hh is one sgemm for each step and worker. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ struct lstm {
     size_t T, B, H;
 };
 
-/* One agent's step behind the product: out (H), state (2H) in place, gates (4H) in place. */
+/* One agent's step after the product: out (H), state (2H) in place, gates (4H) in place. */
 static inline void step_row(float *out, float *state, float *gates, size_t H)
 {
     float *h = state, *c = state + H, *i = gates, *f = gates + H, *g = gates + 2 * H, *o = gates + 3 * H;
@@ -84,8 +84,8 @@ void cpu_lstm_forward(struct kern *k, void *out, void *h_prev, void *c_prev, voi
     cpu_run(k, B, AGENT_GRAIN, forward_part, &l);
 }
 
-/* One agent at one time: dh, dc (H) are of the state behind the step; dc leaves as that of the state before, gates (4H) as
- * their gradient. */
+/* One agent at one time: dh, dc (H) are of the state after the step; dc leaves as that of the state before, gates (4H)
+ * as their gradient. */
 static inline void backward_row(float *gates, const float *dh_next, float *dc_next, const float *dout,
                                 const float *c_prev, size_t H)
 {

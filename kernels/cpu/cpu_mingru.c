@@ -1,6 +1,7 @@
 /* cpu_mingru.c - the MinGRU layer: one step, a sequence, and its gradient.
  *   z = sigmoid(g), c = a + 1/2 or sigmoid(a), h = hp + z (c - hp), s = sigmoid(p), out = x + s (h - x)
- * hp is the state before the step: 0 where reset is 1. Agents are independent, so they are what the workers share out. */
+ * hp is the state before the step: 0 where reset is 1. Agents are independent, so they are what the workers share
+ * out. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include "kernels/cpu/vec_math.h"
@@ -76,8 +77,8 @@ void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, c
     cpu_run(k, B, AGENT_GRAIN, forward_part, &m);
 }
 
-/* One agent at one time, columns [0, n) of a row: carry (n) holds dh from later steps and leaves with that of earlier ones.
- * H is the distance from gate to gate. */
+/* One agent at one time, columns [0, n) of a row: carry (n) holds dh from later steps and leaves with that of earlier
+ * ones. H is the distance from gate to gate. */
 static inline void backward_row(const struct mingru *m, float *carry, const float *hp, size_t at, size_t col, size_t n)
 {
     size_t H = m->H;

@@ -1,5 +1,6 @@
 /* cpu_optim.c - gradient norm, Adam and Muon over the flat parameter vector.
- * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the step. */
+ * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the
+ * step. */
 #include "kernels/cpu/cpu_priv.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* cpu_priv.h - what the files of the CPU backend share: its data, its threads and its operations.
- * Threads: the caller and the pool's helpers, split statically; OpenBLAS itself is held to one thread for each caller. */
+ * Threads: the caller and the pool's helpers, split statically; OpenBLAS itself is held to one thread for each
+ * caller. */
 #ifndef KERNELS_CPU_PRIV_H
 #define KERNELS_CPU_PRIV_H
 
@@ -86,7 +87,8 @@ static inline double cpu_partial_sum(const struct kern *k, size_t i)
 /* blas_core.c: the name of the kernels that OpenBLAS runs on ("SkylakeX"). */
 const char *cpu_blas_core(void);
 
-/* c (m, n) = alpha a (m, k) b (k, n) + beta c by the calling thread alone; a_t, b_t: the operand is stored transposed. */
+/* c (m, n) = alpha a (m, k) b (k, n) + beta c by the calling thread alone; a_t, b_t: the operand is stored
+ * transposed. */
 void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, const float *b,
               size_t ldb, float beta, float *c, size_t ldc);
 

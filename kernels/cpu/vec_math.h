@@ -1,6 +1,6 @@
-/* vec_math.h - exp, log, sigmoid and tanh in f32 without branches or tables, so that a loop over them becomes vector code.
- * Errors against the exact value are within about 2 units in the last place (tests/kernels/test_vec_math.c); infinities,
- * NaN, zero and gradual underflow come out as libm's do, except where a comment says otherwise. */
+/* vec_math.h - exp, log, sigmoid and tanh in f32 without branches or tables, so that a loop over them becomes vector
+ * code. Errors against the exact value are within about 2 units in the last place (tests/kernels/test_vec_math.c);
+ * infinities, NaN, zero and gradual underflow come out as libm's do, except where a comment says otherwise. */
 #ifndef KERNELS_CPU_VEC_MATH_H
 #define KERNELS_CPU_VEC_MATH_H
 
@@ -53,7 +53,8 @@ VEC_FN float vec_exp(float x)
     return p * vec_from_bits((uint32_t)(half + 127) << 23) * vec_from_bits((uint32_t)(e - half + 127) << 23);
 }
 
-/* For x in [-87, 87], where neither e^x nor its inverse is subnormal (slow) or infinite; beyond, the value at that end. */
+/* For x in [-87, 87], where neither e^x nor its inverse is subnormal (slow) or infinite; beyond, the value at that
+ * end. */
 VEC_FN float vec_exp_inner(float x)
 {
     float t, p;

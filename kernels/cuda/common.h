@@ -34,8 +34,8 @@ struct cuda {
     cublasLtHandle_t lt;
     void *workspace; /* (CUDA_WORKSPACE_BYTES) device */
     void *partials; /* (CUDA_PARTIALS_BYTES) device */
-    /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one finishes
-     * the operation (atomicInc to gridDim - 1 brings it back to 0). */
+    /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one
+     * finishes the operation (atomicInc to gridDim - 1 brings it back to 0). */
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
     struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
@@ -66,8 +66,8 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
     if (code != cudaSuccess)
         cuda_fail(k, what, cudaGetErrorString(code));
 }
-/* Lets a kernel have all the shared memory of a block. Always the same number, as other trials of the process launch the same
- * kernels from other threads: one's smaller number must not come between another's and its launch. */
+/* Lets a kernel have all the shared memory of a block. Always the same number, as other trials of the process launch
+ * the same kernels from other threads: one's smaller number must not come between another's and its launch. */
 static inline void cuda_shared_allow(struct kern *k, const void *kernel, const char *what)
 {
     cudaFuncAttributes made;

@@ -49,7 +49,7 @@ template <typename T, int V> static __device__ __forceinline__ void pack_store(T
     *(typename raw_bytes<sizeof(T) * V>::type *)p = raw;
 }
 
-/* May every pointer be read in packs of so many bytes? Rows are H numbers apart, so H has to be a multiple too. */
+/* May every pointer be read in packs of this many bytes? Rows are H numbers apart, so H has to be a multiple too. */
 static inline bool packs_fit(size_t bytes, const void *const *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)

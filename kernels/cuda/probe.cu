@@ -1,6 +1,6 @@
 /* probe.cu - is there an NVIDIA device that answers? For `trawl doctor`.
- * The runtime is linked statically and opens the driver's libcuda itself when first asked, so that the program starts on
- * a machine that has neither driver nor device. Touches no context: asking costs no device memory. */
+ * The runtime is linked statically and opens the driver's libcuda itself when first asked, so that the program starts
+ * on a machine that has neither driver nor device. Touches no context: asking costs no device memory. */
 #include <cuda_runtime_api.h>
 
 #include <stddef.h>

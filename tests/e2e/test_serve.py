@@ -166,15 +166,12 @@ def test_versions_and_studies(folder):
         near(one["reference"], shown["study"]["reference"])
 
 
-def test_who_draws_the_charts(folder):
-    """Vega, where the program was built with it (TRAWL_VEGA no: it was not); else the server, which can always."""
+def test_the_charts(folder):
+    """Vega for the pages; the server draws the front too."""
     with serving(big(folder)) as s:
-        vega = s.get("/api/v1/version")["vega"]
-        assert not vega or os.environ.get("TRAWL_VEGA") != "no"
         status, head, body = s.ask("/assets/vega.js")
-        tap.equal(status, 200 if vega else 404)
-        assert not vega or (head["content-type"].startswith("text/javascript") and len(body) > 100000), head
-        tap.equal(s.ask("/assets/charts/plain.js")[0], 200)
+        tap.equal(status, 200)
+        assert head["content-type"].startswith("text/javascript") and len(body) > 100000, head
         status, head, body = s.ask(S + "/report?format=svg")
         tap.equal(status, 200)
         assert head["content-type"].startswith("image/svg+xml") and b"<svg" in body[:200], head

@@ -271,7 +271,7 @@ def test_run_ids_from_outside(folder):
         equal((got.display_name, got.group, [row["_step"] for row in got.rows()]), ("by hand", "these", STEPS))
         # the same id again: behind what is there
         said = run(*train, "--train.total_timesteps", 10240, cwd=folder, env=env)[1]
-        assert "run mine goes on behind its 32 line(s)" in said and "left out" in said, said
+        assert "run mine continues after its 32 line(s)" in said and "left out" in said, said
         equal([row["_step"] for row in got.rows()], STEPS + list(range(8448, 10241, 256)))
         said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "never"})[1]
         assert "is there already" in said and "WANDB_RESUME is never" in said, said

@@ -368,31 +368,6 @@ def test_a_policy_plays_on_the_page(folder):
 
 # -- what goes wrong --
 
-def test_without_vega_the_server_draws(_):
-    b = page()
-    b.send("Network.setBlockedURLs", {"urls": ["*/assets/vega.js"]})
-    try:
-        go(path(), "document.querySelector('.server-chart')?.naturalWidth > 100 && document.querySelector('.pick-result .params')")
-        assert "built without Vega" in text(".front-chart")
-        b.screenshot(SHOTS / "no-vega-light.png")
-        go(path("?tab=trials"), TABLE_READY)
-        FIGURES = "[...document.querySelectorAll('.server-figures')].flatMap((e) => [...e.shadowRoot.querySelectorAll('svg.chart')])"
-        go(path("?tab=params"), FIGURES + ".length === 7")  # importance, and a strip for each of six parameters
-        equal(b.run("new Set(%s.map((e) => getComputedStyle(e.querySelector('text')).fill)).size" % FIGURES), 1)
-        assert b.run("%s[0].querySelectorAll('rect.bar').length" % FIGURES) >= 12
-        b.screenshot(SHOTS / "no-vega-parameters-light.png")
-        go(path("?tab=progress"), "document.querySelector('.timeline canvas') && document.querySelectorAll('.chart svg path').length === 2")
-        b.screenshot(SHOTS / "no-vega-progress-light.png")
-        go(path("/trial/990"), "document.querySelector('.config') && document.querySelectorAll('#curves svg path').length > 3")
-        b.screenshot(SHOTS / "no-vega-trial-light.png")
-        go(VIEWS["compare"][0], "document.querySelectorAll('.chart svg path').length >= 2")  # and the study's best, if they have recorded curves
-        b.screenshot(SHOTS / "no-vega-compare-light.png")
-    finally:
-        b.send("Network.setBlockedURLs", {"urls": []})
-    equal([p for p in b.problems() if "vega.js" not in p], [])
-    equal(b.foreign_requests(server().origin), [])
-
-
 def test_strange_names_are_text(_):
     b = go("/", "document.querySelectorAll('.studies tbody tr').length === 2")
     assert ODD in text(".studies"), text(".studies")

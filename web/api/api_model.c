@@ -1,5 +1,5 @@
-/* api_model.c - what the models say: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which takes
- * milliseconds; see serve/models.c. */
+/* api_model.c - what the models say: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which
+ * takes milliseconds; see serve/models.c. */
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"

@@ -1,5 +1,5 @@
-/* api_openapi.c - /api/v1/openapi.json: OpenAPI 3.0, written from the table of routes, so that it cannot forget one. What the
- * answers hold is told in docs/http-api.md. */
+/* api_openapi.c - /api/v1/openapi.json: OpenAPI 3.0, written from the table of routes, so that it cannot forget one.
+ * What the answers hold stands in docs/http-api.md. */
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -23,9 +23,9 @@ static const struct param_text param_texts[] = {
     {"front", "boolean", "only trials on the front"},
     {"fields", "string", "columns with commas between; params: all parameters"},
     {"since", "integer", "only what changed after this version"},
-    {"points", "integer", "at most so many points"},
+    {"points", "integer", "at most this number of points"},
     {"metrics", "string", "names with commas between"},
-    {"bytes", "integer", "at most so many bytes of its end"},
+    {"bytes", "integer", "at most this number of bytes of its end"},
     {"against", "integer", "a trial to compare with"},
     {"study", "string", "only events of this study"},
     {"rule", "string", "best, best-run, knee, cost<=X, score>=X, trial=N"},
@@ -112,7 +112,7 @@ enum status api_openapi(struct serve *s, const struct request *r, struct answer 
     (void)answer;
     info = ok ? cJSON_AddObjectToObject(json, "info") : NULL;
     ok = info != NULL && json_add_str(info, "title", "Trawl") && json_add_str(info, "version", s->set.version) &&
-         json_add_str(info, "description", "Studies, trials and models of a Trawl store; docs/http-api.md tells more.");
+         json_add_str(info, "description", "Studies, trials and models of a Trawl store; docs/http-api.md has more.");
     paths = ok ? cJSON_AddObjectToObject(json, "paths") : NULL;
     ok = paths != NULL;
     for (size_t i = 0; ok && i < serve_n_routes; i++) {

@@ -1,5 +1,5 @@
-/* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the bytes are those of the
- * command line, by hooks. */
+/* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
+ * bytes are those of the command line, by hooks. */
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"

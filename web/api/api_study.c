@@ -48,7 +48,7 @@ enum status api_version(struct serve *s, const struct request *r, struct answer 
         json_add_bool(json, "store_ok", problem[0] == '\0') &&
         json_add_str(json, "store_error", problem[0] != '\0' ? problem : NULL) &&
         json_add_bool(json, "control", s->set.control) && json_add_str(json, "csrf", s->set.control ? s->csrf : NULL) &&
-        json_add_bool(json, "vega", serve_has_vega()) && json_add_i64(json, "now_ms", clock_utc_ms());
+        json_add_i64(json, "now_ms", clock_utc_ms());
     if (!ok) {
         cJSON_Delete(json);
         json = NULL;

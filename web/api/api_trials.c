@@ -1,5 +1,5 @@
-/* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer: a study may have
- * tens of thousands. */
+/* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer:
+ * a study may have tens of thousands. */
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"

@@ -40,10 +40,6 @@ export async function get(path, query, signal) {
   return JSON.parse(await response.text(), revive);
 }
 
-export async function text(path, query, signal) {
-  return (await request(url(path, query), {signal})).text();
-}
-
 export async function post(path, body, csrf) {
   const response = await request(path, {method: 'POST', headers: {'Content-Type': 'application/json', 'X-Trawl-Csrf': csrf || ''}, body: JSON.stringify(body)});
   return response.json();
@@ -77,7 +73,7 @@ export async function getModel(path, query, signal) {
 export function tellStore(problem) {
   const at = document.getElementById('gone');
   at.hidden = !problem;
-  at.textContent = problem ? `${problem}. These pages show what was read before; they go on by themselves when it is back.` : '';
+  at.textContent = problem ? `${problem}. These pages show what was read before; they continue by themselves when it is back.` : '';
 }
 
 const EVENTS = ['hello', 'reset', 'studies', 'study', 'trial', 'progress', 'model', 'store'];

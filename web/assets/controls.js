@@ -1,7 +1,7 @@
 /* controls.js - the buttons that steer a sweep, shown by a server that was started with --control.
  *
  * They stay the same elements while the page follows the sweep, so that focus and the number typed in are kept; a button that
- * makes no sense in the study's state is off. What was done, or why it was refused, is told by say(text, bad). */
+ * makes no sense in the study's state is off. What was done, or why it was refused, is shown by say(text, bad). */
 import {post, studyPath} from './api.js';
 import {h} from './dom.js';
 
@@ -34,7 +34,7 @@ export function controls(data, version, say) {
     }
   };
   const button = (label, title, onclick) => h('button.small', {type: 'button', title, onclick}, label);
-  const pause = button('Pause', 'start no new trial; running ones go on', () => act({action: 'pause'}));
+  const pause = button('Pause', 'start no new trial; running ones continue', () => act({action: 'pause'}));
   const go = button('Continue', 'start trials again', () => act({action: 'continue'}));
   const stop = button('Stop…', 'end the sweep; it can be resumed', async () => {
     const running = data.study.counts.running;

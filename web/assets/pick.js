@@ -1,4 +1,4 @@
-/* pick.js - pick from the front: so many seconds, or so good a score; by the rules of `trawl export`.
+/* pick.js - pick from the front: within a cost, or from a score on; by the rules of `trawl export`.
  * While the slider moves the choice is made here, from the front that is loaded; the server's answer follows. */
 import {get, studyPath, url} from './api.js';
 import {copyButton, fill, h} from './dom.js';

@@ -8,7 +8,7 @@ export const STATES = {running: 'running', waiting: 'waiting', interrupted: 'int
 const STATE_HELP = {
   running: 'a controller lives and trials run',
   waiting: 'a controller lives, nothing runs at the moment',
-  interrupted: 'trials are marked running but nobody runs them: trawl sweep --resume goes on',
+  interrupted: 'trials are marked running but no process runs them: trawl sweep --resume continues',
   finished: 'the limit is reached',
   idle: 'nobody works on it',
   paused: 'no new trial starts until somebody continues it',

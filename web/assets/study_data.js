@@ -48,9 +48,9 @@ export class StudyData {
       offset = answer.next_offset;
     } while (offset);
     this.version = answer.version;
-    const front = await get(studyPath(this.name, '/front'), null, signal), told = JSON.stringify([front.points, front.best_trial, front.knee_trial]);
-    changed ||= told !== this.told;
-    this.told = told;
+    const front = await get(studyPath(this.name, '/front'), null, signal), seen = JSON.stringify([front.points, front.best_trial, front.knee_trial]);
+    changed ||= seen !== this.seen;
+    this.seen = seen;
     this.answer = front;
     if (changed || !this.plotted) this.judge();
     return changed;

@@ -3,9 +3,7 @@ import {getModel, studyPath} from './api.js';
 import {add, card, command, empty, fill, h, shellWord} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';
-import {vega} from './charts/vega.js';
 import {FrontChart} from './charts/front.js';
-import {serverChart} from './charts/fallback.js';
 import {Pick} from './pick.js';
 import * as fmt from './format.js';
 
@@ -121,23 +119,15 @@ export async function show(el, data, ctx) {
     model = points.length > 1 ? {cost: points.map((p) => p.cost), mean: points.map((p) => p.score), lo: points.map((p) => p.score_lo), hi: points.map((p) => p.score_hi)} : null;
   }
 
-  let hasVega = true;
-  try {
-    await vega();
-  } catch {
-    hasVega = false;
-  }
-  const redraw = hasVega ? draw : () => serverChart(chartEl, data.name, 'Cost against score, drawn by the server');
-  if (!hasVega) tools.hidden = hint.hidden = true;
-  await redraw();
+  await draw();
   texts();
   pick.update();
-  const withModel = () => readModel().then(() => { texts(); pick.update(); return redraw(); }).catch((problem) => {
+  const withModel = () => readModel().then(() => { texts(); pick.update(); return draw(); }).catch((problem) => {
     if (!ctx.signal.aborted) add(verdictEl, h('p.warn', null, `The model's part is missing: ${problem.message}`));
   });
   withModel();
   return {
-    async update() { await redraw(); texts(); pick.update(); },
+    async update() { await draw(); texts(); pick.update(); },
     model: withModel,
     destroy() { chart?.destroy(); pick.destroy(); },
   };

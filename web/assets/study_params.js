@@ -4,8 +4,6 @@ import {card, empty, fill, h} from './dom.js';
 import {setState, state, studyUrl, trialUrl} from './app.js';
 import {showImportance} from './charts/importance.js';
 import {showSlice} from './charts/slice.js';
-import {vega} from './charts/vega.js';
-import {forgetReport, serverFigures} from './charts/fallback.js';
 import * as fmt from './format.js';
 
 function scoreRange(data, slices) {
@@ -28,17 +26,6 @@ export async function show(el, data, ctx) {
   const shown = [];
   fill(el, h('div.halves', null, card('What matters', importanceEl, {note: 'share of variance explained by a parameter by itself; line: two standard deviations'}), card('Bounds and notes', notes)),
     card('Score along each parameter', [atNote, slicesEl], {note: 'as the model sees it; band: 95 %', extra: h('label.soft.small', null, 'through the ', choose)}));
-  try {
-    await vega();
-  } catch {
-    choose.parentElement.hidden = true;
-    slicesEl.closest('.card').querySelector('h2 small').textContent = ' of each trial; those on the front are filled';
-    fill(notes, h('p', null, 'Bounds that the front leans on: ', h('a', {href: studyUrl(data.name)}, 'What to make of it'), '.'));
-    const draw = () => Promise.all([serverFigures(importanceEl, data.name, '.importance', ctx.signal), serverFigures(slicesEl, data.name, '.strips', ctx.signal)])
-      .catch((problem) => { if (!ctx.signal.aborted) fill(importanceEl, h('p.warn', null, problem.message)); });
-    draw();
-    return {model() { forgetReport(); draw(); }};
-  }
   const clear = () => { for (const chart of shown.splice(0)) chart.destroy(); };
 
   async function draw() {

@@ -6,7 +6,7 @@ import {Parallel} from './charts/parallel.js';
 import {Table} from './table.js';
 import * as fmt from './format.js';
 
-const REST_MS = 120, TELL_MS = 200;
+const REST_MS = 120, ADDRESS_MS = 200;
 const STATES = ['done', 'running', 'queued', 'stopped', 'failed', 'lost'];
 
 function allColumns(data) {
@@ -71,10 +71,10 @@ export async function show(el, data, ctx) {
     fill(parallelEl, empty('No trial yet.', h('p.soft', null, 'This page fills by itself as trials start.')));
   }
   const table = new Table(tableEl, {columns: visible(), label: 'trials', href: (i) => trialUrl(data.name, i), rowClass: (i) => (data.onFront[i] ? 'front' : ''),
-    on: {open: (i) => { tell(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
+    on: {open: (i) => { setAddress(); go(trialUrl(data.name, i)); }, sort: (key) => { sortText = sortText === `-${key}` ? key : sortText === key ? `-${key}` : key === 'score' && data.maximize ? `-${key}` : key; apply(); }}});
   const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); sketchSoon(); }}) : null;
   if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
-  let frame = 0, resting = 0, telling = 0, rows = [];
+  let frame = 0, resting = 0, settingAddress = 0, rows = [];
   /* While a range is dragged: lines and count at once, the table when it rests. */
   const sketchSoon = () => {
     tableEl.setAttribute('aria-busy', 'true');
@@ -96,7 +96,7 @@ export async function show(el, data, ctx) {
     return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
   }
 
-  /* at once: the address is told now, not after the next few letters */
+  /* at once: the address is set now, not after the next few letters */
   function apply(atOnce = false) {
     clearTimeout(resting);
     const mask = makeMask(data, filters, words, states);
@@ -114,19 +114,19 @@ export async function show(el, data, ctx) {
     compare.hidden = !(mask && rows.length >= 2 && rows.length <= 12);
     compare.href = compareUrl(rows.slice(0, 12).map((i) => `${data.name}/${i}`));
     parallel?.setFilters(filters, mask);
-    clearTimeout(telling);
-    telling = setTimeout(tell, TELL_MS);
-    if (atOnce) tell();
+    clearTimeout(settingAddress);
+    settingAddress = setTimeout(setAddress, ADDRESS_MS);
+    if (atOnce) setAddress();
     tableEl.removeAttribute('aria-busy');
   }
-  function tell() {
-    if (!telling) return;
-    clearTimeout(telling);
-    telling = 0;
+  function setAddress() {
+    if (!settingAddress) return;
+    clearTimeout(settingAddress);
+    settingAddress = 0;
     setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
     ctx.refreshTabs();
   }
-  el.addEventListener('click', tell, {capture: true}); /* before a link leaves, so that the back button finds it all */
+  el.addEventListener('click', setAddress, {capture: true}); /* before a link leaves, so that the back button finds it all */
   apply();
   return {
     update() { parallel?.update(); apply(); },
@@ -138,7 +138,7 @@ export async function show(el, data, ctx) {
       c.live_s[event.trial] = event.wall_s;
       table.refresh();
     },
-    destroy() { clearTimeout(telling); clearTimeout(resting); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
+    destroy() { clearTimeout(settingAddress); clearTimeout(resting); cancelAnimationFrame(frame); parallel?.destroy(); table.destroy(); },
   };
 }
 

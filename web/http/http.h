@@ -1,8 +1,9 @@
 /* http.h - one HTTP client for all trackers: a libcurl handle with limits, of one thread.
  *
- * Rules: TLS is verified; only http and https; proxies as in the environment (curl's rules); no redirect to another scheme,
- * host or port, and at most 3 to the same one; credentials are headers of the one request they are given with; a reply is at most
- * max_reply_bytes; an HTML page is never taken for JSON. Messages hold no header, no query and no user part of a URL. */
+ * Rules: TLS is verified; only http and https; proxies as in the environment (curl's rules); no redirect to another
+ * scheme, host or port, and at most 3 to the same one; credentials are headers of the one request they are given with;
+ * a reply is at most max_reply_bytes; an HTML page is never taken for JSON. Messages hold no header, no query and no
+ * user part of a URL. */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H
 
@@ -26,7 +27,7 @@ struct http_settings {
     const char *ca_file; /* NULL or "": CURL_CA_BUNDLE, SSL_CERT_FILE, REQUESTS_CA_BUNDLE, else the system's */
     const char *client_cert, *client_key; /* PEM; NULL or "": none */
     const char *proxy; /* NULL or "": the environment's */
-    bool insecure; /* accept any certificate; told once in the log */
+    bool insecure; /* accept any certificate; logged once */
     double connect_s, timeout_s; /* 0: 10 and 30 */
     size_t max_reply_bytes; /* 0: 16 MiB */
     const char *user_agent; /* NULL: "trawl" */
@@ -54,8 +55,8 @@ struct http_request {
     bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a text that says so */
 };
 
-/* What is to be done about it, not what it means. A page in place of JSON or a redirect elsewhere is a wrong setting before
- * the first success of this handle, and a passing trouble (maintenance, a hotel's network) after it. */
+/* What is to be done about it, not what it means. A page in place of JSON or a redirect elsewhere is a wrong setting
+ * before the first success of this handle, and a passing trouble (maintenance, a hotel's network) after it. */
 enum http_outcome {
     HTTP_OK, /* 2xx, with JSON when wanted */
     HTTP_RETRY, /* no reply, half a reply, 408, 425, 429, 5xx but 501 and 505 */
@@ -70,7 +71,7 @@ struct http_reply {
     cJSON *json; /* parsed when the reply is JSON, also of an error; owned */
     bool elsewhere; /* refused by a page, a redirect or a certificate: it was not the tracker that spoke */
     double retry_after_s; /* both forms of Retry-After; 0: not said */
-    double pause_s; /* RateLimit-Remaining and -Reset: wait so long before the next; 0: not said */
+    double pause_s; /* RateLimit-Remaining and -Reset: wait this long before the next; 0: not stated */
     char text[ERROR_TEXT_MAX]; /* not HTTP_OK: "POST https://host/path: 503: text of the server" */
 };
 void http_reply_init(struct http_reply *reply);
@@ -81,7 +82,8 @@ void http_send(struct http *http, const struct http_request *request, struct htt
 
 /* ---- parts that are tested alone ---- */
 
-/* Full jitter: uniform in [0, min(60, 2^attempt)] seconds, at least what the server asked for. attempt counts from 0. */
+/* Full jitter: uniform in [0, min(60, 2^attempt)] seconds, at least what the server asked for. attempt counts from
+ * 0. */
 double http_backoff_s(struct rng *rng, int attempt, double retry_after_s);
 /* "120" or "Wed, 21 Oct 2015 07:28:00 GMT" -> seconds from now_s (Unix), 0 when past; false: neither. */
 bool http_retry_after(const char *text, double now_s, double *ret_s);
@@ -96,11 +98,12 @@ void http_escape(struct strbuf *sb, const char *text);
 
 /* ---- netrc.c ---- */
 
-/* Login and password of "host" or "host:port" in $NETRC, ~/.netrc or ~/_netrc; false: none. The texts are secrets: wipe them.
- * Warns once when others may read the file. */
+/* Login and password of "host" or "host:port" in $NETRC, ~/.netrc or ~/_netrc; false: none. The texts are secrets: wipe
+ * them. Warns once when others may read the file. */
 bool netrc_find(const char *host, char *ret_login, size_t login_size, char *ret_password, size_t password_size);
 
-/* One key of an ini file ("[default]" section of ~/.config/wandb/settings), for trackers' own files; false: not there. */
+/* One key of an ini file ("[default]" section of ~/.config/wandb/settings), for trackers' own files; false: not
+ * there. */
 bool track_ini_value(const char *path, const char *section, const char *key, char *ret_value, size_t size);
 
 #endif

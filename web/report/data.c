@@ -62,7 +62,8 @@ static void csv_field(struct strbuf *out, const char *mark, const char *text)
     strbuf_add(out, "\"");
 }
 
-/* Words. Spreadsheets take what begins like a formula for one, whoever wrote it: an apostrophe in front makes it text. */
+/* Words. Spreadsheets take what begins like a formula for one, whoever wrote it: an apostrophe in front makes it
+ * text. */
 static void csv_text(struct strbuf *out, const char *text)
 {
     if (text != NULL)

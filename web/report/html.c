@@ -260,7 +260,8 @@ static void write_strips(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, "</div>\n");
 }
 
-/* The most common reasons why trials gave no result. Quadratic in distinct reasons, of which at most 64 are told apart. */
+/* The most common reasons why trials gave no result. Quadratic in distinct reasons, of which at most 64 are counted
+ * apart. */
 static void write_reasons(struct strbuf *out, const struct report_view *view)
 {
     const char *reasons[64];
@@ -296,7 +297,7 @@ static void write_reasons(struct strbuf *out, const struct report_view *view)
     strbuf_add(out, "</ul>\n");
 }
 
-/* A front that leans on a bound may go on beyond it. */
+/* A front that leans on a bound may continue beyond it. */
 static void write_bounds(struct strbuf *out, const struct report_view *view)
 {
     const struct space *space = view->report->space;

@@ -119,7 +119,7 @@ bool report_can_render(void)
 static enum status not_built(const char *format, struct error *err)
 {
     return FAIL(err, ST_USAGE,
-                "this trawl was built without librsvg, which draws %s: install librsvg2-dev and build anew, or write "
+                "this trawl was built without librsvg, which draws %s: install librsvg2-dev and build again, or write "
                 ".html (a browser prints it) or .svg",
                 format);
 }

@@ -1,4 +1,4 @@
-/* report.c - the report's formats behind one call. */
+/* report.c - writes a report in any of its formats. */
 #include "web/report/report_priv.h"
 #include "web/report/report.h"
 

@@ -1,4 +1,6 @@
-/* report.h - x */
+/* report.h - writes a report of a study: HTML, PDF, PNG, SVG, CSV or JSON (public face of web/report/).
+ * The caller builds struct report and keeps its arrays; a call reads them, writes into `out`, and keeps nothing. Any
+ * thread. */
 #ifndef WEB_REPORT_REPORT_H
 #define WEB_REPORT_REPORT_H
 
@@ -30,8 +32,8 @@ struct report {
     enum search_cost cost; /* what history, front and reference count */
 };
 
-/* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. PDF is A4 pages,
- * PNG the chart of the front; both need librsvg in the build (ST_USAGE without it). */
+/* HTML is one self-contained file: inline SVG and CSS, no script, opens from disk, prints, light and dark. PDF is A4
+ * pages, PNG the chart of the front; both need librsvg in the build (ST_USAGE without it). */
 bool report_can_render(void); /* PDF and PNG */
 enum status report_write(const struct report *report, enum report_format format, struct strbuf *out,
                          struct error *err) MUST_USE;

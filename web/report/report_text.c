@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE, U+FFFF). */
+/* Bytes of the character at text, or 0 when it is no UTF-8 or none that XML allows (control characters, U+FFFE,
+ * U+FFFF). */
 static size_t xml_length(const char *text)
 {
     size_t n = utf8_length(text, strnlen(text, 4));

@@ -1,4 +1,5 @@
-/* study_report.h - a study view as a report takes it. */
+/* study_report.h - makes a struct report out of a study view.
+ * The report borrows from the view, which has to outlive it; nothing can fail. */
 #ifndef WEB_REPORT_STUDY_REPORT_H
 #define WEB_REPORT_STUDY_REPORT_H
 

@@ -1,6 +1,6 @@
 /* style.c - the looks: one set of variables for light, dark and print, and those of print put in where a renderer
  * knows no variables (report_style_flat).
- * Blue against vermilion and grey tell apart for every kind of colour blindness, and shapes tell without colour. */
+ * Blue against vermilion and grey differ for every kind of colour blindness, and shapes differ without colour. */
 #include "web/report/report_priv.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* answer_cache.h - answers by address, valid for a version. */
+/* answer_cache.h - finished answers, kept by address for one version of the data.
+ * An answer is counted by its references: answer_create, cache_find and cache_keep hold one each, answer_release gives
+ * one back; nothing changes it once it is in the cache. The cache has a lock of its own and may be used by any thread.
+ * A full cache, or one without memory, keeps less; that is no failure. */
 #ifndef WEB_SERVE_ANSWER_CACHE_H
 #define WEB_SERVE_ANSWER_CACHE_H
 

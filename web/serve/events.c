@@ -1,9 +1,9 @@
 /* events.c - server-sent events: a ring of the last events, and streams that wait for the next.
  *
- * A stream with nothing to say is suspended, and costs no thread; publishing resumes all of them. Event ids are "BOOT-NUMBER", so that
- * one of an earlier server is told apart.
- * Invariants: (1) a stream is suspended and resumed only under the lock, and never twice; (2) a stream reads the ring at its own
- * pace: one that falls behind by the whole ring gets `reset` and goes on with what comes next; (3) the ring's texts are bounded. */
+ * A stream with nothing to say is suspended, and costs no thread; publishing resumes all of them. Event ids are
+ * "BOOT-NUMBER", so that one of an earlier server is recognised. Invariants: (1) a stream is suspended and resumed only
+ * under the lock, and never twice; (2) a stream reads the ring at its own pace: one that falls behind by the whole ring
+ * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */
 #include "web/serve/events.h"
 
 #include "base/json.h"
@@ -197,7 +197,7 @@ static void stream_free(void *ctx)
     mem_free(s);
 }
 
-/* Where a client that has seen last_id goes on: -1 when that cannot be told. */
+/* Where a client that has seen last_id continues: -1 when that is unknown. */
 static int64_t resume_at(const struct events *e, const char *last_id)
 {
     int64_t boot, number;

@@ -1,4 +1,5 @@
-/* json_text.h - JSON written straight into a text, for long lists. */
+/* json_text.h - JSON written straight into a text, for lists too long for a tree of cJSON.
+ * A failed append breaks the strbuf; strbuf_status reports it once, at the writer's end. */
 #ifndef WEB_SERVE_JSON_TEXT_H
 #define WEB_SERVE_JSON_TEXT_H
 

@@ -1,8 +1,10 @@
-/* models.c - the modeller: one thread that computes what the models say about a study, when somebody asked and the study has news.
+/* models.c - the modeller: one thread that computes what the models say about a study, when somebody asked and the
+ * study has news.
  *
- * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2) it takes
- * about a tenth of one core at most while a study runs: after a computation of t seconds a study rests 9 t, at least REST_S; the thread
- * yields to others, but not so far that it could stand still for long with the lock; (3) a model is used under `lock` alone, and freed under it. */
+ * Invariants: (1) nobody waits for a computation: what is there is given, and marked stale when a newer one is due; (2)
+ * it takes about a tenth of one core at most while a study runs: after a computation of t seconds a study rests 9 t, at
+ * least REST_S; the thread yields to others, but not so far that it could stand still for long with the lock; (3) a
+ * model is used under `lock` alone, and freed under it. */
 #include "web/serve/models.h"
 
 #include "base/json.h"
@@ -143,7 +145,7 @@ static void wait_for_work(struct models *m, double wait_s)
     pthread_cond_timedwait(&m->asked, &m->lock, &until);
 }
 
-static void tell(struct models *m, const char *study, int64_t version)
+static void notify(struct models *m, const char *study, int64_t version)
 {
     cJSON *json = cJSON_CreateObject();
 
@@ -184,7 +186,7 @@ static void compute(struct models *m, struct model_entry *e)
     snprintf(e->note, sizeof e->note, "%s", rc != ST_OK ? err.text : what.note != NULL ? what.note : "");
     pthread_mutex_unlock(&m->lock);
     if (study != NULL)
-        tell(m, study, version);
+        notify(m, study, version);
     mem_free(study);
     pthread_mutex_lock(&m->lock);
 }

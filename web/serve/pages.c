@@ -23,11 +23,6 @@ static const struct asset *asset_find(const char *name)
     return NULL;
 }
 
-bool serve_has_vega(void)
-{
-    return asset_find("vega.js") != NULL;
-}
-
 /* Puts the asset, plain and compressed, into the answer. */
 static enum status put_asset(const struct asset *asset, struct answer *answer, struct strbuf *out, struct error *err)
 {

@@ -1,7 +1,8 @@
-/* playing.c - streams of a policy that plays: one thread for each steps the game in its time, the connection takes what is ready.
+/* playing.c - streams of a policy that plays: one thread for each steps the game in its time, the connection takes what
+ * is ready.
  *
- * Invariants: (1) the thread never touches the connection but to resume it, under `lock`; (2) a client that takes nothing makes the game wait,
- * not the memory grow; (3) the thread is joined before its stream is freed. */
+ * Invariants: (1) the thread never touches the connection but to resume it, under `lock`; (2) a client that takes
+ * nothing makes the game wait, not the memory grow; (3) the thread is joined before its stream is freed. */
 #include "web/serve/playing.h"
 
 #include "base/status.h"
@@ -103,8 +104,8 @@ static bool emit(struct play *p, const char *type, const struct strbuf *data)
     pthread_mutex_lock(&p->lock);
     while (!p->closing && p->out.len - p->sent > PENDING_MAX)
         pthread_cond_wait(&p->change, &p->lock);
-    bool goes_on = !p->closing;
-    if (goes_on) {
+    bool playing = !p->closing;
+    if (playing) {
         if (p->sent > 0) {
             memmove(p->out.text, p->out.text + p->sent, p->out.len - p->sent);
             p->out.len -= p->sent;
@@ -118,7 +119,7 @@ static bool emit(struct play *p, const char *type, const struct strbuf *data)
         }
     }
     pthread_mutex_unlock(&p->lock);
-    return goes_on;
+    return playing;
 }
 
 static void emit_end(struct play *p, const char *reason)
@@ -139,9 +140,9 @@ static bool sleep_until(struct play *p, const struct timespec *until)
     pthread_mutex_lock(&p->lock);
     while (!p->closing && pthread_cond_timedwait(&p->change, &p->lock, until) == 0)
         ;
-    bool goes_on = !p->closing;
+    bool playing = !p->closing;
     pthread_mutex_unlock(&p->lock);
-    return goes_on;
+    return playing;
 }
 
 static void put_frame(struct strbuf *data, const struct serve_frame *f, const struct strbuf *draw)
@@ -173,10 +174,10 @@ static void play_on(struct play *p, void *game, struct strbuf *data, struct strb
     const struct serve_hooks *hooks = &p->plays->s->set.hooks;
     int64_t frames = PLAY_S * p->fps;
     struct timespec next;
-    bool goes_on = true;
+    bool playing = true;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
-    for (int64_t i = 0; goes_on && i < frames; i++) {
+    for (int64_t i = 0; playing && i < frames; i++) {
         struct serve_frame frame;
         struct error err = {0};
         strbuf_clear(draw);
@@ -185,19 +186,19 @@ static void play_on(struct play *p, void *game, struct strbuf *data, struct strb
             return;
         }
         put_frame(data, &frame, draw);
-        goes_on = emit(p, "frame", data);
-        if (goes_on && frame.ended) {
+        playing = emit(p, "frame", data);
+        if (playing && frame.ended) {
             put_episode(data, &frame);
-            goes_on = emit(p, "episode", data);
+            playing = emit(p, "episode", data);
         }
         next.tv_nsec += (long)(1000000000 / p->fps);
         if (next.tv_nsec >= 1000000000) {
             next.tv_sec++;
             next.tv_nsec -= 1000000000;
         }
-        goes_on = goes_on && sleep_until(p, &next);
+        playing = playing && sleep_until(p, &next);
     }
-    if (goes_on)
+    if (playing)
         emit_end(p, "an hour has passed; start again to see more");
 }
 

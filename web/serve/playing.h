@@ -1,4 +1,6 @@
-/* playing.h - policies that play. */
+/* playing.h - streams in which a trial's policy plays its game, one thread for each.
+ * A stream owns its policy and ends with its client, or with plays_end. A missing trial or checkpoint is
+ * play_response's status; what fails later ends the stream with a message in it. */
 #ifndef WEB_SERVE_PLAYING_H
 #define WEB_SERVE_PLAYING_H
 
@@ -7,12 +9,13 @@
 #include "base/status.h"
 
 struct plays;
+struct request;
 struct serve;
 
 enum status plays_create(struct plays **ret_plays, struct serve *s, struct error *err) MUST_USE;
 void plays_end(struct plays *plays); /* every stream ends */
 void plays_destroy(struct plays *plays); /* after the last stream is freed */
-struct request;
+/* The stream of the route `play`: its trial, checkpoint, seed and choice of actions come from the request. */
 enum status play_response(struct serve *s, const struct request *r, struct MHD_Response **ret_response,
                           struct error *err) MUST_USE;
 

@@ -24,8 +24,8 @@ struct target {
     } query[TARGET_MAX_QUERY];
 };
 
-/* ST_USAGE, or ST_LIMIT when too long: no leading '/', a bad escape, control characters, invalid UTF-8, "." and "..", empty
- * segments, a parameter twice, too many. "/" has no segments. */
+/* ST_USAGE, or ST_LIMIT when too long: no leading '/', a bad escape, control characters, invalid UTF-8, "." and "..",
+ * empty segments, a parameter twice, too many. "/" has no segments. */
 enum status target_parse(struct target *ret_target, const char *raw, struct error *err) MUST_USE;
 void target_free(struct target *target); /* a zeroed one is fine */
 const char *target_query(const struct target *target, const char *key); /* NULL when absent */
@@ -38,8 +38,8 @@ enum status target_bool(const struct target *target, const char *key, bool *ret_
 /* Is the word in a list like "a,b,c"? */
 bool list_has(const char *list, const char *word);
 
-/* "name", "name:80", "[::1]:80" against loopback names, the names given (n) and the port; NULL host: false. any_host: only
- * the form is looked at. */
+/* "name", "name:80", "[::1]:80" against loopback names, the names given (n) and the port; NULL host: false. any_host:
+ * only the form is looked at. */
 bool host_is_allowed(const char *host, const char *const *names, size_t n_names);
 /* Is a request that changes something from one of our own pages? origin and fetch_site may be NULL; host: its Host. */
 bool origin_is_own(const char *origin, const char *fetch_site, const char *host);

@@ -1,5 +1,5 @@
-/* routes.c - every address that this server answers, in one table: it finds the handler, refuses parameters that it does
- * not know, and is what /api/v1/openapi.json is written from. */
+/* routes.c - every address that this server answers, in one table: it finds the handler, refuses parameters that it
+ * does not know, and is what /api/v1/openapi.json is written from. */
 #include "web/serve/routes.h"
 
 #include "base/status.h"

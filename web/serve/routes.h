@@ -1,4 +1,6 @@
-/* routes.h - paths, and what answers them. */
+/* routes.h - the table of paths, and the functions that answer them.
+ * A route_fn writes its body into `out` and sets the headers in `answer`; what it fails with becomes a status of HTTP
+ * and a JSON message. r and all that it points to are the caller's. */
 #ifndef WEB_SERVE_ROUTES_H
 #define WEB_SERVE_ROUTES_H
 
@@ -33,8 +35,8 @@ enum route_kind {
     ROUTE_CACHED, /* kept until the data change */
     ROUTE_MODEL, /* kept until the data or the model change */
     ROUTE_SLOW, /* like ROUTE_CACHED, made by a thread of its own while the connection is suspended; one at a time */
-    ROUTE_FRESH, /* made anew each time */
-    ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells them apart */
+    ROUTE_FRESH, /* made again each time */
+    ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells the two apart */
     ROUTE_POST, /* changes something */
     ROUTE_FORM /* GET and POST of a form, changes nothing but the client's cookie */
 };

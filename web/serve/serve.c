@@ -1,5 +1,5 @@
-/* serve.c - the life of `trawl serve`: the socket, tokens, the watcher, the HTTP server, and their end in reverse; connections to the
- * store that requests share. */
+/* serve.c - the life of `trawl serve`: the socket, tokens, the watcher, the HTTP server, and their end in reverse;
+ * connections to the store that requests share. */
 #include "web/serve/serve.h"
 
 #include "base/status.h"

@@ -1,4 +1,6 @@
-/* serve.h - pages and API over a store. */
+/* serve.h - an HTTP server with pages and an API over a store (public face of web/serve/).
+ * The caller owns the settings, hooks and texts until serve_destroy; the server has its own threads and connections to
+ * the store, which it only reads. Everything that changes a study goes through the hook `control`. */
 #ifndef WEB_SERVE_SERVE_H
 #define WEB_SERVE_SERVE_H
 
@@ -36,7 +38,7 @@ struct serve_model {
 
 struct serve_frame { /* one decision of a policy that plays */
     int64_t step, episode;
-    double reward, score; /* score: so far, NaN when the game tells only at its end */
+    double reward, score; /* score: so far, NaN when the game has it only at its end */
     bool ended; /* an episode ended with this step */
     double ended_score, ended_perf, ended_length;
 };
@@ -46,8 +48,8 @@ struct serve_play_info {
     double width, height;
 };
 
-/* What web/ may not include itself, filled by sweep/. Called from several threads at a time; a model and a play by one at a
- * time. */
+/* What web/ may not include itself, filled by sweep/. Called from several threads at a time; a model and a play by one
+ * at a time. */
 struct serve_hooks {
     void *ctx;
     enum status (*study)(void *ctx, const struct study *study, struct serve_study *ret_info, struct error *err);
@@ -56,8 +58,8 @@ struct serve_hooks {
     enum status (*model_slice)(void *ctx, void *model, const char *key, int64_t trial, cJSON **ret_json,
                                struct error *err);
     void (*model_destroy)(void *model);
-    /* gp_beliefs_init of the trials; x (n, dim): values of the space's parameters, NaN where a trial has none (ST_CORRUPT).
-     * history->trials[i].x is not read. */
+    /* gp_beliefs_init of the trials; x (n, dim): values of the space's parameters, NaN where a trial has none
+     * (ST_CORRUPT). history->trials[i].x is not read. */
     enum status (*advise)(void *ctx, const struct study *study, const double *x, size_t dim,
                           const struct gp_history *history, struct gp_insight *ret_advice, struct error *err);
     /* By the rules of `trawl export --pick`. */
@@ -100,6 +102,5 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
 void serve_destroy(struct serve *serve); /* ends streams, waits for its threads; NULL is fine */
 int serve_port(const struct serve *serve);
 const char *serve_token(const struct serve *serve); /* "": none needed */
-bool serve_has_vega(void);
 
 #endif

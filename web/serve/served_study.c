@@ -1,7 +1,8 @@
 /* served_study.c - one study as last read from the store, and how it is brought up to date.
  *
- * Invariants: (1) trials[i] has number i; (2) a final trial is read once, for it never changes: an update reads the new ones and those
- * that were not final; (3) changed[i] is the version in which anything that /trials shows of trial i changed last, on_front too. */
+ * Invariants: (1) trials[i] has number i; (2) a final trial is read once, for it never changes: an update reads the new
+ * ones and those that were not final; (3) changed[i] is the version in which anything that /trials shows of trial i
+ * changed last, on_front too. */
 #include "web/serve/served_study.h"
 
 #include "base/json.h"
@@ -86,7 +87,7 @@ static void read_point(struct view *v, size_t i)
     cJSON *json = NULL;
 
     if (text != NULL && json_parse(text, strlen(text), &json, NULL) != ST_OK)
-        json = NULL; /* shown without parameters; `trawl show` tells what is wrong */
+        json = NULL; /* shown without parameters; `trawl show` says what is wrong */
     for (size_t k = 0; k < v->dim; k++) {
         const cJSON *value = json != NULL ? cJSON_GetObjectItemCaseSensitive(json, v->keys[k]) : NULL;
         double number = NAN;

@@ -1,4 +1,6 @@
-/* served_study.h - one study as last read. */
+/* served_study.h - a study as the server last read it: its trials, its front, and what its trials together say.
+ * One thread (the watcher) creates and updates views; others read them under the server's lock `data`. A view owns all
+ * that it points to; view_free. */
 #ifndef WEB_SERVE_SERVED_STUDY_H
 #define WEB_SERVE_SERVED_STUDY_H
 
@@ -14,6 +16,7 @@
 #include "web/serve/serve.h"
 
 struct promise;
+struct serve;
 struct store;
 struct strbuf;
 
@@ -51,13 +54,12 @@ struct view {
     int64_t settled; /* version in which a trial ended last: what models depend on */
 };
 
-struct serve;
 void view_free(struct view *view);
 /* Reads a study for the first time. */
 enum status view_create(struct view **ret_view, struct serve *s, struct store *store, struct study *study,
                         int64_t version, struct error *err) MUST_USE;
-/* Reads what may have changed: trials that were not final and those that are new. *ret_changed: the view is to be published under
- * `version`; study's strings are taken. */
+/* Reads what may have changed: trials that were not final and those that are new. *ret_changed: the view is to be
+ * published under `version`; study's strings are taken. */
 enum status view_update(struct view *view, struct store *store, struct study *study, int64_t version, bool *ret_changed,
                         struct error *err) MUST_USE;
 /* What the trials together say. view_advise only reads, so it may be asked by the thread that writes views, without the

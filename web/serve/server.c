@@ -1,8 +1,8 @@
 /* server.c - between libmicrohttpd and the routes: who may ask, how much, how long; headers of every answer.
  *
- * Invariants: (1) nothing is looked up before Host and token are judged; (2) nothing that changes state runs without --control, an own
- * origin and the CSRF token; (3) every answer, failures too, carries the headers of `harden`; (4) a request's memory is bounded:
- * SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
+ * Invariants: (1) nothing is looked up before Host and token are judged; (2) nothing that changes state runs without
+ * --control, an own origin and the CSRF token; (3) every answer, failures too, carries the headers of `harden`; (4) a
+ * request's memory is bounded: SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"

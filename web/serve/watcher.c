@@ -1,9 +1,9 @@
-/* watcher.c - the watcher: one thread that looks at the store twice a second for all clients, keeps what was read up to date,
- * publishes what changed, and ends connections that take too long.
+/* watcher.c - the watcher: one thread that looks at the store twice a second for all clients, keeps what was read up to
+ * date, publishes what changed, and ends connections that take too long.
  *
- * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs one cheap
- * question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end: what was read last stays
- * visible until there is something newer; (3) events are published without the data lock. */
+ * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs
+ * one cheap question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
+ * what was read last stays visible until there is something newer; (3) events are published without the data lock. */
 #include "base/json.h"
 #include "base/status.h"
 #include "gp/gp.h"
@@ -50,7 +50,7 @@ struct watch {
     bool too_much;
 };
 
-static void tell(struct watch *w, const char *type, const char *study, cJSON *json)
+static void notify(struct watch *w, const char *type, const char *study, cJSON *json)
 {
     if (w->n_news == NEWS_MAX) {
         w->too_much = true;
@@ -139,11 +139,11 @@ static void tell_of(struct watch *w, const struct view *v, const enum trial_stat
         if (v->changed[i] != v->version)
             continue;
         if (i >= n_before || v->trials[i].state != before[i])
-            tell(w, "trial", v->study.name, trial_news(v, i));
+            notify(w, "trial", v->study.name, trial_news(v, i));
         else if (v->trials[i].state == TRIAL_RUNNING)
-            tell(w, "progress", v->study.name, progress_news(v, i));
+            notify(w, "progress", v->study.name, progress_news(v, i));
     }
-    tell(w, "study", v->study.name, study_news(v, w->s->has_writer));
+    notify(w, "study", v->study.name, study_news(v, w->s->has_writer));
 }
 
 static struct view *view_of(struct serve *s, const struct study *study)
@@ -200,8 +200,8 @@ static enum status add_one(struct watch *w, struct study *study, struct error *e
         view_free(v);
         return FAIL(err, ST_NOMEM, "out of memory for the studies");
     }
-    tell(w, "studies", NULL, about(NULL, version));
-    tell(w, "study", v->study.name, study_news(v, s->has_writer));
+    notify(w, "studies", NULL, about(NULL, version));
+    notify(w, "study", v->study.name, study_news(v, s->has_writer));
     return ST_OK;
 }
 
@@ -229,7 +229,7 @@ static void drop_missing(struct watch *w, const struct study *studies, size_t n)
         atomic_fetch_add(&s->version, 1);
     pthread_rwlock_unlock(&s->data);
     if (dropped)
-        tell(w, "studies", NULL, about(NULL, atomic_load(&s->version)));
+        notify(w, "studies", NULL, about(NULL, atomic_load(&s->version)));
 }
 
 static enum status read_all(struct watch *w, struct error *err)
@@ -251,8 +251,8 @@ static enum status read_all(struct watch *w, struct error *err)
     return rc;
 }
 
-/* What the trials together say of the studies that have news; after t seconds of that a study rests 9 t, so that it takes a
- * tenth of a core at most. A study that cannot be judged is shown by its single runs. */
+/* What the trials together say of the studies that have news; after t seconds of that a study rests 9 t, so that it
+ * takes a tenth of a core at most. A study that cannot be judged is shown by its single runs. */
 static void advise_all(struct watch *w)
 {
     struct serve *s = w->s;
@@ -276,7 +276,7 @@ static void advise_all(struct watch *w)
         v->advice_rest_s = end_s + ADVICE_REST * (end_s - begin_s);
         pthread_rwlock_unlock(&s->data);
         atomic_store(&s->version, version);
-        tell(w, "study", v->study.name, study_news(v, s->has_writer));
+        notify(w, "study", v->study.name, study_news(v, s->has_writer));
     }
 }
 
@@ -300,7 +300,7 @@ static void set_store_error(struct watch *w, const char *text)
     if (json != NULL)
         (void)(json_add_bool(json, "ok", text[0] == '\0') &&
                json_add_str(json, "error", text[0] != '\0' ? text : NULL));
-    tell(w, "store", NULL, json);
+    notify(w, "store", NULL, json);
 }
 
 static void forget_store(struct watch *w)
@@ -352,7 +352,7 @@ static void look_at_writer(struct watch *w)
         s->views[i]->version = atomic_fetch_add(&s->version, 1) + 1;
     pthread_rwlock_unlock(&s->data);
     for (size_t i = 0; i < s->n_views; i++)
-        tell(w, "study", s->views[i]->study.name, study_news(s->views[i], held));
+        notify(w, "study", s->views[i]->study.name, study_news(s->views[i], held));
 }
 
 static void look(struct watch *w)
@@ -376,7 +376,8 @@ static void look(struct watch *w)
     publish(w);
 }
 
-/* Ends connections whose request, or the taking of whose answer, takes too long: shutdown makes libmicrohttpd see an end. */
+/* Ends connections whose request, or the taking of whose answer, takes too long: shutdown makes libmicrohttpd see an
+ * end. */
 static void end_slow(struct serve *s, int64_t now_ms)
 {
     pthread_mutex_lock(&s->conns_lock);

@@ -1,10 +1,10 @@
 /* mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
  *
  * Invariants: (1) a run is made once (mlflow_runs.c); (2) time stamps are those of the rows, so the server takes what
- * comes twice for the same; (3) the login is a header to the server's own address; files go there too, never to where an
- * answer points.
+ * comes twice for the same; (3) the login is a header to the server's own address; files go there too, never to where
+ * an answer points.
  *
- * State of a run: {"run_id", "artifacts" (path on the server; "": it takes none), "ended" (it was told an end), "name",
+ * State of a run: {"run_id", "artifacts" (path on the server; "": it takes none), "ended" (its end was sent), "name",
  * "file_tries"}. */
 #include "web/track/mlflow.h"
 
@@ -177,9 +177,9 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
         return;
     mlflow_batch_clear(m->batch);
     (void)json_get_i64(row->json, "env_steps", &env_steps);
-    for (size_t i = 0; row->type == TRACK_ROW_RESULT && track_result_names[i].told != NULL; i++)
+    for (size_t i = 0; row->type == TRACK_ROW_RESULT && track_result_names[i].sent != NULL; i++)
         if (json_get_f64(row->json, track_result_names[i].key, &value))
-            put_metric(&f, row, env_steps, track_result_names[i].told, value);
+            put_metric(&f, row, env_steps, track_result_names[i].sent, value);
     put_text(&f, MLFLOW_TAG, "trawl.state", state);
     put_text(&f, MLFLOW_TAG, "trawl.reason", json_get_str(row->json, "reason"));
     if (row->type == TRACK_ROW_RESULT) {
@@ -275,9 +275,9 @@ static void send_front(struct mlflow *m, struct track_run *run, const struct tra
         return;
     mlflow_batch_clear(m->batch);
     (void)json_get_i64(row->json, "trials", &trials);
-    for (size_t i = 0; track_front_names[i].told != NULL; i++)
+    for (size_t i = 0; track_front_names[i].sent != NULL; i++)
         if (json_get_f64(row->json, track_front_names[i].key, &value))
-            put_metric(&f, row, trials, track_front_names[i].told, value);
+            put_metric(&f, row, trials, track_front_names[i].sent, value);
     if (m->track->files)
         put_text(&f, MLFLOW_TAG, "mlflow.loggedArtifacts", "[{\"path\": \"front.json\", \"type\": \"table\"}]");
     if (reply->verdict == TRACK_DONE)

@@ -55,7 +55,7 @@ bool mlflow_add(struct track_reply *reply, const struct track_reply *step);
 bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply);
 bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply);
 const char *mlflow_run_id(const struct track_run *run); /* NULL: it has none yet */
-/* end_ms 0: it goes on. */
+/* end_ms 0: it continues. */
 void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *status, int64_t end_ms,
                        struct track_reply *reply);
 
@@ -69,8 +69,8 @@ void mlflow_batch_clear(struct mlflow_batch *batch);
 /* False: it is full, send it first. Keys and texts are copied. */
 bool mlflow_batch_metric(struct mlflow_batch *batch, const char *key, double value, int64_t ms, int64_t step);
 bool mlflow_batch_text(struct mlflow_batch *batch, enum mlflow_kind kind, const char *key, const char *value);
-/* Sends and empties it. Entries that the server cannot hold are found by halving and left out (a changed parameter becomes
- * a tag); reply->n_skipped and n_requests are added to. */
+/* Sends and empties it. Entries that the server cannot hold are found by halving and left out (a changed parameter
+ * becomes a tag); reply->n_skipped and n_requests are added to. */
 void mlflow_batch_send(struct mlflow *m, struct track_run *run, struct track_reply *reply);
 /* After a refusal: is the run deleted, or unknown to the server? True: reply is settled. */
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply);

@@ -1,8 +1,8 @@
 /* mlflow_batch.c - metrics, parameters and tags of one runs/log-batch, and what happens when the server refuses it.
  *
- * Invariants: (1) a batch is within the limits of every server of the last years; (2) the same entries make the same body
- * in everything that the server's key is made of (key, time stamp, step, value), so a resend changes nothing; (3) one bad
- * entry costs itself, not the batch. */
+ * Invariants: (1) a batch is within the limits of every server of the last years; (2) the same entries make the same
+ * body in everything that the server's key is made of (key, time stamp, step, value), so a resend changes nothing; (3)
+ * one bad entry costs itself, not the batch. */
 #include "web/track/mlflow.h"
 
 #include <stdio.h>
@@ -180,17 +180,16 @@ bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *re
 
     if (m->reply.code == 400 && message != NULL && strstr(message, "must be in the 'active' state") != NULL) {
         track_refuse(reply, TRACK_RUN_REFUSED,
-                     "run %s was deleted on the MLflow server; what it is told further stays in the store",
-                     mlflow_run_id(run));
+                     "run %s was deleted on the MLflow server; what follows stays in the store", mlflow_run_id(run));
         return true;
     }
     if (m->reply.code == 404 && mlflow_said(m, "RESOURCE_DOES_NOT_EXIST")) {
-        log_warn("mlflow: the server does not know run %s any more (another database?); it goes on as a new run, "
+        log_warn("mlflow: the server does not know run %s any more (another database?); it continues as a new run, "
                  "continuing",
                  mlflow_run_id(run));
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "run_id");
         m->experiment_id[0] = m->parent_id[0] = '\0';
-        track_refuse(reply, TRACK_RETRY, "the run is made anew");
+        track_refuse(reply, TRACK_RETRY, "the run is made again");
         return true;
     }
     return false;

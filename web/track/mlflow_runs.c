@@ -1,7 +1,7 @@
 /* mlflow_runs.c - requests to an MLflow server, and the experiment and the runs that the rest hangs on.
  *
- * Invariant: a run carries its key in the tag trawl.run and is looked for by it before it is made, and its creation is never
- * sent twice without a look between, so that a lost answer makes no second one. */
+ * Invariant: a run carries its key in the tag trawl.run and is looked for by it before it is made, and its creation is
+ * never sent twice without a look between, so that a lost answer makes no second one. */
 #include "web/track/mlflow.h"
 
 #include <stdio.h>

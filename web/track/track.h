@@ -1,26 +1,29 @@
-/* track.h - experiment trackers: what is told to them, by whom, and how it is known what they have got (public face).
+/* track.h - experiment trackers: what is sent, by which thread, and what has arrived (public face).
  *
- * The way of a number: the controller commits outbox rows in the transaction of what they tell; an uploader has one thread
- * for each tracker, with a store connection and an HTTP handle of its own. It claims a range of a run's rows, sends it, and
- * commits the position that the tracker acknowledged together with the removal of rows that every tracker has.
+ * The way of a number: the controller commits outbox rows in the transaction of what they report; an uploader has one
+ * thread for each tracker, with a store connection and an HTTP handle of its own. It claims a range of a run's rows,
+ * sends it, and commits the position that the tracker acknowledged together with the removal of rows that every tracker
+ * has.
  *
  * Invariants: (1) rows of a run are sent in their order, one request in flight for each run and tracker; (2) what was
- * claimed is sent again as the same rows after a crash or a lost reply, so that the tracker's own idempotency (line offsets,
- * fixed timestamps, log ids) makes at-least-once look like exactly-once; (3) metrics rows of a run that reach a tracker have
- * rising env_steps: what a later attempt of a trial tells again is left out; (4) no secret is in an outbox row, a
- * position or a message; (5) nothing here makes training wait.
+ * claimed is sent again as the same rows after a crash or a lost reply, so that the tracker's own idempotency (line
+ * offsets, fixed timestamps, log ids) makes at-least-once look like exactly-once; (3) metrics rows of a run that reach
+ * a tracker have rising env_steps: what a later attempt of a trial reports again is left out; (4) no secret is in an
+ * outbox row, a position or a message; (5) nothing here makes training wait.
  *
  * Payload of an outbox row: a JSON object with "type" and, by type:
  *   about a trial (trial_id is its row in the store)
- *   "start"    {attempt, number, name, group (not of a training alone), config: {section: {key: value}}, params: {"train.gamma": 0.99}, origin, seed,
- *              device, env, metric, tags: [text]}          first row of each attempt
- *   "metrics"  {env_steps, wall_s, values: {name: number}}    names: docs/metrics.md; non-finite as base/json.h has them
+ *   "start"    {attempt, number, name, group (not of a training alone), config: {section: {key: value}},
+ *              params: {"train.gamma": 0.99}, origin, seed, device, env, metric, tags: [text]}   first row of an
+ *                                                                                                attempt
+ *   "metrics"  {env_steps, wall_s, values: {name: number}}    names: docs/metrics.md; non-finite: base/json.h
  *   "system"   {env_steps, values: {"system/memory_bytes": number}}
- *   "pause"    {env_steps}                                    stopped with the program, goes on with --resume
+ *   "pause"    {env_steps}                                    stopped with the program, continues with --resume
  *   "result"   {state: done|stopped|failed|lost, score, perf, cost_s, device_s, env_steps, reason}   last row
  *   about the study (trial_id 0)
  *   "study"    {name, method, metric, goal, seed, space, config, program}   each time a controller begins
- *   "front"    {trials, hypervolume, cost_s, best_score, columns: [text], rows: [[number or text]]}   after finished trials
+ *   "front"    {trials, hypervolume, cost_s, best_score, columns: [text], rows: [[number or text]]}   after finished
+ *              trials
  *   "file"     {name, mime, text}                  a small file: front.svg, report.html; the newest of a name counts
  *   "study_end" {reason, trials}                   the controller ended
  * Unknown types are skipped by trackers. */
@@ -41,10 +44,10 @@
 
 /* "NAME=VALUE" of the environment: may it hold a tracker's or a proxy's login? For programs that need none. */
 bool track_env_is_private(const char *assignment);
-/* Names, URLs without credentials, files that must exist; "neptune" is told that it is closed. No network, no secret. */
+/* Names, URLs without credentials, files that must exist; "neptune" is refused: it is closed. No network, no secret. */
 enum status track_settings_check(const struct track_settings *settings, struct error *err) MUST_USE;
 
-/* The next of "a, b": for lists in settings and variables; false behind the last. */
+/* The next of "a, b": for lists in settings and variables; false after the last. */
 bool track_next_word(const char **at, char *ret_word, size_t size);
 
 /* ---- what a tracker implements ---- */
@@ -64,7 +67,7 @@ enum track_row_type {
 
 struct track_row {
     int64_t id; /* in the outbox: unique in the store, rising */
-    int64_t ms; /* when it was written: the fixed timestamp of whatever is told from it */
+    int64_t ms; /* when it was written: the fixed timestamp of whatever is sent from it */
     enum track_row_type type;
     int64_t env_steps; /* of metrics and system; else 0 */
     const cJSON *json; /* the whole payload */
@@ -83,7 +86,7 @@ struct track_run {
 enum track_verdict {
     TRACK_DONE, /* all rows are acknowledged */
     TRACK_RETRY, /* try again later: server busy, no network; rows up to n_done are acknowledged */
-    TRACK_RUN_REFUSED, /* this run will never be accepted; its rows are given up, others go on */
+    TRACK_RUN_REFUSED, /* this run will never be accepted; its rows are given up, others continue */
     TRACK_REFUSED, /* nothing will be accepted until a person acts (bad key): rows are kept for `trawl sync` */
 };
 
@@ -94,7 +97,7 @@ struct track_reply {
     double pause_s; /* after success: the server's rate headers ask to wait; 0: no */
     int64_t n_requests; /* made for this; 0 counts as 1 */
     bool stop; /* somebody pressed Stop on the web page */
-    int64_t n_skipped; /* rows or values that the tracker cannot hold, left out (told once by the core) */
+    int64_t n_skipped; /* rows or values that the tracker cannot hold, left out (logged once by the core) */
     char text[ERROR_TEXT_MAX]; /* why not TRACK_DONE: where, what, what to do; never a secret */
 };
 
@@ -121,15 +124,15 @@ struct tracker_ops {
     int64_t requests_per_minute; /* default budget over all runs */
     size_t rows_max, bytes_max; /* of one send: rows, sum of payloads */
 
-    /* Settings from [track], environment, netrc and config files. No network. ST_CONFIG names the source of a bad value,
-     * never a key. Called by the main thread; all else by the tracker's own thread. */
+    /* Settings from [track], environment, netrc and config files. No network. ST_CONFIG names the source of a bad
+     * value, never a key. Called by the main thread; all else by the tracker's own thread. */
     enum status (*open)(void **ret_self, const struct track_open *open, struct error *err);
     void (*close)(void *self); /* NULL is fine */
     /* Is the login good? Before the first send, again after each outage is not needed. */
     void (*hello)(void *self, struct track_reply *ret_reply);
-    /* Rows of one run in order, beginning with "start" (or "study") when it is the first send of all; later batches continue.
-     * run->state may change also when the verdict is not TRACK_DONE: it is kept with the n_done rows. The same rows
-     * come again when the outcome of a send is unknown. */
+    /* Rows of one run in order, beginning with "start" (or "study") when it is the first send of all; later batches
+     * continue. run->state may change also when the verdict is not TRACK_DONE: it is kept with the n_done rows. The
+     * same rows come again when the outcome of a send is unknown. */
     void (*send)(void *self, struct track_run *run, const struct track_row *rows, size_t n,
                  struct track_reply *ret_reply);
     /* "Still running"; NULL: the tracker has no such thing. */
@@ -148,10 +151,10 @@ struct uploader; /* threads of one study in this process */
 struct upload_counts {
     int64_t waiting; /* rows that some tracker has not acknowledged; by uploader_close only */
     int64_t sent, skipped; /* rows since the uploader began, over all trackers */
-    int64_t answers; /* requests that were answered as they should be: rises while anything goes on */
+    int64_t answers; /* requests that were answered as they should be: rises while anything is sent */
     int64_t refused_runs;
     bool down; /* some tracker cannot be reached now */
-    bool asking; /* some tracker has not answered yet what it is being told */
+    bool asking; /* some tracker has not answered its request yet */
     bool refused; /* some tracker will take nothing until a person acts */
     bool idle; /* nothing is left that could be sent now */
     char text[ERROR_TEXT_MAX]; /* why down or refused */
@@ -174,8 +177,8 @@ struct uploader_options {
  * network unless track.strict asks for a good login. */
 enum status uploader_check(const struct track_settings *settings, const char *study, bool single, const char *program,
                            struct error *err) MUST_USE;
-/* Opens every tracker (their settings are checked here) and starts the threads; the writer of the store is this process.
- * Offline: registers the study's trackers, starts nothing. */
+/* Opens every tracker (their settings are checked here) and starts the threads; the writer of the store is this
+ * process. Offline: registers the study's trackers, starts nothing. */
 enum status uploader_create(struct uploader **ret_uploader, const struct uploader_options *options,
                             struct error *err) MUST_USE;
 /* False: nobody waits for rows (no trackers, or all are disabled by their own variables). */
@@ -185,7 +188,7 @@ void uploader_hurry(struct uploader *uploader);
 /* Rows were added: look soon. Cheap, never waits. NULL is fine. */
 void uploader_wake(struct uploader *uploader);
 void uploader_counts(struct uploader *uploader, struct upload_counts *ret_counts);
-/* Sends what is left for at most seconds, then ends the threads. *ret_counts tells what is left. NULL is fine. */
+/* Sends what is left for at most seconds, then ends the threads. **ret_counts: what is left. NULL is fine. */
 void uploader_close(struct uploader *uploader, double seconds, struct upload_counts *ret_counts);
 
 #endif

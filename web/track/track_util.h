@@ -1,4 +1,5 @@
-/* track_util.h - what the clients of trackers share: texts of JSON with exact numbers, logins, flat configs, requests. */
+/* track_util.h - what the clients of trackers share: texts of JSON with exact numbers, logins, flat configs,
+ * requests. */
 #ifndef WEB_TRACK_UTIL_H
 #define WEB_TRACK_UTIL_H
 
@@ -28,7 +29,8 @@ void track_flatten(const cJSON *object, track_flat_fn *each, void *ctx);
 /* -- settings -- */
 
 const char *track_env(const char *name); /* NULL when unset or empty */
-/* Takes user and password out of a URL, decoded; "" when it has none. The URL ends without a slash. ST_CONFIG names origin. */
+/* Takes user and password out of a URL, decoded; "" when it has none. The URL ends without a slash. ST_CONFIG names
+ * origin. */
 enum status track_url_login(const char *url, const char *origin, char *ret_url, size_t url_size, char *ret_user,
                             char *ret_password, size_t size, struct error *err) MUST_USE;
 /* "host:port" or "host" of a checked URL, as netrc names machines. */
@@ -52,7 +54,7 @@ void track_refuse(struct track_reply *reply, enum track_verdict verdict, const c
 
 /* The numbers of a "front" row as every tracker names them ("study/hypervolume"); NULL at the end of the table. */
 struct track_front_name {
-    const char *told, *key;
+    const char *sent, *key; /* name at the tracker; key of the row */
 };
 extern const struct track_front_name track_front_names[];
 extern const struct track_front_name track_result_names[]; /* of a "result" row: "result/score" */

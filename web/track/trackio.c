@@ -1,9 +1,9 @@
 /* trackio.c - Trackio over its HTTP interface: a run for each trial and one for the study, rows by bulk_log.
  *
- * Invariants: (1) the server passes over a log id that it has, so a resend changes nothing; (2) the token is a header to the
- * server's own address.
+ * Invariants: (1) the server passes over a log id that it has, so a resend changes nothing; (2) the token is a header
+ * to the server's own address.
  *
- * The server's times are its own; when a number was measured is told by wall_s. Trackio has no end of a run: the last row
+ * The server's times are its own; wall_s says when a number was measured. Trackio has no end of a run: the last row
  * says how it ended, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
 #include "web/track/trackio.h"
 
@@ -105,7 +105,7 @@ static void trackio_hello(void *self, struct track_reply *reply)
 struct sending {
     struct trackio *t;
     struct track_run *run;
-    int64_t step; /* behind the rows that are told */
+    int64_t step; /* after the rows that are sent */
 };
 
 static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)

@@ -30,11 +30,12 @@ struct trackio {
 
 /* -- trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
 
-/* The last step that was told; of run->state. */
+/* The last step that was sent; of run->state. */
 int64_t trackio_last_step(const struct track_run *run);
-/* One row of bulk_log, with a comma where it needs one; moves *step. False: Trackio is told nothing of it. */
+/* One row of bulk_log, with a comma where it needs one; moves *step. False: Trackio gets nothing of it. */
 bool trackio_add_row(struct trackio *t, struct track_run *run, const struct track_row *row, int64_t *step);
-/* The body of bulk_alert for a trial that failed or was lost: Trackio has no state of a run. False: there is nothing to alert of. */
+/* The body of bulk_alert for a trial that failed or was lost: Trackio has no state of a run. False: there is nothing to
+ * alert of. */
 bool trackio_make_alert(struct trackio *t, const struct track_run *run, const struct track_row *row);
 
 #endif

@@ -1,6 +1,7 @@
 /* trackio_rows.c - rows of the outbox as texts for Trackio.
  *
- * Invariant: a row's log id is made of the run's key and its number in the outbox, so the same row has it whenever it is sent. */
+ * Invariant: a row's log id is made of the run's key and its number in the outbox, so the same row has it whenever it
+ * is sent. */
 #include "web/track/trackio.h"
 
 #include <stdio.h>
@@ -162,9 +163,9 @@ static void add_named(struct strbuf *sb, const struct track_front_name *names, c
 {
     double value;
 
-    for (size_t i = 0; names[i].told != NULL; i++)
+    for (size_t i = 0; names[i].sent != NULL; i++)
         if (json_get_f64(json, names[i].key, &value))
-            add_number(sb, names[i].told, value);
+            add_number(sb, names[i].sent, value);
 }
 
 int64_t trackio_last_step(const struct track_run *run)

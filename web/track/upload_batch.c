@@ -1,7 +1,8 @@
 /* upload_batch.c - outbox rows as a tracker gets them.
  *
- * Invariant: which rows of a claimed range are kept depends on the rows, the thinning and the last step before them only, and
- * the rows behind an acknowledged part are kept as before: buckets of time are absolute and looked at from their end. */
+ * Invariant: which rows of a claimed range are kept depends on the rows, the thinning and the last step before them
+ * only, and the rows after an acknowledged part are kept as before: buckets of time are absolute and looked at from
+ * their end. */
 #include "web/track/upload_priv.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ static bool add_names(struct names *names, const struct track_row *row)
     return is_new;
 }
 
-/* keep[i]: row i is the last of its bucket that tells some of its numbers. */
+/* keep[i]: row i is the last of its bucket that carries some of its numbers. */
 static void thin(const struct track_row *rows, size_t n, int64_t thin_ms, bool *keep)
 {
     struct names names = {.n = 0};

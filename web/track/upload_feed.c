@@ -1,11 +1,11 @@
 /* upload_feed.c - the thread that feeds one tracker.
  *
- * One request at a time: the run that has waited longest is next. Before rows are sent their range is claimed in the store,
- * so that whoever sends again (after a lost reply, a crash, in `trawl sync`) sends the same rows; after an answer the
- * position moves and rows that all trackers have got are removed, in one transaction. An outage of the tracker makes all
- * its runs wait (full jitter, at least what the server asks for); an attempt from zero gets a run of its own, so that no
- * curve is made of two attempts; a run that is refused for good is given up alone; a
- * refused login keeps every row for `trawl sync`. */
+ * One request at a time: the run that has waited longest is next. Before rows are sent their range is claimed in the
+ * store, so that whoever sends again (after a lost reply, a crash, in `trawl sync`) sends the same rows; after an
+ * answer the position moves and rows that all trackers have got are removed, in one transaction. An outage of the
+ * tracker makes all its runs wait (full jitter, at least what the server asks for); an attempt from zero gets a run of
+ * its own, so that no curve is made of two attempts; a run that is refused for good is given up alone; a refused login
+ * keeps every row for `trawl sync`. */
 #include "web/track/track_util.h"
 #include "web/track/upload_priv.h"
 
@@ -134,19 +134,20 @@ static void count(struct feeder *f, int64_t sent, int64_t skipped, int64_t refus
                  f->ops->name);
 }
 
-/* An outage is told once when it begins and once when it ends. */
+/* An outage is logged once when it begins and once when it ends. */
 static void fell_silent(struct feeder *f, const struct track_reply *reply)
 {
     double wait_s = http_backoff_s(&f->rng, f->attempt, reply->retry_after_s);
 
-    bool tell = f->attempt >= 2 && !f->told_down && !f->closing; /* short troubles are not worth a line */
+    bool report = f->attempt >= 2 && !f->logged_down && !f->closing; /* short troubles are not worth a line */
 
-    f->told_down = f->told_down || tell;
-    if (tell)
-        log_warn("%s: %s; what it is to be told waits in the store, continuing", f->ops->name, reply->text);
+    f->logged_down = f->logged_down || report;
+    if (report)
+        log_warn("%s: %s; what it is to get waits in the store, continuing", f->ops->name, reply->text);
     else
         log_debug("%s: %s; next try in %.1f s", f->ops->name, reply->text, wait_s);
-    /* Only who keeps asking for less gets less: after an outage everything is told. `trawl sync` takes the time that it needs. */
+    /* Only a tracker that keeps asking for less gets less: after an outage everything is sent. `trawl sync` takes the
+     * time that it needs. */
     if (reply->retry_after_s > 0 && f->attempt >= THIN_AFTER && !f->drain)
         f->thin_ms = f->thin_ms == 0 ? 1000 : f->thin_ms * 2 < THIN_MAX_MS ? f->thin_ms * 2 : THIN_MAX_MS;
     f->attempt++;
@@ -158,11 +159,11 @@ static void came_back(struct feeder *f, const struct track_reply *reply)
 {
     int64_t usual_ms = (int64_t)(f->uploader->settings.thin_s * 1e3);
 
-    if (f->told_down)
+    if (f->logged_down)
         log_info("%s answers again", f->ops->name);
     if (f->attempt > 0)
         set_trouble(f, false, false, "");
-    f->told_down = false;
+    f->logged_down = false;
     f->attempt = 0;
     f->thin_ms = f->thin_ms / 2 > usual_ms && f->thin_ms / 2 >= 1000 ? f->thin_ms / 2 : usual_ms;
     if (reply->pause_s > 0)
@@ -171,8 +172,8 @@ static void came_back(struct feeder *f, const struct track_reply *reply)
 
 static void turned_away(struct feeder *f, const struct track_reply *reply)
 {
-    log_warn("%s refuses: %s; what it is to be told stays in the store, `trawl sync` sends it once that is mended; "
-             "training goes on",
+    log_warn("%s refuses: %s; what it is to get stays in the store, `trawl sync` sends it once that is fixed; "
+             "training continues",
              f->ops->name, reply->text);
     set_trouble(f, false, true, reply->text);
 }
@@ -242,8 +243,8 @@ static void cut_at_attempt(struct outbox_list *list)
         mem_free(list->rows[list->n - 1].payload);
 }
 
-/* The rows to send next, claimed. *ret_n 0: there are none. The very first row of a run goes alone, so that what the server
- * made for it is in the store before anything is hung on it. */
+/* The rows to send next, claimed. *ret_n 0: there are none. The very first row of a run goes alone, so that what the
+ * server made for it is in the store before anything is hung on it. */
 static enum status claim(struct feeder *f, struct feed_run *run, struct batch *batch, size_t *ret_n, struct error *err)
 {
     struct tracker_position *p = &run->position;
@@ -299,7 +300,7 @@ static enum status settle(struct feeder *f, struct feed_run *run, const struct b
         p->acked_id = p->claimed_id;
         p->last_step = b->last_step;
     } else if (n_done > 0) {
-        p->acked_id = b->rows[n_done].id - 1; /* what was left out in between needs no telling either */
+        p->acked_id = b->rows[n_done].id - 1; /* what was left out in between needs no request either */
         p->last_step = b->steps_after[n_done - 1];
     }
     if (reply->verdict == TRACK_RUN_REFUSED) {
@@ -369,7 +370,7 @@ static bool begins(const struct batch *batch)
     return batch->n > 0 && (batch->rows[0].type == TRACK_ROW_START || batch->rows[0].type == TRACK_ROW_STUDY);
 }
 
-/* The run of the attempt before is told that it is over, and everything about it is let go of: the next row makes another
+/* The run of the attempt before is ended, and everything about it is let go of: the next row makes another
  * run. False: not now. */
 static bool turn_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
 {
@@ -553,7 +554,7 @@ static void look_around(struct feeder *f, bool *ret_refused)
 void *feeder_main(void *ctx)
 {
     struct feeder *f = ctx;
-    bool go_on = true, told = false;
+    bool go_on = true, logged = false;
 
     while (go_on) {
         struct error err = {0};
@@ -579,12 +580,12 @@ void *feeder_main(void *ctx)
             at_s = now_s;
         }
         if (rc == ST_CORRUPT) { /* a damaged row is not sent, and trying again does not heal it */
-            log_warn("%s: %s; nothing more is sent there, training goes on", f->ops->name, err.text);
+            log_warn("%s: %s; nothing more is sent there, training continues", f->ops->name, err.text);
             set_trouble(f, false, true, err.text);
         } else if (rc != ST_OK) {
-            if (!told)
-                log_warn("%s: %s; it is tried again, training goes on", f->ops->name, err.text);
-            told = true;
+            if (!logged)
+                log_warn("%s: %s; it is tried again, training continues", f->ops->name, err.text);
+            logged = true;
             at_s = now_s + STORE_RETRY_S;
             f->next_s = fmax(f->next_s, at_s);
         }

@@ -36,7 +36,7 @@ struct feeder {
     bool greeted;
     bool closing, drain, hurry; /* as of the last look; hurry: one of the two */
     int attempt; /* failures in a row */
-    bool told_down; /* the log knows of the outage */
+    bool logged_down; /* the log knows of the outage */
     double next_s; /* clock_mono_s: nothing is sent before */
     double tokens, tokens_s; /* of the budget of requests, and when they were counted */
     int64_t thin_ms; /* now: the setting's, or more while the server asks for less */
@@ -71,7 +71,7 @@ void feeder_free(struct feeder *feeder); /* after its thread has ended */
 
 /* -- upload_batch.c -- */
 
-/* Rows as a tracker gets them: what later attempts tell again and what is thinned out is missing. */
+/* Rows as a tracker gets them: what later attempts report again and what is thinned out is missing. */
 struct batch {
     struct outbox_list list;
     struct track_row *rows; /* (n) */

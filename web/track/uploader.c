@@ -1,7 +1,7 @@
 /* uploader.c - the life of the threads that feed a study's trackers.
  *
- * Threads: the caller makes, wakes and closes; each feeder's thread owns its store connection, its tracker and its runs. They
- * share the lock and the cancel time. Signals go to the caller's threads. */
+ * Threads: the caller makes, wakes and closes; each feeder's thread owns its store connection, its tracker and its
+ * runs. They share the lock and the cancel time. Signals go to the caller's threads. */
 #include "web/track/upload_priv.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define GREET_S 10.0 /* a strict start waits so long for a login */
+#define GREET_S 10.0 /* a strict start waits this long for a login */
 #define ABORT_S 1.0 /* a request that is given up notices within this time, which belongs to the deadline */
-#define LINGER_S 3.0 /* behind the deadline, for a thread that is inside the operating system */
+#define LINGER_S 3.0 /* after the deadline, for a thread that is inside the operating system */
 
 static enum status copy_options(struct uploader *up, const struct uploader_options *o, struct error *err)
 {
@@ -84,7 +84,7 @@ static enum status greet(const struct tracker_ops *ops, void *self, struct http_
     if (reply.verdict == TRACK_DONE)
         return ST_OK;
     return FAIL(err, reply.verdict == TRACK_RETRY ? ST_IO : ST_CONFIG,
-                "%s: %s; mend it, or go on without by track.strict = false", ops->name, reply.text);
+                "%s: %s; fix it, or continue without it by track.strict = false", ops->name, reply.text);
 }
 
 static enum status greet_all(struct uploader *up, struct error *err)
@@ -252,7 +252,7 @@ static bool join(struct feeder *f, double deadline_s)
     at.tv_sec += left_s > 0 ? (time_t)left_s + 1 : 1;
     if (pthread_timedjoin_np(f->thread, NULL, &at) == 0)
         return true;
-    log_warn("%s does not come to an end and is left behind", f->ops->name);
+    log_warn("%s does not come to an end and is abandoned", f->ops->name);
     return false;
 }
 

@@ -1,8 +1,8 @@
 /* wandb.c - Weights & Biases: runs by GraphQL, numbers by the file stream.
  *
- * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend begins
- * where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3) the key is a
- * header to the base URL's host and nowhere else.
+ * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend
+ * begins where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3)
+ * the key is a header to the base URL's host and nowhere else.
  *
  * What is kept of a run: wandb_run.c. */
 #include "web/track/wandb.h"
@@ -134,7 +134,7 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
 /* One body of the stream in the making. */
 struct chunk {
     cJSON *body, *history, *events; /* the two belong to body */
-    cJSON *summary; /* as it is once this chunk is told; replaces the run's */
+    cJSON *summary; /* as it is once this chunk is sent; replaces the run's */
     int64_t lines, event_lines; /* in it */
     int64_t n_skipped;
 };
@@ -312,7 +312,7 @@ static void send_file(struct wandb *w, struct track_run *run, const struct track
     }
 }
 
-/* Does the server not know the run? Its beginning may be told of what is not there yet. */
+/* Does the server not know the run? Its first rows may be about a run that is not there yet. */
 static bool is_unknown(const struct wandb *w, const struct track_row *row, const struct track_reply *reply)
 {
     bool is_start = row->type == TRACK_ROW_START || row->type == TRACK_ROW_STUDY;

@@ -17,9 +17,9 @@ struct wandb_settings {
     char entity[WANDB_NAME_MAX], project[WANDB_NAME_MAX], job_type[WANDB_NAME_MAX];
     char run_id[WANDB_NAME_MAX], run_name[WANDB_NAME_MAX], run_group[WANDB_NAME_MAX]; /* of a training alone; "" */
     int resume; /* enum wandb_resume: what may be at run_id */
-    const char *env_tags; /* of WANDB_TAGS, beside track.tags that the rows tell; NULL */
+    const char *env_tags; /* of WANDB_TAGS, beside track.tags, which the rows carry; NULL */
     char notes[OPT_STR_MAX];
-    char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of a person behind a service's key */
+    char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of the person that a service's key acts for */
     char proxy[OPT_STR_MAX];
     double timeout_s, stream_timeout_s; /* of a request; of one that carries data */
     bool insecure;
@@ -35,7 +35,7 @@ struct wandb {
     struct http *http;
     struct http_reply reply;
     char auth[WANDB_KEY_MAX * 2]; /* "Authorization: Basic ..."; a secret */
-    char entity[WANDB_NAME_MAX]; /* that runs are made under; "" until the login told it */
+    char entity[WANDB_NAME_MAX]; /* that runs are made under; "" until the login gave it */
     bool files;
     bool single; /* one training alone: no group, no run of a study */
     bool conflict; /* the last upsert met a 409 */
@@ -45,7 +45,8 @@ struct wandb {
 
 /* -- wandb_lines.c: texts of the file stream -- */
 
-/* {"_step": ..., "score": NaN}: non-finite as W&B wants them in the text of a line. Also merges the values into summary. */
+/* {"_step": ..., "score": NaN}: non-finite as W&B wants them in the text of a line. Also merges the values into
+ * summary. */
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
                         int64_t started_ms, cJSON *summary);
 void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t started_ms);
@@ -54,7 +55,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
 
 /* -- wandb_files.c -- */
 
-/* Uploads a small file of the run and tells the run of it. */
+/* Uploads a small file of the run and lists it in the run. */
 void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, const char *mime, const char *bytes,
                      size_t n, struct track_reply *reply);
 /* Files and the history line of a "front" row. */
@@ -65,12 +66,13 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
 
 /* -- wandb.c -- */
 
-/* POST of one GraphQL operation; variables is taken. The answer's "data" is borrowed from w->reply; NULL unless DONE. */
+/* POST of one GraphQL operation; variables is taken. The answer's "data" is borrowed from w->reply; NULL unless
+ * DONE. */
 const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,
                            struct track_reply *reply);
-/* The run of run->state or by its key, found or made, as "start" and "study" rows tell it. */
+/* The run of run->state or by its key, found or made, as "start" and "study" rows describe it. */
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
-/* The server does not know a run that it had: makes it anew, once. */
+/* The server does not know a run that it had: makes it again, once. */
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply);
 /* Takes body. */
 void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply);

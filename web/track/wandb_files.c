@@ -1,5 +1,5 @@
 /* wandb_files.c - small files of a W&B run: an address is asked for, the bytes are put there without our login, and
- * the run is told of the file. A front is a table file and a page with its picture, named by a line of the history. */
+ * the run then lists the file. A front is a table file and a page with its picture, named by a line of the history. */
 #include "web/track/wandb.h"
 
 #include <stdio.h>
@@ -155,8 +155,8 @@ static cJSON *front_values(const cJSON *front, const char *path, const char *tex
     return values;
 }
 
-/* One line of the history at a step, or the first free one after it (W&B's client never sends two lines of one step), with
- * the summary. Takes values. */
+/* One line of the history at a step, or the first free one after it (W&B's client never sends two lines of one step),
+ * with the summary. Takes values. */
 static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
                       struct track_reply *reply)
 {

@@ -1,7 +1,7 @@
 /* wandb_lines.c - the texts inside W&B's file stream: lines of the history, summary, config.
  *
- * NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and a double keeps all its
- * digits. */
+ * NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and a double keeps all
+ * its digits. */
 #include "web/track/wandb.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void add_entry(struct strbuf *sb, const char *key, const cJSON *value)
 
 void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct track_row *row)
 {
-    static const char *const told[] = {"number", "attempt", "origin", "seed", "device", "env",
+    static const char *const sent[] = {"number", "attempt", "origin", "seed", "device", "env",
                                        "params", "method",  "metric", "goal", "space",  "program"};
     const cJSON *config = cJSON_GetObjectItemCaseSensitive(row->json, "config"), *section;
 
@@ -89,11 +89,11 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
     cJSON_ArrayForEach(section, config) add_entry(sb, section->string, section);
     strbuf_add(sb, "\"trawl\":{\"value\":{\"study\":");
     json_write_str(sb, w->study);
-    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, told[i]);
+    for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, sent[i]);
         if (item == NULL)
             continue;
-        strbuf_addf(sb, ",\"%s\":", told[i]);
+        strbuf_addf(sb, ",\"%s\":", sent[i]);
         track_json_bare_value(sb, item);
     }
     /* Without "t" W&B's own client takes a run for one that never started. */

@@ -1,9 +1,10 @@
-/* wandb_run.c - a run of W&B: made, taken up by its id, made anew when its id was deleted or the server forgot it.
+/* wandb_run.c - a run of W&B: made, taken up by its id, made again when its id was deleted or the server forgot it.
  *
- * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines told),
- * "step" of the last line of a study (a line has a step of its own), "summary" (all of it, W&B wants it whole), "shown", "group" (its names for people),
- * "after_step" (of a run that was there: it had steps up to here), "generation" (a deleted run id is never taken again),
- * "remade" (the server forgot it, and nothing was told since)}. */
+ * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines sent),
+ * "step" of the last line of a study (a line has a step of its own), "summary" (all of it, W&B wants it whole),
+ * "shown", "group" (its names for people), "after_step" (of a run that was there: it had steps up to here),
+ * "generation" (a deleted run id is never taken again), "remade" (the server forgot it, and nothing was sent
+ * since)}. */
 #include "web/track/wandb.h"
 
 #include <stdio.h>
@@ -142,7 +143,8 @@ static void meet_conflict(struct wandb *w, struct track_run *run, struct track_r
     }
     w->conflict = false;
     snprintf(id, sizeof id, "%s-g%lld", run->key, (long long)generation + 1);
-    log_warn("wandb: run %s was deleted on the page and its id cannot be used again; it goes on as %s, continuing",
+    log_warn("wandb: run %s was deleted on the page and its id cannot be used again; its data go to %s from now on, "
+             "continuing",
              wandb_run_id(run), id);
     (void)(state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
            wandb_state_set_i64(run, "lines", 0) && wandb_state_set_i64(run, "events", 0));
@@ -229,7 +231,7 @@ static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *
     (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", events));
     if (tail_step(json_get_str(bucket, "historyTail"), &step))
         (void)wandb_state_set_i64(run, "after_step", step);
-    log_info("wandb: run %s goes on behind its %lld line(s)", id, (long long)lines);
+    log_info("wandb: run %s continues after its %lld line(s)", id, (long long)lines);
     return true;
 }
 
@@ -253,7 +255,7 @@ void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_
     if (answer == NULL)
         return;
     if (cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL) {
-        /* A run that the server knows and this store does not: go on behind what is there. */
+        /* A run that the server knows and this store does not: continue after what is there. */
         if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "inserted")))
             (void)json_get_i64(cJSON_GetObjectItemCaseSensitive(answer, "bucket"), "historyLineCount", &lines);
         (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", 0));
@@ -273,9 +275,10 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
         reply->verdict = TRACK_RUN_REFUSED;
         return;
     }
-    log_warn("wandb: the server does not know run %s any more (another database?); it is made anew and gets what comes "
-             "from now on, continuing",
-             wandb_run_id(run));
+    log_warn(
+        "wandb: the server does not know run %s any more (another database?); it is made again and gets what comes "
+        "from now on, continuing",
+        wandb_run_id(run));
     v = cJSON_CreateObject();
     if (!(v != NULL && json_add_str(v, "name", wandb_run_id(run)) && json_add_str(v, "project", w->settings.project) &&
           json_add_str(v, "entity", json_get_str(run->state, "entity")) && json_add_str(v, "displayName", shown) &&
@@ -291,5 +294,5 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
         return;
     (void)(json_add_bool(run->state, "remade", true) && wandb_state_set_i64(run, "lines", 0) &&
            wandb_state_set_i64(run, "events", 0));
-    track_refuse(reply, TRACK_RETRY, "the run is made anew");
+    track_refuse(reply, TRACK_RETRY, "the run is made again");
 }

@@ -3,11 +3,13 @@
  *   POST URL
  *   Content-Type: application/json
  *   X-Trawl-Signature: t=1795848104,v1=HEX        with a secret: HMAC-SHA256 of "1795848104." and the body
- *   {"version": 1, "study": "first", "run": "k3j9x0ab-7", "trial": 7, "events": [{"id": 12, "ms": ..., "type": ...}, ...]}
+ *   {"version": 1, "study": "first", "run": "k3j9x0ab-7", "trial": 7, "events": [{"id": 12, "ms": ..., "type": ...},
+ *     ...]}
  *
- * "trial" is null for events about the study; the rest of an event is its payload (web/track/track.h), with numbers that are not finite
- * as "NaN", "Infinity", "-Infinity". Invariants: (1) the same event comes with the same run, id and words whenever it comes
- * again, so a receiver that has seen (run, id) can pass over it; (2) no message holds the address's path, which may be a secret. */
+ * "trial" is null for events about the study; the rest of an event is its payload (web/track/track.h), with numbers
+ * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) the same event comes with the same run, id and
+ * words whenever it comes again, so a receiver that has seen (run, id) can pass over it; (2) no message holds the
+ * address's path, which may be a secret. */
 #include "web/track/track_util.h"
 
 #include <stdio.h>

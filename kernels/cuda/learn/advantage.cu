@@ -2,7 +2,7 @@
  *   delta_t = rho_t (r_t + gamma V'_{t+1} (1 - term_t) - V_t)      V' = boot where truncated, else values[t + 1]
  *   A_t = delta_t + k_t A_{t+1}, k_t = gamma lambda c_t (1 - done_t),  R_t = A_t + V_t
  * There may be only hundreds of agents, so time is cut into chunks that are worked on side by side: a chunk maps the
- * advantage behind it, A, to delta + k A; these maps are put together from the last chunk to the first, and a second
+ * advantage after it, A, to delta + k A; these maps are put together from the last chunk to the first, and a second
  * sweep over registers gives every step its value. */
 #include "kernels/cuda/number.h"
 
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void advantage_step(float *ret_delta, float *r
     *ret_value = v;
 }
 
-/* k A, where no advantage behind the end of an episode counts, not even NaN. */
+/* k A, where no advantage after the end of an episode counts, not even NaN. */
 static __device__ __forceinline__ float carried(float k, float adv)
 {
     return k == 0.0f ? 0.0f : k * adv;
@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS)
     __shared__ float chunk_delta[CHUNKS][AGENTS], chunk_k[CHUNKS][AGENTS];
     size_t lane = threadIdx.x % AGENTS, chunk = threadIdx.x / AGENTS, i = (size_t)blockIdx.x * AGENTS + lane;
     const size_t round_steps = CHUNKS * CHUNK_STEPS;
-    float behind = 0.0f; /* the advantage behind this round, the same in all chunks */
+    float behind = 0.0f; /* the advantage after this round, the same in all chunks */
 
     for (size_t round = (Tn + round_steps - 1) / round_steps; round-- > 0;) {
         size_t t0 = round * round_steps + chunk * CHUNK_STEPS;
@@ -57,7 +57,7 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS)
 
 #pragma unroll
         for (size_t u = 0; u < CHUNK_STEPS; u++) {
-            delta[u] = 0.0f, k[u] = 1.0f, value[u] = 0.0f; /* a step that is not there hands on what is behind it */
+            delta[u] = 0.0f, k[u] = 1.0f, value[u] = 0.0f; /* a step that is not there hands on what is after it */
             if (t0 + u < Tn && i < N)
                 advantage_step(&delta[u], &k[u], &value[u], in, hyper, t0 + u, i, N);
         }

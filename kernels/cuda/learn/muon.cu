@@ -1,9 +1,10 @@
 /* muon.cu - Muon in one launch: a cluster of blocks for each matrix, which holds it in shared memory through all
  * steps; vectors share one more cluster. Matrices too large for that go the way of muon_large.cu.
- * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a slice,
- * and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no one else.
- * Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror images.
- * Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on timing. */
+ * The rows of X (R, C) are shared out. A step: each block's part of S = X^T X; the parts are added up, each block a
+ * slice, and the sums are handed to all; then X <- a X + b Y + c Y S with Y = X S, of the block's own rows, needs no
+ * one else. Of S only 32 x 32 blocks on and above the diagonal are computed and sent, the others are their mirror
+ * images. Invariant: parts are added in the order of blocks and each tile by one warp, so the bytes do not depend on
+ * timing. */
 #include "kernels/cuda/learn/muon.h"
 
 #define CLUSTER 8

@@ -61,8 +61,8 @@ static __device__ __forceinline__ void muon_mma(float *c, const uint32_t *a, con
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/* A warp's tile: 16 rows and NT times 8 columns; the thread has (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) of each, with
- * g = lane / 4, t = lane % 4. small: the products of a large part with a small one. */
+/* A warp's tile: 16 rows and NT times 8 columns; the thread has (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) of each,
+ * with g = lane / 4, t = lane % 4. small: the products of a large part with a small one. */
 template <int NT> struct muon_tile {
     float large[NT][4], small[NT][4];
 };

@@ -1,5 +1,6 @@
 /* optim.cu - gradient norm, Adam, the count of updates and the end of a minibatch. Muon is in muon.cu.
- * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the step. */
+ * Invariant: with a norm that is NaN or the stop flag set nothing is written: not weights, not moments, not the
+ * step. */
 #include "kernels/cuda/learn/optim.h"
 
 #include "kernels/cuda/number.h"

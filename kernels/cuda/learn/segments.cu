@@ -23,8 +23,9 @@
 
 /* ---- shuffle ---- */
 
-/* Entry i belongs where its key (draw i of the stream) ranks among all keys: each thread counts the keys before those of
- * its entries. N^2 comparisons, and yet a few microseconds for thousands of segments, in one launch without scratch. */
+/* Entry i belongs where its key (draw i of the stream) ranks among all keys: each thread counts the keys before those
+ * of its entries. N^2 comparisons, and yet a few microseconds for thousands of segments, in one launch without
+ * scratch. */
 static __global__ void __launch_bounds__(SHUFFLE_BLOCK)
     segments_shuffle_k(int32_t *perm /* (N) */, const struct rng *rng, unsigned N)
 {
@@ -48,7 +49,7 @@ static __global__ void __launch_bounds__(SHUFFLE_BLOCK)
             tile[i] = rng_philox(key, counter + t0 + i, 0).v[0];
         __syncthreads();
         if (t0 + from + slice_keys <= first || t0 + from >= first + SHUFFLE_BLOCK_ENTRIES) {
-            /* all of them before these entries, or all behind: that decides between equal keys */
+            /* all of them before these entries, or all after: that decides between equal keys */
             uint32_t tie = t0 + from < first ? 1 : 0;
             unsigned to = N - t0 < from ? from : N - t0 < from + slice_keys ? N - t0 : from + slice_keys;
 #pragma unroll 8
@@ -262,8 +263,9 @@ static __device__ __forceinline__ size_t first_point(double c, double u, double 
     return j;
 }
 
-/* Sums of prob up to each segment cut the line of points; every thread has a run of neighbouring segments and writes the
- * picks that fall into them. A cut between two threads is one number that both read, so that they miss and share none. */
+/* Sums of prob up to each segment cut the line of points; every thread has a run of neighbouring segments and writes
+ * the picks that fall into them. A cut between two threads is one number that both read, so that they miss and share
+ * none. */
 static __global__ void __launch_bounds__(PICK_BLOCK)
     segments_pick_k(int32_t *idx /* (B) */, float *weight /* (B) */, const float *prob /* (N) */, struct rng *rng,
                     const struct kern_hyper *hyper, size_t N, size_t B)

@@ -1,6 +1,6 @@
 /* act.cu - acting: draws actions from the policy's output, and what follows a step of the games.
- * A draw is a pure function of (*rng, agent, head), the same stream as on the CPU: for equal logits the actions are equal
- * but where rounding decides between two choices. */
+ * A draw is a pure function of (*rng, agent, head), the same stream as on the CPU: for equal logits the actions are
+ * equal but where rounding decides between two choices. */
 #include "kernels/cuda/nets/softmax.h"
 
 #define SAMPLE_BLOCK 64
@@ -15,7 +15,8 @@ static __device__ __forceinline__ int head_argmax(const float *logits, const uin
     return best;
 }
 
-/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves none. */
+/* The first allowed choice at which the cumulative probability passes u in [0, 1); the last one if rounding leaves
+ * none. */
 static __device__ __forceinline__ int head_draw(const float *logits, const uint8_t *mask, int n, float log_sum, float u)
 {
     float sum = 0.0f;

@@ -1,8 +1,8 @@
 /* conv.cu - convolutions through cuDNN, channels last.
  * Invariants: (1) cuDNN is opened by the first convolution, and asked for an algorithm once for each shape; only those
- * that always give the same bytes and whose memory fits the workspace are taken; (2) rows for which there is none, or of
- * more than 2^31 numbers, go in pieces, in order; (3) f32 is f32: no TF32. Gradients of weights are bf16 where activations are, which cuDNN asks for: they
- * are summed in f32, rounded once, and added to the f32 gradient. */
+ * that always give the same bytes and whose memory fits the workspace are taken; (2) rows for which there is none, or
+ * of more than 2^31 numbers, go in pieces, in order; (3) f32 is f32: no TF32. Gradients of weights are bf16 where
+ * activations are, which cuDNN asks for: they are summed in f32, rounded once, and added to the f32 gradient. */
 #include <cudnn.h>
 
 #include "kernels/cuda/nets/linear.h"

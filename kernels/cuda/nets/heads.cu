@@ -111,8 +111,8 @@ static void heads_forward(struct kern *k, float *out, const T *x, const float *w
 
 /* ---- backward ---- */
 
-/* A thread has V columns for all tokens of its row of threads: their dx, and their dw of NO outputs in registers. Groups
- * after the first add to dx. partials (gridDim.y, NO H + NO): dw, db. */
+/* A thread has V columns for all tokens of its row of threads: their dx, and their dw of NO outputs in registers.
+ * Groups after the first add to dx. partials (gridDim.y, NO H + NO): dw, db. */
 template <typename T, int NO, int V>
 static __global__ void __launch_bounds__(BLOCK)
     heads_backward_k(T *dx /* (M, H) or NULL */, float *partials, const float *dout /* (M, O) */, const T *x,

@@ -1,8 +1,8 @@
 /* heads_mma.cu - the policy's last layer, bf16 activations, on tensor cores: bound by reading x, not by arithmetic.
  * Weights and gradients are f32: they go in as sums of bf16 parts, three where the result is f32 (which is exact), two
- * where it is bf16. A warp takes 16 tokens and blocks of 32 columns, of which a lane has 8 in a row: columns are counted
- * in another order inside a block (column 8t + 2q + e is n = 2t + e of tile q), which no sum over columns notices.
- * Invariant: dw and db are added up in a fixed order: tokens of a warp, warps of a block as a tree, blocks. */
+ * where it is bf16. A warp takes 16 tokens and blocks of 32 columns, of which a lane has 8 in a row: columns are
+ * counted in another order inside a block (column 8t + 2q + e is n = 2t + e of tile q), which no sum over columns
+ * notices. Invariant: dw and db are added up in a fixed order: tokens of a warp, warps of a block as a tree, blocks. */
 #include "kernels/cuda/nets/heads.h"
 #include "kernels/cuda/nets/mma.cuh"
 
@@ -21,8 +21,8 @@ static bool is_wide(const void *a, const void *b)
 
 /* ---- forward ---- */
 
-/* shared: w as b fragments [block of columns][half j][8 outputs][part][lane]: k = 2t, 2t + 1 and 2t + 8, 2t + 9 of half j
- * are columns 8t + 4j + 0 .. 3. */
+/* shared: w as b fragments [block of columns][half j][8 outputs][part][lane]: k = 2t, 2t + 1 and 2t + 8, 2t + 9 of half
+ * j are columns 8t + 4j + 0 .. 3. */
 static __device__ void forward_weights(uint2 *shared, const float *w, unsigned O, unsigned H, unsigned n_tiles)
 {
     unsigned n = H / COLS * 2 * n_tiles * CUDA_WARP;

@@ -1,7 +1,7 @@
 /* lstm.cu - the LSTM layer where W_hh does not fit a block (f32, and bf16 wider than 128): for each step one product
- * through cuBLASLt and one kernel for the cell, which also makes ready what the next step starts from. Other widths in bf16
- * take lstm_seq.cu.
- * Invariant: h and c are carried in f32; only what the product reads is rounded to the activation type. */
+ * through cuBLASLt and one kernel for the cell, which also makes ready what the next step starts from. Other widths in
+ * bf16 take lstm_seq.cu. Invariant: h and c are carried in f32; only what the product reads is rounded to the
+ * activation type. */
 #include "kernels/cuda/nets/lstm.h"
 #include "kernels/cuda/nets/matmul.h"
 #include "kernels/cuda/number.h"
@@ -32,7 +32,7 @@ template <typename T> static __global__ void lstm_start_k(struct cuda_lstm l)
     hand_on<T>(&l, 0, row, j, state[0], state[l.H]);
 }
 
-/* Step t behind its product, and the start of the next. */
+/* Step t after its product, and the start of the next. */
 template <typename T> static __global__ void lstm_cell_k(struct cuda_lstm l, size_t t)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, H = l.H, row = i / H, j = i % H, at = t * l.B + row;
@@ -63,7 +63,7 @@ template <typename T> static __global__ void lstm_cell_k(struct cuda_lstm l, siz
     state[H] = c;
 }
 
-/* Step t of the way back; dstate is that of the state behind it, dc of which becomes that of the state before. */
+/* Step t of the way back; dstate is that of the state after it, dc of which becomes that of the state before. */
 template <typename T> static __global__ void lstm_cell_back_k(struct cuda_lstm l, size_t t)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, H = l.H, row = i / H, j = i % H, at = t * l.B + row;

@@ -1,18 +1,18 @@
 /* lstm_seq.cu - a whole LSTM sequence in one launch, for widths 32, 64 and 128 in bf16.
- * A block takes 8 NT agents from the first step to the last. Its warps hold W_hh as mma fragments in their registers, 16
- * units (all four gates) a warp, so that a step reads nothing but its own gates, which come ahead of time through a ring in
- * shared memory. Between steps only h (forward) or the gates' gradient (backward) goes through shared memory, with one
- * barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state it is about to hand on:
- * resets are exact and free.
+ * A block takes 8 NT agents from the first step to the last. Its warps hold W_hh as mma fragments in their registers,
+ * 16 units (all four gates) a warp, so that a step reads nothing but its own gates, which come ahead of time through a
+ * ring in shared memory. Between steps only h (forward) or the gates' gradient (backward) goes through shared memory,
+ * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state it is about
+ * to hand on: resets are exact and free.
  *
- * Fragments (m16n8k16): a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g + 8 of
- * the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate.
- * Invariants: (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives within a
- * sequence; (2) columns behind the last agent hold anything, meet no other column, and are never stored. */
+ * Fragments (m16n8k16): a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g +
+ * 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate. Invariants:
+ * (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives within a
+ * sequence; (2) columns after the last agent hold anything, meet no other column, and are never stored. */
 #include "kernels/cuda/nets/lstm.h"
 #include "kernels/cuda/number.h"
 
-#define PAD 8 /* bf16 behind each row in shared memory: rows then fall on different banks */
+#define PAD 8 /* bf16 after each row in shared memory: rows then fall on different banks */
 #define STAGES 6 /* of the ring: steps that are on their way or in use */
 
 static __device__ __forceinline__ void mma(float *acc, const uint32_t *a, uint32_t b0, uint32_t b1)
@@ -87,7 +87,7 @@ template <int n> static __device__ __forceinline__ void copy_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(n));
 }
 
-/* rows of COLS numbers, one behind the other in memory, of which n exist. */
+/* rows of COLS numbers, one after the other in memory, of which n exist. */
 template <int H, int ROWS, int COLS>
 static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, size_t n)
 {
@@ -340,7 +340,8 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k
 
 /* ---- backward ---- */
 
-/* One agent's two units: gates' gradient into memory and in the place of the gates; dc becomes that of the state before. */
+/* One agent's two units: gates' gradient into memory and in the place of the gates; dc becomes that of the state
+ * before. */
 template <int H, int NT>
 static __device__ __forceinline__ void backward_cell(struct backward_stage<H, NT> *s, int agent, const float dh_next[2],
                                                      float dc[2], const struct cuda_lstm *l, const struct place *p,

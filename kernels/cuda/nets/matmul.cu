@@ -1,8 +1,8 @@
 /* matmul.cu - matrix products through cuBLASLt, whose heuristic is asked once for each shape.
- * Invariants: (1) a product seen before costs no search: its descriptors and algorithm are kept by value, the oldest entry
- * gives way when all are taken; (2) only schemes with a fixed order of sums are allowed, so that the same shape gives the
- * same bytes; (3) what cuBLASLt does not take (bf16 rows of odd length) goes to a plain kernel.
- * cuBLASLt is column-major: c^T = op(b)^T op(a)^T, so a and b change places and nothing is transposed. */
+ * Invariants: (1) a product seen before costs no search: its descriptors and algorithm are kept by value, the oldest
+ * entry gives way when all are taken; (2) only schemes with a fixed order of sums are allowed, so that the same shape
+ * gives the same bytes; (3) what cuBLASLt does not take (bf16 rows of odd length) goes to a plain kernel. cuBLASLt is
+ * column-major: c^T = op(b)^T op(a)^T, so a and b change places and nothing is transposed. */
 #include "kernels/cuda/nets/matmul.h"
 
 #include <string.h>

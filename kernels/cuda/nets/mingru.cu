@@ -1,8 +1,8 @@
 /* mingru.cu - the MinGRU layer: one step, a sequence, and its gradient.
  *   z = sigmoid(g), c = a + 1/2 or sigmoid(a), h = hp + z (c - hp), s = sigmoid(p), out = x + s (h - x)
- * hp is the state before the step: 0 where reset is 1. A thread takes V neighbouring columns of one segment from the first
- * step to the last (or back), with the state in registers. The numbers of STEPS steps are on their way while those of the
- * STEPS before are worked on: what limits all three kernels is memory. */
+ * hp is the state before the step: 0 where reset is 1. A thread takes V neighbouring columns of one segment from the
+ * first step to the last (or back), with the state in registers. The numbers of STEPS steps are on their way while
+ * those of the STEPS before are worked on: what limits all three kernels is memory. */
 #include "kernels/cuda/pack.h"
 
 #define MINGRU_BLOCK 64

@@ -1,8 +1,8 @@
 /* env.cu - batches of games on the device: create, reset, step, observe, logs, save and load.
  * A block plays a few instances in a row. Their states pass through shared memory, so that global memory sees whole
  * lines in both directions, and so do the observations of a game with short rows.
- * Invariants: (1) an instance is a function of (settings, rng_split(root, i), its actions) alone, as on the host, byte for
- * byte (this file is compiled with -fmad=false); (2) logs are summed in a fixed order. */
+ * Invariants: (1) an instance is a function of (settings, rng_split(root, i), its actions) alone, as on the host, byte
+ * for byte (this file is compiled with -fmad=false); (2) logs are summed in a fixed order. */
 #include "kernels/cuda/play/env.cuh"
 
 #include <string.h>
@@ -76,8 +76,9 @@ template <class A> struct same_type<A, A> {
     enum { yes = 1 };
 };
 
-/* obs of the block's instances first..first + count - 1; `it` is instance `game` of them when this thread has one. Threads
- * meet before they copy, so tile->states is complete then too. Breakout's many flags are written by all threads. */
+/* obs of the block's instances first..first + count - 1; `it` is instance `game` of them when this thread has one.
+ * Threads meet before they copy, so tile->states is complete then too. Breakout's many flags are written by all
+ * threads. */
 template <class G, typename T, int GAMES>
 __device__ static inline void observe_block(const typename G::settings *settings, env_tile<G, T, GAMES> *tile,
                                             const typename G::instance *it, bool mine, int game, size_t first,
@@ -136,7 +137,8 @@ __device__ static inline void play_one(const env_args<G> *a, typename G::instanc
     G::end(&a->settings, it, &a->logs[i], &step);
 }
 
-/* GAMES instances for each block of ENV_BLOCK threads: every (ENV_BLOCK / GAMES)th thread plays one, all of them copy. */
+/* GAMES instances for each block of ENV_BLOCK threads: every (ENV_BLOCK / GAMES)th thread plays one, all of them
+ * copy. */
 template <class G, typename T, int GAMES, enum env_mode MODE>
 __global__ void __launch_bounds__(ENV_BLOCK, 8) env_k(const env_args<G> a, const struct kern_env_io io)
 {
@@ -181,8 +183,8 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
     cuda_launched(k, "a game's kernel");
 }
 
-/* Few games: few in each block, so that every SM has some and the threads of a warp, of which only some play then, diverge
- * less. Many: all threads play (bench/notes/cuda.md has the measurements). */
+/* Few games: few in each block, so that every SM has some and the threads of a warp, of which only some play then,
+ * diverge less. Many: all threads play (bench/notes/cuda.md has the measurements). */
 template <class G, typename T>
 static void env_launch_step(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {

@@ -25,7 +25,7 @@
 #include "envs/env_loop.h"
 
 /* The games that live on the device, a line each; others are stepped on the host. How a block writes its observations:
- *   rows > 0   so many values each, the same for all settings: collected in shared memory
+ *   rows > 0   this many values each, the same for all settings: collected in shared memory
  *   CUDA_ENV_DIRECT   each instance writes its own; fits every game
  *   CUDA_ENV_SPARSE   cleared together, then squared's two cells */
 #define CUDA_ENV_DIRECT 0

@@ -1,10 +1,10 @@
 /* env_host.cu - games that have no device code (a C library of the user's), stepped on the host for the device.
- * A step is a piece of stream work like any other, so it can be recorded: actions come down into pinned memory, the host
- * steps the first half of the instances and then the second, and what the first half gave goes up on a second stream
- * meanwhile. Nothing of the next step can begin before both are up, for one operation steps all instances.
- * Invariants: (1) the batch is touched by the host functions in stream order, and by others only after kern_sync; (2) pinned
- * memory of a half is written again only after its copies of the step before are done (the streams meet at the end of a
- * step). */
+ * A step is a piece of stream work like any other, so it can be recorded: actions come down into pinned memory, the
+ * host steps the first half of the instances and then the second, and what the first half gave goes up on a second
+ * stream meanwhile. Nothing of the next step can begin before both are up, for one operation steps all instances.
+ * Invariants: (1) the batch is touched by the host functions in stream order, and by others only after kern_sync; (2)
+ * pinned memory of a half is written again only after its copies of the step before are done (the streams meet at the
+ * end of a step). */
 #include "kernels/cuda/play/env.cuh"
 
 #include <string.h>

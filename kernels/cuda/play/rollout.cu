@@ -1,13 +1,13 @@
 /* rollout.cu - a whole rollout in one launch: network, sampling and games of a tile of agents for T steps.
  *
- * Agents are independent of each other, so no step needs a meeting of the whole device. A CTA keeps the weights in shared
- * memory. Each of its groups of H / 16 warps owns a tile of 8, 16 or 32 agents for good: observations, activations,
- * recurrent states and games lie in shared memory and go to global memory only as what the update needs. Groups meet at
- * barriers of their own, so that one plays its games while another multiplies matrices. The network of a tile is in
- * rollout_net.cuh, acting and playing in rollout_game.cuh.
+ * Agents are independent of each other, so no step needs a meeting of the whole device. A CTA keeps the weights in
+ * shared memory. Each of its groups of H / 16 warps owns a tile of 8, 16 or 32 agents for good: observations,
+ * activations, recurrent states and games lie in shared memory and go to global memory only as what the update needs.
+ * Groups meet at barriers of their own, so that one plays its games while another multiplies matrices. The network of a
+ * tile is in rollout_net.cuh, acting and playing in rollout_game.cuh.
  *
- * Invariants: (1) a rollout is the same, to the byte, whatever the tile and the number of groups; (2) games are compiled
- * without contraction (-fmad=false), as everywhere. */
+ * Invariants: (1) a rollout is the same, to the byte, whatever the tile and the number of groups; (2) games are
+ * compiled without contraction (-fmad=false), as everywhere. */
 #include "kernels/cuda/play/rollout.cuh"
 
 #include "kernels/cuda/play/rollout_net.cuh"
@@ -164,7 +164,8 @@ __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_con
         }
         __syncwarp();
         rollout_spread(a, s);
-        if (a.may_truncate && rollout_any(s, (played.flags & 2u) != 0)) { /* value behind: of the last observation */
+        /* value after the episode: of the last observation */
+        if (a.may_truncate && rollout_any(s, (played.flags & 2u) != 0)) {
             struct rollout_seat cut = seat;
             cut.plays = (played.flags & 2u) != 0;
             rollout_heads(a, s, shared, rollout_forward(a, s, shared, false, false));

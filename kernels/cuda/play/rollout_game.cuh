@@ -149,8 +149,8 @@ template <class I> __device__ static inline void rollout_copy_back(I *to, const 
         ((uint64_t *)to)[i] = bytes[i];
 }
 
-/* A step; where an episode ended, the next one begins. A truncated one does not end yet: its row is the last observation,
- * and rollout_next_game goes on. */
+/* A step; where an episode ended, the next one begins. A truncated one does not end yet: its row is the last
+ * observation, and rollout_next_game continues. */
 template <class G>
 __device__ __noinline__ struct rollout_played rollout_step_game(struct rollout_seat seat, int32_t action)
 {

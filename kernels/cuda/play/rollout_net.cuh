@@ -5,8 +5,9 @@
  * from shared memory; a group of 32 units has two warps, which multiply on their own (mma.cuh).
  * For heads and games the agents are spread over the warps instead: warp w plays `played` of them, from w * played.
  *
- * Invariants: (1) every number is that of the single operations, sums in another order: activations and gates are rounded
- * to bf16 where those store them; (2) the order of a sum depends neither on the tile nor on the number of groups. */
+ * Invariants: (1) every number is that of the single operations, sums in another order: activations and gates are
+ * rounded to bf16 where those store them; (2) the order of a sum depends neither on the tile nor on the number of
+ * groups. */
 #ifndef KERNELS_CUDA_ROLLOUT_NET_CUH
 #define KERNELS_CUDA_ROLLOUT_NET_CUH
 

@@ -154,7 +154,7 @@ export class FrontChart {
   destroy() {
     this.observer?.disconnect();
     clearTimeout(this.rest);
-    clearTimeout(this.told);
+    clearTimeout(this.zoomed);
     cancelAnimationFrame(this.frame);
     this.chart?.destroy();
   }
@@ -271,8 +271,8 @@ export class FrontChart {
   setZoom(domain) {
     this.domain = domain || {...this.home};
     this.schedule();
-    clearTimeout(this.told);
-    this.told = setTimeout(() => this.on.zoom?.(domain), 250);
+    clearTimeout(this.zoomed);
+    this.zoomed = setTimeout(() => this.on.zoom?.(domain), 250);
   }
 
   zoomBy(factor, cx = 0.5, cy = 0.5) {

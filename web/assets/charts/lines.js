@@ -1,8 +1,6 @@
-/* lines.js - curves over a running quantity: one line or band for each series. Series differ by colour and dash.
- * Without Vega they are plain SVG (plain.js). */
+/* lines.js - curves over a running quantity: one line or band for each series. Series differ by colour and dash. */
 import {h} from '../dom.js';
-import {colors, DASHES, mount, SECONDS_LABEL, timeTicks, vega} from './vega.js';
-import {showPlain} from './plain.js';
+import {colors, DASHES, mount, SECONDS_LABEL, timeTicks} from './vega.js';
 
 /* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), height,
  * zero, points}. Returns what destroys it. */
@@ -20,8 +18,6 @@ export async function showLines(el, series, {xTitle, yTitle, time, dates, height
   const y = [min((r) => r.lo), max((r) => r.hi)], pad = (y[1] - y[0]) * 0.05 || Math.abs(y[1]) * 0.1 || 0.5;
   const yDomain = [zero ? Math.min(0, y[0]) : y[0] - pad, y[1] + pad], xDomain = dates ? [min((r) => r.x), max((r) => r.x)] : [Math.min(0, min((r) => r.x)), max((r) => r.x)];
   const title = label || `${yTitle || ''} over ${xTitle}: ${series.map((s) => s.label).filter(Boolean).join(', ')}`;
-  if (!await vega().then(() => true, () => false))
-    return showPlain(el, clean.map((s, k) => ({...s, rows: data[k].values, band: !!s.lo})), {xDomain, yDomain, height, xTitle, yTitle, time, label: title});
   const xLabels = time ? {labels: {update: {text: {signal: SECONDS_LABEL}}}} : dates ? {labels: {update: {text: {signal: "timeFormat(datum.value, '%H:%M')"}}}} : {labels: {update: {text: {signal: "format(datum.value, '~s')"}}}};
   const ticks = time ? timeTicks(xDomain[1], el.clientWidth < 420 ? 4 : 7) : undefined;
   const marks = clean.flatMap((s, k) => [

@@ -78,7 +78,7 @@ export class Timeline {
         const gap = b - a > 3 ? 0.8 : 0;
         ctx.globalAlpha = state === 'done' ? 0.75 : 1;
         ctx.fillStyle = state === 'failed' || state === 'lost' ? c.bad : state === 'stopped' ? c.dim : state === 'running' ? c.model : c.main;
-        if (state === 'failed' || state === 'lost') { /* half height and hatched by shape: told apart without colour */
+        if (state === 'failed' || state === 'lost') { /* half height and hatched by shape: distinct without colour */
           ctx.fillRect(a, y + ROW / 2, b - a - gap, ROW / 2 - 4);
         } else if (state === 'stopped') {
           ctx.fillRect(a, y + 4, b - a - gap, ROW / 2 - 4);

@@ -1,16 +1,15 @@
 /* vega.js - Vega from the distribution's package, as one script made at build time, and what all charts share.
  *
- * Expressions are interpreted (vega-interpreter), never compiled: the pages forbid eval. A trawl built without Vega answers
- * 404: vega() fails, pages show charts that the server has drawn, and lines are plain SVG. */
+ * Expressions are interpreted (vega-interpreter), never compiled: the pages forbid eval. */
 
 let loading = null;
 
-export function vega() {
+function vega() {
   loading ??= new Promise((resolve, reject) => {
     const script = document.createElement('script');
     script.src = '/assets/vega.js';
     script.onload = () => (window.vega?.View ? resolve(window.vega) : reject(new Error('/assets/vega.js holds no Vega')));
-    script.onerror = () => reject(new Error('this trawl was built without Vega'));
+    script.onerror = () => reject(new Error('/assets/vega.js did not load'));
     document.head.append(script);
   });
   return loading;
