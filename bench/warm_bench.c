@@ -178,7 +178,7 @@ static enum status curve(struct warm *w, struct error *err)
         TRY(trainer_run(w->run.trainer, &callbacks, &result, err));
         end_trial(w);
         printf("%s{\"seed\": %lld, \"cost_s\": %.3f, \"perf\": %.4f", i > 0 ? ", " : "", (long long)i + 1,
-               result.cost_s, result.perf);
+               result.cost_s, result.window.perf);
         curve_print("steps", c.steps, c.n);
         curve_print("seconds", c.seconds, c.n);
         curve_print("curve", c.perfs, c.n);

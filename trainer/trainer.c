@@ -331,25 +331,14 @@ static bool trainer_report(struct trainer *t, const struct train_callbacks *call
 
 static void trainer_fill_result(struct trainer *t, bool stopped, struct train_result *ret_result)
 {
-    struct train_metrics window;
-
-    metrics_of_window(t, &window);
     *ret_result = (struct train_result){
-        .score = window.score,
-        .perf = window.perf,
-        .ep_return = window.ep_return,
-        .ep_length = window.ep_length,
-        .episodes = window.episodes,
-        .window = window,
         .env_steps = t->count.env_steps,
-        .updates = t->count.updates,
         .cost_s = t->count.wall_s,
         .cost_calibrated = t->cost.iteration_s > 0.0,
-        .steps_per_s = t->count.wall_s > 0.0 ? (double)t->count.env_steps / t->count.wall_s : NAN,
         .n_params = (int64_t)t->policy.n_params,
         .stopped = stopped,
     };
-    memcpy(ret_result->phase_s, window.phase_s, sizeof ret_result->phase_s);
+    metrics_of_window(t, &ret_result->window);
 }
 
 enum status trainer_run(struct trainer *t, const struct train_callbacks *callbacks, struct train_result *ret_result,

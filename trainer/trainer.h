@@ -109,15 +109,10 @@ double train_metric_value(const struct train_metrics *metrics, size_t i);
  * no episode ended at all. They lag the policy, and short episodes are counted more often: trainer_eval measures what
  * the policy is worth. */
 struct train_result {
-    double score, perf, ep_return, ep_length;
-    double episodes; /* the means are over */
-    struct train_metrics
-        window; /* every metric over that window; what counts from the beginning, as it is at the end */
-    int64_t env_steps, updates;
+    struct train_metrics window; /* means over that window; what counts from the beginning, as it is at the end */
+    int64_t env_steps;
     double cost_s; /* seconds of training on a device that the run has for itself, over resumes */
     bool cost_calibrated; /* cost_s is the time of an iteration alone times iterations; false: time that passed */
-    double steps_per_s;
-    double phase_s[PHASE_COUNT];
     int64_t n_params;
     bool stopped; /* a callback asked to end early */
 };

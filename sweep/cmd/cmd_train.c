@@ -70,9 +70,10 @@ static bool should_stop(void *ctx)
 static cJSON *window_json(const struct train_result *r)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_f64(json, "score", r->score) && json_add_f64(json, "perf", r->perf) &&
-              json_add_f64(json, "ep_return", r->ep_return) && json_add_f64(json, "ep_length", r->ep_length) &&
-              json_add_f64(json, "episodes", r->episodes);
+    bool ok = json != NULL && json_add_f64(json, "score", r->window.score) &&
+              json_add_f64(json, "perf", r->window.perf) && json_add_f64(json, "ep_return", r->window.ep_return) &&
+              json_add_f64(json, "ep_length", r->window.ep_length) &&
+              json_add_f64(json, "episodes", r->window.episodes);
 
     if (!ok) {
         cJSON_Delete(json);
@@ -87,14 +88,14 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) &&
               (t->eval.stopped || evaluate_add_json(json, &t->eval)) && json_add(json, "train", window_json(r)) &&
-              json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->updates) &&
+              json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->window.updates) &&
               json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "start_s", t->start_s) &&
-              json_add_f64(json, "steps_per_s", r->steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
+              json_add_f64(json, "steps_per_s", r->window.steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
               json_add_i64(json, "seed", t->setup->train.seed) &&
               json_add_bool(json, "stopped", r->stopped || interrupted) &&
               json_add_str(json, "device", kern_device_name(t->run.kern)) &&
               json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
-              json_add(json, "profile", run_profile_json(r->phase_s));
+              json_add(json, "profile", run_profile_json(r->window.phase_s));
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
@@ -109,12 +110,12 @@ static void print_result(const struct train_cmd *t)
 
     if (!t->eval.stopped)
         evaluate_print(&t->eval);
-    if (r->episodes > 0)
-        printf("in training: score %.6g  perf %.4f  (mean of its last %.0f episodes)\n", r->score, r->perf,
-               r->episodes);
+    if (r->window.episodes > 0)
+        printf("in training: score %.6g  perf %.4f  (mean of its last %.0f episodes)\n", r->window.score,
+               r->window.perf, r->window.episodes);
     printf("%s steps in %s, %s from process start, %s steps/s, seed %lld\n", num_format_short((double)r->env_steps, a),
            format_seconds(r->cost_s, s), format_seconds(t->start_s + r->cost_s, whole),
-           num_format_short(r->steps_per_s, b), (long long)t->setup->train.seed);
+           num_format_short(r->window.steps_per_s, b), (long long)t->setup->train.seed);
     if (t->checkpoint != NULL)
         printf("checkpoint %s; `trawl eval %s` plays it\n", t->checkpoint, SHELL_WORD(t->checkpoint));
 }

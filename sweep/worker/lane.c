@@ -341,7 +341,7 @@ static void keep_device(const struct lane *lane, struct setup *setup)
 
 static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 {
-    struct train_result result = {.score = NAN, .perf = NAN, .ep_return = NAN, .ep_length = NAN};
+    struct train_result result = {0}; /* read when the training has ended */
     struct eval_result eval = {.stopped = true};
     struct error why = {0};
     struct setup *setup = NULL;

@@ -49,7 +49,7 @@ cJSON *lane_metrics_json(const struct train_metrics *m)
 static bool fill_scores(cJSON *json, const struct lane_trial *t, const struct train_result *r,
                         const struct eval_result *eval)
 {
-    double se, none, score = t->metric != NULL ? train_outcome(r, eval, t->metric, &se) : NAN;
+    double se = NAN, none, score = t->metric != NULL ? train_outcome(r, eval, t->metric, &se) : NAN;
 
     return json_add_f64(json, "perf", train_outcome(r, eval, "perf", &none)) &&
            (t->metric == NULL || json_add_f64(json, "score", score)) &&

@@ -96,7 +96,7 @@ static void run_watched(bool queued, bool wants_always)
     OK(trainer_run(b, &callbacks, &watched, err));
     assert_same_weights(a, b);
     assert_int_equal(alone.env_steps, watched.env_steps);
-    assert_int_equal(alone.updates, watched.updates);
+    assert_int_equal(alone.window.updates, watched.window.updates);
     assert_true(watched.cost_calibrated);
     assert_int_equal(w.n_wrong, 0);
     assert_false(w.inside);

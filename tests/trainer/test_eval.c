@@ -178,7 +178,7 @@ static void test_training_is_biased(void **unused)
     OK(trainer_run(t, NULL, &trained, err));
     eval_settings_of(&s.train, &e);
     OK(trainer_eval(t, &e, &r, err));
-    assert_true(trained.ep_length == 1.0);
+    assert_true(trained.window.ep_length == 1.0);
     assert_int_equal(r.episodes, 256);
     assert_float_equal(r.ep_length, 20.5, 5.0);
     double se;

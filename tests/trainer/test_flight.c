@@ -67,7 +67,7 @@ static void test_short_last_rollout(void **unused)
     OK(trainer_run(queued, NULL, &b, err));
     assert_int_equal(a.env_steps, 96 * 4 + 12 * 5);
     assert_int_equal(b.env_steps, a.env_steps);
-    assert_int_equal(b.updates, a.updates);
+    assert_int_equal(b.window.updates, a.window.updates);
     assert_same_weights(direct, queued);
     trainer_destroy(direct);
     trainer_destroy(queued);
@@ -151,10 +151,10 @@ static void test_profile(void **unused)
     OK(trainer_run(t, NULL, &r, err));
     assert_int_equal(r.env_steps, 96 * 200);
     for (int i = 0; i < PHASE_COUNT; i++)
-        sum += r.phase_s[i];
+        sum += r.window.phase_s[i];
     assert_float_equal(sum, r.cost_s, 1e-6 + 0.01 * r.cost_s);
     for (int i = 0; i < PHASE_OTHER; i++)
-        if (r.phase_s[i] <= 0.0)
+        if (r.window.phase_s[i] <= 0.0)
             fail_msg("phase %d took no time", i);
     trainer_destroy(t);
     setup_close(&s);

@@ -123,15 +123,15 @@ static void test_ends_of_a_run(void **unused)
     setup_game(&s, "cartpole", 1);
     r = run(&s, &w); /* to the end; one report */
     assert_int_equal(r.env_steps, s.train.total_timesteps);
-    assert_int_equal(r.updates, 40 * 96 * 1.5 / 32);
+    assert_int_equal(r.window.updates, 40 * 96 * 1.5 / 32);
     assert_int_equal(w.n_reports, 1);
     assert_int_equal(w.last.env_steps, r.env_steps);
     assert_false(r.stopped);
-    assert_true(r.episodes > 0.0 && r.score >= 1.0 && r.score == r.ep_length);
-    assert_float_equal(r.perf, r.score / 500.0, 1e-6);
-    assert_true(r.cost_s > 0.0 && r.steps_per_s > 0.0);
+    assert_true(r.window.episodes > 0.0 && r.window.score >= 1.0 && r.window.score == r.window.ep_length);
+    assert_float_equal(r.window.perf, r.window.score / 500.0, 1e-6);
+    assert_true(r.cost_s > 0.0 && r.window.steps_per_s > 0.0);
     for (int i = 0; i < PHASE_COUNT; i++)
-        sum += r.phase_s[i];
+        sum += r.window.phase_s[i];
     assert_float_equal(sum, r.cost_s, 1e-6 + 0.01 * r.cost_s);
 
     s.train.log_interval_s = 0.0; /* a report after every rollout */
@@ -175,7 +175,7 @@ static void test_asked_steps_are_run(void **unused)
             struct train_result r = run(&s, &w);
             assert_int_equal(r.env_steps, asked / 12 * 12);
             assert_int_equal(w.last.env_steps, r.env_steps);
-            assert_float_equal((double)r.updates, (double)r.env_steps * 1.5 / 32, 0.5 + 1e-9);
+            assert_float_equal((double)r.window.updates, (double)r.env_steps * 1.5 / 32, 0.5 + 1e-9);
             setup_close(&s);
         }
 }
@@ -234,7 +234,7 @@ static void test_no_episode(void **unused)
     s.train.minibatch_size = 4;
     struct train_result r = run(&s, &w);
     assert_int_equal(r.env_steps, 12);
-    assert_true(isnan(r.score) && isnan(r.perf) && isnan(w.last.score) && r.episodes == 0.0);
+    assert_true(isnan(r.window.score) && isnan(r.window.perf) && isnan(w.last.score) && r.window.episodes == 0.0);
     setup_close(&s);
 }
 
@@ -311,7 +311,7 @@ static double learn(const char *game, int core, int encoder, int64_t steps)
     s.train.learning_rate = 0.01;
     s.train.total_timesteps = steps;
     setup_option(&s, strcmp(game, "memory") == 0 ? "length" : "n", 2);
-    double perf = run(&s, &w).perf;
+    double perf = run(&s, &w).window.perf;
     setup_close(&s);
     return perf;
 }
