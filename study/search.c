@@ -25,6 +25,8 @@
 
 void search_free(struct search *search)
 {
+    if (search == NULL)
+        return;
     for (size_t i = 0; i < SPACE_MAX_DIM; i++)
         for (size_t k = 0; k < SEARCH_MAX_CHOICES; k++)
             mem_free(search->choices[i][k]);

@@ -188,8 +188,7 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
         rc = search_bind(ret_wider, s->run->setup, err);
     if (rc == ST_OK)
         rc = search_widen(ret_wider, want, ret_is_wider, err);
-    if (want != NULL)
-        search_free(want);
+    search_free(want);
     mem_free(want);
     return rc;
 }
@@ -297,8 +296,7 @@ static enum status take_space(struct sweep_cmd *s, struct error *err)
         if (rc == ST_OK)
             log_info("the study's ranges are wider now; its trials count as before");
     }
-    if (wider != NULL)
-        search_free(wider);
+    search_free(wider);
     mem_free(wider);
     return rc;
 }

@@ -272,10 +272,8 @@ static enum status take_space(struct controller_socket *sock, struct study_run *
         rc = search_to_json(stored, &json, err);
     if (json != NULL)
         rc = store_study_set_space(sock->store, study->id, json, err);
-    if (want != NULL)
-        search_free(want);
-    if (stored != NULL)
-        search_free(stored);
+    search_free(want);
+    search_free(stored);
     mem_free(want);
     mem_free(stored);
     mem_free(json);

@@ -73,8 +73,7 @@ static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct erro
         rc = search_to_json(wider, &text, err);
     if (text != NULL && !json_add_str(json, "space", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for a request");
-    if (wider != NULL)
-        search_free(wider);
+    search_free(wider);
     mem_free(wider);
     mem_free(text);
     return rc;
