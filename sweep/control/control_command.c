@@ -217,6 +217,26 @@ static enum status copy_trial(struct store *store, const struct study *study, co
     return store_trial_create(store, ret, err);
 }
 
+/* The same config and seed are the same run: a second one would count as a second seed. */
+static enum status check_not_again(struct store *store, const struct study *study, const struct trial *old,
+                                   struct error *err)
+{
+    struct trial *trials;
+    size_t n;
+    enum status rc = ST_OK;
+
+    TRY(store_trial_list(store, study->id, &trials, &n, err));
+    for (size_t i = 0; i < n && rc == ST_OK; i++) {
+        const struct trial *t = &trials[i];
+        bool counts = t->state != TRIAL_FAILED && t->state != TRIAL_STOPPED && t->state != TRIAL_LOST;
+        if (counts && t->seed == old->seed && strcmp(t->config, old->config) == 0)
+            rc = FAIL(err, ST_USAGE, "retry: trial %lld of %s was given again already, as trial %lld, which is %s",
+                      (long long)old->number, study->name, (long long)t->number, trial_state_name(t->state));
+    }
+    trial_list_free(trials, n);
+    return rc;
+}
+
 static enum status apply_retry(struct store *store, const struct control_command *c, struct study *study, char *text,
                                size_t size, struct error *err)
 {
@@ -232,6 +252,8 @@ static enum status apply_retry(struct store *store, const struct control_command
     else if (study->trials_max >= SWEEP_TRIALS_MAX)
         rc = FAIL(err, ST_USAGE, "retry: the study %s would have more than %d trials", study->name, SWEEP_TRIALS_MAX);
     else
+        rc = check_not_again(store, study, &old, err);
+    if (rc == ST_OK)
         rc = copy_trial(store, study, &old, &again, err);
     trial_free(&old);
     TRY(rc);

@@ -149,27 +149,32 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
     wait_for(lambda: running(store) and children(process.pid), process)
     os.kill(children(process.pid)[0], signal.SIGABRT)
     wait_for(lambda: [t for t in running(store) if t["number"] == 1], process)
+    os.kill(children(process.pid)[0], signal.SIGABRT)
+    wait_for(lambda: [t for t in running(store) if t["number"] == 2], process)
     same = "params, config, seed"
-    failed = rows(store, "*")[0]
-    tap.fails("retry", "a", "--trial", 1, "--store", store, code=2, says="trial 1 of a is running")
+    failed = rows(store, "*")[:2]
+    tap.fails("retry", "a", "--trial", 2, "--store", store, code=2, says="trial 2 of a is running")
     tap.fails("retry", "a", "--trial", 9, "--store", store, code=1, says="no trial 9")
     tap.fails("retry", "a", "--store", store, code=2, says="--trial N")
     out, _ = run("retry", "a", "--trial", 0, "--store", store)  # said to the sweep
-    assert "runs again, as trial 2" in out, out
+    assert "runs again, as trial 3" in out, out
+    again = "trial 0 of a was given again already, as trial 3, which is queued"  # one seed twice would pass for two seeds
+    tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
     process.send_signal(signal.SIGINT)
     finish(process)
-    out, _ = run("retry", "a", "--trial", 0, "--store", store)  # written to the store
-    assert "as trial 3" in out and "no controller runs it" in out, out
+    tap.fails("retry", "a", "--trial", 0, "--store", store, code=2, says=again)
+    out, _ = run("retry", "a", "--trial", 1, "--store", store)  # written to the store
+    assert "as trial 4" in out and "no controller runs it" in out, out
     equal(study(store, "trials_max"), 5)
-    equal(rows(store, "*")[0], failed)
-    for number in (2, 3):
-        equal(rows(store, same)[number], rows(store, same)[0])
+    equal(rows(store, "*")[:2], failed)
+    for old, number in ((0, 3), (1, 4)):
+        equal(rows(store, same)[number], rows(store, same)[old])
         equal(rows(store, "state, origin")[number], ("queued", "retry"))
-    process = start("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")  # trials 1 and 2 run, then 2 and 3
-    wait_for(lambda: [t["number"] for t in running(store)] == [1, 2], process)
+    process = start("sweep", "--resume", "a", "--store", store, "--runs-per-device", 2, "-q")  # trials 2 and 3 run
+    wait_for(lambda: [t["number"] for t in running(store)] == [2, 3], process)
     run("stop", "a", "--store", store)
     finish(process)
-    equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "queued", "queued", "queued"])
+    equal([t["state"] for t in show(store, "a")["trials"]], ["failed", "failed", "queued", "queued", "queued"])
 
 
 def test_pipes_in_the_way_hold_nobody_up(folder):
