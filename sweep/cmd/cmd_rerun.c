@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/checkpoint_label.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -77,16 +78,33 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
     return rc;
 }
 
+/* Only the trial's own checkpoint says anything about its weights. */
+static void check_checkpoint(struct rerun *r)
+{
+    char owner[CHECKPOINT_LABEL_MAX], ours[CHECKPOINT_LABEL_MAX], maker[CHECKPOINT_LABEL_MAX];
+    bool exists = r->checkpoint != NULL && file_exists(r->checkpoint), is_other;
+
+    if (r->checkpoint == NULL)
+        return;
+    checkpoint_owner(&r->study, &r->trial, ours, sizeof ours);
+    is_other = exists && checkpoint_read_label(r->checkpoint, owner, maker, sizeof owner, NULL) == ST_OK &&
+               owner[0] != '\0' && strcmp(owner, ours) != 0;
+    if (exists && !is_other)
+        return;
+    if (is_other)
+        log_warn("%s is the checkpoint of %s, not of %s; weights are not compared", r->checkpoint, owner, ours);
+    else
+        log_warn("the trial's checkpoint %s is gone, so its weights are not compared", r->checkpoint);
+    mem_free(r->checkpoint);
+    r->checkpoint = NULL;
+}
+
 static enum status run(struct rerun *r, const char *name, struct error *err)
 {
     enum status rc;
 
     TRY(load(r, name, err));
-    if (r->checkpoint != NULL && !file_exists(r->checkpoint)) {
-        log_warn("the trial's checkpoint %s is gone, so its weights are not compared", r->checkpoint);
-        mem_free(r->checkpoint);
-        r->checkpoint = NULL;
-    }
+    check_checkpoint(r);
     rc = rerun_train(r, err);
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);

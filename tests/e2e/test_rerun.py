@@ -55,6 +55,16 @@ def test_another_result_is_told(folder):
     equal(rerun(store, 1)["now"]["score"], change_back["score"])
 
 
+def test_another_trials_checkpoint_is_not_compared(folder):
+    store = make(folder, TINY_SWEEP.replace("[sweep]\n", "[sweep]\nkeep = all\n"))
+    kept = folder / "s.db.checkpoints"
+    equal(rerun(store, 1)["weights_equal"], True)
+    (kept / "a-1.ckpt").write_bytes((kept / "a-2.ckpt").read_bytes())
+    out, err = run("rerun", "a", "--trial", 1, "--store", store, "--json")
+    assert "is the checkpoint of trial 2 of the study a" in err and "not of trial 1" in err, err
+    equal((json.loads(out)["same"], json.loads(out)["weights_equal"]), (True, None))
+
+
 def test_many_seeds_give_mean_and_interval(folder):
     store = make(folder)
     result = rerun(store, 1, "--seeds", 5)
