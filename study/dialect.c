@@ -83,21 +83,26 @@ enum status dialect_default(struct dialect *dialect, struct config *config, cons
 
 /* ---- which version, which game ---- */
 
-/* Names of theirs in files, by the version that has them. An option of a game may have the name of one of theirs: no
- * vote for names of [env]. */
+/* Names of theirs in files, by the version that has them: one vote each, a section of the sweep has one too. An option of a
+ * game may have the name of one of theirs: no vote for names of [env]. */
 static enum dialect_version vote(const struct config *config, char *why, size_t size)
 {
     size_t n3 = 0, n4 = 0, n = 0;
+    char last[CONFIG_KEY_MAX] = "";
 
     for (size_t i = 0; i < config_n_items(config); i++) {
         struct config_item item = config_item(config, i);
         char param[CONFIG_KEY_MAX];
         const char *field;
-        const struct dialect_row *row =
-            dialect_row(config_split_sweep(item.key, true, param, &field) ? param : item.key);
+        bool is_range = config_split_sweep(item.key, true, param, &field);
+        const struct dialect_row *row = dialect_row(is_range ? param : item.key);
         bool is_name = item.value != NULL && strcmp(item.key, "base.env_name") == 0;
         if (item.text == 0 || item.value == NULL || row == NULL || strncmp(row->key, "env.", 4) == 0)
             continue;
+        if (is_range && strcmp(param, last) == 0)
+            continue;
+        if (is_range)
+            memcpy(last, param, sizeof last);
         if (n++ == 0 || is_name)
             snprintf(why, size, "%s at %s", item.key, item.origin);
         n3 += row->of == DIALECT_3 || (is_name && strncmp(item.value, "puffer_", 7) == 0);

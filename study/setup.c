@@ -168,8 +168,15 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
 
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err)
 {
-    for (int i = 0; i < n; i++)
+    const char *game = NULL;
+
+    for (int i = 0; i < n; i++) {
+        bool is_game = env_find(words[i]) != NULL;
+        if (is_game && game != NULL)
+            return FAIL(err, ST_USAGE, "two games are named, %s and %s; one is trained at a time", game, words[i]);
+        game = is_game ? words[i] : game;
         TRY(setup_load(setup, words[i], err));
+    }
     return ST_OK;
 }
 

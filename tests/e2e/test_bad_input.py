@@ -154,6 +154,7 @@ def test_binary_and_huge_configs(folder):
 
 
 def test_unknown_game(folder):
+    fails("train", "squared", "cartpole", code=2, says="two games are named, squared and cartpole")
     fails("train", "brakeout", code=2, says="breakout")
     fails("train", write(folder, "e.ini", "[env]\nname = cartpol\n"), code=2, says=["e.ini:2", "cartpole"])
     fails("bench", "env", "pung", code=2, says="pong")

@@ -519,6 +519,9 @@ static void names_and_words_are_read(void **state)
     loads_as("[env]\nname = squared\n", (const char *const[]){"vec.total_agents=512", NULL}, "train.gamma", "0.99");
     loads_as(PUFFER4, (const char *const[]){"base.defaults=none", NULL}, "train.gamma", "0.99");
     loads_as(PUFFER4, (const char *const[]){"base.defaults=3.0", NULL}, "train.seed", "42");
+    loads_as("[base]\nenv_name = squared\n[vec]\ntotal_agents = 64\n[sweep]\nmax_runs = 6\n" /* 2 words against 1 */
+             "[sweep.train.update_epochs]\ndistribution = int_uniform\nmin = 1\nmax = 4\nscale = auto\n",
+             NULL, "policy.core", "mingru");
     loads_as(PUFFER4 "seed = 5\n[train]\nseed = 6\n", NULL, "train.seed", "5");
     loads_as(PUFFER4 "[train]\nseed = 6\n", NULL, "train.seed", "73");
     loads_as(PUFFER4 "[train]\nseed = 6\n", (const char *const[]){"train.seed=7", NULL}, "train.seed", "7");
