@@ -227,7 +227,9 @@ enum status trainer_eval(struct trainer *t, const struct eval_settings *settings
     TRY(trainer_sync(t, err));
     e.n_games = eval_games(t, settings->episodes, settings->agents);
     e.quota = ceil((double)settings->episodes / (double)e.n_games);
-    e.limit = (settings->max_steps + ACTING_STEPS - 1) / ACTING_STEPS * ACTING_STEPS;
+    e.limit = settings->max_steps;
+    if (e.limit % ACTING_STEPS != 0 && e.limit < INT64_MAX - ACTING_STEPS)
+        e.limit += ACTING_STEPS - e.limit % ACTING_STEPS;
     *ret_result = (struct eval_result){.max_steps = e.limit};
     if (gate != NULL)
         gate->enter(gate->ctx, false);

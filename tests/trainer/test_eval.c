@@ -244,6 +244,9 @@ static void test_ends(void **unused)
     e = (struct eval_settings){.episodes = 1, .max_steps = 3}; /* one game has a mean and no error */
     OK(trainer_eval(t, &e, &r, err));
     assert_true(r.episodes == 1 && isfinite(r.score) && isnan(r.score_se) && r.max_steps == 32);
+    e.max_steps = INT64_MAX - 1; /* no multiple of the steps between two looks lies above */
+    OK(trainer_eval(t, &e, &r, err));
+    assert_true(r.episodes == 1 && r.unfinished == 0 && isfinite(r.score) && r.steps > 0);
     e.episodes = 0;
     assert_int_equal(trainer_eval(t, &e, &r, NULL), ST_USAGE);
     trainer_destroy(t);
