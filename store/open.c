@@ -10,6 +10,7 @@
 #include "store/store_priv.h"
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -324,7 +325,7 @@ enum status store_open_blind(struct store **ret_store, const char *path, bool bl
                         "%s is empty, no study was ever written to it; check --store or start with 'trawl sweep'", path)
                  : FAIL(err, ST_IO,
                         "there is no store at %s; check --store, or start one with 'trawl sweep CONFIG --store %s'",
-                        path, path);
+                        path, SHELL_WORD(path));
     if (rc == ST_OK) {
         rc = open_checked(store, false, &first);
         if (rc == ST_IO && lacks_shared_memory(store))

@@ -65,6 +65,7 @@ def test_check_counts_what_it_read(folder):
     assert "s.db is whole" in out and "4  (3 of them unchecked: written before there were checksums)" in out, out
     equal(len(show(store, "a")["trials"]), 4)
     fails("check", folder / "none.db", code=1, says="there is no store")
+    fails("check", folder / "a b.db", code=1, says="--store '")
     write(folder, "text.db", "no store\n" * 1000)
     fails("check", folder / "text.db", code=1, says="is not a Trawl store")
 
