@@ -1,11 +1,11 @@
 /* duration.c - spans of time as people write and read them. */
 #include "base/duration.h"
 
+#include "base/num.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/num.h"
 
 bool parse_seconds(const char *text, double *ret_s)
 {

@@ -3,6 +3,10 @@
  * a regular file (a pipe, /dev/stdout) cannot be replaced and is written to as it is. */
 #include "base/file.h"
 
+#include "base/fault.h"
+#include "base/mem.h"
+
+#include <zlib.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +18,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <zlib.h>
-
-#include "base/fault.h"
-#include "base/mem.h"
 
 #define TEMP ".tmp."
 #define LEFT_S 60 /* age of a temporary file whose process is gone, from which on it is removed */

@@ -1,12 +1,12 @@
 /* human.c - numbers, times and spans of time as people read them; nothing here asks the locale. */
 #include "base/human.h"
 
+#include "base/num.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/num.h"
 
 const char *text_fixed(double value, int decimals, char buf[HUMAN_TEXT_MAX])
 {

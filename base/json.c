@@ -6,14 +6,14 @@
  * first. */
 #include "base/json.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
 #include "base/words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define PRINT_MAX_BYTES (1u << 30)
 #define EXACT_I64_MAX (INT64_C(1) << 53)

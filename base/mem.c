@@ -1,12 +1,12 @@
 /* mem.c - checked, aligned, zeroed allocation with fault injection. */
 #include "base/mem.h"
 
+#include "base/fault.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "base/fault.h"
 
 /* A huge page. Blocks of that size begin on one and ask for more of them: an update that walks tens of megabytes is a
  * fifth faster when it does not wait for page table walks. */
@@ -50,6 +50,22 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size)
         mem_free(old);
     }
     return block;
+}
+
+bool mem_room(void *array_at, size_t n, size_t *cap, size_t size)
+{
+    size_t new_cap = *cap == 0 ? 16 : *cap * 2;
+    void *old, *grown;
+
+    if (n < *cap)
+        return true;
+    memcpy(&old, array_at, sizeof old); /* a pointer of any type */
+    grown = mem_grow(old, n, new_cap, size);
+    if (grown == NULL)
+        return false;
+    memcpy(array_at, &grown, sizeof grown);
+    *cap = new_cap;
+    return true;
 }
 
 char *mem_strdup(const char *text)

@@ -11,6 +11,10 @@
  * (4) the kernel compares the word once more before it puts anybody to sleep. */
 #include "base/pool.h"
 
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/mem.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -21,10 +25,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/mem.h"
 
 #define POOL_THREADS_MAX 1024
 #define POOL_SPINS 400 /* pauses of 20 to 70 ns: longer than the gap between the jobs of a rollout */

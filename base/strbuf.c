@@ -2,12 +2,12 @@
  * Invariants: text[len] is NUL; cap == 0 means that text is the shared empty string, which is never written to. */
 #include "base/strbuf.h"
 
+#include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define STRBUF_FIRST 256
 

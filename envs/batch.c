@@ -4,9 +4,9 @@
  * the two arrays `states` and `logs`. One caller at a time. */
 #include "envs/envs.h"
 
-#include <string.h>
-
 #include "base/mem.h"
+
+#include <string.h>
 
 #define BATCH_MAX_AGENTS ((size_t)1 << 31)
 

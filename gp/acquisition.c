@@ -4,12 +4,12 @@
  *     EHVI = sum_{i=0..n} [psi_1(a_{i+1}) - psi_1(a_i)] psi_2(b_i).
  * Every term is kept as a logarithm, so a point that is hopeless by hundreds of standard deviations still has a finite
  * value and a slope. O(front) a point. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/mem.h"
 #include "gp/model/exp_priv.h"
 #include "gp/model/model_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 #define LN_SQRT_2PI 0.91893853320467274178
 #define TAIL -25.0 /* below it the asymptotic series are more exact than the differences */

@@ -1,11 +1,11 @@
 /* advice.c - which trial to take by a rule, and which advice to confirm next by a run under a fresh seed.
  * Invariants: (1) functions of insight and history alone; (2) a trial that is named has finished, and is its point's first
  * that has. */
-#include <math.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "gp/gp.h"
+
+#include <math.h>
+#include <string.h>
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
 

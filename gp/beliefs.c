@@ -5,14 +5,14 @@
  * Student t, of the degrees of freedom that v has, times sqrt(s^2 + v / GP_PROMISE_SEEDS). DOUBT and MODEL_NOISE_RUNS
  * were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief, and its
  * first finished trial stands for it on the front. */
+#include "gp/pareto_priv.h"
+
+#include "base/mem.h"
+
+#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <gsl/gsl_cdf.h>
-
-#include "base/mem.h"
-#include "gp/pareto_priv.h"
 
 #define DOUBT 1.5
 #define COVERAGE 0.95

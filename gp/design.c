@@ -3,11 +3,12 @@
  * scramble): every point is uniform, and blocks of 2^k points keep the sequence's balance. GSL leaves out the origin;
  * it is put back as point 0, which the shift moves like any other.
  * Invariant: a point depends on (seed, dim, index) alone. */
-#include <math.h>
-#include <string.h>
+#include "gp/gp_priv.h"
 
 #include "base/mem.h"
-#include "gp/gp_priv.h"
+
+#include <math.h>
+#include <string.h>
 
 enum { STREAM_SCRAMBLE = 1, STREAM_RANDOM };
 

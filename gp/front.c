@@ -1,11 +1,12 @@
 /* front.c - the Pareto front of (cost, score), its hypervolume, reference and knee.
  * Cost lower and score higher is better; only finished (DONE) trials count. Areas are in (ln cost, score).
  * Everything is one sort by (cost, -score, number) and one walk: O(n log n). */
-#include <math.h>
-#include <stdlib.h>
+#include "gp/gp_priv.h"
 
 #include "base/mem.h"
-#include "gp/gp_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 #define REF_MARGIN 0.1 /* of their range, added on the bad side */
 

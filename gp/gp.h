@@ -197,10 +197,6 @@ void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
 enum status gp_beliefs_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
                             struct error *err) MUST_USE;
 
-/* insight.recommended alone; history->n: none. */
-enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i,
-                         struct error *err) MUST_USE;
-
 /* Which trial to take. The one place where this is decided, for every reader. */
 enum gp_rule {
     GP_BEST, /* the highest score - score_sd */

@@ -4,13 +4,13 @@
  * the variance of f, both under uniform u. Its uncertainty comes from draws of f from the posterior: a draw of the
  * prior by random features, corrected at the data (Matheron's rule). Invariants: (1) same inputs and seed, same bytes;
  * (2) too few or constant data are a reason, not an error. */
-#include <math.h>
-#include <string.h>
-
-#include <cblas.h>
+#include "gp/pareto_priv.h"
 
 #include "base/mem.h"
-#include "gp/pareto_priv.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
 
 #define DONE_MIN 4 /* finished points below which nothing is said */
 #define BASES 96 /* points that the other parameters are averaged over */
@@ -349,15 +349,6 @@ enum status gp_beliefs_init(struct gp_insight *ret, const struct space *space, c
                             struct error *err)
 {
     return look(ret, space, history, 0, false, err);
-}
-
-enum status gp_recommend(const struct space *space, const struct gp_history *history, size_t *ret_i, struct error *err)
-{
-    struct gp_insight insight;
-    enum status rc = gp_beliefs_init(&insight, space, history, err);
-    *ret_i = rc == ST_OK ? insight.recommended : history->n;
-    gp_insight_free(&insight);
-    return rc;
 }
 
 void gp_insight_free(struct gp_insight *insight)

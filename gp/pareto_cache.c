@@ -6,12 +6,13 @@
  * put to use REFIT_LAG trials later: the proposals between do the fit, a piece each, and trials that ran beside the
  * m-th have mostly ended by then. So a suggester made again, after a kill and a resume, does those two fits at once and
  * continues as the old one would have. When a trial among the first m ends later still, they are fitted again. */
+#include "gp/pareto_priv.h"
+
+#include "base/mem.h"
+
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "gp/pareto_priv.h"
 
 #define REFIT_GROWTH 4 /* fitted again when the ended trials have grown by one part in this many */
 #define REFIT_EARLY 64 /* trials below which a fit is put to use at once ... */

@@ -2,12 +2,13 @@
  * front points; finite spaces whole), the best few of them uphill by gradient, snapped, then the other values of small
  * discrete parameters.
  * Invariants: (1) only snapped points are judged; (2) a point that was tried or is not allowed is never the result. */
+#include "gp/pareto_priv.h"
+
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "gp/pareto_priv.h"
 
 #define N_LOCAL 384
 #define N_FINITE 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */

@@ -1,12 +1,13 @@
 /* pareto_search.c - what a proposal of the model-based method knows: the history grouped, its front, a Gaussian process
  * for the score and one for ln cost, pending points at what the models expect there, and the improvement over front and
  * reference. */
+#include "gp/pareto_priv.h"
+
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "gp/pareto_priv.h"
 
 #define ROWS_MAX                                                                                                       \
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */

@@ -1,10 +1,11 @@
 /* seen.c - the distinct points of a history, snapped and sorted, so that "was this tried?" is a binary search.
  * Invariant: rows are strictly rising in dictionary order. */
-#include <stdlib.h>
-#include <string.h>
+#include "gp/gp_priv.h"
 
 #include "base/mem.h"
-#include "gp/gp_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static int compare(const double *a, const double *b, size_t dim)
 {

@@ -4,10 +4,10 @@
  * the middle of its neighbours' rounding limits), so that uniform u draws each value of a linear range equally often
  * and from_unit(to_unit(x)) == x for it; (3) to_unit clamps what lies outside; (4) whatever goes in, an inactive
  * parameter comes out as its one value. */
+#include "gp/gp_priv.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "gp/gp_priv.h"
 
 static double clamp(double x, double lo, double hi)
 {

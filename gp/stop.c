@@ -4,12 +4,11 @@
  * ends below what the front already has for its cost, (elapsed / t) by then. It is stopped when the chance of more is
  * below STOP_CHANCE and no finished run that was as low at t has come so far.
  * Invariant: an affine change of all scores changes no verdict. */
-#include <math.h>
-#include <string.h>
+#include "gp/gp.h"
 
 #include <gsl/gsl_cdf.h>
-
-#include "gp/gp_priv.h"
+#include <math.h>
+#include <string.h>
 
 #define SPREAD_MIN 0.02 /* of the finals' own standard deviation: lines through few points look too good */
 

@@ -3,12 +3,13 @@
  * method is one more row. Invariants: (1) a suggestion is a function of (space, settings, history, number); what is
  * kept changes nothing but time; (2) it is a point that a trial can have and that is allowed, and, but for labelled
  * repeats, that no trial of the history has. */
+#include "gp/gp_priv.h"
+
+#include "base/mem.h"
+
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "gp/gp_priv.h"
 
 #define DESIGN_TRIES 64 /* points of the sequence to try before walking to a free one */
 #define ALLOWED_TRIES 2048 /* points to ask about before it is given up */

@@ -1,10 +1,9 @@
 /* suggest_pareto.c - the model-based method: a design, then the point of the largest expected hypervolume improvement
  * under two independent Gaussian processes, one for the score and one for ln cost. docs/pareto.md has the formulas.
  * Invariant: what is kept between calls (pareto_cache.c) changes no proposal. */
-#include <string.h>
-
-#include "base/mem.h"
 #include "gp/pareto_priv.h"
+
+#include <string.h>
 
 static bool in_design_phase(const struct suggester *s, const struct gp_history *history)
 {

@@ -3,10 +3,10 @@
  * NULL. */
 #include "kernels/kern_priv.h"
 
+#include "base/mem.h"
+
 #include <cblas.h>
 #include <stdio.h>
-
-#include "base/mem.h"
 
 /* The backend of a kind; the reason why there is none in err. */
 static enum status kern_find_device(enum kern_kind kind, const struct kern_device **ret_device, struct error *err)

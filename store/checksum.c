@@ -13,11 +13,11 @@
 
 #include "base/mem.h"
 
+#include <zlib.h>
 #include <endian.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 #define ENTRY_BYTES 28
 
@@ -182,14 +182,8 @@ enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t
     *ret_sum = store_sums_find(sums, name_id);
     if (*ret_sum != NULL)
         return ST_OK;
-    if (sums->n == sums->cap) {
-        size_t more = sums->cap > 0 ? sums->cap * 2 : 32;
-        struct curve_sum *grown = mem_grow(sums->v, sums->cap, more, sizeof *grown);
-        if (grown == NULL)
-            return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
-        sums->v = grown;
-        sums->cap = more;
-    }
+    if (!MEM_ROOM(sums->v, sums->n, sums->cap))
+        return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
     *ret_sum = &sums->v[sums->n++];
     **ret_sum = (struct curve_sum){.name_id = name_id, .last_steps = INT64_MIN};
     sums->next = 0;

@@ -6,8 +6,6 @@
  * by the real path of the store, so that no symbolic link leads past it, also one that points to nothing yet. */
 #include "store/store_priv.h"
 
-#include "base/mem.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -22,18 +22,11 @@ void store_names_clear(struct store *store)
 
 static enum status remember_name(struct store *store, const char *name, int64_t id, struct error *err)
 {
-    if (store->n_names == store->cap_names) {
-        size_t more = store->cap_names > 0 ? store->cap_names * 2 : 32;
-        struct store_name *grown = mem_grow(store->names, store->cap_names, more, sizeof *grown);
-        if (grown == NULL)
-            return FAIL(err, ST_NOMEM, "%s: out of memory for a metric's name", store->path);
-        store->names = grown;
-        store->cap_names = more;
-    }
-    store->names[store->n_names] = (struct store_name){.name = mem_strdup(name), .id = id};
-    if (store->names[store->n_names].name == NULL)
+    char *copy = MEM_ROOM(store->names, store->n_names, store->cap_names) ? mem_strdup(name) : NULL;
+
+    if (copy == NULL)
         return FAIL(err, ST_NOMEM, "%s: out of memory for a metric's name", store->path);
-    store->n_names++;
+    store->names[store->n_names++] = (struct store_name){.name = copy, .id = id};
     return ST_OK;
 }
 
@@ -213,14 +206,9 @@ static enum status read_curve(struct store *store, int64_t trial_id, const char 
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, name);
     while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == SQLITE_ROW) {
-        if (*n == cap) {
-            struct curve_point *grown = mem_grow(*points, cap, cap > 0 ? cap * 2 : 64, sizeof **points);
-            if (grown == NULL) {
-                rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading a learning curve", store->path);
-                break;
-            }
-            *points = grown;
-            cap = cap > 0 ? cap * 2 : 64;
+        if (!MEM_ROOM(*points, *n, cap)) {
+            rc = store_nomem(store, "reading a learning curve", err);
+            break;
         }
         struct curve_point *p = &(*points)[(*n)++];
         *p = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
@@ -327,7 +315,7 @@ enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **
     sqlite3_bind_int64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a checkpoint's path", err));
     if (step == SQLITE_ROW && store_column_text(stmt, 0, ret_path) != ST_OK)
-        rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading a checkpoint's path", store->path);
+        rc = store_nomem(store, "reading a checkpoint's path", err);
     sqlite3_reset(stmt);
     return rc;
 }

@@ -275,7 +275,7 @@ static enum status open_immutable(struct store *store, struct error *err)
     store->db = NULL;
     uri = sqlite3_mprintf("%s-wal", store->file);
     if (uri == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
+        return store_nomem(store, "opening the store", err);
     struct stat log;
     bool has_log = stat(uri, &log) == 0 && log.st_size > 0; /* readers may leave an empty one */
     sqlite3_free(uri);
@@ -296,7 +296,7 @@ static enum status open_immutable(struct store *store, struct error *err)
     sqlite3_str_appendall(text, "?immutable=1");
     uri = sqlite3_str_finish(text);
     if (uri == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", store->path);
+        return store_nomem(store, "opening the store", err);
     rc = sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     sqlite3_free(uri);
     if (rc != SQLITE_OK)

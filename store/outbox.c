@@ -64,19 +64,13 @@ static enum status check_row(struct store *store, sqlite3_stmt *stmt, int64_t st
 static enum status add_row(struct store *store, sqlite3_stmt *stmt, struct outbox_list *list, size_t *cap,
                            struct error *err)
 {
-    if (list->n == *cap) {
-        size_t more = *cap > 0 ? *cap * 2 : 64;
-        struct outbox_row *grown = mem_grow(list->rows, *cap, more, sizeof *grown);
-        if (grown == NULL)
-            return FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
-        list->rows = grown;
-        *cap = more;
-    }
+    if (!MEM_ROOM(list->rows, list->n, *cap))
+        return store_nomem(store, "reading the outbox", err);
     struct outbox_row *row = &list->rows[list->n];
     row->id = sqlite3_column_int64(stmt, 0);
     row->created_ms = sqlite3_column_int64(stmt, 1);
     if (store_column_text(stmt, 2, &row->payload) != ST_OK)
-        return FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
+        return store_nomem(store, "reading the outbox", err);
     list->n++;
     list->bytes += (size_t)sqlite3_column_bytes(stmt, 2);
     return ST_OK;
@@ -129,15 +123,9 @@ enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t aft
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, after_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
-        if (n == cap) {
-            size_t more = cap > 0 ? cap * 2 : 16;
-            struct outbox_run *grown = mem_grow(runs, cap, more, sizeof *runs);
-            if (grown == NULL) {
-                rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading the outbox", store->path);
-                break;
-            }
-            runs = grown;
-            cap = more;
+        if (!MEM_ROOM(runs, n, cap)) {
+            rc = store_nomem(store, "reading the outbox", err);
+            break;
         }
         runs[n] = (struct outbox_run){.trial_id = sqlite3_column_int64(stmt, 0),
                                       .number = sqlite3_column_int64(stmt, 1),

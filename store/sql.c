@@ -377,3 +377,8 @@ double store_column_f64(sqlite3_stmt *stmt, int at)
 {
     return sqlite3_column_type(stmt, at) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(stmt, at);
 }
+
+enum status store_nomem(const struct store *store, const char *what, struct error *err)
+{
+    return FAIL(err, ST_NOMEM, "%s: out of memory while %s", store->path, what);
+}

@@ -161,6 +161,8 @@ enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 /* Of a row that ends with all columns of its table ("TABLE.*"). */
 enum store_soundness store_row_sound(sqlite3_stmt *stmt);
 /* ST_CORRUPT that names what ("trial 7 of study 'a'"). */
+/* ST_NOMEM, "PATH: out of memory while WHAT". */
+enum status store_nomem(const struct store *store, const char *what, struct error *err) MUST_USE;
 enum status store_damaged(struct store *store, const char *what, struct error *err);
 /* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Before a row is changed, and after it, in one transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;

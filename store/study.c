@@ -103,7 +103,7 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
         rc = store_column_text(stmt, 14, &study->end_text);
     if (rc != ST_OK) {
         study_free(study);
-        return FAIL(err, rc, "%s: out of memory while reading a study", store->path);
+        return store_nomem(store, "reading a study", err);
     }
     const char *direction = (const char *)sqlite3_column_text(stmt, 6);
     study->maximize = direction == NULL || strcmp(direction, "minimize") != 0;
@@ -184,16 +184,8 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     *ret_n = 0;
     TRY(store_sql(store, SQL_STUDY_LIST, &stmt, err));
     while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == SQLITE_ROW) {
-        if (n == cap) {
-            struct study *grown = mem_grow(studies, cap, cap > 0 ? cap * 2 : 16, sizeof *studies);
-            if (grown == NULL) {
-                rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the studies", store->path);
-                break;
-            }
-            studies = grown;
-            cap = cap > 0 ? cap * 2 : 16;
-        }
-        rc = read_study(store, stmt, &studies[n], err);
+        rc = MEM_ROOM(studies, n, cap) ? read_study(store, stmt, &studies[n], err)
+                                       : store_nomem(store, "listing the studies", err);
         if (rc != ST_OK)
             break;
         n++;

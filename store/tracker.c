@@ -111,7 +111,7 @@ enum status store_tracker_names(struct store *store, int64_t study_id, char ***r
                                 struct error *err)
 {
     char **names = NULL;
-    size_t n = 0;
+    size_t n = 0, cap = 0;
     int step;
     enum status rc;
     sqlite3_stmt *stmt;
@@ -121,11 +121,8 @@ enum status store_tracker_names(struct store *store, int64_t study_id, char ***r
     TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
-        char **grown = mem_grow(names, n, n + 1, sizeof *names);
-        if (grown != NULL)
-            names = grown;
-        if (grown == NULL || store_column_text(stmt, 0, &names[n]) != ST_OK) {
-            rc = FAIL(err, ST_NOMEM, "%s: out of memory while reading the trackers", store->path);
+        if (!MEM_ROOM(names, n, cap) || store_column_text(stmt, 0, &names[n]) != ST_OK) {
+            rc = store_nomem(store, "reading the trackers", err);
             break;
         }
         n++;
@@ -178,7 +175,7 @@ enum status store_tracker_position(struct store *store, int64_t study_id, const 
     sqlite3_reset(stmt);
     if (rc != ST_OK) {
         tracker_position_free(ret_position);
-        return FAIL(err, rc, "%s: out of memory while reading a tracker's position", store->path);
+        return store_nomem(store, "reading a tracker's position", err);
     }
     return ST_OK;
 }

@@ -108,7 +108,7 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
         rc = store_column_text(stmt, texts[i].column, texts[i].text);
     if (rc != ST_OK) {
         trial_free(trial);
-        return FAIL(err, rc, "%s: out of memory while reading a trial", store->path);
+        return store_nomem(store, "reading a trial", err);
     }
     trial->id = sqlite3_column_int64(stmt, 0);
     trial->study_id = sqlite3_column_int64(stmt, 1);
@@ -393,14 +393,11 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
     sqlite3_bind_int64(stmt, 1, study_id);
     store_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        int64_t *grown = *ret_n < cap ? *ret_ids : mem_grow(*ret_ids, cap, cap + 16, sizeof *grown);
-        if (grown == NULL) {
-            rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the trials", store->path);
+        if (!MEM_ROOM(*ret_ids, *ret_n, cap)) {
+            rc = store_nomem(store, "listing the trials", err);
             break;
         }
-        cap = *ret_n < cap ? cap : cap + 16;
-        *ret_ids = grown;
-        grown[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
+        (*ret_ids)[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
     }
     sqlite3_reset(stmt);
     return rc;
@@ -441,16 +438,8 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t 
     int step;
 
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        if (n == cap) {
-            struct trial *grown = mem_grow(trials, cap, cap > 0 ? cap * 2 : 64, sizeof *trials);
-            if (grown == NULL) {
-                rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the trials", store->path);
-                break;
-            }
-            trials = grown;
-            cap = cap > 0 ? cap * 2 : 64;
-        }
-        rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
+        rc = MEM_ROOM(trials, n, cap) ? read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err)
+                                      : store_nomem(store, "listing the trials", err);
         if (rc != ST_OK)
             break;
         n++;

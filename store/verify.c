@@ -1,11 +1,11 @@
 /* verify.c - the whole of a store against its checksums: what `trawl check` does. Goes on after what is damaged. */
 #include "store/store_priv.h"
 
+#include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define FINDINGS_OF_SQLITE 100
 

@@ -84,13 +84,10 @@ static enum status read_names(struct store *store, int64_t trial_id, char ***ret
     TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == SQLITE_ROW) {
-        char **grown = *ret_n < cap ? *ret_names : mem_grow(*ret_names, cap, cap + 32, sizeof *grown);
-        *ret_names = grown != NULL ? grown : *ret_names;
-        if (grown == NULL || store_column_text(stmt, 0, &grown[*ret_n]) != ST_OK) {
-            rc = FAIL(err, ST_NOMEM, "%s: out of memory while listing the metrics", store->path);
+        if (!MEM_ROOM(*ret_names, *ret_n, cap) || store_column_text(stmt, 0, &(*ret_names)[*ret_n]) != ST_OK) {
+            rc = store_nomem(store, "listing the metrics", err);
             break;
         }
-        cap = *ret_n < cap ? cap : cap + 32;
         ++*ret_n;
     }
     sqlite3_reset(stmt);

@@ -4,10 +4,9 @@
  * theirs or have played max_steps; an episode that is unfinished then counts with what it has. Every game weighs the
  * same: a mean is the mean of the games' means, and its standard error comes from their spread. Invariant: nothing of
  * the training state is touched but scratch. */
-#include "trainer/acting.h"
-
 #include "base/clock.h"
 #include "base/mem.h"
+#include "trainer/acting.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,9 +1,8 @@
 /* player.c - one game played by a checkpoint's policy, a decision at a time, to be watched.
  * It is a trainer of the least size (no rollout worth the name, no minibatch) that gets the weights alone.
  * Invariant: same checkpoint, seed and choice of greedy, same game. */
-#include "trainer/acting.h"
-
 #include "base/mem.h"
+#include "trainer/acting.h"
 
 #include <math.h>
 #include <string.h>

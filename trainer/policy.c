@@ -7,7 +7,6 @@
 #include "base/mem.h"
 
 #include <lapacke.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  * saved, so a good checkpoint is never replaced by a bad one. */
 #include "trainer/trainer_priv.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

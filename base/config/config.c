@@ -1,13 +1,14 @@
 /* config.c - the list of entries, the merge by layer, and the command line.
  * Invariants: (1) an entry never changes once added, but by config_edit; (2) `resolved` is true only while every entry
  * has been checked against the tables of this moment. */
+#include "base/config/config_priv.h"
+
+#include "base/mem.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/config/config_priv.h"
-#include "base/mem.h"
 
 enum status config_create(struct config **ret_config, struct error *err)
 {
@@ -27,22 +28,6 @@ void config_destroy(struct config *config)
     mem_free(config->entries);
     mem_free(config->tables);
     mem_free(config);
-}
-
-bool config_grow(void *array_ptr, size_t n, size_t *cap, size_t size)
-{
-    size_t new_cap = *cap == 0 ? 16 : *cap * 2;
-    void *old, *grown;
-
-    if (n < *cap)
-        return true;
-    memcpy(&old, array_ptr, sizeof old); /* array_ptr is the address of a pointer of any type */
-    grown = mem_grow(old, n, new_cap, size);
-    if (grown == NULL)
-        return false;
-    memcpy(array_ptr, &grown, sizeof grown);
-    *cap = new_cap;
-    return true;
 }
 
 bool config_spell_key(const char *key, char *ret_key)
@@ -68,7 +53,7 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
             return FAIL(err, ST_INTERNAL, "option %s is in two tables", key);
         TRY(config_check_value(&table->defs[i], key, config_default(&table->defs[i]), "option table", err));
     }
-    if (!config_grow(&config->tables, config->n_tables, &config->cap_tables, sizeof *config->tables))
+    if (!MEM_ROOM(config->tables, config->n_tables, config->cap_tables))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     config->tables[config->n_tables++] = table;
     config->resolved = false;
@@ -82,7 +67,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
 
     if (config->n_entries >= CONFIG_ENTRIES_MAX)
         return FAIL(err, ST_CONFIG, "%s: more than %d entries; is this a config?", origin, CONFIG_ENTRIES_MAX);
-    if (!config_grow(&config->entries, config->n_entries, &config->cap_entries, sizeof *config->entries))
+    if (!MEM_ROOM(config->entries, config->n_entries, config->cap_entries))
         return FAIL(err, ST_NOMEM, "%s: out of memory for the config", origin);
     entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))

@@ -28,9 +28,6 @@ struct config {
     bool resolved; /* every entry was checked since the last change */
 };
 
-/* One more place at the end of *array (n of *cap used); false: out of memory, nothing changed. */
-bool config_grow(void *array_ptr, size_t n, size_t *cap, size_t size);
-
 /* Adds an entry; value NULL: a [section] line. key needs no certain spelling. */
 enum status config_add_entry(struct config *config, enum config_layer layer, const char *key, const char *value,
                              const char *origin, struct error *err) MUST_USE;

@@ -1,10 +1,11 @@
 /* depends.c - on what an option depends: the conditions of its row's text, and whether a value meets one, a config
  * all. */
+#include "base/config/config_priv.h"
+
+#include "base/num.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "base/config/config_priv.h"
-#include "base/num.h"
 
 #define AND " and "
 #define OR " or "

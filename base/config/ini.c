@@ -2,13 +2,14 @@
  * (';' and '#', not inside quotes), outer blanks. Whatever is none of these is refused with its line.
  * An own reader and not inih: Debian's inih cuts lines at 200 bytes and reports neither line numbers, repeated sections
  * nor NUL bytes. A quoted value may hold ';' and '#', and its quote character doubled. */
+#include "base/config/config_priv.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/config/config_priv.h"
-#include "base/file.h"
-#include "base/mem.h"
 
 #define ORIGIN_MAX 256 /* "path:line"; of a longer path the end is kept */
 #define TEXT_NAME_MAX 220

@@ -1,12 +1,13 @@
 /* resolve.c - checks every entry against the tables, finds what a misspelt name was meant to be, and fills
  * settings structs. Names that nobody knows are reported all at once; of wrong values, checked in the order they were
  * set, the first one is. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/config/config_priv.h"
+
 #include "base/num.h"
 #include "base/words.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Up to CONFIG_KEY_MAX bytes: the known key nearest to a misspelt one, or "" if nothing is near. A key in the right
  * section counts as nearer than the same word in another one. */

@@ -1,13 +1,15 @@
 /* sweep.c - [sweep.SECTION.KEY]: the search range of one parameter each.
  * Resolving goes over the entries once and notes which parameters there are; then each field of each parameter is
  * taken from its winning entry and checked against the parameter's option. */
+#include "base/config/config_priv.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/words.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/config/config_priv.h"
-#include "base/num.h"
-#include "base/words.h"
 
 #define FIELDS "distribution, min, max, mean, scale, values"
 
@@ -58,7 +60,7 @@ enum status config_add_param(struct config *config, const char *key, const struc
             return ST_OK;
     if (opt == NULL)
         return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
-    if (!config_grow(&config->params, config->n_params, &config->cap_params, sizeof *config->params))
+    if (!MEM_ROOM(config->params, config->n_params, config->cap_params))
         return FAIL(err, ST_NOMEM, "out of memory for the config");
     param = &config->params[config->n_params++];
     *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};

@@ -1,13 +1,14 @@
 /* value.c - texts of option values: parsing, ranges and our own spelling. */
+#include "base/config/config_priv.h"
+
+#include "base/num.h"
+#include "base/words.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/config/config_priv.h"
-#include "base/num.h"
-#include "base/words.h"
 
 #define SHOWN_MAX 80 /* bytes of a wrong value that a message repeats */
 

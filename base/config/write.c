@@ -1,14 +1,15 @@
 /* write.c - the config as ini, command line or JSON, and the tables as help and reference.
  * Tables of one section come out under one header, where the first of them stands. Training configs are what people
  * carry away, so ini and command line leave out the sweep's own section. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/config/config_priv.h"
+
 #include "base/json.h"
 #include "base/num.h"
 #include "base/strbuf.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* First table of its section? */
 static bool opens_section(const struct config *config, size_t t)

@@ -4,10 +4,10 @@
  * smooth:         k = variance (exp(-r^2 / 2) + SLOPE sum_i (u_i - 1/2) (u'_i - 1/2)), the sum over numbers, not
  *                 choices
  * The loops are written to vectorise; exp is our own because the C library's does not. */
-#include <math.h>
-
 #include "gp/model/exp_priv.h"
 #include "gp/model/model_priv.h"
+
+#include <math.h>
 
 #define SLOPE 0.5 /* variance of a slope, of that of the function */
 

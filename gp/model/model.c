@@ -6,15 +6,15 @@
  * much harder than a log-normal prior does, and measured better (bench/notes/controller.md). Invariants: (1)
  * predictions (model_predict.c) need model_factor after the last change of rows or theta; (2) square arrays are
  * row-major lower triangles; (3) sizes of arrays do not change the arithmetic. */
-#include <math.h>
-#include <string.h>
-
-#include <cblas.h>
-#include <lapacke.h>
+#include "gp/model/model_priv.h"
 
 #include "base/mem.h"
 #include "gp/gp_priv.h"
-#include "gp/model/model_priv.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
 
 #define LENGTH_MIN 0.02
 #define LENGTH_MAX 50.0

@@ -9,11 +9,12 @@
  * together with the r own runs of squared deviations S:
  *     (MODEL_NOISE_RUNS v + S) / (MODEL_NOISE_RUNS + r - 1).
  * Invariant: a function of rows and theta alone. */
-#include <math.h>
-#include <string.h>
+#include "gp/model/model_priv.h"
 
 #include "gp/gp_priv.h"
-#include "gp/model/model_priv.h"
+
+#include <math.h>
+#include <string.h>
 
 #define ROWS_MIN 32 /* below it there is one level of noise */
 #define ROUNDS 3 /* of EM */

@@ -2,13 +2,13 @@
  * rough ones for sorting out candidates; and points that join it at their expected outputs. Invariants: (1) a rough
  * standard deviation is never smaller than the exact one (it knows fewer points); its mean is exact; (2) points that
  * are believed move no mean. */
-#include <math.h>
-#include <string.h>
-
-#include <cblas.h>
+#include "gp/model/model_priv.h"
 
 #include "gp/gp_priv.h"
-#include "gp/model/model_priv.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
 
 #define SD_MIN 1e-9
 #define SUB_WORTH (MODEL_SUB + MODEL_SUB / 4) /* rows up to which the exact prediction is as cheap */

@@ -3,12 +3,13 @@
  * lower bounds. FAILED points count as a middling score, below any front, and as failures in `ok`, which has a model of
  * its own when they are not few. Costs: ln of DONE runs only, since failed and stopped ones end early. Invariant:
  * groups come in the order of their first trial. */
+#include "gp/model/observations_priv.h"
+
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "gp/model/observations_priv.h"
 
 #define CLIP_SPREADS 5.0
 #define OTHER_WEIGHT 0.5 /* of a run of another study: twice the noise */

@@ -1,10 +1,10 @@
 /* optimise.c - L-BFGS inside a box: variables that sit on a bound and push outwards are held for one step, the rest
  * move along the two-loop direction, and the path is bent at the bounds. Backtracking until Armijo's rule holds.
  * Invariants: x stays in the box; the value returned is the lowest seen; no allocation. */
+#include "gp/model/model_priv.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "gp/model/model_priv.h"
 
 #define MEMORY OPTIMISE_MEMORY
 #define ARMIJO 1e-4

@@ -1,12 +1,11 @@
 /* surrogate.c - the models of `pareto`, kept to be asked anywhere in the space: slices along a parameter, the front
  * that is expected. Invariant: same inputs, same bytes; asking changes nothing. */
-#include <math.h>
-#include <string.h>
-
-#include <cblas.h>
-
 #include "base/mem.h"
 #include "gp/pareto_priv.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
 
 struct gp_surrogate {
     struct space space;

@@ -7,10 +7,10 @@
  * a multiple of 8, and 0 above the diagonal and in rows n .. up to the next multiple of 8, so that all loops run over
  * whole squares of eight; (2) a row depends on the rows above it alone; (3) sizes of arrays do not change the
  * arithmetic. */
+#include "gp/model/model_priv.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "gp/model/model_priv.h"
 
 #define PIVOT_MIN 1e-13 /* of K_ii: below it the row says nothing that rounding has left */
 #define FEW_POINTS 3 /* up to here each by itself is quicker than TRIANGLE_LANES side by side */

@@ -3,13 +3,12 @@
  * need rival_gp_factor after the last change of rows or theta. */
 #include "gp/rivals/rival_priv.h"
 
-#include <math.h>
-#include <string.h>
+#include "base/mem.h"
 
 #include <cblas.h>
 #include <lapacke.h>
-
-#include "base/mem.h"
+#include <math.h>
+#include <string.h>
 
 #define NOISE_MEAN -4.605170185988091 /* ln 0.01 */
 #define NOISE_SD 0.5

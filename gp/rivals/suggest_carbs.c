@@ -15,12 +15,12 @@
  * Categories are walked like whole numbers. Invariant: nothing is kept between calls. */
 #include "gp/rivals/rival_priv.h"
 
+#include "base/mem.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define N_START 4 /* successes before the models speak */
 #define RADIUS 0.3

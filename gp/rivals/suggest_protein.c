@@ -17,11 +17,11 @@
  * Invariant: nothing is kept between calls. */
 #include "gp/rivals/rival_priv.h"
 
+#include "base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define N_DESIGN 10
 #define MAX_ROWS 750

@@ -3,6 +3,7 @@
  *   A_t = delta_t + gamma lambda c_t (1 - done_t) A_{t+1},  R_t = A_t + V_t
  * Sums over segments run in f64 in index order by one thread: there are only thousands of them. */
 #include "kernels/cpu/cpu_priv.h"
+
 #include "kernels/cpu/vec_math.h"
 
 #include <math.h>

@@ -3,15 +3,15 @@
  * allocates. */
 #include "kernels/cpu/cpu_priv.h"
 
+#include "base/clock.h"
+#include "base/machine.h"
+#include "base/mem.h"
+
 #include <cblas.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-
-#include "base/clock.h"
-#include "base/machine.h"
-#include "base/mem.h"
 
 /* Of one lane. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
 #define CPU_BLOCK_TOKENS 1024

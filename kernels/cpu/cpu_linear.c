@@ -3,9 +3,9 @@
  * or added up, and the order of each sum depends on nothing but sizes and thread count. */
 #include "kernels/cpu/cpu_priv.h"
 
-#include <cblas.h>
-
 #include "kernels/cpu/vec_math.h"
+
+#include <cblas.h>
 
 #define FORWARD_BLOCK 512 /* tokens of one sgemm forward */
 #define BACKWARD_BLOCK 512 /* tokens of one worker between two meetings backward */

@@ -6,10 +6,10 @@
  * A minibatch whose loss is not finite gets NaN in dout[0], so that its gradient norm is NaN and no step is made. */
 #include "kernels/cpu/cpu_priv.h"
 
+#include "kernels/cpu/cpu_heads.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "kernels/cpu/cpu_heads.h"
 
 #define TOKEN_GRAIN 64
 

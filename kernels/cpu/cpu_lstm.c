@@ -4,9 +4,9 @@
  * out; the product with W_hh is one sgemm for each step and worker. */
 #include "kernels/cpu/cpu_priv.h"
 
-#include <string.h>
-
 #include "kernels/cpu/vec_math.h"
+
+#include <string.h>
 
 #define AGENT_GRAIN 8 /* rows that an sgemm should have */
 

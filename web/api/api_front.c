@@ -1,4 +1,5 @@
 /* api_front.c - /front: the front by rising cost, each point with what is promised of it. */
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "study/promise.h"
@@ -11,8 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 static double cost_of(const struct view *v, size_t i)
 {

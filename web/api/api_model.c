@@ -1,6 +1,7 @@
 /* api_model.c - what the models say: /insight, /model/front, /model/slice. Nothing is computed here but a slice, which
  * takes milliseconds; see serve/models.c. */
 #include "base/json.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "web/serve/answer_cache.h"
@@ -12,9 +13,6 @@
 
 #include <microhttpd.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
 
 struct places { /* where a slice may go through */
     size_t best, best_run, knee;

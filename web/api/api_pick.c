@@ -1,6 +1,8 @@
 /* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
  * bytes are those of the command line, by hooks. */
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -17,9 +19,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
-#include "base/num.h"
 
 #define RULE_MAX 96
 

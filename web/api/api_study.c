@@ -1,5 +1,7 @@
 /* api_study.c - the server itself and the studies: /version, /studies, /studies/NAME, /openapi.json. */
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -11,9 +13,6 @@
 #include "web/serve/served_study.h"
 
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
 
 /* The JSON as the body; taken, NULL: out of memory. */
 enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err)

@@ -1,5 +1,6 @@
 /* api_trial.c - one trial: /trials/N with its config, /curves, /log. */
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -14,8 +15,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "base/mem.h"
 
 #define CURVES_MAX 32
 #define CURVE_POINTS_MAX 10000

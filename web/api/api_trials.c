@@ -1,5 +1,6 @@
 /* api_trials.c - lists over the trials of a study: /trials, /hypervolume, /timeline. Written straight into the answer:
  * a study may have tens of thousands. */
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -15,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define LIMIT_MAX 20000
 #define POINTS_MAX 2000

@@ -5,6 +5,12 @@
  * its limit; (4) no socket survives an exec. */
 #include "web/http/http.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -14,13 +20,6 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
-
-#include <curl/curl.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/num.h"
 
 #define REPLY_MAX_DEFAULT (16u << 20)
 #define REDIRECTS_MAX 3

@@ -1,5 +1,9 @@
 /* netrc.c - logins and settings from the files that trackers' own clients keep in the home directory.
  * Nothing of what is read here goes into a message. */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/strbuf.h"
 #include "web/http/http.h"
 
 #include <stdio.h>
@@ -7,11 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-
-#include "base/file.h"
-#include "base/log.h"
-#include "base/strbuf.h"
-#include "base/mem.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 #define PATH_MAX_BYTES 4096

@@ -1,14 +1,12 @@
 /* url.c - addresses, times to wait: the parts of the HTTP client that touch no network. */
+#include "base/num.h"
 #include "web/http/http.h"
 
+#include <curl/curl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include <curl/curl.h>
-
-#include "base/num.h"
 
 #define BACKOFF_MAX_S 60.0
 

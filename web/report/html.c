@@ -2,7 +2,6 @@
  * Self-contained: no script, no font, no address. Whatever came from a study or config is escaped. */
 #include "web/report/report_priv.h"
 
-#include "base/mem.h"
 #include "base/num.h"
 #include "study/promise.h"
 #include "web/report/report.h"

@@ -1,5 +1,6 @@
 /* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
 #include "web/report/report_priv.h"
+
 #include "web/report/report.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
  * Flow: a cursor runs down the page; whoever draws asks for room first (need) and gets a new page when there is none.
  * A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
+
 #include "study/promise.h"
 #include "web/report/report.h"
 

@@ -1,6 +1,7 @@
 /* report.c - writes a report in any of its formats. */
-#include "web/report/report_priv.h"
 #include "web/report/report.h"
+
+#include "web/report/report_priv.h"
 
 static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out,
                                 struct error *err)

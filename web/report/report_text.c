@@ -1,9 +1,7 @@
 /* report_text.c - numbers, times and foreign text for people; nothing here asks the locale. */
 #include "web/report/report_priv.h"
 
-#include "base/num.h"
 #include "base/words.h"
-#include "study/promise.h"
 #include "web/report/report.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "study/study_view.h"
 #include "study/version.h"
 #include "web/report/report.h"
-#include "study/export.h"
 
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report)
 {

@@ -3,6 +3,7 @@
  * Marks differ by shape and not by colour alone: front points are large and filled on a step line, dominated ones small
  * rings, failed trials crosses and stopped ones open triangles in a lane below the plot. */
 #include "web/report/report_priv.h"
+
 #include "study/promise.h"
 #include "web/report/report.h"
 

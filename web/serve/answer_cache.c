@@ -6,15 +6,14 @@
  * version is never given. */
 #include "web/serve/answer_cache.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
 #include <microhttpd.h>
+#include <zlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
-
-#include "base/mem.h"
 
 #define CACHE_ENTRIES 128
 #define CACHE_BYTES (64u << 20)

@@ -6,7 +6,10 @@
  * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */
 #include "web/serve/events.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "web/serve/json_text.h"
@@ -16,10 +19,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/num.h"
 
 #define RING 1024
 #define STREAMS_MAX 256

@@ -2,13 +2,12 @@
 #include "web/serve/json_text.h"
 
 #include "base/json.h"
+#include "base/num.h"
 #include "base/strbuf.h"
+#include "base/words.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "base/num.h"
-#include "base/words.h"
 
 static void put_char(struct strbuf *out, unsigned char c)
 {

@@ -7,7 +7,10 @@
  * model is used under `lock` alone, and freed under it. */
 #include "web/serve/models.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/serve.h"
@@ -19,10 +22,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define ENTRIES 8 /* studies whose models are kept */
 #define REST_S 3.0

@@ -1,17 +1,17 @@
 /* pages.c - what is no API: the page, its assets, the form that takes the token. */
+#include "web/serve/serve_priv.h"
+
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
-#include "web/serve/serve_priv.h"
 
 #include <microhttpd.h>
+#include <zlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
-
-#include "base/mem.h"
 
 #define COOKIE_DAYS 30
 

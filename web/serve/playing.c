@@ -5,6 +5,7 @@
  * nothing makes the game wait, not the memory grow; (3) the thread is joined before its stream is freed. */
 #include "web/serve/playing.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
@@ -20,8 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include "base/mem.h"
 
 #define PLAYS_MAX 4
 #define PENDING_MAX (64u << 10) /* bytes that wait for the client */

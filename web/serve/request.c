@@ -3,15 +3,15 @@
  * never become a path of the file system; (3) nothing here keeps a pointer to what it was given. */
 #include "web/serve/request.h"
 
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/words.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/mem.h"
-#include "base/num.h"
-#include "base/words.h"
 
 static int hex_value(char c)
 {

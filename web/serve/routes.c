@@ -2,6 +2,7 @@
  * does not know, and is what /api/v1/openapi.json is written from. */
 #include "web/serve/routes.h"
 
+#include "base/num.h"
 #include "base/status.h"
 #include "web/serve/events.h"
 #include "web/serve/playing.h"
@@ -12,9 +13,6 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/num.h"
-#include "base/words.h"
 
 #define V1 "api/v1/"
 #define STUDY V1 "studies/{study}"

@@ -2,7 +2,10 @@
  * connections to the store that requests share. */
 #include "web/serve/serve.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/events.h"
@@ -21,10 +24,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/words.h"
 
 static enum status make_token(char token[SERVE_TOKEN_MAX], struct error *err)
 {

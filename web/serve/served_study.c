@@ -6,6 +6,7 @@
 #include "web/serve/served_study.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "gp/gp.h"
@@ -20,8 +21,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 void view_free(struct view *v)
 {

@@ -3,7 +3,12 @@
  * Invariants: (1) nothing is looked up before Host and token are judged; (2) nothing that changes state runs without
  * --control, an own origin and the CSRF token; (3) every answer, failures too, carries the headers of `harden`; (4) a
  * request's memory is bounded: SERVE_HEADER_BYTES by libmicrohttpd, SERVE_BODY_BYTES here. */
+#include "web/serve/serve_priv.h"
+
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "web/serve/answer_cache.h"
@@ -11,7 +16,6 @@
 #include "web/serve/models.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
-#include "web/serve/serve_priv.h"
 
 #include <microhttpd.h>
 #include <arpa/inet.h>
@@ -19,10 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define CSP_PAGES                                                                                                      \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "           \

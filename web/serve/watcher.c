@@ -4,14 +4,18 @@
  * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs
  * one cheap question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
  * what was read last stays visible until there is something newer; (3) events are published without the data lock. */
+#include "web/serve/serve_priv.h"
+
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/promise.h"
 #include "web/serve/events.h"
 #include "web/serve/json_text.h"
-#include "web/serve/serve_priv.h"
 #include "web/serve/served_study.h"
 
 #include <errno.h>
@@ -22,10 +26,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define ADVICE_REST 9 /* times what the advice on a study took */
 #define LOOK_MS 500
@@ -182,21 +182,19 @@ static enum status update_one(struct watch *w, struct view *v, struct study *stu
 static enum status add_one(struct watch *w, struct study *study, struct error *err)
 {
     struct serve *s = w->s;
-    struct view *v = NULL, **grown;
+    struct view *v = NULL;
     int64_t version = atomic_load(&s->version) + 1;
+    bool has_room;
 
     TRY(view_create(&v, s, w->store, study, version, err));
     pthread_rwlock_wrlock(&s->data);
-    grown = s->n_views < s->cap_views ? s->views : mem_grow(s->views, s->n_views, s->cap_views + 16, sizeof *s->views);
-    if (grown != NULL) {
-        if (grown != s->views)
-            s->cap_views += 16;
-        s->views = grown;
+    has_room = MEM_ROOM(s->views, s->n_views, s->cap_views);
+    if (has_room) {
         s->views[s->n_views++] = v;
         atomic_store(&s->version, version);
     }
     pthread_rwlock_unlock(&s->data);
-    if (grown == NULL) {
+    if (!has_room) {
         view_free(v);
         return FAIL(err, ST_NOMEM, "out of memory for the studies");
     }

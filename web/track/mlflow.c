@@ -8,11 +8,11 @@
  * "file_tries"}. */
 #include "web/track/mlflow.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #define REQUESTS_PER_MINUTE 600
 #define ROWS_MAX 2000

@@ -3,13 +3,12 @@
  * Invariants: (1) a batch is within the limits of every server of the last years; (2) the same entries make the same
  * body in everything that the server's key is made of (key, time stamp, step, value), so a resend changes nothing; (3)
  * one bad entry costs itself, not the batch. */
+#include "base/log.h"
+#include "base/mem.h"
 #include "web/track/mlflow.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
-#include "base/mem.h"
 
 #define TEXT_MAX (MLFLOW_BODY_MAX)
 #define ENTRY_BYTES 128 /* of a metric besides its key: digits, names, punctuation */

@@ -1,12 +1,11 @@
 /* mlflow_settings.c - where MLflow's settings come from: [track], the environment, ~/.mlflow/credentials, netrc.
  * No message holds a secret. */
+#include "base/num.h"
 #include "web/track/mlflow.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/num.h"
 
 static bool is_true(const char *text)
 {

@@ -1,13 +1,12 @@
 /* track_check.c - the list of trackers, and what can be checked without a network. */
+#include "base/file.h"
+#include "base/words.h"
+#include "web/http/http.h"
 #include "web/track/track.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/file.h"
-#include "base/words.h"
-#include "web/http/http.h"
 
 static const struct tracker_ops *const all_ops[] = {&track_wandb_ops, &track_mlflow_ops, &track_trackio_ops,
                                                     &track_webhook_ops};

@@ -1,17 +1,16 @@
 /* track_util.c - JSON texts with exact numbers, logins and flat configs for the clients of trackers. */
 #include "web/track/track_util.h"
 
+#include "base/log.h"
+#include "base/num.h"
+
+#include <curl/curl.h>
+#include <openssl/evp.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <curl/curl.h>
-#include <openssl/evp.h>
-
-#include "base/log.h"
-#include "base/num.h"
 
 #define KEY_MAX 512
 

@@ -7,10 +7,10 @@
  * says how it ended, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
 #include "web/track/trackio.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 #define REQUESTS_PER_MINUTE 240
 #define ROWS_MAX 1000

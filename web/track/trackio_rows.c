@@ -2,13 +2,12 @@
  *
  * Invariant: a row's log id is made of the run's key and its number in the outbox, so the same row has it whenever it
  * is sent. */
+#include "base/num.h"
 #include "web/track/trackio.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/num.h"
 
 #define FRONT_ROWS_MAX 200
 #define TIME_TEXT_MAX 40

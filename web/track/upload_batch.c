@@ -5,9 +5,9 @@
  * their end. */
 #include "web/track/upload_priv.h"
 
-#include <string.h>
-
 #include "base/mem.h"
+
+#include <string.h>
 
 #define NAMES_MAX 128
 

@@ -6,16 +6,16 @@
  * tracker makes all its runs wait (full jitter, at least what the server asks for); an attempt from zero gets a run of
  * its own, so that no curve is made of two attempts; a run that is refused for good is given up alone; a refused login
  * keeps every row for `trawl sync`. */
-#include "web/track/track_util.h"
 #include "web/track/upload_priv.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "web/track/track_util.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #define LOOK_S 1.0 /* between looks at the outbox */
 #define STORE_RETRY_S 5.0
@@ -36,14 +36,8 @@ static struct feed_run *find_run(struct feeder *f, int64_t trial_id)
 
 static enum status add_run(struct feeder *f, const struct outbox_run *from, struct error *err)
 {
-    if (f->n_runs == f->cap_runs) {
-        size_t more = f->cap_runs > 0 ? f->cap_runs * 2 : 16;
-        struct feed_run *grown = mem_grow(f->runs, f->cap_runs, more, sizeof *grown);
-        if (grown == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for the runs of %s", f->ops->name);
-        f->runs = grown;
-        f->cap_runs = more;
-    }
+    if (!MEM_ROOM(f->runs, f->n_runs, f->cap_runs))
+        return FAIL(err, ST_NOMEM, "out of memory for the runs of %s", f->ops->name);
     f->runs[f->n_runs++] =
         (struct feed_run){.trial_id = from->trial_id, .number = from->number, .last_id = from->last_id};
     return ST_OK;

@@ -4,16 +4,16 @@
  * runs. They share the lock and the cancel time. Signals go to the caller's threads. */
 #include "web/track/upload_priv.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 #define GREET_S 10.0 /* a strict start waits this long for a login */
 #define ABORT_S 1.0 /* a request that is given up notices within this time, which belongs to the deadline */

@@ -7,11 +7,10 @@
  * What is kept of a run: wandb_run.c. */
 #include "web/track/wandb.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
-#include "base/mem.h"
 
 #define REQUESTS_PER_MINUTE 120
 #define ROWS_MAX 2000

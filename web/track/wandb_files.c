@@ -1,13 +1,11 @@
 /* wandb_files.c - small files of a W&B run: an address is asked for, the bytes are put there without our login, and
  * the run then lists the file. A front is a table file and a page with its picture, named by a line of the history. */
+#include "base/mem.h"
 #include "web/track/wandb.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <openssl/evp.h>
-
-#include "base/mem.h"
 
 #define HEADERS_MAX 16
 #define FILE_TRIES 2 /* an address that has expired is asked for again */

@@ -5,12 +5,11 @@
  * "shown", "group" (its names for people), "after_step" (of a run that was there: it had steps up to here),
  * "generation" (a deleted run id is never taken again), "remade" (the server forgot it, and nothing was sent
  * since)}. */
+#include "base/log.h"
 #include "web/track/wandb.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/log.h"
 
 #define TAG_MAX 64
 

@@ -1,15 +1,13 @@
 /* wandb_settings.c - where W&B's settings come from: [track], then the environment, then ./wandb/settings and
  * ~/.config/wandb/settings, then netrc for the key. No message holds the key. */
+#include "base/num.h"
 #include "web/track/wandb.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include <curl/curl.h>
-
-#include "base/num.h"
 
 #define PUBLIC_URL "https://api.wandb.ai"
 #define RUN_ID_MAX 128

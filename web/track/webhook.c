@@ -10,18 +10,16 @@
  * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) the same event comes with the same run, id and
  * words whenever it comes again, so a receiver that has seen (run, id) can pass over it; (2) no message holds the
  * address's path, which may be a secret. */
+#include "base/clock.h"
+#include "base/mem.h"
 #include "web/track/track_util.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
-#include "base/clock.h"
-#include "base/mem.h"
 
 #define REQUESTS_PER_MINUTE 120
 #define ROWS_MAX 500
