@@ -1,5 +1,5 @@
-/* checkpoint_label.c - the first lines of the config text in a checkpoint: whose it is, and which build on which device
- * made it.
+/* checkpoint_label.c - the first lines of the config text in a checkpoint: which trial it belongs to, and which build
+ * on which device made it.
  *
  *   ; checkpoint of trial 17 of the study first (study 3 of 2026-11-29 01:02:03.456, config 1a2b3c4d)
  *   ; made by trawl 0.1.0 (abc1234) on Intel(R) Xeon(R) ... (2 threads, SkylakeX)

@@ -23,7 +23,7 @@ const struct dialect_row *dialect_row(const char *key)
     return NULL;
 }
 
-void dialect_seen(struct dialect *dialect, const struct dialect_row *row, const struct config_item *item)
+static void note_seen(struct dialect *dialect, const struct dialect_row *row, const struct config_item *item)
 {
     if (item->layer >= CONFIG_FILE)
         dialect->seen[row - dialect_rows] = true;
@@ -113,19 +113,19 @@ static enum dialect_version vote(const struct config *config, char *why, size_t 
 
 static enum status find_version(struct dialect *dialect, struct config *config, struct error *err)
 {
-    const char *said = dialect_get(config, "base.defaults");
+    const char *given = dialect_get(config, "base.defaults");
 
     dialect->version = vote(config, dialect->why, sizeof dialect->why);
     dialect->has_defaults = dialect->version != DIALECT_NONE && dialect->has_env_name;
-    if (said == NULL)
+    if (given == NULL)
         return ST_OK;
-    dialect->has_defaults = strcasecmp(said, "none") != 0;
+    dialect->has_defaults = strcasecmp(given, "none") != 0;
     if (!dialect->has_defaults)
         return ST_OK;
-    if (!dialect_same_value(said, "3.0|4.0"))
+    if (!dialect_same_value(given, "3.0|4.0"))
         return FAIL(err, ST_CONFIG, "%s: base.defaults is %.40s, allowed is none, 3.0 or 4.0",
-                    config_origin(config, "base.defaults"), said);
-    dialect->version = dialect_same_value(said, "3.0") ? DIALECT_3 : DIALECT_4;
+                    config_origin(config, "base.defaults"), given);
+    dialect->version = dialect_same_value(given, "3.0") ? DIALECT_3 : DIALECT_4;
     snprintf(dialect->why, sizeof dialect->why, "base.defaults at %s", config_origin(config, "base.defaults"));
     return ST_OK;
 }
@@ -317,11 +317,11 @@ static enum status translate_item(struct dialect *dialect, struct config *config
         return ST_OK;
     } else if (row->how == DIALECT_AS) {
         snprintf(key, sizeof key, is_sweep ? has_field ? "sweep.%s.%s" : "sweep.%s%s" : "%s%s", row->to, field);
-        dialect_seen(dialect, row, &item);
+        note_seen(dialect, row, &item);
         TRY(check_twice(config, i, key, err));
         return config_edit(config, i, key, NULL, err);
     } else if (row->how == DIALECT_DROP) {
-        dialect_seen(dialect, row, &item);
+        note_seen(dialect, row, &item);
     } else if (is_sweep && item.value == NULL) {
         why = "it cannot be swept here; remove the section";
     }

@@ -1,4 +1,4 @@
-/* dialect_map.c - what of PufferLib's dialect needs more than a row: agents, memory, seeds, batches, what is swept.
+/* dialect_map.c - the part of PufferLib's dialect that needs more than a row: agents, memory, seeds, batches, sweeps.
  * Each function sees the entries under PufferLib's names, with the version's defaults among them. */
 #include "base/num.h"
 #include "study/dialect.h"

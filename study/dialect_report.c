@@ -1,4 +1,4 @@
-/* dialect_report.c - what is said about a config of PufferLib's: one message of what was done, or one error. */
+/* dialect_report.c - the report on a config of PufferLib's: one message with all that was done, or one error. */
 #include "base/log.h"
 #include "study/dialect.h"
 
@@ -31,7 +31,7 @@ const char *dialect_version_text(enum dialect_version version)
     return version == DIALECT_3 ? "PufferLib 3.0" : version == DIALECT_4 ? "PufferLib 4.0" : "PufferLib";
 }
 
-/* What is wrong with the config as PufferLib's, all at once, with the names that nobody knows. */
+/* One error with all that is wrong with the config as PufferLib's, unknown names included. */
 enum status dialect_fail(struct dialect *dialect, const struct config *config, struct error *err)
 {
     char what[512];
@@ -52,12 +52,12 @@ static void add_dropped(const struct dialect *dialect, struct strbuf *out)
 
     for (size_t i = 0; i < dialect_n_rows; i++) {
         const char *why = dialect_rows[i].why;
-        bool told = false;
+        bool listed = false;
         if (!dialect->seen[i] || dialect_rows[i].how == DIALECT_AS)
             continue;
-        for (size_t k = 0; k < i && !told; k++)
-            told = dialect->seen[k] && dialect_rows[k].how != DIALECT_AS && strcmp(dialect_rows[k].why, why) == 0;
-        if (told)
+        for (size_t k = 0; k < i && !listed; k++)
+            listed = dialect->seen[k] && dialect_rows[k].how != DIALECT_AS && strcmp(dialect_rows[k].why, why) == 0;
+        if (listed)
             continue;
         strbuf_add(out, any ? "; " : "\n  left out, no effect on what is trained here: ");
         any = true;
@@ -68,7 +68,7 @@ static void add_dropped(const struct dialect *dialect, struct strbuf *out)
     }
 }
 
-/* Nothing is said, and nothing allocated, about a config without names of theirs. */
+/* A config without PufferLib's names costs no message and no memory. */
 static bool has_something(const struct dialect *dialect)
 {
     bool any = dialect->has_defaults || dialect->mapped.len > 0 || dialect->changed.len > 0;

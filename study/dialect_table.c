@@ -13,7 +13,7 @@
 
 /* Reasons that several rows share; the message groups by them. */
 #define WHY_PROCESS "one process trains one run on one device"
-#define WHY_FILES "files go where -o and --store say"
+#define WHY_FILES "files go to the paths of -o and --store"
 #define WHY_LOOK "only for looking"
 #define WHY_TRACK "trackers are [track] and --track"
 #define WHY_STEP "games step on all cores, or on the GPU (train.threads)"
@@ -24,7 +24,7 @@
 
 const struct dialect_row dialect_rows[] = {
     {"base.env_name", 0, CODE, "env.name", "the first of its names that is a game here; puffer_ is cut off"},
-    {"base.defaults", 0, CODE, NULL, "ours: none, 3.0 or 4.0 instead of what the names of the files say"},
+    {"base.defaults", 0, CODE, NULL, "ours: none, 3.0 or 4.0 instead of the version that the files' names suggest"},
     {"base.package", V3, DROP, NULL, WHY_TORCH},
     {"base.policy_name", V3, ONLY, "Policy|Default|None",
      "only its default policy is built here: encoder, core, heads"},
@@ -54,8 +54,8 @@ const struct dialect_row dialect_rows[] = {
     {"base.neptune_project", V3, DROP, NULL, WHY_TRACK},
     {"base.no_model_upload", V3, DROP, NULL, WHY_TRACK},
     {"base.tag", ANY, DROP, NULL, WHY_TRACK},
-    {"base.load_model_path", ANY, ONLY, "None", "a training begins anew, or goes on by --resume"},
-    {"base.load_id", ANY, ONLY, "None", "a training begins anew, or goes on by --resume"},
+    {"base.load_model_path", ANY, ONLY, "None", "a training starts from zero, or continues with --resume"},
+    {"base.load_id", ANY, ONLY, "None", "a training starts from zero, or continues with --resume"},
     {"base.max_runs", V3, AS, "sweep.trials", NULL},
     {"base.max_suggestion_cost", ANY, AS, "sweep.max_cost", NULL},
 
@@ -103,7 +103,7 @@ const struct dialect_row dialect_rows[] = {
     {"train.cpu_offload", V3, DROP, NULL, WHY_TORCH},
     {"train.torch_deterministic", V3, DROP, NULL, WHY_TORCH},
     {"train.amp", V3, DROP, NULL, WHY_TORCH},
-    {"train.use_rnn", ANY, CODE, NULL, "what rnn_name or the network says; if it says something else, an error"},
+    {"train.use_rnn", ANY, CODE, NULL, "given by rnn_name or the network; another value is an error"},
     {"train.data_dir", V3, DROP, NULL, WHY_FILES},
     {"train.checkpoint_interval", V3, DROP, NULL, WHY_FILES},
     {"train.norm_reward", ANY, ONLY, "False|0", "rewards are not normalised"},

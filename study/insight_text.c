@@ -1,5 +1,5 @@
-/* insight_text.c - what the models say about a study, for `trawl show`: the trial to take, how much each parameter
- * matters, bounds that the front leans on. Everything stands on stdout, scores in the study's own direction. */
+/* insight_text.c - what the models conclude about a study, for `trawl show`: the recommended trial, the importance of
+ * each parameter, bounds at which the front lies. Text goes to stdout, scores in the study's own direction. */
 #include "study/insight_text.h"
 
 #include "base/config/config.h"

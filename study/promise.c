@@ -1,6 +1,6 @@
-/* promise.c - what may be said of a trial that is shown as advice: the score that all trials together expect of its
- * config, the interval that fresh runs keep, and how many runs it rests on. Every reader takes its numbers and words
- * from here. */
+/* promise.c - what fresh runs of a trial's config are expected to give: the score that the models expect from all
+ * trials, the interval of fresh runs, and the number of runs behind it. Every reader takes its numbers and words from
+ * here. */
 #include "study/promise.h"
 
 #include "base/human.h"

@@ -120,8 +120,8 @@ static enum status add_categorical(struct search *s, size_t i, const struct conf
     return ST_OK;
 }
 
-/* How far from the config's own value a bound that nobody gave may go, so that the trainer takes both with the rest of
- * the config: half as far (as a factor) until it does. */
+/* How far from the config's own value a bound that was not given may lie, so that the trainer takes both with the rest
+ * of the config: half as far (as a factor) until it does. */
 static double legal_bound(struct trial_check *check, const struct config_sweep_param *c, double own, double bound)
 {
     trial_check_reset(check);

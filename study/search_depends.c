@@ -1,6 +1,6 @@
 /* search_depends.c - parameters that have an effect only while another option has certain values (a row's `depends`).
- * Whose condition the config can never meet is not searched; who depends on another parameter of the space becomes
- * conditional on it. */
+ * A parameter whose condition the config can never meet is not searched; one that depends on another parameter of the
+ * space becomes conditional on it. */
 #include "study/search_depends.h"
 
 #include "base/config/config.h"

@@ -192,7 +192,7 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     if (rc == ST_OK && ret_search->space.dim == 0)
         rc = FAIL(
             err, ST_CORRUPT,
-            "nothing was searched: the store holds what `trawl train` tells the trackers, which is for `trawl sync`");
+            "nothing was searched: the store holds reports of `trawl train` to the trackers, which `trawl sync` sends");
     cJSON_Delete(json);
     if (rc != ST_OK)
         search_free(ret_search);

@@ -1,6 +1,6 @@
 /* search_widen.c - a stored space and the one that a resumed study asks for: the same, or wider.
  * Invariant: every point of the stored space is one of the result, with the same numbers: parameters and choices keep
- * their order, new choices come behind. */
+ * their order, new choices come last. */
 #include "study/search_widen.h"
 
 #include "base/mem.h"
@@ -26,7 +26,7 @@ static size_t find_text(const struct search *s, size_t i, const char *text)
     return k;
 }
 
-/* Choices of parameter i that only parameter j of want has are added behind its own. */
+/* Appends the choices of parameter i that only parameter j of want has. */
 static enum status widen_choices(struct search *s, size_t i, const struct search *want, size_t j, bool *ret_wider,
                                  struct error *err)
 {

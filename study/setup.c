@@ -73,7 +73,7 @@ static const struct opt_def sweep_defs[] = {
                 .depends = "sweep.method = pareto|protein|carbs"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
-                  "costs, and where all is too dear the cheapest is proposed; 0: no cap.",
+                  "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
                   .depends = "sweep.method = pareto|protein|carbs"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
@@ -89,16 +89,16 @@ static const struct opt_def sweep_defs[] = {
         struct sweep_settings, keep, "none", "none|front|all", OPT_FIXED,
         "Keeps checkpoints of finished trials beside the store: none, those on the front and the last few, or all."),
     OPT_ROW_FLOAT(struct sweep_settings, checkpoint_interval_s, "300", 0, 1e9, OPT_FIXED, 0, 0, "s",
-                  "Saves a running trial so often, to go on from there after a crash; 0: only when it is stopped."),
+                  "Saves a running trial this often, so that it can resume after a crash; 0: only when it is stopped."),
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
         "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, or a list like cuda:0,cuda:1."),
     OPT_ROW_INT(
         struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
-        "Runs so many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
+        "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
         "no more than cores (unless sweep.cost is env_steps)."),
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
-                  "Takes a trial for hung that makes no progress for so long, and replaces its worker; 0: never."),
+                  "Regards a trial as hung after this long without progress, and replaces its worker; 0: never."),
     OPT_ROW_STR(
         struct sweep_settings, worker_memory, "auto",
         "Limits the memory of a worker process: bytes like 4G, 0 for no limit, or auto: its share of nine tenths "

@@ -90,7 +90,7 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
 
 void study_score_bounds(const struct study *study, struct gp_history *history)
 {
-    for (size_t i = 0; i < train_n_metric_defs; i++) /* the table of metrics says which are shares */
+    for (size_t i = 0; i < train_n_metric_defs; i++) /* the table of metrics marks those that are shares */
         if (study->metric != NULL && strcmp(study->metric, train_metric_defs[i].name) == 0)
             history->has_score_bounds = strcmp(train_metric_defs[i].unit, "0..1") == 0;
     history->score_min = study->maximize ? 0 : -1;
@@ -146,7 +146,7 @@ enum status study_view_advise(struct study_view *view, struct error *err)
 
     if (view->n == 0 || (view->advice.n == view->n && !view->advice_stale))
         return ST_OK;
-    history.n_other = 0; /* not every reader has them, and all are to say the same */
+    history.n_other = 0; /* not every reader has them, and all must conclude the same */
     TRY(gp_beliefs_init(&advice, &view->search.space, &history, err));
     study_view_take_advice(view, &advice);
     view->advice_stale = false;
@@ -345,9 +345,4 @@ size_t study_view_first_run(const struct study_view *view, int64_t number)
     while (k < i && i < view->n && !study_view_same_point(view, k, i))
         k++;
     return k;
-}
-
-double study_view_score(const struct study_view *view, double row_score)
-{
-    return view->study.maximize ? row_score : -row_score;
 }

@@ -79,7 +79,5 @@ void study_view_param_text(const struct study_view *view, size_t i, size_t k, ch
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* seconds, over all trials */
-double study_view_score(const struct study_view *view,
-                        double row_score); /* score of a row or belief, in the study's direction */
 
 #endif

@@ -64,7 +64,7 @@ static void timeline_free(struct timeline *t)
     mem_free(t->rows);
 }
 
-/* Moves what lies behind a pause to before it. */
+/* Moves what lies after a pause to before it. */
 static void take_out_pauses(struct timeline *t)
 {
     int64_t end_ms = t->n_spans > 0 ? t->spans[0].from_ms : 0, cut_ms = 0;

@@ -3,13 +3,13 @@
 
 static const struct opt_def track_defs[] = {
     OPT_ROW_STR(struct track_settings, trackers, "",
-                "Names the experiment trackers that are told everything, with commas: wandb, mlflow, trackio, webhook; "
+                "Names the experiment trackers that get all reports, with commas: wandb, mlflow, trackio, webhook; "
                 "short: --track."),
     OPT_ROW_BOOL(struct track_settings, offline, "false",
-                 "Keeps what trackers are to be told in the store until `trawl sync`; no connection is made."),
-    OPT_ROW_BOOL(
-        struct track_settings, strict, "false",
-        "Ends the command when a tracker refuses the login at the start; else it is told and training goes on."),
+                 "Keeps reports to trackers in the store until `trawl sync`; no connection is made."),
+    OPT_ROW_BOOL(struct track_settings, strict, "false",
+                 "Ends the command when a tracker refuses the login at the start; else the refusal is logged and "
+                 "training continues."),
     OPT_ROW_STR(
         struct track_settings, project, "",
         "Names the project (W&B, Trackio) or experiment (MLflow); empty: the tracker's own variable, else trawl or, in "
@@ -21,18 +21,17 @@ static const struct opt_def track_defs[] = {
                   "Lies at least between two posts of one run."),
     OPT_ROW_FLOAT(
         struct track_settings, beat_s, "30", 0.1, 240, OPT_FIXED, 0, 0, "s",
-        "Tells W&B that a run goes on after so long without news of it; without a word it is shown as crashed after "
-        "some 5 minutes."),
+        "Sends W&B a heartbeat of a run that has reported nothing for this long; without one W&B shows it as crashed "
+        "after some 5 minutes."),
     OPT_ROW_FLOAT(struct track_settings, thin_s, "0", 0, 3600, OPT_FIXED, 0, 0, "s",
-                  "Sends of each run at most one report in so many seconds, the last one; 0: all."),
+                  "Sends at most one report of each run in this time, the last one; 0: all."),
     OPT_ROW_INT(struct track_settings, requests_per_minute, "0", 0, 100000, OPT_FIXED, 0, 0, "1/min",
                 "Bounds the requests to one tracker over all runs; 0: what suits the tracker."),
     OPT_ROW_INT(struct track_settings, outbox_rows, "1000000", 0, INT64_C(1000000000000), OPT_FIXED, 0, 0, "rows",
                 "Bounds the rows of a study that wait in the store for trackers (about 1 GB at the default); past it "
-                "reports are "
-                "left out for trackers, while starts, results and the final front are kept; 0: no bound."),
+                "reports are left out for trackers, while starts, results and the final front are kept; 0: no bound."),
     OPT_ROW_FLOAT(struct track_settings, flush_s, "30", 0, 3600, OPT_FIXED, 0, 0, "s",
-                  "Lets the end of the command wait so long for uploads; the rest is for `trawl sync`."),
+                  "Lets the end of the command wait this long for uploads; `trawl sync` sends the rest."),
     OPT_ROW_BOOL(struct track_settings, files, "true", "Sends configs, the report and the picture of the front too."),
     OPT_ROW_STR(struct track_settings, wandb_url, "",
                 "Gives W&B's address; empty: WANDB_BASE_URL, else the public one."),

@@ -1,8 +1,8 @@
-/* warm_start.c - what another study of the store teaches a new one (`trawl sweep --from STUDY`), also when the space
- * has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no longer is.
- * What is fixed in both is compared. Another setting of the game is another game, and what decides on learning must be
- * near: else the study is refused, with a list. A parameter of the new space may have had any value: it is in the
- * point.
+/* warm_start.c - trials of another study of the store as evidence for a new one (`trawl sweep --from STUDY`), also when
+ * the space has changed: a range that became narrower or wider, a parameter that is searched now and was not, or no
+ * longer is. Settings that are fixed in both studies are compared. Another setting of the game is another game, and
+ * settings that decide on learning must be near; otherwise the study is refused, with a list. A parameter of the new
+ * space may have had any value: it is in the point.
  * Invariant: only trials that were done when the new study was created count, so a resumed study sees the same ones. */
 #include "study/warm_start.h"
 
@@ -171,11 +171,11 @@ static enum status compare_fixed(const char *from, const struct teacher *old, co
     if (rc == ST_OK)
         rc = strbuf_status(&near, "a list of options", err);
     if (rc == ST_OK && far.len > 0)
-        rc = FAIL(
-            err, ST_CONFIG,
-            "--from %s: its trials say little about this study: %s; set the same here, or search it with a section "
-            "[sweep.SECTION.KEY] whose range holds both",
-            from, far.text);
+        rc = FAIL(err, ST_CONFIG,
+                  "--from %s: its trials are poor evidence for this study: %s; set the same here, or search it with a "
+                  "section "
+                  "[sweep.SECTION.KEY] whose range holds both",
+                  from, far.text);
     else if (rc == ST_OK && near.len > 0)
         log_warn("--from %s: its trials count as near ones: %s", from, near.text);
     strbuf_free(&far);

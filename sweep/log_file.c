@@ -26,8 +26,7 @@ struct log_file {
 
 static int open_append(const char *path)
 {
-    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK,
-                0644); /* a pipe that nobody reads fails */
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644); /* a pipe without a reader fails */
 }
 
 /* PATH.2 -> PATH.3, PATH.1 -> PATH.2, PATH -> PATH.1; then a new PATH. */

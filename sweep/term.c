@@ -1,4 +1,4 @@
-/* term.c - a block of lines redrawn in place on a terminal, with plain ANSI sequences on stderr.
+/* term.c - a block of lines redrawn in place on a terminal, with plain ANSI sequences on stderr; sizes and colours.
  * Invariants: (1) the cursor is hidden only between term_begin and term_end; (2) a log line never tears the block: it
  * wipes the block, is printed where it stood, and the next draw starts below. */
 #include "sweep/term.h"
@@ -25,7 +25,7 @@ int term_width(int fd)
     return 80;
 }
 
-int term_height(int fd)
+static int term_height(int fd)
 {
     struct winsize ws;
 

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 int term_width(int fd); /* columns of the terminal fd; 80 when unknown */
-int term_height(int fd); /* lines; 24 when unknown */
 bool term_begin(void); /* false: stderr is no terminal that can redraw; log lines are then plain */
 void term_draw(const char *text); /* lines; cut to the terminal's width */
 void term_print(const char *line); /* a line of another process, above the block if there is one */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void tell(void *ctx, const char *text)
+static void print_finding(void *ctx, const char *text)
 {
     fprintf(ctx, "damaged: %s\n", text);
 }
@@ -76,7 +76,7 @@ enum status cmd_check(int argc, char **argv, struct error *err)
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    TRY(store_verify(words.v[0], &v, tell, json ? stderr : stdout, err));
+    TRY(store_verify(words.v[0], &v, print_finding, json ? stderr : stdout, err));
     if (json)
         TRY(cli_print_json(verdict_json(&v), err));
     if (v.n_damaged > 0)
@@ -106,7 +106,7 @@ static enum status backup(const char *from, const char *to, struct error *err)
         rc = store_copy(store, to, err);
     store_close(store);
     TRY(rc);
-    rc = store_verify(to, &v, tell, stderr, err);
+    rc = store_verify(to, &v, print_finding, stderr, err);
     if (rc == ST_OK && v.n_damaged > 0)
         rc = FAIL(err, ST_CORRUPT, "%s is damaged in %lld place(s), and a copy of that is no backup; none was written",
                   from, (long long)v.n_damaged);

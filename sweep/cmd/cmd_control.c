@@ -1,6 +1,6 @@
-/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add`, `priority` and `retry`: said to the running controller of
+/* cmd_control.c - `trawl stop`, `pause`, `continue`, `add`, `priority` and `retry`: sent to the running controller of
  * the store, or written to the store where none runs.
- * Invariant: the answer says which of the two it was. */
+ * Invariant: the answer names which of the two it was. */
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -80,7 +80,7 @@ enum status control_carry_out(const char *path, const struct control_command *c,
                 path, (long long)pid, (long long)pid);
 }
 
-static enum status tell(const struct control_cmd *c, const char *text, bool live, struct error *err)
+static enum status print_answer(const struct control_cmd *c, const char *text, bool live, struct error *err)
 {
     cJSON *json;
 
@@ -117,7 +117,7 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     if (words.help)
         return ST_OK;
     if (strlen(words.v[0]) >= sizeof c->command.study)
-        return FAIL(err, ST_USAGE, "%s: no study has so long a name", c->cli->name);
+        return FAIL(err, ST_USAGE, "%s: no study has a name that long", c->cli->name);
     snprintf(c->command.study, sizeof c->command.study, "%s", words.v[0]);
     if (c->budget != NULL && !parse_seconds(c->budget, &c->command.budget_s))
         return FAIL(err, ST_USAGE, "%s: --budget is '%s', a time is needed, like 90s, 30m or 2h", c->cli->name,
@@ -132,7 +132,7 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     if (access(c->store_path, F_OK) != 0)
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", c->store_path);
     TRY(control_carry_out(c->store_path, &c->command, text, sizeof text, &live, err));
-    return tell(c, text, live, err);
+    return print_answer(c, text, live, err);
 }
 
 /* ---- the commands: what all have in common, and a row for each ---- */
@@ -145,7 +145,7 @@ static const struct control_text {
     [CONTROL_STOP] =
         {"trawl stop NAME [--store FILE] [--json]",
          "Ends a study at once: its running trials go back into the queue and keep their checkpoints, other\n"
-         "studies of the same controller go on. Nothing that was finished is lost; `trawl continue` goes on.",
+         "studies of the same controller continue. No finished trial is lost; `trawl continue` resumes the study.",
          "  trawl stop first --store my.db"},
     [CONTROL_PAUSE] =
         {"trawl pause NAME [--now] [--store FILE] [--json]",
@@ -158,7 +158,7 @@ static const struct control_text {
          "`trawl add`.",
          "  trawl continue first --store my.db"},
     [CONTROL_ADD] = {"trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",
-                     "Raises a limit of a study, also while it runs. A study that had ended at this limit goes on.",
+                     "Raises a limit of a study, also while it runs. A study that had ended at this limit continues.",
                      "  trawl add first --store my.db --trials 50\n"
                      "  trawl add first --store my.db --budget 2h"},
     [CONTROL_PRIORITY] =
@@ -171,7 +171,7 @@ static const struct control_text {
          "Runs a trial that failed or was stopped once more: its config and seed become a new trial at the end of the\n"
          "study, whose limit of trials rises by one. The old row stays as it is. A study that had ended at its limit "
          "of\n"
-         "trials, or with too many failures, goes on.",
+         "trials, or with too many failures, continues.",
          "  trawl retry first --trial 17 --store my.db"},
 };
 

@@ -1,8 +1,8 @@
 /* cmd_daemon.c - `trawl daemon`: one scheduler for all studies of a store, until a signal.
- * Invariants: (1) the store is the state: whatever was running when a daemon ended, however it ended, the next one goes
- * on with; (2) a study that fails is recorded and let go of, the daemon goes on; (3) in the background nothing is
- * opened before the fork, and the caller hears whether it could begin; (4) only who has the store writes the log:
- * beside a daemon that has it a second one would write into that one's file. */
+ * Invariants: (1) the store is the state: whatever was running when a daemon ended, in any way, the next one continues;
+ * (2) a study that fails is recorded and removed, and the daemon continues; (3) in the background nothing is opened
+ * before the fork, and the caller learns whether the daemon started; (4) only the holder of the store writes the log: a
+ * second daemon would write into the file of the first. */
 #include "base/config/config.h"
 #include "base/duration.h"
 #include "base/log.h"
@@ -82,7 +82,7 @@ static enum status take_studies(struct daemon_cmd *d, struct error *err)
 
     TRY(controller_socket_take_studies(&d->socket, &n, err));
     if (n > 0)
-        log_info("%zu studies go on%s", n, d->socket.waiting ? ", others wait their turn" : "");
+        log_info("%zu studies continue%s", n, d->socket.waiting ? ", others wait their turn" : "");
     return ST_OK;
 }
 
@@ -126,7 +126,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
         log_info("the memory of workers is limited by RLIMIT_DATA: %s", d->sched->groups.why_not);
     controller_socket_open(&d->socket, d->store, d->sched, true);
     if (d->socket.server == NULL)
-        return FAIL(err, ST_IO, "%s: the daemon has no socket, so nobody could command it", d->store_path);
+        return FAIL(err, ST_IO, "%s: the daemon has no socket, so it would take no commands", d->store_path);
     return ST_OK;
 }
 
@@ -150,7 +150,7 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     tell_caller(d, rc != ST_OK ? err : NULL);
     if (rc == ST_OK) {
         log_info("serving %s, commands at %s", d->store_path, control_server_address(d->socket.server));
-        rc = take_studies(d, err); /* may wait for room on the disk, and the caller need not */
+        rc = take_studies(d, err); /* may wait for space on the disk, which the caller need not */
     }
     if (rc == ST_OK)
         rc = scheduler_run(d->sched, err);
@@ -164,9 +164,9 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
             study_run_destroy(runs[i]);
     }
     if (rc == ST_INTERRUPTED) { /* how a daemon ends */
-        log_info("told to stop; running studies go on when a daemon begins again");
+        log_info("asked to stop; running studies continue when a daemon starts again");
         rc = ST_OK;
-    } else if (rc != ST_OK && d->log != NULL) { /* else main says it */
+    } else if (rc != ST_OK && d->log != NULL) { /* else main prints it */
         log_error("%s", err->text);
     }
     store_close(d->store);
@@ -215,7 +215,7 @@ static enum status detach(struct daemon_cmd *d, bool *ret_is_child, struct error
     printf("daemon %ld serves %s\n"
            "  log     %s\n"
            "  look    trawl ls --store %s\n"
-           "  end it  kill %ld     # running trials are kept and go on with the next daemon\n",
+           "  end it  kill %ld     # running trials are kept and continue with the next daemon\n",
            (long)pid, d->store_path, d->log_path, store.text, (long)pid);
     strbuf_free(&store);
     return ST_OK;
@@ -269,7 +269,7 @@ static enum status load_settings(struct daemon_cmd *d, struct error *err)
         TRY(config_set(d->setup->config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
     }
     TRY(setup_finish(d->setup, err));
-    struct devices *devices = mem_alloc(sizeof *devices); /* large; wrong ones are told before anything begins */
+    struct devices *devices = mem_alloc(sizeof *devices); /* large; wrong ones are reported before anything starts */
     enum status rc = devices != NULL ? devices_parse(&d->setup->sweep, d->setup->train.device, devices, err)
                                      : FAIL(err, ST_NOMEM, "out of memory for the list of devices");
     mem_free(devices);
@@ -286,8 +286,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
         {"runs-per-device", 0, CLI_INT, &d.runs_per_device, "N", "trials at a time on each device (1)"},
         {"detach", 0, CLI_FLAG, &d.detach, NULL, "go to the background; the log is then STORE.log"},
         {"log", 0, CLI_TEXT, &d.log_path, "FILE", "log into a file that rotates (stderr)"},
-        {"log-mb", 0, CLI_INT, &d.log_mb, "N", "begin a new log file at so many MB (10)"},
-        {"log-keep", 0, CLI_INT, &d.log_keep, "N", "keep so many old log files (5)"},
+        {"log-mb", 0, CLI_INT, &d.log_mb, "N", "begin a new log file at N MB (10)"},
+        {"log-keep", 0, CLI_INT, &d.log_keep, "N", "keep N old log files (5)"},
     };
     const struct cli cli = {
         .name = "daemon",
@@ -297,7 +297,8 @@ enum status cmd_daemon(int argc, char **argv, struct error *err)
             "`trawl sweep CONFIG --name NAME --store FILE` hands it a study and watches; leaving does not stop the "
             "study.\n"
             "`trawl pause`, `continue`, `stop`, `add` and `priority` steer, `trawl ls` and `show` look. Studies that\n"
-            "were running when it ended, however that was, go on when it begins again. [sweep] options that concern\n"
+            "were running when it ended, however that was, continue when it starts again. [sweep] options that "
+            "concern\n"
             "the machine (hang_timeout_s, worker_memory) can be given as --sweep.KEY.",
         .examples = "  trawl daemon --store runs.db --devices cuda:all --detach\n"
                     "  trawl sweep night.ini --store runs.db --name night --wall-time 8h\n"

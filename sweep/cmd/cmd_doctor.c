@@ -1,5 +1,5 @@
 /* cmd_doctor.c - `trawl doctor`: what this build and machine are, and whether a sweep could run here.
- * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are told. */
+ * Invariant: it changes nothing; a finding that would stop a sweep makes it fail, all others are printed. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/machine.h"

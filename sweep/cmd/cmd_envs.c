@@ -109,7 +109,7 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
             printf(" (default %s)\n", o->def);
     }
     for (size_t i = 0; i < env->n_defaults; i++)
-        printf("           sets %s = %s unless told otherwise\n", env->defaults[i].key, env->defaults[i].value);
+        printf("           sets %s = %s unless the config does\n", env->defaults[i].key, env->defaults[i].value);
 }
 
 static enum status print_all(const char *name, bool json, struct error *err)

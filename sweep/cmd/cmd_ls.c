@@ -163,7 +163,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
         .name = "ls",
         .synopsis = "trawl ls [--store FILE] [--json]",
         .about =
-            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could go on is\n"
+            "Lists the studies of a store. It only reads, also while a sweep runs. A study that could continue is\n"
             "running (a controller runs it), waiting (one has the store and runs others), interrupted (none does, and\n"
             "trials were cut off) or idle (none does); else it is paused or ended. In JSON that is \"now\", beside\n"
             "\"state\" of the store.",
@@ -185,7 +185,7 @@ enum status cmd_ls(int argc, char **argv, struct error *err)
     return rc;
 }
 
-/* On a terminal (width > 0) a piece that does not fit goes on below, right of trial and state. */
+/* On a terminal (width > 0) a piece that does not fit continues below, right of trial and state. */
 static void print_piece(const char *piece, int width, int *column)
 {
     int n = (int)strlen(piece) + 2;
@@ -231,7 +231,7 @@ static void print_state(const struct study_view *v, const char *store_path)
     served_free(&served);
     printf("state %s", now);
     if (strcmp(now, "interrupted") == 0 || strcmp(now, "idle") == 0)
-        printf(" (no controller runs it; `trawl sweep --resume %s` or `trawl daemon` goes on)", s->name);
+        printf(" (no controller runs it; `trawl sweep --resume %s` or `trawl daemon` continues it)", s->name);
     if (s->end_rule != NULL)
         printf(" (%s)", s->end_rule);
     if (s->end_text != NULL)

@@ -80,7 +80,7 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     enum report_format format = REPORT_HTML;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
-        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix tells the format; - or none: stdout"},
+        {"output", 'o', CLI_TEXT, &path, "FILE", "where to write; its suffix gives the format; - or none: stdout"},
         {"format", 'f', CLI_TEXT, &format_name, "FORMAT", "html, pdf, png, svg, csv or json (html)"},
     };
     const struct cli cli = {

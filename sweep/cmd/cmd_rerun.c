@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define SEEDS_MAX 1000
-#define SEEDS_NOT_GIVEN (-1) /* which nobody can give */
+#define SEEDS_NOT_GIVEN (-1) /* no user can give it */
 
 /* A CPU run's bytes depend on its number of threads. Where the config leaves that to the machine, the stored device
  * tells how many there were: "Intel(R) Xeon(R) ... (2 threads, SkylakeX)". */
@@ -133,7 +133,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &r.store_path, "FILE", "the store (trawl.db)"},
         {"trial", 't', CLI_INT, &r.number, "N", "the trial's number, as `trawl show` lists it"},
-        {"seeds", 0, CLI_INT, &r.n_seeds, "K", "train K times with fresh seeds and tell mean and spread"},
+        {"seeds", 0, CLI_INT, &r.n_seeds, "K", "train K times with fresh seeds and print mean and spread"},
         {"checkpoint", 'o', CLI_TEXT, &r.output, "FILE", "save the trained policy here (not with --seeds)"},
         {"json", 0, CLI_FLAG, &r.json, NULL, "print one JSON object"},
         {"quiet", 'q', CLI_FLAG, &r.quiet, NULL, "show no progress"},

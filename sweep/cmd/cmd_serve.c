@@ -146,7 +146,7 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         .synopsis = "trawl serve [--store FILE] [--port N] [--bind ADDRESS] [--control]",
         .about =
             "Shows the studies of a store in a browser, live while a sweep runs, and answers programs under /api/v1/\n"
-            "(docs/http-api.md). It only reads the store, and listens on this machine alone unless told otherwise.",
+            "(docs/http-api.md). It only reads the store, and listens on this machine alone unless --bind is given.",
         .examples = "  trawl serve --store my.db\n"
                     "  trawl serve --store my.db --port 0 --open yes\n"
                     "  trawl serve --store my.db --bind 0.0.0.0 --token-file token.txt",

@@ -1,4 +1,4 @@
-/* cmd_sweep.c - `trawl sweep`: begins a study or goes on with one, and runs it.
+/* cmd_sweep.c - `trawl sweep`: starts a study or resumes one, and runs it.
  * Invariants: (1) everything that can be wrong with the config is found before the store is touched; (2) a resumed
  * study keeps its config, space and method: only its limits and the devices that it runs on may change, and ranges may
  * become wider. */
@@ -31,7 +31,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INTERRUPTED_FLUSH_S 10 /* somebody is waiting for the prompt */
+#define INTERRUPTED_FLUSH_S 10 /* the user is waiting for the prompt */
 
 static enum status check_name(const char *name, struct error *err)
 {
@@ -83,7 +83,7 @@ static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
     return shorthand || (origin != NULL && (strcmp(origin, "command line") == 0 || strncmp(origin, "--", 2) == 0));
 }
 
-/* New limits of an old study: what the command says by either name; a file's are those it began with. */
+/* New limits of an existing study: from the command line by either name; a file's are those that it began with. */
 enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err)
 {
     struct study *study = &s->run->view.study;
@@ -251,7 +251,7 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
-/* Devices of a resumed study: what the command says, else the given config, else those it began with. */
+/* Devices of a resumed study: from the command line, else the given config, else those that it began with. */
 static enum status take_devices(struct sweep_cmd *s, struct error *err)
 {
     struct sweep_settings *to = &s->run->setup->sweep;
@@ -273,7 +273,7 @@ static enum status take_devices(struct sweep_cmd *s, struct error *err)
     return ST_OK;
 }
 
-/* Where news of a resumed study go: the given config, or where they went before; then what the command says. */
+/* Trackers of a resumed study: from the given config, or its own; the command line changes both. */
 static void take_trackers(struct sweep_cmd *s)
 {
     struct track_settings *to = &s->run->setup->track;
@@ -315,7 +315,7 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     return store_study_set_limits(s->store, &s->run->view.study, err);
 }
 
-/* A study of failures alone is no success, and says why. */
+/* A study whose trials have all failed is a failure, with the reason. */
 enum status sweep_check_any_done(const struct study_view *v, struct error *err)
 {
     size_t i = v->n;
@@ -330,24 +330,24 @@ enum status sweep_check_any_done(const struct study_view *v, struct error *err)
 }
 
 /* A limit that leaves a resumed study nothing to do. */
-static void tell_nothing_done(const struct study_run *run)
+static void log_nothing_done(const struct study_run *run)
 {
     if (run->n_started > 0 || run->end.rule == NULL)
         return;
     if (strcmp(run->end.rule, "trials") == 0 || strcmp(run->end.rule, "budget") == 0)
-        log_info("%s; a larger --%s goes on", run->end.text, run->end.rule);
+        log_info("%s; a larger --%s continues it", run->end.text, run->end.rule);
     else
         log_info("%s", run->end.text);
 }
 
-/* What was interrupted or broke off is not taken up by a daemon that comes along, but when somebody says so. */
+/* A study that was interrupted or failed is not resumed by the next daemon, but only by a command. */
 static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error *err)
 {
     struct error why = {0};
 
     if (s->run->end.rule == NULL &&
         study_run_set_state(s->run, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
-                            rc == ST_INTERRUPTED ? "interrupted; --resume goes on" : err->text, &why) != ST_OK)
+                            rc == ST_INTERRUPTED ? "interrupted; --resume continues it" : err->text, &why) != ST_OK)
         log_debug("%s", why.text);
 }
 
@@ -378,7 +378,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     controller_socket_close(&s->socket);
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
-    tell_nothing_done(s->run);
+    log_nothing_done(s->run);
     track_rows_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
     s->run->track = NULL;
@@ -387,7 +387,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
-/* The whole study, with texts that the controller let go of. */
+/* The whole study, with the texts that the controller has freed. */
 static enum status print_json(struct sweep_cmd *s, struct error *err)
 {
     struct study_view view = {0};
@@ -398,7 +398,7 @@ static enum status print_json(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
-/* Words of a failure after which the study can go on, which is told where it was not said already. */
+/* Adds the command that resumes the study to a failure that does not name it. */
 static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct error *err)
 {
     char text[ERROR_TEXT_MAX];
@@ -410,8 +410,8 @@ static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct 
     strbuf_init(&store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, s->store_path);
     error_clear(err);
-    rc =
-        FAIL(err, rc, "%s; go on with `trawl sweep --resume %s --store %s`", text, s->run->view.study.name, store.text);
+    rc = FAIL(err, rc, "%s; continue with `trawl sweep --resume %s --store %s`", text, s->run->view.study.name,
+              store.text);
     strbuf_free(&store);
     return rc;
 }
@@ -458,11 +458,11 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     if (s->name != NULL && s->resume != NULL)
         return FAIL(err, ST_USAGE, "sweep: give --name for a new study or --resume for an old one, not both");
     if (s->name == NULL && s->resume == NULL)
-        return FAIL(err, ST_USAGE, "sweep: the study needs a name: --name NAME (or --resume NAME to go on with one)");
+        return FAIL(err, ST_USAGE, "sweep: the study needs a name: --name NAME (or --resume NAME to continue one)");
     if (s->resume != NULL && s->from != NULL)
         return FAIL(err, ST_USAGE, "sweep: a resumed study keeps what it learned from; leave --from out");
     if (s->from != NULL && strlen(s->from) > 100)
-        return FAIL(err, ST_USAGE, "sweep: --from: no study has so long a name");
+        return FAIL(err, ST_USAGE, "sweep: --from: no study has a name that long");
     if (s->resume == NULL && words->n == 0)
         return FAIL(err, ST_USAGE, "sweep: a config file is missing; `trawl sweep --help` shows an example");
     TRY(check_time("budget", s->budget, err));
@@ -529,7 +529,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store, made when missing (trawl.db)"},
         {"name", 0, CLI_TEXT, &s.name, "NAME", "name of the new study"},
-        {"resume", 0, CLI_TEXT, &s.resume, "NAME", "go on with a study of the store, up to its limits or new ones"},
+        {"resume", 0, CLI_TEXT, &s.resume, "NAME", "resume a study of the store, up to its limits or new ones"},
         {"from", 0, CLI_TEXT, &s.from, "STUDY",
          "learn from another study of the store: whatever it searched, what is fixed in both must be alike"},
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
@@ -539,7 +539,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"track", 0, CLI_TEXT, &s.track, "NAMES",
-         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+         "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"seed", 0, CLI_INT, &s.seed, "S", "seed of proposals and trials (sweep.seed)"},
         {"json", 0, CLI_FLAG, &s.json, NULL, "print the study as JSON at the end, like `trawl show --json`"},
         {"print-config", 0, CLI_FLAG, &s.print_config, NULL,

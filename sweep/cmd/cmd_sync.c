@@ -1,4 +1,4 @@
-/* cmd_sync.c - `trawl sync`: tells the trackers what they have not got yet. Run twice it changes nothing. */
+/* cmd_sync.c - `trawl sync`: sends the trackers the reports that still wait. A second run changes nothing. */
 #include "base/clock.h"
 #include "base/config/config.h"
 #include "base/file.h"
@@ -174,8 +174,8 @@ enum status cmd_sync(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &s.store_path, "FILE", "the store (trawl.db)"},
-        {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up once no tracker has answered for so long (60s)"},
-        {"forget", 0, CLI_TEXT, &s.forget, "TRACKER", "a tracker of the study that is to be told no more"},
+        {"timeout", 0, CLI_SECONDS, &s.patience_s, "TIME", "give up once no tracker has answered for this long (60s)"},
+        {"forget", 0, CLI_TEXT, &s.forget, "TRACKER", "a tracker of the study that gets no more reports"},
     };
     const struct cli cli = {
         .name = "sync",

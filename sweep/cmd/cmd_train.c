@@ -52,7 +52,7 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
         if (trainer_save(t->run.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
-            log_warn("%s; training goes on, the next save is in %g s", t->save_err.text, every_s);
+            log_warn("%s; training continues, the next save is in %g s", t->save_err.text, every_s);
             error_clear(&t->save_err);
         }
     }
@@ -129,7 +129,7 @@ static void tell_finished(const struct train_cmd *t)
     trainer_get_metrics(t->run.trainer, &metrics);
     if (t->setup->train.total_timesteps - metrics.env_steps <
         t->setup->train.total_agents) /* no step of each is left */
-        log_info("%s is at its end of %s steps; a larger --train.total_timesteps goes on", t->resume,
+        log_info("%s is at its end of %s steps; a larger --train.total_timesteps continues it", t->resume,
                  num_format_short((double)t->setup->train.total_timesteps, steps));
 }
 
@@ -166,7 +166,7 @@ static enum status evaluate_policy(struct train_cmd *t, struct error *err)
     return evaluate(t->run.trainer, &settings, t->quiet, &t->eval, err);
 }
 
-/* What its checkpoints say of who made them; a resumed run says what is different now. */
+/* The maker that its checkpoints name; a resumed run logs what is different now. */
 static enum status label_checkpoints(struct train_cmd *t, struct error *err)
 {
     char owner[CHECKPOINT_LABEL_MAX], before[CHECKPOINT_LABEL_MAX] = "", maker[CHECKPOINT_LABEL_MAX];
@@ -217,12 +217,13 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (!signals_stop())
         return ST_OK;
     if (t->checkpoint != NULL)
-        return FAIL(err, ST_INTERRUPTED, "interrupted; the checkpoint is saved, go on with `trawl train --resume %s`",
+        return FAIL(err, ST_INTERRUPTED,
+                    "interrupted; the checkpoint is saved, continue with `trawl train --resume %s`",
                     SHELL_WORD(t->checkpoint));
     return FAIL(err, ST_INTERRUPTED, "interrupted; nothing was saved (no -o FILE was given)");
 }
 
-/* A resumed run goes on with the random streams of its checkpoint: another seed would be said and not used. */
+/* A resumed run continues the random streams of its checkpoint: another seed would be given and not used. */
 static enum status check_seed(const struct train_cmd *t, const char *text, struct error *err)
 {
     const char *given = config_peek(t->setup->config, "train.seed"), *own;
@@ -235,11 +236,10 @@ static enum status check_seed(const struct train_cmd *t, const char *text, struc
     rc = config_load_text(setup->config, t->resume, text, err);
     own = rc == ST_OK ? config_peek(setup->config, "train.seed") : NULL;
     if (own != NULL && strcmp(given, own) != 0)
-        rc = FAIL(
-            err, ST_USAGE,
-            "train: --train.seed %s, but %s goes on with the random streams of its seed %s; leave --train.seed out, "
-            "or begin a new run with it",
-            given, t->resume, own);
+        rc = FAIL(err, ST_USAGE,
+                  "train: --train.seed %s, but %s continues the random streams of its seed %s; leave --train.seed out, "
+                  "or begin a new run with it",
+                  given, t->resume, own);
     setup_destroy(setup);
     return rc;
 }
@@ -288,9 +288,10 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     struct cli_words words;
     const struct cli_opt opts[] = {
         {"checkpoint", 'o', CLI_TEXT, &t.checkpoint, "FILE", "save the policy and the whole training state here"},
-        {"resume", 0, CLI_TEXT, &t.resume, "FILE", "go on from a checkpoint (saved there again unless -o says else)"},
+        {"resume", 0, CLI_TEXT, &t.resume, "FILE",
+         "continue from a checkpoint (saved there again unless -o names another file)"},
         {"track", 0, CLI_TEXT, &t.trackers, "NAMES",
-         "tell experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
+         "report to experiment trackers, with commas: wandb, mlflow, trackio, webhook (track.trackers)"},
         {"name", 0, CLI_TEXT, &t.name, "NAME", "the run's name with the trackers (the checkpoint's, else the game's)"},
         {"store", 0, CLI_TEXT, &t.store_path, "FILE",
          "what the trackers have not got yet (beside the checkpoint; without one a file that goes when all is sent)"},
@@ -308,7 +309,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
             "cleanly and "
             "saves the checkpoint when one was asked for. With --track every report also goes to experiment trackers, "
             "as one\n"
-            "run, which a --resume goes on with; what they have not got at the end waits for `trawl sync --store "
+            "run, which --resume continues; what they have not got at the end waits for `trawl sync --store "
             "FILE`.",
         .examples = "  trawl train cartpole --train.total_timesteps 2M -o cartpole.ckpt\n"
                     "  trawl train examples/breakout.ini --train.seed 7 --json >result.json\n"

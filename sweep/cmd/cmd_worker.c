@@ -1,9 +1,10 @@
 /* cmd_worker.c - `trawl worker` (hidden): trains trials for a controller, in-process, on one device, several at a time
- * when it is asked for. This is the main thread: it opens, reads what the controller says, and passes it on (lane.h).
+ * if asked. This is the main thread: it opens the device, reads the controller's messages, and passes them on
+ * (lane_pool.h).
  * Invariants: (1) the worker ends when the controller's end of the socket closes or the controller dies; (2) the device
  * stays open between trials, and what a trial left on it (memory, recorded operations) waits for the next of the same
- * shape; (3) a device that is lost to this process ends it: the trial that was alone on it says so first; of several
- * none can say whose fault it was, and the process ends without results. The controller then starts another. */
+ * shape; (3) a device that this process has lost ends it: a trial that was alone on it reports that first; with several
+ * trials the guilty one is unknown, and the process ends without results. The controller then starts another. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -98,7 +99,7 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
         ok = json_add_str(hello, "reason", why.text);
     if (!ok) {
         cJSON_Delete(hello);
-        return FAIL(err, ST_NOMEM, "out of memory for a greeting");
+        return FAIL(err, ST_NOMEM, "out of memory for `hello`");
     }
     lane_pool_send(pool, hello);
     if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
@@ -106,7 +107,7 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
     return ST_OK;
 }
 
-/* ---- what the controller says ---- */
+/* ---- messages of the controller ---- */
 
 /* A trial that no lane can take is answered like one that failed. */
 static void refuse(struct lane_pool *pool, const cJSON *message)
@@ -169,7 +170,7 @@ static void leave_lost(struct lane_pool *pool)
 
     while (!atomic_load(&pool->silent) && !lane_pool_is_idle(pool) && clock_mono_s() < deadline)
         usleep(5000);
-    pthread_mutex_lock(&pool->send_lock); /* nobody is amid a message */
+    pthread_mutex_lock(&pool->send_lock); /* no thread is in the middle of a message */
     _exit(EXIT_FAILURE);
 }
 

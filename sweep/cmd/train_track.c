@@ -1,10 +1,10 @@
 /* train_track.c - one training alone as a run of the trackers, by the means of a sweep: a study's row with one trial
- * holds settings and outbox, track_rows.h writes the rows and feeds the uploader, `trawl sync` sends what is left.
+ * holds settings and outbox, track_rows.h writes the rows and feeds the uploader, `trawl sync` sends the rest.
  *
- * Invariants: (1) the trial's row is running while this process trains and queued else, never finished, so that
- * whatever goes on from the checkpoint goes on in the same run; (2) the study has ended from the start, so that no
- * daemon takes it up; (3) a store that this command made for itself is removed when the trackers have got everything
- * and no checkpoint may go on; (4) no failure here ends a training that has begun. */
+ * Invariants: (1) the trial's row is running while this process trains and queued otherwise, never finished, so that a
+ * training that resumes from the checkpoint continues the same run; (2) the study has ended from the start, so that no
+ * daemon runs it; (3) a store that this command made for itself is removed when everything is sent and no checkpoint
+ * can be resumed; (4) no failure here ends a training that has begun. */
 #include "sweep/cmd/train_track.h"
 
 #include "base/clock.h"
@@ -36,13 +36,13 @@
 #define NAME_BYTES 101
 #define SAVED_BYTES (2 * PATH_BYTES + 64)
 #define SAVED_AS ", saved as "
-#define INTERRUPTED_FLUSH_S 10.0 /* somebody is waiting for the prompt */
+#define INTERRUPTED_FLUSH_S 10.0 /* the user is waiting for the prompt */
 
 struct train_track {
     char path[PATH_BYTES];
     bool made, own; /* the file was made by this command; and its name is ours */
-    bool keeps; /* a checkpoint may go on with the run */
-    bool broken; /* the store failed: nothing is told any more */
+    bool keeps; /* a checkpoint may continue the run */
+    bool broken; /* the store failed: nothing more is reported */
     bool stopped;
     const struct setup *setup; /* borrowed */
     struct store *store;
@@ -52,7 +52,7 @@ struct train_track {
     int64_t env_steps;
 };
 
-/* Beside the checkpoint that is gone on from, if there is one; else beside the one that is saved. */
+/* Beside the checkpoint that is resumed, if there is one; else beside the one that is saved. */
 static bool find_path(const struct train_track_options *o, char *ret_path, size_t size)
 {
     int n = -1;
@@ -106,11 +106,11 @@ static enum status check_store(struct store *store, struct error *err)
 
     for (size_t i = 0; rc == ST_OK && i < n; i++)
         if (strcmp(studies[i].method, TRAIN_TRACK_METHOD) != 0)
-            rc =
-                FAIL(err, ST_USAGE,
-                     "train: %s holds the sweep %s; what a training tells the trackers waits in a file without sweeps, "
-                     "give another one to --store",
-                     store_path(store), studies[i].name);
+            rc = FAIL(
+                err, ST_USAGE,
+                "train: %s holds the sweep %s; a training's reports to the trackers wait in a file without sweeps, "
+                "give another one to --store",
+                store_path(store), studies[i].name);
     study_list_free(studies, n);
     return rc;
 }
@@ -323,7 +323,7 @@ static void note(struct train_track *t, enum status rc, const struct error *err)
 {
     if (rc == ST_OK)
         return;
-    log_warn("%s; the trackers are told nothing more of this run, training goes on", err->text);
+    log_warn("%s; nothing more of this run is reported to the trackers, training continues", err->text);
     t->broken = true;
 }
 
@@ -339,7 +339,7 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
     cJSON_Delete(values);
     mem_free(text);
     if (text == NULL)
-        log_warn("out of memory for news to the trackers, one row is lost to them, continuing");
+        log_warn("out of memory for a report to the trackers, one row is lost to them, continuing");
     TRY(rc);
     return track_rows_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),
                              device_memory_bytes, err);

@@ -1,5 +1,5 @@
 /* control_client.c - one request to the controller of a store, and its answer.
- * Invariant: it waits at most ANSWER_S, or what the caller says, for the other side. */
+ * Invariant: it waits at most ANSWER_S, or the caller's limit, for the controller. */
 #include "sweep/control/control_client.h"
 
 #include "base/json.h"
@@ -19,7 +19,7 @@
 #define ANSWER_S 30 /* a controller answers between two events */
 #define ANSWER_MAX (8u << 20)
 
-/* ST_NOTFOUND when nobody listens at any of the store's addresses. */
+/* ST_NOTFOUND when no controller listens at any of the store's addresses. */
 static enum status connect_to(const char *store_path, int patience_s, int *ret_fd, struct error *err)
 {
     struct control_address addresses[CONTROL_ADDRESSES];
@@ -44,7 +44,7 @@ static enum status connect_to(const char *store_path, int patience_s, int *ret_f
             }
         } else if (errno == EACCES) {
             close(fd);
-            return FAIL(err, ST_IO, "%s belongs to another user; only who runs the controller may command it",
+            return FAIL(err, ST_IO, "%s belongs to another user; only the user who runs the controller may command it",
                         addresses[i].text);
         }
         close(fd);

@@ -106,7 +106,7 @@ static enum status apply_stop(struct store *store, struct study *study, char *te
     if (study->state == STUDY_ENDED)
         return FAIL(err, ST_USAGE, "stop: the study %s has ended already: %s", study->name,
                     study->end_text != NULL ? study->end_text : study->end_rule);
-    snprintf(text, size, "study %s is stopped; `trawl continue %s` goes on", study->name, study->name);
+    snprintf(text, size, "study %s is stopped; `trawl continue %s` resumes it", study->name, study->name);
     return set_state(store, study, STUDY_ENDED, "user", "stopped by `trawl stop`", err);
 }
 
@@ -117,15 +117,15 @@ static enum status apply_pause(struct store *store, const struct control_command
         return FAIL(err, ST_USAGE, "pause: the study %s has ended: %s", study->name,
                     study->end_text != NULL ? study->end_text : study->end_rule);
     if (study->state == STUDY_PAUSED && !c->now)
-        return FAIL(err, ST_USAGE, "pause: the study %s is paused already; `trawl continue %s` goes on", study->name,
+        return FAIL(err, ST_USAGE, "pause: the study %s is paused already; `trawl continue %s` resumes it", study->name,
                     study->name);
-    snprintf(text, size, "study %s is paused: %s; `trawl continue %s` goes on", study->name,
+    snprintf(text, size, "study %s is paused: %s; `trawl continue %s` resumes it", study->name,
              c->now ? "its running trials go back into the queue" : "running trials end, no new ones begin",
              study->name);
     return set_state(store, study, STUDY_PAUSED, "user", "paused by `trawl pause`", err);
 }
 
-/* Is the limit that ended the study still where it was? Then to continue would end it again at once. */
+/* Is the limit that ended the study unchanged? Then `continue` would end it again at once. */
 static bool ended_by_limit(const struct study *study)
 {
     static const char *const limits[] = {"trials", "budget", "wall_time", "device_time", "target", "min_gain", "space"};
@@ -145,12 +145,12 @@ static enum status apply_continue(struct store *store, struct study *study, char
                     "continue: the study %s has ended: %s; raise its limit with `trawl add %s --trials N` or --budget "
                     "TIME, or `trawl sweep --resume %s` with new limits",
                     study->name, study->end_text != NULL ? study->end_text : study->end_rule, study->name, study->name);
-    snprintf(text, size, "study %s goes on", study->name);
+    snprintf(text, size, "study %s continues", study->name);
     return set_state(store, study, STUDY_RUNNING, NULL, NULL, err);
 }
 
-/* Why a study does not go on though it has more room now. */
-static void tell_still(const struct study *study, char *text, size_t size)
+/* Appends why a study does not continue although its limit was raised. */
+static void append_still_ended(const struct study *study, char *text, size_t size)
 {
     size_t n = strlen(text);
     const char *what = study->state == STUDY_PAUSED                                      ? "paused"
@@ -161,7 +161,7 @@ static void tell_still(const struct study *study, char *text, size_t size)
         snprintf(text + n, size - n, "; it stays ended by another limit: %s",
                  study->end_text != NULL ? study->end_text : study->end_rule);
     else if (study->state != STUDY_RUNNING)
-        snprintf(text + n, size - n, "; it is %s: `trawl continue %s` goes on", what, study->name);
+        snprintf(text + n, size - n, "; it is %s: `trawl continue %s` resumes it", what, study->name);
 }
 
 static enum status apply_add(struct store *store, const struct control_command *c, struct study *study, char *text,
@@ -197,14 +197,13 @@ static enum status apply_add(struct store *store, const struct control_command *
     if (c->budget_s > 0)
         snprintf(budget_text, sizeof budget_text, "%s %s of training more, %s in all", c->trials > 0 ? "," : ":",
                  format_seconds(c->budget_s, more), format_seconds(study->budget_s, budget));
-    snprintf(text, size, "study %s%s%s%s", study->name, trials_text, budget_text, revives ? "; it goes on" : "");
+    snprintf(text, size, "study %s%s%s%s", study->name, trials_text, budget_text, revives ? "; it continues" : "");
     if (!revives)
-        tell_still(study, text, size);
+        append_still_ended(study, text, size);
     return ST_OK;
 }
 
-/* A finished row never changes: the same config and seed become a new trial, and the limit of trials makes room for
- * it. */
+/* A finished row never changes: the same config and seed become a new trial, and the limit of trials rises by one. */
 static enum status copy_trial(struct store *store, const struct study *study, const struct trial *old,
                               struct trial *ret, struct error *err)
 {
@@ -264,9 +263,9 @@ static enum status apply_retry(struct store *store, const struct control_command
     if (revives)
         TRY(set_state(store, study, STUDY_RUNNING, NULL, NULL, err));
     snprintf(text, size, "trial %lld of %s runs again, as trial %lld%s", (long long)c->trial, study->name,
-             (long long)again.number, revives ? "; the study goes on" : "");
+             (long long)again.number, revives ? "; the study continues" : "");
     if (!revives)
-        tell_still(study, text, size);
+        append_still_ended(study, text, size);
     return ST_OK;
 }
 
@@ -276,7 +275,7 @@ enum status control_command_apply(struct store *store, const struct control_comm
     if (strcmp(study->method, TRAIN_TRACK_METHOD) == 0) /* a daemon would take it up and fail */
         return FAIL(err, ST_USAGE,
                     "%s: %s is a training alone, which waits here for `trawl sync`; `trawl train --resume` its "
-                    "checkpoint to go on",
+                    "checkpoint to continue",
                     control_kind_name(c->kind), study->name);
     switch (c->kind) {
     case CONTROL_STOP:

@@ -1,8 +1,8 @@
 /* control_server.c - the controller's side of the socket beside the store.
- * Invariants: (1) only the user who runs the controller (and root) is heard; (2) no call waits: a client that is slow
- * to write is read when there is something, one that is slow to read loses its connection; (3) whatever bytes come, the
- * worst that happens is that their sender is told so and dropped; (4) a newcomer always has a place: when all are
- * taken, it is that of the client that has said nothing for longest. */
+ * Invariants: (1) only the user who runs the controller, and root, are served; (2) no call waits: a client that is slow
+ * to write is read when it has written, one that is slow to read loses its connection; (3) on bytes that are no request
+ * the sender gets an error and is dropped; (4) a new client is always accepted: when all places are taken, it gets the
+ * place of the client that has been silent for longest. */
 #include "sweep/control/control_server.h"
 
 #include "base/json.h"
@@ -46,7 +46,7 @@ static bool watch(struct control_server *s, int fd, uint32_t index)
     return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* A socket's file that is there is nobody's: the store's lock is ours. Anything else is left alone. */
+/* An existing socket file is stale: the store's lock is ours. Any other file is left alone. */
 static bool clear_path(const struct control_address *a)
 {
     struct stat st;
@@ -246,7 +246,7 @@ static bool make_room(struct client *c)
     return true;
 }
 
-/* One read for each time that it is ready, so that nobody can keep the controller busy. */
+/* One read for each time that it is ready, so that no client can keep the controller busy. */
 static void read_client(struct control_server *s, struct client *c)
 {
     ssize_t got;

@@ -1,5 +1,5 @@
-/* controller_socket.c - what a running controller does when it is talked to.
- * Invariant: the store's row is changed first, then what runs follows it; a crash in between loses nothing. */
+/* controller_socket.c - how a running controller answers requests.
+ * Invariant: the store's row is changed first, then the running study follows it; a crash in between loses nothing. */
 #include "sweep/control/controller_socket.h"
 
 #include "base/json.h"
@@ -59,7 +59,7 @@ enum status controller_socket_add(struct controller_socket *sock, const char *na
     return rc;
 }
 
-/* It does not seem to run: who continues it when the cause is mended is told what it was. */
+/* Marks the study as paused with the cause, which `trawl show` reports until the cause is fixed. */
 static void leave_alone(struct controller_socket *sock, const struct study *study, const struct error *why)
 {
     struct error ignored = {0};
@@ -224,7 +224,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
     if (rc == ST_OK) {
         struct error why = {0};
         rc = controller_socket_add(sock, submission.study.name, &why);
-        if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until somebody mends the cause */
+        if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until the cause is fixed */
             leave_alone(sock, &submission.study, &why);
             (void)FAIL(err, rc, "%s", why.text);
         }
@@ -237,7 +237,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
     return rc;
 }
 
-/* A new limit of trials must leave room, and be known before anything changes; the old one may stand. */
+/* A new limit of trials must allow more trials, and is checked before anything changes; the old limit may stay. */
 static enum status check_trials(struct controller_socket *sock, const struct study *study, int64_t before,
                                 struct error *err)
 {
@@ -286,7 +286,7 @@ static enum status on_resume(struct controller_socket *sock, const cJSON *reques
     const char *name = json_get_str(request, "study");
     struct study_run *run = name != NULL ? scheduler_find(sock->sched, name) : NULL;
     struct study study = {0};
-    char text[128] = "it goes on";
+    char text[128] = "it continues";
     int64_t before;
     enum status rc;
 
@@ -334,12 +334,12 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
     if (sock->locked)
         return FAIL(err, ST_BUSY,
                     "%s: another program keeps the store locked, and the controller waits for it; nothing was changed: "
-                    "close that program (a database browser, a backup), then say it again",
+                    "close that program (a database browser, a backup), then repeat the command",
                     store_path(sock->store));
     if (waits) /* it would come in the middle of something */
         return FAIL(err, ST_IO,
-                    "%s: the disk is full, and the controller waits for room; nothing was changed: free some space, "
-                    "then say it again",
+                    "%s: the disk is full, and the controller waits for space; nothing was changed: free some space, "
+                    "then repeat the command",
                     store_path(sock->store));
     if (word != NULL && sock->daemon && strcmp(word, "submit") == 0)
         return on_submit(sock, request, answer, err);
@@ -358,7 +358,7 @@ static void on_ready(void *ctx, short revents)
     sock->answers = false;
 }
 
-/* A store_wait_fn. Meanwhile who asks is answered: how things stand, or that nothing can be done now. */
+/* A store_wait_fn. Meanwhile requests are answered: with the state, or that nothing can be changed now. */
 static bool wait_for_room(void *ctx, const char *path, bool has_room)
 {
     struct controller_socket *sock = ctx;
@@ -387,7 +387,7 @@ static bool wait_for_lock(void *ctx, const char *path, double waited_s)
     return again;
 }
 
-/* Whoever is told to end has waited for the lock, if it was there. */
+/* A program that is asked to end has waited for the lock, if there was one. */
 static bool give_up(void *ctx, const char *path, double waited_s)
 {
     (void)ctx, (void)path, (void)waited_s;

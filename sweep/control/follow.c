@@ -1,5 +1,5 @@
-/* follow.c - watches a study that a daemon runs: a reader of the store, and the daemon's word on its slots.
- * Invariant: watching changes nothing; however it ends, the study goes on. */
+/* follow.c - watches a study that a daemon runs: reads the store, and asks the daemon for its slots.
+ * Invariant: watching changes nothing; however it ends, the study continues. */
 #include "sweep/control/follow.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@
 
 #define BLOCK_MAX 65536
 #define LOOK_MS 500
-#define LOAD_SHARE 10 /* a study is read again after so many times what reading it took */
+#define LOAD_SHARE 10 /* a study is read again after this many times the time that reading took */
 
 struct follow {
     const char *store_path, *name;
@@ -147,12 +147,12 @@ static enum status watch(struct follow *f, struct error *err)
         }
         if (!f->served)
             return FAIL(err, ST_IO,
-                        "the daemon of %s is gone; the study %s goes on when one begins again: `trawl daemon --store "
+                        "the daemon of %s is gone; the study %s continues when one starts again: `trawl daemon --store "
                         "%s`",
                         f->store_path, f->name, SHELL_WORD(f->store_path));
     }
-    return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon goes on with %s (`trawl stop %s` ends it)",
-                f->name, f->name);
+    return FAIL(err, ST_INTERRUPTED, "no longer watching; the daemon continues %s (`trawl stop %s` ends it)", f->name,
+                f->name);
 }
 
 enum status follow_study(const char *store_path, const char *name, bool quiet, struct error *err)

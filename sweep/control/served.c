@@ -1,4 +1,5 @@
-/* served.c - who runs a study: its row says that it is to run, the controller of the store says whether it does. */
+/* served.c - which controller runs a study: its row says that it should run, the controller of the store whether it
+ * does. */
 #include "sweep/control/served.h"
 
 #include "base/json.h"

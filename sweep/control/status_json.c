@@ -1,5 +1,4 @@
-/* status_json.c - a scheduler's slots and last events as plain data, and as JSON for who watches from another
- * process. */
+/* status_json.c - a scheduler's slots and last events as plain data, and as JSON for watchers in another process. */
 #include "sweep/control/status_json.h"
 
 #include "base/json.h"

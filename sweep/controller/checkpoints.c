@@ -1,9 +1,9 @@
-/* checkpoints.c - files that let a trial go on where it was stopped, and those of finished trials that are kept.
+/* checkpoints.c - checkpoints from which trials resume, and those of finished trials that are kept.
  *
  * They lie in STORE.checkpoints/STUDY-NUMBER.ckpt, written by the workers. While a trial runs there is one only if it
- * was stopped or has run for sweep.checkpoint_interval_s; when it has ended, its file stays if sweep.keep says so.
- * Invariants: (1) a row of the store names a file only after it was written whole; (2) whatever goes wrong with a
- * checkpoint costs time and never a result: it is told and the sweep goes on. */
+ * was stopped or has run for sweep.checkpoint_interval_s; when it has ended, its file stays if sweep.keep allows it.
+ * Invariants: (1) a row of the store names a file only after it was written whole; (2) a failed checkpoint costs time
+ * and never a result: it is logged and the sweep continues. */
 #include "sweep/controller/checkpoints.h"
 
 #include "base/log.h"
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define WHOLE ".ckpt"
-#define HALF ".ckpt.tmp." /* as trainer_save names it, with the process behind */
+#define HALF ".ckpt.tmp." /* as trainer_save names it, followed by the process */
 #define KEEP_LAST 3 /* of the trials that ended last, on the front or not */
 
 /* By the store's real path: a store that is reached by two names has one folder. */
@@ -84,7 +84,7 @@ void checkpoints_begin(struct study_run *run)
 
     folder_of(store_path(run->store), folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        log_warn("%s: no folder for checkpoints (%s), stopped trials will begin anew, continuing", folder,
+        log_warn("%s: no folder for checkpoints (%s), stopped trials will start from zero, continuing", folder,
                  strerror(errno));
     remove_halves(run);
 }

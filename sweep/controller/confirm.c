@@ -21,7 +21,7 @@
 
 enum amount { AMOUNT_TRIALS, AMOUNT_COST, AMOUNT_DEVICE };
 
-/* What trial i has cost, or will; NaN: nobody knows. */
+/* Cost of trial i, past or expected; NaN: unknown. */
 static double amount_of(const struct study_view *v, size_t i, enum amount what)
 {
     const struct trial *t = &v->trials[i];

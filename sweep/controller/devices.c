@@ -77,7 +77,7 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
         n = kern_cuda_count();
         if (n == 0 && strcmp(word, "auto") == 0 && train_device == KERN_AUTO)
             return add_cpu(d, runs, err);
-        return add_gpus(d, n > 0 ? n : 1, runs, err); /* of none the worker says why */
+        return add_gpus(d, n > 0 ? n : 1, runs, err); /* without a GPU the worker reports why */
     }
     if (strcmp(word, "cuda") == 0)
         word = "cuda:0";

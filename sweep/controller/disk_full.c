@@ -1,8 +1,8 @@
 /* disk_full.c - a write to the store waits while its disk is full or another program keeps it locked, so that a result
- * that took hours is not lost to it. The scheduler's thread waits, and with it whatever it would do next; no worker is
- * judged (supervise_slept). What workers say and log is read and kept for later: a worker that had to wait too would
- * count that time as the cost of its trial. Who asks the controller is answered (controller_socket.c), but nothing is
- * changed: the write may be in the middle of something. */
+ * that took hours is not lost. The scheduler's thread waits, and with it all its next steps; no worker is judged
+ * (supervise_slept). Messages and logs of workers are read and kept for later: a worker that had to wait too would
+ * count that time as the cost of its trial. Requests to the controller are answered (controller_socket.c), but nothing
+ * is changed: the write may be in the middle of a transaction. */
 #include "sweep/controller/disk_full.h"
 
 #include "base/clock.h"
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #define TRY_AGAIN_US 500000
-#define LOCK_SHORT_S 2 /* another program's lock of so long is nothing to speak of */
-#define LOCK_LAST_S 3 /* for which a lock is waited on once the program is to end */
+#define LOCK_SHORT_S 2 /* a shorter lock of another program is not logged */
+#define LOCK_LAST_S 3 /* how long a lock is waited for once the program is to end */
 
-/* What workers say and log, kept for later: a checkpoint that finds no room is told again and again. */
+/* Reads messages and logs of the workers, kept for later: a checkpoint on a full disk is reported again and again. */
 static void take_in(struct scheduler *s)
 {
     for (size_t i = 0; i < s->n_workers; i++) {
@@ -31,16 +31,15 @@ static void take_in(struct scheduler *s)
 
 bool scheduler_wait_for_disk(struct scheduler *s, const char *store_path)
 {
-    if (s->n_waits++ == 0) /* at once: the store has made what room it can */
+    if (s->n_waits++ == 0) /* try at once: the store has freed what it can */
         return true;
     if (signals_stop())
         return false;
     if (s->n_waits == 2) {
-        log_warn(
-            "%s: the disk is full; what could not be written is kept and tried again until there is room: free some "
-            "space (ending the sweep before that loses it)",
-            store_path);
-        scheduler_add_event(s, "the disk is full, waiting for room");
+        log_warn("%s: the disk is full; what could not be written is kept and tried again: free some "
+                 "space (ending the sweep before that loses it)",
+                 store_path);
+        scheduler_add_event(s, "the disk is full, waiting for space");
         if (s->listener.on_tick != NULL) /* shows it */
             s->listener.on_tick(s->listener.ctx);
     }
@@ -74,15 +73,15 @@ void scheduler_lock_is_free(struct scheduler *s)
     if (!s->lock_reported)
         return;
     s->lock_reported = false;
-    log_info("the store is no longer locked, the sweep goes on");
+    log_info("the store is no longer locked, the sweep continues");
     scheduler_add_event(s, "the store is no longer locked");
 }
 
 void scheduler_disk_is_back(struct scheduler *s)
 {
     if (s->n_waits > 1) {
-        log_info("there is room on the disk again, the sweep goes on");
-        scheduler_add_event(s, "there is room on the disk again");
+        log_info("there is space on the disk again, the sweep continues");
+        scheduler_add_event(s, "there is space on the disk again");
     }
     s->n_waits = 0;
 }

@@ -1,6 +1,6 @@
-/* flight.c - one trial in flight: what its worker says of it, how it is stopped, what is recorded of it.
- * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) what is known is
- * stored the moment it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
+/* flight.c - one trial in flight: messages of its worker, how it is stopped, what is recorded.
+ * Invariants: (1) a message about another trial or attempt than the one in flight changes nothing; (2) every fact is
+ * stored as soon as it is known, so that a kill loses nothing that was finished; (3) a flight ends exactly once. */
 #include "sweep/controller/flight.h"
 
 #include "base/clock.h"
@@ -32,7 +32,7 @@
 
 #define MAX_POINTS 64
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
-#define MAX_DEATHS 3 /* workers that died under a trial, of which it cannot be said that another trial was guilty */
+#define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */
 
 static struct trial *trial_of(const struct flight *f)
 {
@@ -73,7 +73,7 @@ static cJSON *run_message(const struct flight *f, bool resume)
     return json;
 }
 
-/* A trial that cannot be told to a worker fails at once, and no worker is to blame. */
+/* A trial that cannot be sent to a worker fails at once, and no worker is to blame. */
 static void refuse(struct flight *f, const char *why)
 {
     f->result = (struct trial_result){
@@ -97,7 +97,7 @@ static enum status settle_config(struct study_run *run, struct trial *t, const s
     if (w->kind[0] == '\0' || t->attempt > 0)
         return ST_OK;
     rc = trial_setup(t, &setup, &wrong);
-    if (rc != ST_OK) /* the worker will say what is wrong with a config */
+    if (rc != ST_OK) /* the worker will report what is wrong with the config */
         return rc == ST_CONFIG ? ST_OK : FAIL(err, rc, "%s", wrong.text);
     snprintf(overrides[0].value, sizeof overrides[0].value, "%s", w->kind);
     snprintf(overrides[1].value, sizeof overrides[1].value, "%lld",
@@ -221,7 +221,7 @@ static enum status store_metrics(struct flight *f, const cJSON *message, struct 
     const struct metric_report report = {
         .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
     TRY(reports_add(reports, f->run->store, &report, err));
-    /* wall_s and not the time now: the message may have waited here for room on the disk */
+    /* wall_s and not the time now: the message may have waited here for space on the disk */
     if (f->stop == FLIGHT_NO_STOP &&
         early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score, wall_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
@@ -364,7 +364,7 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 }
 
 /* Frees the flight and its slot. */
-static void land(struct flight *f, double now_s)
+static void flight_free(struct flight *f, double now_s)
 {
     f->slot->busy_s += now_s - f->handed_s;
     share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.priority);
@@ -396,7 +396,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
 {
     struct trial *t = trial_of(f);
     struct trial_result *r = &f->result;
-    const char *news;
+    const char *outbox_row;
     enum status rc;
 
     r->reason = f->reason[0] != '\0' ? f->reason : NULL;
@@ -405,8 +405,8 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->program = f->program[0] != '\0' ? f->program : NULL;
     r->device = f->device[0] != '\0' ? f->device : NULL;
     r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
-    news = track_rows_result(f->run->track, r);
-    STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, news, err));
+    outbox_row = track_rows_result(f->run->track, r);
+    STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, outbox_row, err));
     TRY(rc);
     t->state = r->state;
     t->finished_ms = clock_utc_ms();
@@ -431,7 +431,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
 }
 
 /* The first trial that costs more than the cap; not of the design, which knows no costs. */
-static void tell_cap(struct scheduler *s, struct study_run *run, const struct trial *t)
+static void warn_of_cap(struct scheduler *s, struct study_run *run, const struct trial *t)
 {
     const struct study_view *v = &run->view;
     const struct sweep_settings *set = &run->setup->sweep;
@@ -446,22 +446,22 @@ static void tell_cap(struct scheduler *s, struct study_run *run, const struct tr
         return;
     run->cap_reported = true;
     study_view_cost_text(v, cost, cost_text);
-    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, begin a study with narrower "
-             "ranges of what costs time, or with a larger cap",
+    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, start a study with narrower "
+             "ranges of the parameters that cost time, or with a larger cap",
              v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
              looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
     scheduler_add_event(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
                         cost_text, set->max_cost, unit);
 }
 
-/* Frees the flight and says what became of its trial. */
-static void land_and_tell(struct flight *f, struct scheduler *s)
+/* Frees the flight and reports how its trial ended. */
+static void free_and_report(struct flight *f, struct scheduler *s)
 {
     struct study_run *run = f->run;
     const size_t i = f->i;
     const struct trial *t = trial_of(f);
 
-    land(f, s->now_s);
+    flight_free(f, s->now_s);
     if (t->state == TRIAL_QUEUED)
         scheduler_add_event(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
     else if (t->state != TRIAL_DONE)
@@ -469,7 +469,7 @@ static void land_and_tell(struct flight *f, struct scheduler *s)
                             trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
         s->listener.on_trial_end(s->listener.ctx, run, t);
-    tell_cap(s, run, t);
+    warn_of_cap(s, run, t);
     study_run_forget(run, i);
 }
 
@@ -481,7 +481,7 @@ enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
         TRY(record(f, NULL, err));
     if (!f->slot->worker->lost)
         supervise_success(f->slot->worker);
-    land_and_tell(f, s);
+    free_and_report(f, s);
     return ST_OK;
 }
 
@@ -533,6 +533,6 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
         rc = record(f, log_tail_of(w, tail), err);
     }
     if (rc == ST_OK)
-        land_and_tell(f, s);
+        free_and_report(f, s);
     return rc;
 }

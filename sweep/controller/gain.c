@@ -1,7 +1,7 @@
 /* gain.c - how fast the hypervolume of a study grows over the time with a controller at work. Trials of earlier
- * controllers are laid out before this one's by the times in the store: what lies between two of them counts as work if
- * it is short, else nobody was there. So neither a restart nor a pause makes a study look as if it had come to rest,
- * and the window does not begin anew. From then on the monotonic clock counts. */
+ * controllers are placed before this one's by the times in the store: a short gap between two of them counts as work, a
+ * long one as a pause. So neither a restart nor a pause makes a study look as if it had stopped gaining, and the window
+ * does not start again. From then on the monotonic clock counts. */
 #include "sweep/controller/gain.h"
 
 #include "base/mem.h"
@@ -15,9 +15,9 @@
 #include <string.h>
 
 #define RECENT_S 5
-#define PAUSE_S 60 /* between two trials: longer, and nobody was at work */
+#define PAUSE_S 60 /* between two trials; in a longer gap no controller was at work */
 #define WINDOW_MIN_S 300
-#define MIN_TRIALS 10 /* that ended within the window: fewer say nothing */
+#define MIN_TRIALS 10 /* that must have ended within the window */
 
 void gain_watch_free(struct gain_watch *w)
 {

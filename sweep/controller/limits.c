@@ -1,6 +1,6 @@
 /* limits.c - when a study has had enough: its budgets and stop rules, in one place.
  *
- *   trials       so many trials in all; what runs may end
+ *   trials       this many trials in all; running ones may end
  *   budget       seconds of training over all trials, with what was lost with a worker or controller
  *   wall_time    time with a controller at work
  *   device_time  seconds of devices over all trials
@@ -10,8 +10,8 @@
  *   user         `trawl stop`
  *   failures     too many failed trials in a row (study_run.c)
  *
- * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study goes on counting where it
- * was; (2) the first rule of this order that holds is the one that is told. */
+ * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study continues to count where it
+ * was; (2) the first rule of this order that holds is the one that is reported. */
 #include "sweep/controller/limits.h"
 
 #include "base/duration.h"
@@ -58,7 +58,7 @@ enum status study_limits_check_trials(const char *study, int64_t trials_max, int
     if (trials_max == 0 || trials_max >= n)
         return ST_OK;
     return FAIL(err, ST_USAGE,
-                "sweep: the study %s has %lld trials already, and --trials (%lld) is the number in all: say more than "
+                "sweep: the study %s has %lld trials already, and --trials (%lld) is the number in all: give more than "
                 "%lld, or leave it out",
                 study, (long long)n, (long long)trials_max, (long long)n);
 }

@@ -1,6 +1,6 @@
 /* proposer.c - the suggester of a study in a thread of its own, so that no worker's message waits for a model.
- * Invariants: (1) a question is the thread's from proposer_ask until proposer_take returns it: nobody else touches the
- * suggester or the copied history; (2) an answer is written before the wake-up is sent. */
+ * Invariants: (1) a question is the thread's from proposer_ask until proposer_take returns it: no other thread touches
+ * the suggester or the copied history; (2) an answer is written before the wake-up is sent. */
 #include "sweep/controller/proposer.h"
 
 #include "base/clock.h"
@@ -62,8 +62,8 @@ static enum status choose_pick(struct proposer *p, const struct gp_history *own,
     return ST_OK;
 }
 
-/* The config seen once that would be the best if the best were not; n: none. With the last runs there, what they say
- * can hardly make another one the best that nobody has confirmed. */
+/* The config seen once that would be the best if the best were not; n: none. With the last runs there, their scores can
+ * hardly make an unconfirmed config the best. */
 static size_t runner_up(const struct gp_insight *advice, const struct gp_history *own)
 {
     size_t next = own->n;

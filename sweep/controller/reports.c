@@ -1,6 +1,6 @@
 /* reports.c - reports that wait for their transaction.
- * Invariant: nothing waits when the scheduler looks at something else than the messages of one worker, so a kill loses
- * what lay in the socket, and what was read from it while the disk was full, and no more. */
+ * Invariant: nothing waits when the scheduler handles anything but the messages of one worker, so a kill loses only
+ * what lay in the socket, and what was read from it while the disk was full. */
 #include "sweep/controller/reports.h"
 
 #include "base/mem.h"

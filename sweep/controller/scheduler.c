@@ -102,8 +102,8 @@ fail:
     return rc;
 }
 
-/* Ends the news of removed studies that have gone out (study_id 0), or those of one study whether or not: nobody else
- * may feed its trackers meanwhile. */
+/* Closes the trackers of removed studies once all is sent (study_id 0), or those of one study in any case: only one
+ * uploader may feed its trackers. */
 static void end_leaving(struct scheduler *s, int64_t study_id, bool all)
 {
     for (size_t i = s->n_leaving; i-- > 0;) {
@@ -190,7 +190,7 @@ void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused)
     if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
         return;
     run->state = paused ? STUDY_RUN_PAUSED : STUDY_RUN_ACTIVE;
-    scheduler_add_event(s, "%s: %s", run->view.study.name, paused ? "paused" : "goes on");
+    scheduler_add_event(s, "%s: %s", run->view.study.name, paused ? "paused" : "continues");
 }
 
 static void stop_flights(struct scheduler *s, const struct study_run *run, enum flight_stop why)
@@ -217,7 +217,7 @@ void scheduler_resume(struct scheduler *s, struct study_run *run)
         run->end = (struct study_end){0};
         run->failures = 0;
         error_clear(&run->err);
-        scheduler_add_event(s, "%s: goes on", run->view.study.name);
+        scheduler_add_event(s, "%s: continues", run->view.study.name);
     }
 }
 
@@ -248,7 +248,7 @@ void scheduler_stop(struct scheduler *s)
     stop_flights(s, NULL, FLIGHT_REQUEUE);
     for (size_t i = 0; i < s->n_studies; i++)
         if (s->studies[i]->state != STUDY_RUN_ENDED)
-            s->studies[i]->state = STUDY_RUN_ENDING; /* end.rule stays: none, if it was to go on */
+            s->studies[i]->state = STUDY_RUN_ENDING; /* end.rule stays: none, if it was to continue */
 }
 
 /* Has the study had enough? */
@@ -286,8 +286,8 @@ static enum status end_study(struct scheduler *s, struct study_run *run, struct 
     return ST_OK;
 }
 
-/* A study that is to go on later first takes the proposal on its way: it was made without the trials in flight, and a
- * later one would know them. */
+/* A study that will be resumed first takes the proposal that is being made: it was made without the trials in flight,
+ * and a later one would know them. */
 static bool may_end(const struct study_run *run)
 {
     return run->state == STUDY_RUN_ENDING && run->n_flights == 0 &&
@@ -335,7 +335,7 @@ static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_M
 {
     for (size_t i = 0; i < s->n_studies; i++)
         ret_shares[i] = &s->studies[i]->share;
-    for (int begin = 0; begin < 2; begin++) /* who comes is measured by who is still there */
+    for (int begin = 0; begin < 2; begin++) /* a new share is measured by those that still wait */
         for (size_t i = 0; i < s->n_studies; i++)
             if ((study_run_wants(s->studies[i]) > 0) == (begin != 0))
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
@@ -505,7 +505,7 @@ static enum status read_messages(struct scheduler *s, struct worker *w, struct e
         rc = proto_receive(&w->proto, 0, &message, &wrong);
         if (rc == ST_NOMEM)
             return FAIL(err, rc, "%s", wrong.text);
-        if (rc != ST_OK) { /* what it says is no message: a broken worker costs its trials, the sweep goes on */
+        if (rc != ST_OK) { /* no valid message: a broken worker costs its trials, the sweep continues */
             worker_kill(w, NULL, wrong.text);
             return ST_OK;
         }
@@ -655,11 +655,12 @@ static enum status no_device_left(const struct scheduler *s, struct error *err)
 {
     const struct worker *w = &s->workers[s->n_workers - 1];
 
-    if (w->refused) /* its greeting says what to do */
+    if (w->refused) /* its `hello` names the remedy */
         return FAIL(err, ST_DEVICE, "%s", w->last_death);
-    return FAIL(err, ST_DEVICE,
-                "%d worker processes died in a row, the last was %s; see `trawl doctor`, then go on with --resume %s",
-                w->deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
+    return FAIL(
+        err, ST_DEVICE,
+        "%d worker processes died in a row, the last was %s; see `trawl doctor`, then continue with --resume %s",
+        w->deaths + 1, w->last_death, s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
 }
 
 enum status scheduler_run(struct scheduler *s, struct error *err)

@@ -1,10 +1,9 @@
-/* store_watch.c - the controller looks after its store: is what it writes still what its path names, and is the lock
- * its own?
+/* store_watch.c - checks that the store's path still names the file that is written, and that the lock is still ours.
  *
- * A store that was removed, moved or replaced ends the controller: its trials are stopped and queued again as by a
- * signal, what they said until then is taken in, and all of it is written as a file beside the old place. A lock that
- * somebody else has taken after its file was removed ends the controller at once: nothing more is written to a store
- * that is another's. */
+ * A store that was removed, moved or replaced ends the controller: its trials are stopped and queued again as after a
+ * signal, their last messages are taken, and all is written as a file beside the old path. A lock that another process
+ * has taken after its file was removed ends the controller at once: nothing more is written to a store that is not
+ * ours. */
 #include "sweep/controller/store_watch.h"
 
 #include "base/log.h"
@@ -70,7 +69,7 @@ enum status store_watch_end(struct scheduler *s, enum status rc, struct error *e
         return rc;
     }
     rc = FAIL(err, ST_IO,
-              "%.400s; every result is in %s: put it in the place of %s and go on with `trawl sweep --resume %s`",
+              "%.400s; every result is in %s: put it in the place of %s and continue with `trawl sweep --resume %s`",
               s->lost.text, path, store_path(s->store), s->n_studies > 0 ? s->studies[0]->view.study.name : "NAME");
     mem_free(path);
     return rc;

@@ -1,7 +1,7 @@
 /* study_run.c - a study while it is served: its proposals, its queue, its failures.
- * Invariants: (1) a proposal becomes a queued row of the store before anybody may run it; (2) trials are handed out in
- * order of number; (3) whether to propose ahead depends on what the store holds and on nothing else, so that a resumed
- * study proposes as it would have done. */
+ * Invariants: (1) a proposal becomes a queued row of the store before it can run; (2) trials are handed out in order of
+ * number; (3) whether to propose ahead depends on the store's contents alone, so that a resumed study proposes as it
+ * would have done. */
 #include "sweep/controller/study_run.h"
 
 #include "base/clock.h"
@@ -106,7 +106,7 @@ static enum status recover(struct study_run *run, struct error *err)
     return ST_OK;
 }
 
-/* Of ten thousand trials the configs alone are 15 MB. Why one failed is told at the end of a sweep. */
+/* Of ten thousand trials the configs alone are 15 MB. The reasons of failures are printed at the end of a sweep. */
 void study_run_forget(struct study_run *run, size_t i)
 {
     struct trial *t = &run->view.trials[i];
@@ -122,7 +122,7 @@ void study_run_forget(struct study_run *run, size_t i)
     }
 }
 
-/* Trials to make room for at the start: a study of known size then takes its memory at once and not in the night. */
+/* Trials to reserve memory for at the start, so that a study of known size does not run out of it in the night. */
 static size_t room_for(const struct study *study)
 {
     return study->trials_max < ROOM_MAX ? (size_t)study->trials_max : ROOM_MAX;
@@ -213,12 +213,12 @@ enum status study_run_set_state(struct study_run *run, enum study_state state, c
 
 int64_t study_run_wants(const struct study_run *run)
 {
-    int64_t room;
+    int64_t left;
 
     if (run->state != STUDY_RUN_ACTIVE)
         return 0;
-    room = run->used_up ? 0 : study_limits_trials_left(&run->view);
-    return room > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : room + (int64_t)run->n_queued;
+    left = run->used_up ? 0 : study_limits_trials_left(&run->view);
+    return left > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : left + (int64_t)run->n_queued;
 }
 
 static bool is_suspect(const struct trial *trial)
@@ -444,8 +444,8 @@ enum status study_run_recorded(struct study_run *run, size_t i, struct error *er
         run->err.status == ST_OK)
         (void)FAIL(
             &run->err, ST_LIMIT,
-            "%lld trials failed in a row, the last because: %s; mend the config's ranges and start a new study, or "
-            "go on with --resume %s",
+            "%lld trials failed in a row, the last because: %s; fix the config's ranges and start a new study, or "
+            "continue with --resume %s",
             (long long)run->failures, t->reason != NULL ? t->reason : "it gave no reason", run->view.study.name);
     return ST_OK;
 }

@@ -1,11 +1,11 @@
-/* supervise.c - the health of workers: who is silent, hangs or does not obey is killed; whose workers die again and
- * again is left alone, for longer each time.
+/* supervise.c - the health of workers: a worker that is silent, hangs or does not stop is killed; a device whose
+ * workers die again and again is left alone, for longer each time.
  *
  *   death 1: a new worker at once; 2, 3, ...: after BACKOFF_S, twice that, ...; MAX_DEATHS in a row: quarantine, for
- *   QUARANTINE_S, then one more try, then twice as long. A trial that ends as it should forgives everything.
+ *   QUARANTINE_S, then one more try, then twice as long. A trial that ends as it should resets all counts.
  *
- * Invariant: nothing is killed for silence of ours: when the program stood still (suspended, stopped by a debugger),
- * all deadlines move with it. */
+ * Invariant: no worker is killed for our own silence: when the program was suspended (or stopped by a debugger), all
+ * deadlines move by that time. */
 #include "sweep/controller/supervise.h"
 
 #include "base/duration.h"
@@ -61,7 +61,7 @@ void supervise_round(struct scheduler *s)
         struct worker *w = &s->workers[i];
         char why[100], time[32];
         if (w->state == WORKER_STARTING && s->now_s - w->started_s > HELLO_TIMEOUT_S) {
-            snprintf(why, sizeof why, "killed, it said nothing for %d s", HELLO_TIMEOUT_S);
+            snprintf(why, sizeof why, "killed, it was silent for %d s", HELLO_TIMEOUT_S);
             worker_kill(w, NULL, why);
         } else if (w->state == WORKER_READY && s->silence_timeout_s > 0 &&
                    s->now_s - w->heard_s > s->silence_timeout_s) {
@@ -112,7 +112,7 @@ void supervise_death(struct scheduler *s, struct worker *w, const char *how)
     w->deaths = MAX_DEATHS - 1; /* one more try, then again */
     w->retry_at_s = s->now_s + wait_s;
     if (!supervise_all_quarantined(s))
-        log_warn("%s is left alone for %s, %s: %s; the others go on", w->spec.label, format_seconds(wait_s, time),
+        log_warn("%s is left alone for %s, %s: %s; the others continue", w->spec.label, format_seconds(wait_s, time),
                  w->refused ? "it does not open" : "its workers keep dying", how);
     scheduler_add_event(s, "%s: quarantined, %s", w->spec.label, how);
 }

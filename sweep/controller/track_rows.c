@@ -1,8 +1,8 @@
-/* track_rows.c - turns what happens in a sweep into rows of the outbox (web/track/track.h says what they hold), and the
- * word Stop of a tracker's page into a question that the scheduler asks.
+/* track_rows.c - turns the events of a sweep into rows of the outbox (web/track/track.h defines them), and a Stop on a
+ * tracker's page into a question that the scheduler asks.
  *
  * Threads: all but on_stop is called by the scheduler's thread. Nothing here waits for a network, but for
- * track_rows_close. Failures of the store are failures of the sweep, as those of the trial's own rows are. */
+ * track_rows_close. Failures of the store are failures of the sweep, like those of the trial's own rows. */
 #include "sweep/controller/track_rows.h"
 
 #include "base/clock.h"
@@ -50,12 +50,12 @@ struct track_rows {
     bool full; /* trackers lag so far that reports are left out for them */
     double counted_s; /* when the rows that wait were counted last; 0: never */
     int64_t n_since; /* rows since then */
-    double front_s; /* when the last front was told; 0: never */
+    double front_s; /* when the last front was reported; 0: never */
     int64_t fronts; /* trials in it */
     struct {
         int64_t trial_id;
         double at_s;
-    } systems[SYSTEMS_MAX]; /* when memory was last told; a ring */
+    } systems[SYSTEMS_MAX]; /* when memory was last reported; a ring */
     size_t next_system;
     pthread_mutex_t lock; /* guards the two below, which the trackers' threads write */
     struct stop_asked stops[STOPS_MAX];
@@ -103,7 +103,7 @@ static const char *keep_text(struct track_rows *h, char *text)
     mem_free(h->text);
     h->text = text;
     if (h->text == NULL)
-        log_warn("out of memory for news to the trackers, one row is lost to them, continuing");
+        log_warn("out of memory for a report to the trackers, one row is lost to them, continuing");
     uploader_wake(h->uploader);
     return h->text;
 }
@@ -127,7 +127,7 @@ static enum status add_row(struct track_rows *h, int64_t trial_id, cJSON *json, 
     return rc;
 }
 
-/* Is there room for a row that can be done without? A tracker that is gone for long must not fill the disk. */
+/* May a dispensable row be added? A tracker that is away for long must not fill the disk. */
 static bool has_room(struct track_rows *h)
 {
     int64_t most = h->setup->track.outbox_rows, n;
@@ -148,7 +148,7 @@ static bool has_room(struct track_rows *h)
             "sent, results are not, and the store keeps everything, continuing",
             h->study_name, (long long)n, h->trackers);
     if (was && !h->full)
-        log_info("%s: %s are told of every report again", h->study_name, h->trackers);
+        log_info("%s: %s get every report again", h->study_name, h->trackers);
     return !h->full;
 }
 
@@ -194,7 +194,7 @@ static cJSON *config_json(const char *ini)
         setup_finish(setup, &none) == ST_OK)
         json = config_to_json(setup->config);
     setup_destroy(setup);
-    cJSON_DeleteItemFromObjectCaseSensitive(json, "sweep"); /* of the study, and told there */
+    cJSON_DeleteItemFromObjectCaseSensitive(json, "sweep"); /* belongs to the study, and is reported there */
     cJSON_DeleteItemFromObjectCaseSensitive(json, "track");
     return json;
 }
@@ -361,7 +361,7 @@ static enum status create_uploader(struct track_rows *h, const struct uploader_o
     if (rc == ST_OK)
         rc = uploader_create(&h->uploader, options, &why);
     if (rc == ST_CONFIG && n > 0 && !settings.strict) {
-        log_warn("%s; what the trackers are to be told waits in the store for `trawl sync`, continuing", why.text);
+        log_warn("%s; reports to the trackers wait in the store for `trawl sync`, continuing", why.text);
         settings.offline = true;
         offline.settings = &settings;
         return uploader_create(&h->uploader, &offline, err);

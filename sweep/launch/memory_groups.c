@@ -1,8 +1,8 @@
-/* memory_groups.c - a group of the kernel (cgroup v2) for each worker, that limits what it really takes of the
- * machine's memory, its device's driver included.
- * Invariants: (1) only a group that is the controller's alone is divided, as a systemd unit with Delegate=yes is:
- * nobody else's process is ever moved or limited; (2) whatever fails here costs the group, never the worker: it keeps
- * to its own limit (worker_limits.c). */
+/* memory_groups.c - a cgroup (v2) for each worker, that limits its real use of the machine's memory, its device's
+ * driver included.
+ * Invariants: (1) only a group that is the controller's alone is divided, as a systemd unit with Delegate=yes is: no
+ * other process is ever moved or limited; (2) a failure here costs the group, never the worker: it keeps to its own
+ * limit (worker_limits.c). */
 #include "sweep/launch/memory_groups.h"
 
 #include "base/log.h"
@@ -33,7 +33,7 @@ static bool read_text(const struct memory_groups *g, const char *name, char *buf
     return n >= 0;
 }
 
-/* errno says why where it is false. */
+/* False: errno has the reason. */
 static bool write_text(const struct memory_groups *g, const char *name, const char *text)
 {
     char path[sizeof g->root + 96];

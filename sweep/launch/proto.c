@@ -121,7 +121,7 @@ enum status proto_receive(struct proto *proto, int timeout_ms, cJSON **ret_messa
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return ST_OK;
     if (got <= 0) {
-        proto->closed = true; /* reset counts as closed: the reaper tells why */
+        proto->closed = true; /* reset counts as closed: the reason comes from the reaper */
         return ST_OK;
     }
     proto->n += (size_t)got;

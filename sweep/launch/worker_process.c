@@ -1,6 +1,6 @@
-/* worker_process.c - starts, stops and buries the worker processes of a controller, and keeps their last words.
+/* worker_process.c - starts, stops and reaps the worker processes of a controller, and keeps the end of their logs.
  * Invariants: (1) a worker is the same binary, exec'd, with the socket as its fd 3, a pipe of ours as its stderr and
- * nothing else of ours; (2) it is reaped exactly once; (3) nothing here waits, but workers_stop for a while. */
+ * nothing else of ours; (2) it is reaped exactly once; (3) no call waits, but workers_stop for a while. */
 #include "sweep/launch/worker_process.h"
 
 #include "base/clock.h"
@@ -203,7 +203,7 @@ void worker_closed(struct worker *w)
 
 void worker_unreachable(struct worker *w, enum status rc, const char *why)
 {
-    if (rc != ST_BUSY) { /* it has closed its socket, and its end says why */
+    if (rc != ST_BUSY) { /* it has closed its socket; its exit status gives the reason */
         worker_closed(w);
         return;
     }
@@ -263,7 +263,7 @@ static void show_log(struct worker *w, bool all)
     }
 }
 
-/* Makes room for n bytes by dropping the oldest lines. */
+/* Frees n bytes of the log by dropping the oldest lines. */
 static void make_room(struct worker *w, size_t n)
 {
     size_t drop;
@@ -306,7 +306,7 @@ void worker_read_log(struct worker *w)
         show_log(w, true);
 }
 
-/* Trials in flight are asked to write a checkpoint first: whatever ends the controller, they go on from there. */
+/* Trials in flight are asked to write a checkpoint first: they resume from there, whatever ended the controller. */
 static bool ask_to_end(struct worker *w)
 {
     struct error ignored = {0};
@@ -342,7 +342,7 @@ void workers_stop(struct worker *workers, size_t n)
         left++;
         if (ask_to_end(&workers[i]))
             deadline = clock_mono_s() + SAVE_TIMEOUT_S;
-        shutdown(workers[i].proto.fd, SHUT_WR); /* the end of the socket says it too */
+        shutdown(workers[i].proto.fd, SHUT_WR); /* the end of the socket asks it too */
         workers[i].state = WORKER_DYING;
     }
     for (size_t i = 0; i < n; i++)
@@ -351,7 +351,7 @@ void workers_stop(struct worker *workers, size_t n)
         for (size_t i = 0; i < n; i++)
             if (workers[i].pid > 0) {
                 worker_read_log(&workers[i]);
-                proto_take_in(&workers[i].proto); /* nobody waits to be heard */
+                proto_take_in(&workers[i].proto); /* so that no worker waits for its messages to be read */
                 if (clock_mono_s() > deadline)
                     kill(workers[i].pid, SIGKILL);
                 left -= worker_try_reap(&workers[i], how, sizeof how);

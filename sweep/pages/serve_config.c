@@ -1,5 +1,5 @@
-/* serve_config.c - configs, picks, exports, reports and commands for the pages: each by the code behind the command
- * line, so that both give the same. */
+/* serve_config.c - configs, picks, exports, reports and commands for the pages, each by the code of the command line,
+ * so that both give the same. */
 #include "base/config/config.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
-/* serve_insight.c - what the models say about a study, for the pages: insight, the front that they expect, slices. web/
- * calls this from its one background thread.
- * Invariant: a model holds its own copy of the study; the store may go on. */
+/* serve_insight.c - what the models conclude about a study, for the pages: insight, the front that they expect, slices.
+ * web/ calls this from its one background thread.
+ * Invariant: a model holds its own copy of the study; the store may change meanwhile. */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "study/insight_text.h"

@@ -1,5 +1,5 @@
-/* rerun_show.c - what a rerun came to, beside what is stored: as text and as JSON.
- * Invariant: what the clock decides (cost, train.max_seconds) is compared but never called different. */
+/* rerun_show.c - the result of a rerun beside the stored one, as text and as JSON.
+ * Invariant: values that depend on the clock (cost, train.max_seconds) are compared but never called different. */
 #include "sweep/rerun/rerun_show.h"
 
 #include "base/duration.h"
@@ -206,7 +206,7 @@ static void print_verdict(const struct rerun *r, const struct spread *s)
     if (!has_result(r))
         printf("the stored trial has no %s to compare with\n", r->study.metric);
     else if (strcmp(word, "unknown") == 0)
-        printf("stored %.6g; two seeds at least tell how usual that is\n", r->trial.score);
+        printf("stored %.6g; at least two seeds show how usual that is\n", r->trial.score);
     else
         printf("stored %.6g: %zu of %zu runs are better; %s\n", r->trial.score, s->above, s->n_scores,
                strcmp(word, "usual") == 0 ? "within what another seed gives"

@@ -83,8 +83,8 @@ static enum status evaluate_policy(struct rerun *r, const struct setup *setup, s
     return evaluate(r->run.trainer, &settings, r->quiet, ret_eval, err);
 }
 
-static void fill_again(const struct rerun *r, int64_t seed, const struct train_result *result,
-                       const struct eval_result *eval, struct rerun_result *ret)
+static void fill_result(const struct rerun *r, int64_t seed, const struct train_result *result,
+                        const struct eval_result *eval, struct rerun_result *ret)
 {
     double none;
 
@@ -119,7 +119,7 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
     if (rc == ST_OK && signals_stop())
         rc = ST_INTERRUPTED;
     if (rc == ST_OK)
-        fill_again(r, seed, &result, &eval, ret_again);
+        fill_result(r, seed, &result, &eval, ret_again);
     if (rc == ST_OK && r->output != NULL)
         rc = save(r, setup, err);
     if (rc == ST_OK && r->n_seeds == 0 && r->checkpoint != NULL)
@@ -139,7 +139,7 @@ double rerun_cost(const struct rerun *r, const struct rerun_result *again)
     return r->cost_kind == SEARCH_COST_STEPS ? (double)again->env_steps : again->cost_s;
 }
 
-static void tell_progress(const struct rerun *r, const struct rerun_result *again)
+static void print_progress(const struct rerun *r, const struct rerun_result *again)
 {
     char cost[32];
 
@@ -159,7 +159,7 @@ enum status rerun_train(struct rerun *r, struct error *err)
     while (r->n < want) {
         TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, r->n) : r->trial.seed, &r->runs[r->n], err));
         r->n++;
-        tell_progress(r, &r->runs[r->n - 1]);
+        print_progress(r, &r->runs[r->n - 1]);
     }
     return ST_OK;
 }

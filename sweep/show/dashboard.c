@@ -1,4 +1,4 @@
-/* dashboard.c - what `trawl train` shows on stderr: a block redrawn in place on a terminal, else a line per report. */
+/* dashboard.c - shows `trawl train` on stderr: a block redrawn in place on a terminal, else a line for each report. */
 #include "sweep/show/dashboard.h"
 
 #include "base/duration.h"

@@ -1,4 +1,4 @@
-/* progress.c - what a sweep shows while it runs: a live block on a terminal, else a line per trial. */
+/* progress.c - shows a running sweep: a status block on a terminal, else a line for each trial. */
 #include "sweep/show/progress.h"
 
 #include "base/clock.h"

@@ -72,7 +72,7 @@ static void add_head(const struct status_block *b, const struct term_style *styl
     add_painted(out, style, COLOR_HEAD, v->study.name);
     strbuf_addf(out, "  %s %s of %s by %s%s\n", v->study.maximize ? "maximize" : "minimize", v->study.metric, b->env,
                 v->study.method,
-                v->study.state == STUDY_PAUSED ? ", PAUSED (`trawl continue` goes on)"
+                v->study.state == STUDY_PAUSED ? ", PAUSED (`trawl continue` resumes it)"
                 : b->status->daemon            ? ", by the daemon"
                                                : "");
     strbuf_addf(out, "%s %3.0f %%  ", term_bar(f, width, bar), 100 * f);

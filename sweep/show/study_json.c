@@ -1,4 +1,4 @@
-/* study_json.c - a study as a report has it, and as one JSON object with what the models say. */
+/* study_json.c - a study as a report has it, and as one JSON object with the models' conclusions. */
 #include "sweep/show/study_json.h"
 
 #include "base/json.h"

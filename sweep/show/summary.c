@@ -1,5 +1,5 @@
-/* summary.c - the front as a table, and what a person reads in the morning: what was found, what failed and why, what
- * to do next. To stdout. */
+/* summary.c - the front as a table, and the summary of a sweep: results, failures with their reasons, next commands.
+ * To stdout. */
 #include "sweep/show/summary.h"
 
 #include "base/config/config.h"
@@ -76,7 +76,7 @@ static size_t columns_that_fit(const struct study_view *v, size_t from, int widt
 
 #define FIRST_COLUMNS 64 /* width of trial, cost, score, interval and seeds */
 
-/* Cost and score are what all trials say of a config, not what its one run gave. */
+/* Cost and score are the models' expectation for a config, not the result of its one run. */
 static void print_promise_columns(const struct study_view *v, size_t i)
 {
     char cost[32], score[32] = "-", interval[PROMISE_TEXT_MAX] = "-", seeds[32];
@@ -191,7 +191,7 @@ static void print_failures(const struct study_view *v, const char *store)
                (long long)t->number);
     }
     if (others > 0)
-        printf("  %4lld x  for other reasons; `trawl show %s --store %s` tells\n", (long long)others, v->study.name,
+        printf("  %4lld x  for other reasons; see `trawl show %s --store %s`\n", (long long)others, v->study.name,
                store);
 }
 

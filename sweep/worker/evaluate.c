@@ -1,5 +1,5 @@
-/* evaluate.c - the evaluation that a run in this process ends with, and how its result is written.
- * Invariant: it shows that it is alive, and a signal ends it. */
+/* evaluate.c - the evaluation at the end of a run in this process, and how its result is written.
+ * Invariant: it shows progress, and a signal ends it. */
 #include "sweep/worker/evaluate.h"
 
 #include "base/clock.h"
@@ -12,11 +12,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#define TELL_S 2.0 /* between lines, and before the first */
+#define SHOW_S 2.0 /* between lines, and before the first */
 
 struct evaluation {
     bool quiet;
-    double told_s;
+    double shown_s;
 };
 
 static bool on_progress(void *ctx, const struct eval_progress *p)
@@ -24,8 +24,8 @@ static bool on_progress(void *ctx, const struct eval_progress *p)
     struct evaluation *e = ctx;
     double now_s = clock_mono_s();
 
-    if (!e->quiet && now_s - e->told_s >= TELL_S) {
-        e->told_s = now_s;
+    if (!e->quiet && now_s - e->shown_s >= SHOW_S) {
+        e->shown_s = now_s;
         fprintf(stderr, "evaluating: %lld of %lld episodes have ended, step %lld of at most %lld\n",
                 (long long)p->finished, (long long)p->episodes, (long long)p->steps, (long long)p->max_steps);
     }
@@ -35,7 +35,7 @@ static bool on_progress(void *ctx, const struct eval_progress *p)
 enum status evaluate(struct trainer *trainer, const struct eval_settings *settings, bool quiet,
                      struct eval_result *ret_result, struct error *err)
 {
-    struct evaluation e = {.quiet = quiet, .told_s = clock_mono_s()};
+    struct evaluation e = {.quiet = quiet, .shown_s = clock_mono_s()};
     struct eval_settings own = *settings;
 
     own.ctx = &e;
@@ -43,7 +43,8 @@ enum status evaluate(struct trainer *trainer, const struct eval_settings *settin
     return trainer_eval(trainer, &own, ret_result, err);
 }
 
-const char *evaluate_text(const struct eval_result *r, char buf[160])
+/* "256 episodes", or the number of episodes that ended within the step limit. */
+static const char *episodes_text(const struct eval_result *r, char buf[160])
 {
     if (r->unfinished == 0)
         snprintf(buf, 160, "%lld episodes", (long long)r->episodes);
@@ -69,5 +70,5 @@ void evaluate_print(const struct eval_result *r)
 
     printf("score %.6g +- %.2g  perf %.4f +- %.2g  return %.6g  length %.6g  (mean and standard error of %s, in %s)\n",
            r->score, isfinite(r->score_se) ? r->score_se : 0.0, r->perf, isfinite(r->perf_se) ? r->perf_se : 0.0,
-           r->ep_return, r->ep_length, evaluate_text(r, text), format_seconds(r->eval_s, time));
+           r->ep_return, r->ep_length, episodes_text(r, text), format_seconds(r->eval_s, time));
 }

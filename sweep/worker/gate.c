@@ -1,6 +1,6 @@
-/* gate.c - a lock for readers and writers with tickets, in the order of coming.
- * Invariants: (1) alone means n_inside is 1; (2) tickets are let in in order, so whoever waits, waits for those before
- * it alone; (3) at most one is between gate_enter_open and gate_leave_open. */
+/* gate.c - a lock for readers and writers with tickets, in order of arrival.
+ * Invariants: (1) alone means n_inside is 1; (2) tickets are let in in order, so a lane waits only for those before it;
+ * (3) at most one lane is between gate_enter_open and gate_leave_open. */
 #include "sweep/worker/gate.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* lane.c - a thread of the worker that trains trials, one after another, on a device that it may share with others.
  * Invariants: (1) every "run" is answered by exactly one "result", unless the process ends for several of them; (2) the
- * lane is idle for the reader before the result goes out, so the controller may hand it the next trial at once; (3) a
- * trainer is made and destroyed, like the iterations of a run, behind the gate, so that a lane that is alone is alone;
- * (4) with one lane there is no gate and the cost is the time that passed. */
+ * reader sees the lane as idle before the result is sent, so the controller may hand it the next trial at once; (3) a
+ * trainer is created and destroyed, and iterates, inside the gate, so that a lane that is alone is alone; (4) with one
+ * lane there is no gate and the cost is the time that passed. */
 #include "sweep/worker/lane.h"
 
 #include "base/clock.h"
@@ -70,7 +70,7 @@ static enum status lane_load(struct lane *lane, struct error *err)
     TRY(checkpoint_read_label(t->resume_from, owner, before, sizeof owner, err));
     if (t->owner != NULL && strcmp(owner, t->owner) != 0)
         return FAIL(err, ST_CONFIG, "%s: is the checkpoint of %s and not of %s", t->resume_from,
-                    owner[0] != '\0' ? owner : "nobody that it names", t->owner);
+                    owner[0] != '\0' ? owner : "an unnamed owner", t->owner);
     TRY(trainer_load(lane->run.trainer, t->resume_from, err));
     checkpoint_maker(kern_device_name(lane->run.kern), before, t->maker, sizeof t->maker);
     if (before[0] != '\0' && strcmp(t->maker, before) != 0)
@@ -79,8 +79,8 @@ static enum status lane_load(struct lane *lane, struct error *err)
     return ST_OK;
 }
 
-/* A trial whose checkpoint cannot be taken begins again: it costs time, not the trial. The controller then clears its
- * curve. */
+/* A trial whose checkpoint cannot be used starts from zero: it costs time, not the trial. The controller then clears
+ * its curve. */
 static enum status lane_resume(struct lane *lane, struct error *err)
 {
     struct error why = {0};

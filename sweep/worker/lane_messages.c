@@ -1,4 +1,4 @@
-/* lane_messages.c - what a lane tells the controller about its trial: protocol 2 of sweep/launch/proto.h.
+/* lane_messages.c - a lane's messages to the controller about its trial (protocol in sweep/launch/proto.h).
  * Invariant: a message is whole or NULL (out of memory), which lane_pool_send counts as a failure to send. */
 #include "sweep/worker/lane_messages.h"
 

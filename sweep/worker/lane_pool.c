@@ -1,6 +1,6 @@
-/* lane_pool.c - what the threads of a worker share: the socket, the lanes, the heartbeat.
+/* lane_pool.c - shared by the threads of a worker: the socket, the lanes, the heartbeat.
  * Invariants: (1) a lane that is taken has a message or a trial, one that is not has neither; (2) once the device is
- * lost or the controller is gone no lane is handed anything more; (3) no two locks are held at once. */
+ * lost or the controller is gone no lane gets another message; (3) no two locks are held at once. */
 #include "sweep/worker/lane_pool.h"
 
 #include "base/config/config.h"

@@ -41,7 +41,7 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
         run->device = setup->train.device;
         run->threads = setup->train.threads;
         tell_units(run, setup);
-        if (kern_can_record(run->kern)) /* a CPU has nothing that is dear to make, and may need the memory */
+        if (kern_can_record(run->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
             TRY(trainer_cache_create(&run->cache, err));
     }
     return ST_OK;

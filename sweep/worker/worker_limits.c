@@ -1,5 +1,5 @@
-/* worker_limits.c - what a worker holds itself to before it opens its device: cores, memory, and being the first that
- * the kernel ends when the machine runs out of memory. */
+/* worker_limits.c - limits that a worker sets itself before it opens its device: cores, memory, and being the first
+ * process that the kernel ends when the machine runs out of memory. */
 #include "sweep/worker/worker_limits.h"
 
 #include "base/json.h"

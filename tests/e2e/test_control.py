@@ -46,7 +46,7 @@ def test_a_study_without_controller_is_changed_in_the_store(folder):
     equal((study(store)["state"], study(store)["end_rule"]), ("ended", "user"))
     fails("stop", "a", "--store", store, code=2, says="has ended already")
     out, _ = run("add", "a", "--trials", 1, "--store", store)
-    assert "it is stopped: `trawl continue a` goes on" in out, out
+    assert "it is stopped: `trawl continue a` resumes it" in out, out
     out, _ = run("show", "a", "--store", store)
     assert "state ended (user): stopped by `trawl stop`, priority 7" in out, out
 
@@ -133,7 +133,7 @@ def test_a_controller_that_was_killed_leaves_a_socket_behind(folder):
     process.communicate()
     assert (folder / "s.db.sock").exists()
     equal((study(store)["state"], study(store)["now"]), ("running", "interrupted"))
-    assert "goes on" in next(s for s in run("show", "a", "--store", store)[0].splitlines() if s.startswith("state"))
+    assert "continues it" in next(s for s in run("show", "a", "--store", store)[0].splitlines() if s.startswith("state"))
     wait_for(lambda: subprocess.run([tap.TRAWL, "priority", "a", "3", "--store", str(store)],
                                     capture_output=True, text=True).stdout.count("no controller runs it now"))
     process = start("sweep", "--resume", "a", "--store", store)

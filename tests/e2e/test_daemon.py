@@ -89,7 +89,7 @@ def test_watching_ends_the_study_goes_on(folder):
     watcher.send_signal(signal.SIGINT)
     _, err = watcher.communicate(timeout=tap.PATIENCE_S)
     equal(watcher.returncode, 130)
-    assert "the daemon goes on with a" in err, err
+    assert "the daemon continues a" in err, err
     n = n_done(store, "a")
     wait_for(lambda: n_done(store, "a") > n, daemon)
     run("stop", "a", "--store", store)
@@ -141,7 +141,7 @@ def test_what_ran_goes_on_after_any_end(folder):
     daemon.communicate()
     _, err = watcher.communicate(timeout=tap.PATIENCE_S)
     equal(watcher.returncode, 1)
-    assert "goes on when one begins again" in err, err
+    assert "continues when one starts again" in err, err
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
         n = n_done(store, "a")
         store, daemon = begin(folder)
@@ -171,7 +171,7 @@ def test_the_background(folder):
     wait_for(lambda: tap.is_gone(pid))
     log = (folder / "s.db.log").read_text().splitlines()
     assert any(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info: a: trial 2 done, .*", line) for line in log), log
-    assert "told to stop" in log[-1], log
+    assert "asked to stop" in log[-1], log
 
 
 def test_log_files_rotate(folder):
@@ -225,7 +225,7 @@ def test_studies_beyond_the_places_wait_their_turn(folder):
             return dict(db.execute("SELECT name, state FROM study").fetchall())
     wait_for(lambda: set(states().values()) == {"ended"}, daemon)
     _, err = end(daemon)
-    assert "64 studies go on, others wait their turn" in err, err
+    assert "64 studies continue, others wait their turn" in err, err
     with contextlib.closing(sqlite3.connect(store)) as db:
         equal(db.execute("SELECT count(*), min(state), max(state) FROM trial").fetchone(), (1 + 2 * n, "done", "done"))
         equal(db.execute("SELECT DISTINCT end_rule FROM study").fetchall(), [("trials",)])

@@ -338,9 +338,9 @@ def test_a_full_disk(folder):
         before = finished(store)
         assert len(before) > 5, before
         equal(json.loads(run("ls", "--store", store, "--json")[0])[0]["now"], "running")
-        tap.fails("pause", "a", "--store", store, code=1, says="disk is full, and the controller waits for room; nothing was changed")
+        tap.fails("pause", "a", "--store", store, code=1, says="disk is full, and the controller waits for space; nothing was changed")
         (small / "ballast").unlink()
-        wait_for(lambda: "room on the disk again" in words.read_text(), process)
+        wait_for(lambda: "space on the disk again" in words.read_text(), process)
         wait_for(lambda: words.read_text().count("the disk is full") == 2, process)
         later = finished(store)
         assert len(later) > len(before) + 5, (len(before), len(later))
@@ -431,7 +431,7 @@ def test_a_daemon_begins_on_a_full_disk(folder):
         with open(words, "w") as out:
             daemon = subprocess.Popen([tap.TRAWL, "daemon", "--store", str(store)], stderr=out)
         wait_for(lambda: "the disk is full" in words.read_text(), daemon)
-        tap.fails("pause", "a", "--store", store, code=1, says="the controller waits for room")
+        tap.fails("pause", "a", "--store", store, code=1, says="the controller waits for space")
         (small / "ballast").unlink()
         wait_for(lambda: attempts() == [("running", 2)], daemon)
         daemon.send_signal(signal.SIGTERM)

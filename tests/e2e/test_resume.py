@@ -49,7 +49,7 @@ def test_finished_training_says_what_goes_on(folder):
     ckpt = folder / "t.ckpt"
     run("train", write(folder, "t.ini", TINY), "-q", "-o", ckpt)
     _, err = run("train", "--resume", ckpt, "-q")
-    assert "a larger --train.total_timesteps goes on" in err, err
+    assert "a larger --train.total_timesteps continues it" in err, err
     _, err = run("train", "--resume", ckpt, "-q", "--train.total_timesteps", "20k")
     equal(err, "")
 

@@ -26,13 +26,13 @@ static void *drain(void *arg)
     const int *fd = arg;
     char buf[65536];
 
-    usleep(300000); /* the workshop is being closed meanwhile, which waits for nothing else */
+    usleep(300000); /* the pool is being closed meanwhile, which waits for nothing else */
     while (recv(*fd, buf, sizeof buf, 0) > 0)
         ;
     return NULL;
 }
 
-/* The controller takes nothing, so the heartbeat is in the middle of a message when the workshop is closed. */
+/* The controller takes nothing, so the heartbeat is in the middle of a message when the pool is closed. */
 static void lanes_outlive_the_heartbeat(void **state)
 {
     struct lane_pool *pool = mem_alloc(sizeof *pool);
@@ -70,5 +70,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lanes_outlive_the_heartbeat)};
 
-    return cmocka_run_group_tests_name("sweep workshop", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sweep lane_pool", tests, NULL, NULL);
 }
