@@ -17,7 +17,7 @@ static void remove_all(struct config *config, const char *key)
             config_remove(config, i);
 }
 
-/* A whole number of theirs; false: nobody set it, or it is none. */
+/* A whole number under PufferLib's name; false: it is not set, or no whole number. */
 static bool get_whole(const struct config *config, const char *key, int64_t *ret_number)
 {
     const char *text = dialect_get(config, key);
@@ -188,7 +188,7 @@ static enum status map_squared(struct dialect *dialect, struct config *config, s
     return ST_OK;
 }
 
-/* 3.0 trains on cuda unless told otherwise; here on what there is. */
+/* 3.0 trains on cuda by default; here the default is the device that exists. */
 static enum status map_device(struct dialect *dialect, struct config *config, struct error *err)
 {
     for (size_t i = 0; dialect->version == DIALECT_3 && i < config_n_items(config); i++) {

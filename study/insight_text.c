@@ -2,7 +2,6 @@
  * each parameter, bounds at which the front lies. Text goes to stdout, scores in the study's own direction. */
 #include "study/insight_text.h"
 
-#include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -85,12 +84,8 @@ static enum status drop_edges(struct gp_insight *in, const struct study_view *v,
 {
     struct setup *setup = NULL;
     struct trial_check *check = NULL;
-    enum status rc = setup_create(&setup, err);
+    enum status rc = setup_from_text(&setup, "study", v->study.config, err);
 
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, "study", v->study.config, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
     if (rc == ST_OK)
         rc = search_bind(search, setup, err);
     if (rc == ST_OK)

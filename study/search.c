@@ -33,6 +33,18 @@ void search_free(struct search *search)
     memset(search, 0, sizeof *search);
 }
 
+enum status search_create(struct search **ret_search, struct error *err)
+{
+    *ret_search = mem_alloc(sizeof **ret_search);
+    return *ret_search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+}
+
+void search_destroy(struct search *search)
+{
+    search_free(search);
+    mem_free(search);
+}
+
 size_t search_find(const struct search *search, const char *key)
 {
     size_t i = 0;
@@ -236,7 +248,7 @@ static enum status teach(const struct setup *setup, struct error *err)
 }
 
 /* inert: what was taken out; NULL or empty: nothing was. */
-static enum status tell_nothing(const struct setup *setup, const char *inert, struct error *err)
+static enum status fail_without_search(const struct setup *setup, const char *inert, struct error *err)
 {
     const struct config_sweep_param *first =
         config_n_sweep_params(setup->config) > 0 ? config_sweep_param(setup->config, 0) : NULL;
@@ -302,7 +314,7 @@ enum status search_from_setup(const struct setup *setup, struct search *ret_sear
     if (rc == ST_OK)
         rc = search_find_dependent(ret_search, setup, &inert, err);
     if (rc == ST_OK && ret_search->space.dim == 0)
-        rc = tell_nothing(setup, inert.text, err);
+        rc = fail_without_search(setup, inert.text, err);
     else if (rc == ST_OK && inert.len > 0)
         log_warn("not searched, as they have no effect here: %s", inert.text);
     if (rc == ST_OK && space_check(&ret_search->space, &at) != ST_OK)

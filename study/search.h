@@ -24,7 +24,9 @@ struct search {
     const struct opt_def *opts[SPACE_MAX_DIM]; /* NULL until search_bind */
 };
 
-void search_free(struct search *search); /* what it owns; NULL is fine */
+void search_free(struct search *search); /* what it owns, and leaves it zeroed; NULL is fine */
+enum status search_create(struct search **ret_search, struct error *err) MUST_USE; /* zeroed: too large for a stack */
+void search_destroy(struct search *search); /* NULL is fine */
 /* Read from the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error with an
  * example. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;

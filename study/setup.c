@@ -347,19 +347,32 @@ fail:
     return rc;
 }
 
+enum status setup_from_text(struct setup **ret_setup, const char *origin, const char *text, struct error *err)
+{
+    struct setup *setup = NULL;
+    enum status rc = setup_create(&setup, err);
+
+    if (rc == ST_OK)
+        rc = config_load_text(setup->config, origin, text, err);
+    if (rc == ST_OK)
+        rc = setup_finish(setup, err);
+    if (rc != ST_OK) {
+        setup_destroy(setup);
+        setup = NULL;
+    }
+    *ret_setup = setup;
+    return rc;
+}
+
 enum status trial_setup(const struct trial *trial, struct setup **ret_setup, struct error *err)
 {
     struct setup *setup = NULL;
     char name[64];
-    enum status rc = setup_create(&setup, err);
+    enum status rc;
 
     snprintf(name, sizeof name, "trial %lld's config", (long long)trial->number);
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, name, trial->config, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
-    if (rc == ST_OK)
-        rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
+    TRY(setup_from_text(&setup, name, trial->config, err));
+    rc = setup_derive(setup, NULL, 0, name, ret_setup, err); /* without the sweep's own options */
     setup_destroy(setup);
     return rc;
 }

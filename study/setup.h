@@ -65,6 +65,8 @@ void setup_destroy(struct setup *setup);
 /* word: a game's name or a config file. Of several the later ones win, key by key. */
 enum status setup_load(struct setup *setup, const char *word, struct error *err) MUST_USE;
 enum status setup_load_all(struct setup *setup, const char *const *words, int n, struct error *err) MUST_USE;
+/* A finished setup of an ini text alone, which messages call origin; NULL on failure. */
+enum status setup_from_text(struct setup **ret_setup, const char *origin, const char *text, struct error *err) MUST_USE;
 /* Prints the config as it is resolved, with its search ranges, as an ini file that loads again. */
 enum status setup_print(const struct setup *setup, struct error *err) MUST_USE;
 /* Called after every source was loaded: adds the game's table and defaults, resolves, fills; logs warnings. */

@@ -1,7 +1,7 @@
 /* timeline.c - when each slot of a study had a trial, and when it had none, from the times in the store.
  *
  * A slot is busy from the moment its trial is marked running until its result is recorded. Time in which the whole
- * study stood still for PAUSE_MS or longer (it was interrupted) counts for nobody. Training is the part of the busy
+ * study stood still for PAUSE_MS or longer (it was interrupted) counts for no slot. Training is the part of the busy
  * time that the trials themselves count; the rest is what starting and recording them took. A trial that ran again is
  * shown where it ran last; its earlier attempts show as idle. */
 #include "study/timeline.h"

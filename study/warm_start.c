@@ -33,13 +33,6 @@ struct teacher {
     struct setup *setup;
 };
 
-static enum status load_setup(const struct study *study, struct setup **ret_setup, struct error *err)
-{
-    TRY(setup_create(ret_setup, err));
-    TRY(config_load_text((*ret_setup)->config, study->name, study->config, err));
-    return setup_finish(*ret_setup, err);
-}
-
 static bool choice_of(const struct search *s, size_t i, const char *text, double *ret)
 {
     for (size_t k = 0; k < s->space.params[i].n_choices; k++)
@@ -190,7 +183,7 @@ enum status warm_start_check(struct store *store, const char *from, const struct
     enum status rc = store_study_find(store, from, &old.view.study, err);
 
     if (rc == ST_OK)
-        rc = load_setup(&old.view.study, &old.setup, err);
+        rc = setup_from_text(&old.setup, old.view.study.name, old.view.study.config, err);
     if (rc == ST_OK && old.setup->env != setup->env)
         rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
                   old.setup->env->name, setup->env->name);
@@ -241,7 +234,7 @@ enum status warm_start_load(struct store *store, const struct setup *setup, stru
     rc = study_view_load(store, view->search.from, &old.view, err);
     if (rc != ST_OK)
         return error_prefix(err, "--from %s", view->search.from);
-    rc = load_setup(&old.view.study, &old.setup, err);
+    rc = setup_from_text(&old.setup, old.view.study.name, old.view.study.config, err);
     if (rc == ST_OK)
         rc = search_bind(&old.view.search, old.setup, err);
     if (rc == ST_OK)

@@ -151,7 +151,8 @@ static bool reader_is_gone(void)
 static enum status flush_output(enum status rc, struct error *err)
 {
     bool failed_before = ferror(stdout) != 0;
-    const char *why = fflush(stdout) != 0 ? strerror(errno) : "a write failed"; /* errno tells of the last call alone */
+    /* errno belongs to the last call alone */
+    const char *why = fflush(stdout) != 0 ? strerror(errno) : "a write failed";
 
     if (rc != ST_OK || (!failed_before && !ferror(stdout)))
         return rc;

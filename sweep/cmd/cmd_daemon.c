@@ -130,7 +130,7 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
     return ST_OK;
 }
 
-static void tell_caller(struct daemon_cmd *d, const struct error *err)
+static void notify_caller(struct daemon_cmd *d, const struct error *err)
 {
     if (d->ready_fd < 0)
         return;
@@ -147,7 +147,7 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     signal(SIGHUP, SIG_IGN); /* it has no terminal to lose */
     signals_catch();
     rc = begin(d, err);
-    tell_caller(d, rc != ST_OK ? err : NULL);
+    notify_caller(d, rc != ST_OK ? err : NULL);
     if (rc == ST_OK) {
         log_info("serving %s, commands at %s", d->store_path, control_server_address(d->socket.server));
         rc = take_studies(d, err); /* may wait for space on the disk, which the caller need not */

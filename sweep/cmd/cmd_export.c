@@ -82,7 +82,7 @@ enum status cmd_export(int argc, char **argv, struct error *err)
             "Writes the whole config of one trial; `trawl train` runs it unchanged, with the trial's seed. The rules:\n"
             "  best           what the models of the study recommend: the best by what is sure, not by one lucky run\n"
             "  best-run       the best score of one run\n"
-            "  knee           where the front bends: dear enough to be good, cheap enough to be worth it\n"
+            "  knee           where the front bends: expensive enough to be good, cheap enough to be worth it\n"
             "  cost<=SECONDS  the best score at no more than this cost (also 30m, 2h; env steps where sweep.cost says "
             "so)\n"
             "  score>=X       the cheapest at least this good (score<=X when the study minimizes)\n"

@@ -32,7 +32,7 @@ static enum status add_game(const struct env_def *env, struct strbuf *out, struc
     if (rc == ST_OK)
         rc = config_write_reference(config, out, err);
     for (size_t i = 0; rc == ST_OK && i < env->n_defaults; i++)
-        strbuf_addf(out, "%s`%s = %s` unless told otherwise.\n", i == 0 ? "\nSets " : "", env->defaults[i].key,
+        strbuf_addf(out, "%s`%s = %s` unless the config does.\n", i == 0 ? "\nSets " : "", env->defaults[i].key,
                     env->defaults[i].value);
     config_destroy(config);
     return rc;

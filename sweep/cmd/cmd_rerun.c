@@ -22,7 +22,7 @@
 #define SEEDS_NOT_GIVEN (-1) /* no user can give it */
 
 /* A CPU run's bytes depend on its number of threads. Where the config leaves that to the machine, the stored device
- * tells how many there were: "Intel(R) Xeon(R) ... (2 threads, SkylakeX)". */
+ * names their number: "Intel(R) Xeon(R) ... (2 threads, SkylakeX)". */
 static enum status keep_threads(struct rerun *r, struct error *err)
 {
     const char *at = r->trial.device != NULL ? strrchr(r->trial.device, '(') : NULL;
@@ -41,16 +41,14 @@ static enum status keep_threads(struct rerun *r, struct error *err)
 
 static enum status load_cost_kind(struct rerun *r, struct error *err)
 {
-    struct search *search = mem_alloc(sizeof *search); /* large */
-    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    struct search *search = NULL;
+    enum status rc;
 
+    TRY(search_create(&search, err));
+    rc = search_from_json(r->study.space, search, err);
     if (rc == ST_OK)
-        rc = search_from_json(r->study.space, search, err);
-    if (rc == ST_OK) {
         r->cost_kind = search->cost;
-        search_free(search);
-    }
-    mem_free(search);
+    search_destroy(search);
     return rc;
 }
 

@@ -82,7 +82,7 @@ static void open_browser(const char *url)
         waitpid(pid, NULL, 0);
 }
 
-static void say_where(const struct serve_cmd *c, const struct serve *serve)
+static void print_address(const struct serve_cmd *c, const struct serve *serve)
 {
     const char *token = serve_token(serve);
     char url[256];
@@ -120,7 +120,7 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
     serve_hooks_fill(&set.hooks, &ctx);
     signals_catch();
     TRY(serve_create(&serve, &set, err));
-    say_where(c, serve);
+    print_address(c, serve);
     while (!signals_stop())
         (void)poll(NULL, 0, 200); /* a signal ends it early, or comes just before: then it is seen in a moment */
     serve_destroy(serve);

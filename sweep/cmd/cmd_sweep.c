@@ -177,19 +177,18 @@ static bool may_change(const char *key)
 static enum status check_space(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
                                struct error *err)
 {
-    struct search *want = mem_alloc(sizeof *want); /* large */
-    enum status rc = want != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    struct search *want = NULL;
+    enum status rc;
 
-    if (rc == ST_OK)
-        rc = search_from_setup(s->setup, want, err);
+    TRY(search_create(&want, err));
+    rc = search_from_setup(s->setup, want, err);
     if (rc == ST_OK)
         rc = search_from_json(s->run->view.study.space, ret_wider, err);
     if (rc == ST_OK)
         rc = search_bind(ret_wider, s->run->setup, err);
     if (rc == ST_OK)
         rc = search_widen(ret_wider, want, ret_is_wider, err);
-    search_free(want);
-    mem_free(want);
+    search_destroy(want);
     return rc;
 }
 
@@ -223,10 +222,10 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
 {
     struct store *reader = NULL;
     struct study study = {0};
-    struct search *search = mem_alloc(sizeof *search);
+    struct search *search = NULL;
     struct strbuf text;
     char name[160];
-    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    enum status rc = search_create(&search, err);
 
     strbuf_init(&text, OUTPUT_MAX_BYTES);
     if (rc == ST_OK)
@@ -238,14 +237,13 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK) {
         strbuf_add(&text, study.config);
         search_to_ini(search, &text);
-        search_free(search);
         rc = strbuf_status(&text, "the study's config", err);
     }
     snprintf(name, sizeof name, "study %.120s", s->resume);
     if (rc == ST_OK)
         rc = config_load_text(s->setup->config, name, text.text, err);
     strbuf_free(&text);
-    mem_free(search);
+    search_destroy(search);
     study_free(&study);
     store_close(reader);
     return rc;
@@ -286,18 +284,18 @@ static void take_trackers(struct sweep_cmd *s)
 
 static enum status take_space(struct sweep_cmd *s, struct error *err)
 {
-    struct search *wider = mem_alloc(sizeof *wider);
+    struct search *wider = NULL;
     bool is_wider = false;
-    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
-                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    enum status rc;
 
+    TRY(search_create(&wider, err));
+    rc = sweep_check_same(s, wider, &is_wider, err);
     if (rc == ST_OK && is_wider) {
         rc = study_run_take_space(s->run, wider, err);
         if (rc == ST_OK)
             log_info("the study's ranges are wider now; its trials count as before");
     }
-    search_free(wider);
-    mem_free(wider);
+    search_destroy(wider);
     return rc;
 }
 

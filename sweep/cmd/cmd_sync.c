@@ -1,6 +1,5 @@
 /* cmd_sync.c - `trawl sync`: sends the trackers the reports that still wait. A second run changes nothing. */
 #include "base/clock.h"
-#include "base/config/config.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -39,12 +38,8 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
     TRY(store_tracker_names(s->store, study->id, &names, &n, err));
     *ret_any = n > 0;
     *ret_setup = NULL;
-    enum status rc = n > 0 ? setup_create(ret_setup, err) : ST_OK;
     snprintf(label, sizeof label, "study %.120s", study->name);
-    if (rc == ST_OK && n > 0)
-        rc = config_load_text((*ret_setup)->config, label, study->config, err);
-    if (rc == ST_OK && n > 0)
-        rc = setup_finish(*ret_setup, err);
+    enum status rc = n > 0 ? setup_from_text(ret_setup, label, study->config, err) : ST_OK;
     if (rc == ST_OK && n > 0) {
         struct track_settings *t = &(*ret_setup)->track;
         t->trackers[0] = '\0';

@@ -121,7 +121,7 @@ static void print_result(const struct train_cmd *t)
 }
 
 /* A resumed run that has nothing left to do. */
-static void tell_finished(const struct train_cmd *t)
+static void log_finished(const struct train_cmd *t)
 {
     struct train_metrics metrics;
     char steps[NUM_TEXT_MAX];
@@ -134,7 +134,7 @@ static void tell_finished(const struct train_cmd *t)
 }
 
 /* What the trackers get last; what they have not got then is for `trawl sync`. */
-static void tell_end(struct train_cmd *t, enum status rc, const struct error *err)
+static void report_end(struct train_cmd *t, enum status rc, const struct error *err)
 {
     bool by_page = train_track_stopped(t->track);
 
@@ -191,7 +191,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     TRY(run_open(&t->run, t->setup, err));
     if (t->resume != NULL) {
         TRY(trainer_load(t->run.trainer, t->resume, err));
-        tell_finished(t);
+        log_finished(t);
     }
     TRY(label_checkpoints(t, err));
     signals_catch();
@@ -207,7 +207,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
         rc = trainer_save(t->run.trainer, t->checkpoint, t->label, err);
     if (rc == ST_OK && !t->result.stopped)
         rc = evaluate_policy(t, err);
-    tell_end(t, rc, err);
+    report_end(t, rc, err);
     if (rc != ST_OK)
         return rc;
     if (t->json)

@@ -158,8 +158,8 @@ static bool is_there(const struct study *study)
     return path != NULL && file_exists(path + strlen(SAVED_AS));
 }
 
-/* The study that the run was told by before: the newest of that name (whole), or the newest that was saved as the
- * checkpoint; where that was moved, the newest of its name. */
+/* The study through which the run was reported before: the newest of that name (whole), or the newest that was saved as
+ * the checkpoint; where that was moved, the newest of its name. */
 static enum status find_study(struct train_track *t, const char *name, bool whole, const char *checkpoint,
                               bool *ret_found, struct error *err)
 {
@@ -273,7 +273,7 @@ static void free_track(struct train_track *t, bool remove)
     store_close(t->store);
     if (remove) {
         unlink(t->path);
-        for (int i = 0; i < 2; i++) { /* of a connection that was left behind */
+        for (int i = 0; i < 2; i++) { /* files of a connection that was not closed */
             snprintf(log, sizeof log, "%s%s", t->path, i == 0 ? "-wal" : "-shm");
             unlink(log);
         }

@@ -105,7 +105,7 @@ void controller_socket_take_turns(struct controller_socket *sock)
     }
 }
 
-static void say_it_waits(const struct controller_socket *sock, const char *name, char *text, size_t size)
+static void note_waiting(const struct controller_socket *sock, const char *name, char *text, size_t size)
 {
     size_t n = strlen(text);
 
@@ -180,7 +180,7 @@ static enum status on_command(struct controller_socket *sock, const cJSON *reque
     if (rc == ST_OK)
         rc = follow_row(sock, &command, &study, err);
     if (rc == ST_OK && study.state == STUDY_RUNNING)
-        say_it_waits(sock, command.study, text, sizeof text);
+        note_waiting(sock, command.study, text, sizeof text);
     if (rc == ST_OK && !sock->daemon && scheduler_find(sock->sched, command.study) == NULL) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n,
@@ -230,7 +230,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
         }
     }
     snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
-    say_it_waits(sock, submission.study.name, text, sizeof text);
+    note_waiting(sock, submission.study.name, text, sizeof text);
     if (rc == ST_OK && !json_add_str(answer, "text", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
     submission_free(&submission);
@@ -253,11 +253,13 @@ static enum status check_trials(struct controller_socket *sock, const struct stu
 static enum status take_space(struct controller_socket *sock, struct study_run *run, const struct study *study,
                               const char *text, struct error *err)
 {
-    struct search *want = mem_alloc(sizeof *want), *stored = mem_alloc(sizeof *stored);
+    struct search *want = NULL, *stored = NULL;
     char *json = NULL;
     bool is_wider;
-    enum status rc = want != NULL && stored != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    enum status rc = search_create(&want, err);
 
+    if (rc == ST_OK)
+        rc = search_create(&stored, err);
     if (rc == ST_OK)
         rc = search_from_json(text, want, err);
     if (rc == ST_OK)
@@ -272,10 +274,8 @@ static enum status take_space(struct controller_socket *sock, struct study_run *
         rc = search_to_json(stored, &json, err);
     if (json != NULL)
         rc = store_study_set_space(sock->store, study->id, json, err);
-    search_free(want);
-    search_free(stored);
-    mem_free(want);
-    mem_free(stored);
+    search_destroy(want);
+    search_destroy(stored);
     mem_free(json);
     return rc;
 }
@@ -316,7 +316,7 @@ static enum status on_resume(struct controller_socket *sock, const cJSON *reques
         scheduler_resume(sock->sched, run);
     }
     if (rc == ST_OK)
-        say_it_waits(sock, name, text, sizeof text);
+        note_waiting(sock, name, text, sizeof text);
     if (rc == ST_OK && !json_add_str(answer, "text", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
     study_free(&study);

@@ -69,7 +69,7 @@ static bool has_ended(const struct trial *t)
 }
 
 /* Trials that have ended since the last look, a line each. */
-static void tell_lines(struct follow *f)
+static void print_lines(struct follow *f)
 {
     const struct study_view *v = &f->view;
     int64_t n = 0;
@@ -125,7 +125,7 @@ static enum status look(struct follow *f, struct error *err)
 {
     if (clock_mono_s() - f->loaded_at_s >= LOAD_SHARE * f->load_s) {
         TRY(load(f, err));
-        tell_lines(f);
+        print_lines(f);
     }
     ask_daemon(f);
     draw(f);
@@ -136,13 +136,13 @@ static enum status watch(struct follow *f, struct error *err)
 {
     TRY(load(f, err));
     find_env(f);
-    tell_lines(f);
+    print_lines(f);
     while (!signals_stop()) {
         usleep(LOOK_MS * 1000);
         TRY(look(f, err));
         if (f->view.study.state != STUDY_RUNNING) {
             TRY(load(f, err));
-            tell_lines(f);
+            print_lines(f);
             return ST_OK;
         }
         if (!f->served)

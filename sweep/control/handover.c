@@ -63,18 +63,18 @@ static enum status submit(const struct sweep_cmd *s, struct error *err)
 /* A space that became wider, for the daemon to take. */
 static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
 {
-    struct search *wider = mem_alloc(sizeof *wider);
+    struct search *wider = NULL;
     char *text = NULL;
     bool is_wider = false;
-    enum status rc = wider != NULL ? sweep_check_same(s, wider, &is_wider, err)
-                                   : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    enum status rc;
 
+    TRY(search_create(&wider, err));
+    rc = sweep_check_same(s, wider, &is_wider, err);
     if (rc == ST_OK && is_wider)
         rc = search_to_json(wider, &text, err);
     if (text != NULL && !json_add_str(json, "space", text))
         rc = FAIL(err, ST_NOMEM, "out of memory for a request");
-    search_free(wider);
-    mem_free(wider);
+    search_destroy(wider);
     mem_free(text);
     return rc;
 }
@@ -115,7 +115,7 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
-static enum status tell_followed(struct sweep_cmd *s, enum status rc, struct error *err)
+static enum status report_followed(struct sweep_cmd *s, enum status rc, struct error *err)
 {
     struct store *reader = NULL;
     struct study_view view = {0};
@@ -148,5 +148,5 @@ enum status handover_run(struct sweep_cmd *s, struct error *err)
         fprintf(stderr, "a daemon holds %s and runs the study %s; Ctrl-C only ends watching\n", s->store_path,
                 s->resume != NULL ? s->resume : s->name);
     rc = follow_study(s->store_path, s->resume != NULL ? s->resume : s->name, s->quiet, err);
-    return rc == ST_OK || rc == ST_INTERRUPTED ? tell_followed(s, rc, err) : rc;
+    return rc == ST_OK || rc == ST_INTERRUPTED ? report_followed(s, rc, err) : rc;
 }

@@ -39,13 +39,12 @@ static bool copy(char **ret, const char *text)
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err)
 {
-    struct search *search = mem_alloc(sizeof *search); /* large */
+    struct search *search = NULL;
     struct study *study = &ret_submission->study;
     enum status rc;
 
     *ret_submission = (struct submission){0};
-    if (search == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a search space");
+    TRY(search_create(&search, err));
     study->maximize = setup->sweep.goal == 0;
     study->seed = setup->sweep.seed;
     study_limits_fill(&setup->sweep, study);
@@ -63,8 +62,7 @@ enum status submission_make(const struct setup *setup, const char *name, const c
         !(copy(&study->name, name) && copy(&study->metric, setup->sweep.metric) &&
           copy(&study->method, config_peek(setup->config, "sweep.method")) && copy(&study->program, program_text)))
         rc = FAIL(err, ST_NOMEM, "out of memory for a study");
-    search_free(search);
-    mem_free(search);
+    search_destroy(search);
     if (rc != ST_OK)
         submission_free(ret_submission);
     return rc;
@@ -95,23 +93,17 @@ cJSON *submission_to_json(const struct submission *submission)
 static enum status check(const struct study *study, struct error *err)
 {
     struct setup *setup = NULL;
-    struct search *search = mem_alloc(sizeof *search);
-    enum status rc = search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    struct search *search = NULL;
+    enum status rc = search_create(&search, err);
 
     if (rc == ST_OK)
-        rc = setup_create(&setup, err);
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, "submitted config", study->config, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
+        rc = setup_from_text(&setup, "submitted config", study->config, err);
     if (rc == ST_OK)
         rc = search_from_json(study->space, search, err);
-    if (rc == ST_OK) {
+    if (rc == ST_OK)
         rc = search_bind(search, setup, err);
-        search_free(search);
-    }
     setup_destroy(setup);
-    mem_free(search);
+    search_destroy(search);
     return rc;
 }
 
@@ -184,15 +176,14 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
 static enum status check_from(struct store *store, const struct submission *submission, const struct setup *setup,
                               struct error *err)
 {
-    struct search *search = mem_alloc(sizeof *search);
-    enum status rc = search != NULL ? search_from_json(submission->study.space, search, err)
-                                    : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    struct search *search = NULL;
+    enum status rc;
 
-    if (rc == ST_OK) {
+    TRY(search_create(&search, err));
+    rc = search_from_json(submission->study.space, search, err);
+    if (rc == ST_OK)
         rc = warm_start_check(store, submission->from, setup, search, err);
-        search_free(search);
-    }
-    mem_free(search);
+    search_destroy(search);
     return rc;
 }
 
@@ -201,12 +192,8 @@ static enum status check_start(struct store *store, const struct submission *sub
 {
     const struct study *study = &submission->study;
     struct setup *setup = NULL;
-    enum status rc = setup_create(&setup, err);
+    enum status rc = setup_from_text(&setup, "study's config", study->config, err);
 
-    if (rc == ST_OK)
-        rc = config_load_text(setup->config, "study's config", study->config, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
     if (rc == ST_OK && submission->from[0] != '\0')
         rc = check_from(store, submission, setup, err);
     if (rc == ST_OK && setup->track.trackers[0] != '\0')

@@ -82,7 +82,7 @@ static void refuse(struct flight *f, const char *why)
     f->ended = true;
 }
 
-/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it goes on, is
+/* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it continues, is
  * run again or is exported to. */
 static enum status settle_config(struct study_run *run, struct trial *t, const struct worker *w, struct error *err)
 {

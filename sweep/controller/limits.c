@@ -145,7 +145,7 @@ static bool gains_little(const struct study_run *run, double now_s, struct study
         return false;
     (void)parse_seconds(run->setup->sweep.gain_window, &window_s);
     rate = gain_watch_rate(&run->gain, &run->view, window_s, now_s);
-    if (!(rate < run->view.study.gain_min)) /* NaN: too early to tell */
+    if (!(rate < run->view.study.gain_min)) /* NaN: too early */
         return false;
     ret_end->rule = "min_gain";
     snprintf(ret_end->text, sizeof ret_end->text,

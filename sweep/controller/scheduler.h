@@ -89,7 +89,7 @@ struct scheduler {
     struct error lost; /* why the store's file is no longer there */
     struct reports reports; /* of the worker that is read */
     struct memory_groups groups;
-    struct pollfd *fds; /* room for every worker, watch and wake_fd */
+    struct pollfd *fds; /* capacity for every worker, watch and wake_fd */
     struct sched_event events[SCHED_EVENTS]; /* ring; event k of n_events at k % SCHED_EVENTS */
     size_t n_events;
 };

@@ -5,7 +5,6 @@
 #include "sweep/controller/study_run.h"
 
 #include "base/clock.h"
-#include "base/config/config.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -35,7 +34,7 @@
 #define ROOM_MAX 20000 /* trials, to begin with */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials
- * in flight will tell. Beside other trials in flight one more that is unknown costs little. */
+ * in flight will show. Beside other trials in flight one more that is unknown costs little. */
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
 
@@ -45,9 +44,7 @@ static enum status load_setup(const struct study *study, struct setup **ret_setu
     char name[160];
 
     snprintf(name, sizeof name, "study %.120s", study->name);
-    TRY(setup_create(ret_setup, err));
-    TRY(config_load_text((*ret_setup)->config, name, study->config, err));
-    return setup_finish(*ret_setup, err);
+    return setup_from_text(ret_setup, name, study->config, err);
 }
 
 enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name, struct error *err)

@@ -190,8 +190,7 @@ static cJSON *config_json(const char *ini)
     cJSON *json = NULL;
     struct error none = {0};
 
-    if (setup_create(&setup, &none) == ST_OK && config_load_text(setup->config, "trial", ini, &none) == ST_OK &&
-        setup_finish(setup, &none) == ST_OK)
+    if (setup_from_text(&setup, "trial", ini, &none) == ST_OK)
         json = config_to_json(setup->config);
     setup_destroy(setup);
     cJSON_DeleteItemFromObjectCaseSensitive(json, "sweep"); /* belongs to the study, and is reported there */
@@ -346,7 +345,7 @@ enum status track_rows_file(struct track_rows *h, int64_t trial_id, const char *
     return add_row(h, trial_id, row_end(json, ok), err);
 }
 
-/* A study that was begun with its trackers goes on without them when their settings are not there any more (a daemon
+/* A study that was begun with trackers continues without them when their settings are no longer there (a daemon
  * that was started without the variables, a night after a reboot): rows wait for `trawl sync`. */
 static enum status create_uploader(struct track_rows *h, const struct uploader_options *options, struct error *err)
 {
@@ -546,7 +545,7 @@ static enum status last_rows(struct track_rows *h, const struct study_view *v, c
                    err);
 }
 
-static void tell_rest(const struct track_rows *h, const struct upload_counts *counts, double seconds)
+static void log_rest(const struct track_rows *h, const struct upload_counts *counts, double seconds)
 {
     struct strbuf command;
 
@@ -594,15 +593,15 @@ bool track_rows_close(struct track_rows *h, const struct study_view *v, const ch
 {
     struct upload_counts counts;
     struct error err = {0};
-    bool told = v != NULL || (h != NULL && (h->left_s > 0 || h->single));
+    bool logs = v != NULL || (h != NULL && (h->left_s > 0 || h->single));
 
     if (h == NULL)
         return true;
     if (v != NULL && last_rows(h, v, reason, &err) != ST_OK)
         log_warn("the trackers will miss the study's end: %s", err.text);
     uploader_close(h->uploader, seconds, &counts);
-    if (told)
-        tell_rest(h, &counts, h->left_s > 0 ? clock_mono_s() - h->left_s : seconds);
+    if (logs)
+        log_rest(h, &counts, h->left_s > 0 ? clock_mono_s() - h->left_s : seconds);
     pthread_mutex_destroy(&h->lock);
     mem_free(h->text);
     mem_free(h);

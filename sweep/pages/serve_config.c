@@ -52,8 +52,7 @@ enum status serve_advise(void *ctx, const struct study *study, const double *x, 
         study_score_bounds(study, &own);
         rc = gp_beliefs_init(ret, &search->space, &own, err);
     }
-    search_free(search);
-    mem_free(search);
+    search_destroy(search);
     mem_free(rows);
     return rc;
 }

@@ -1,6 +1,5 @@
 /* serve_study.c - studies for web/: which game and which cost.
  * Called from several threads: nothing here keeps state. */
-#include "base/mem.h"
 #include "study/search.h"
 #include "sweep/pages/serve_hooks.h"
 #include "web/serve/serve.h"
@@ -28,18 +27,16 @@ static void find_env_name(const char *config, char *buf, size_t size)
 
 static enum status hook_study(void *ctx, const struct study *study, struct serve_study *ret_info, struct error *err)
 {
-    struct search *search = mem_alloc(sizeof *search); /* large */
+    struct search *search = NULL;
     enum status rc;
 
     (void)ctx;
     *ret_info = (struct serve_study){0};
-    if (search == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a search space");
+    TRY(search_create(&search, err));
     rc = search_from_json(study->space, search, err);
     ret_info->cost = search->cost;
     find_env_name(study->config, ret_info->env, sizeof ret_info->env);
-    search_free(search);
-    mem_free(search);
+    search_destroy(search);
     return rc;
 }
 

@@ -198,7 +198,8 @@ static void add_events(const struct status_block *b, size_t max, const struct te
 
 void status_block_write(const struct status_block *b, const struct term_style *style, struct strbuf *out)
 {
-    int room = style->height - 2 - 4 - (style->width < NARROW); /* head and counts; the cursor's line stays free */
+    /* head and counts; the cursor's line stays free */
+    int lines_left = style->height - 2 - 4 - (style->width < NARROW);
     size_t n_slots = b->status->n_slots, n_events = b->status->n_events;
     bool plots = study_view_best_run(b->view) < b->view->n;
     int plot, more;
@@ -207,14 +208,14 @@ void status_block_write(const struct status_block *b, const struct term_style *s
         n_slots = SLOTS_SHOWN;
     if (n_events > EVENTS_SHOWN)
         n_events = EVENTS_SHOWN;
-    while (n_slots > 1 && room - (int)n_slots < PLOT_MIN + 2)
+    while (n_slots > 1 && lines_left - (int)n_slots < PLOT_MIN + 2)
         n_slots--;
     more = (int)(b->status->n_slots - n_slots + b->status->n_more);
-    room -= (int)n_slots + (more > 0);
-    while (n_events > 0 && room - (int)n_events < PLOT_MIN + 2)
+    lines_left -= (int)n_slots + (more > 0);
+    while (n_events > 0 && lines_left - (int)n_events < PLOT_MIN + 2)
         n_events--;
-    room -= (int)n_events;
-    plot = room - 2 < PLOT_MAX ? room - 2 : PLOT_MAX;
+    lines_left -= (int)n_events;
+    plot = lines_left - 2 < PLOT_MAX ? lines_left - 2 : PLOT_MAX;
     add_head(b, style, out);
     add_counts(b, style, out);
     if (plots && plot >= PLOT_MIN)

@@ -2,7 +2,6 @@
  * To stdout. */
 #include "sweep/show/summary.h"
 
-#include "base/config/config.h"
 #include "base/duration.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -202,9 +201,7 @@ static double cap_of(const struct study *study, size_t *ret_n_init)
     struct setup *setup = NULL;
     double cap = 0;
 
-    if (setup_create(&setup, NULL) == ST_OK &&
-        config_load_text(setup->config, "study's config", study->config, NULL) == ST_OK &&
-        setup_finish(setup, NULL) == ST_OK) {
+    if (setup_from_text(&setup, "study's config", study->config, NULL) == ST_OK) {
         cap = setup->sweep.max_cost;
         *ret_n_init = (size_t)setup->sweep.n_init;
     }

@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "study/checkpoint_label.h"
 #include "study/setup.h"
-#include "sweep/controller/checkpoints.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"

@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "study/checkpoint_label.h"
 #include "study/version.h"
-#include "sweep/controller/checkpoints.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/lane_pool.h"
 #include "trainer/trainer.h"

@@ -3,7 +3,6 @@
  * lost or the controller is gone no lane gets another message; (3) no two locks are held at once. */
 #include "sweep/worker/lane_pool.h"
 
-#include "base/config/config.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -61,21 +60,13 @@ enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *mes
                                   struct error *err)
 {
     const char *text = json_get_str(message, "config");
-    enum status rc;
 
     if (text == NULL)
         return FAIL(err, ST_CORRUPT, "the controller's message holds no config");
-    TRY(setup_create(ret_setup, err));
-    rc = config_load_text((*ret_setup)->config, "trial's config", text, err);
-    if (rc == ST_OK)
-        rc = setup_finish(*ret_setup, err);
-    if (rc != ST_OK) {
-        setup_destroy(*ret_setup);
-        *ret_setup = NULL;
-    } else if (pool->device >= 0) {
+    TRY(setup_from_text(ret_setup, "trial's config", text, err));
+    if (pool->device >= 0)
         (*ret_setup)->train.device = pool->device;
-    }
-    return rc;
+    return ST_OK;
 }
 
 /* ---- trials ---- */

@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "study/checkpoint_label.h"
-#include "sweep/controller/checkpoints.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/run.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The formulas are the same on every CPU, the bytes are not. */
-static void tell_units(const struct run *run, const struct setup *setup)
+static void log_units(const struct run *run, const struct setup *setup)
 {
     const char *want = setup->train.vector_units, *have = kern_vector_units(run->kern);
 
@@ -40,7 +40,7 @@ enum status run_open_device(struct run *run, const struct setup *setup, struct e
         TRY(kern_open(&run->kern, &settings, err));
         run->device = setup->train.device;
         run->threads = setup->train.threads;
-        tell_units(run, setup);
+        log_units(run, setup);
         if (kern_can_record(run->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
             TRY(trainer_cache_create(&run->cache, err));
     }
