@@ -99,7 +99,7 @@ def test_interrupted_sweep_goes_on_as_if_never_stopped(folder):
         equal([t[key] for t in parts], [t[key] for t in whole])
     equal(len(parts), 6)  # a total, not six more
     _, err = run("sweep", "--resume", "a", "--store", store, "-q")
-    assert "has its 6 trials; a larger --trials goes on" in err, err
+    assert "has its 6 trials; a larger --trials continues it" in err, err
     equal(len(show(store, "a")["trials"]), 6)
     run("sweep", "--resume", "a", "--store", store, "-q", "--trials", 8)
     equal([t["state"] for t in show(store, "a")["trials"]], ["done"] * 8)
