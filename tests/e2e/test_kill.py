@@ -21,6 +21,8 @@ N_KILLS = int(os.environ.get("TRAWL_KILLS", 50))
 FINISHED = ("done", "stopped", "failed")
 # How each round ends, out of 20. The last three end the controller otherwise than by kill -9.
 KINDS = ["controller"] * 4 + ["worker"] * 4 + ["both"] * 4 + ["locked"] * 3 + ["frozen"] * 2 + ["signals"] * 2 + ["taken"]
+for _number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(_number, signal.SIG_DFL)  # a sweep under nohup would ignore them, as it should
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 NUMBER = 2  # of the columns of a trial

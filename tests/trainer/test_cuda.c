@@ -69,7 +69,10 @@ static void assert_same_run(struct trainer *a, struct trainer *b)
     trainer_get_metrics(b, &n);
     assert_int_equal(m.env_steps, n.env_steps);
     assert_int_equal(m.updates, n.updates);
-    assert_true(m.episodes == n.episodes && m.entropy == n.entropy && m.lr == n.lr);
+    assert_memory_equal(&m.episodes, &n.episodes, sizeof m.episodes);
+    assert_memory_equal(&m.entropy, &n.entropy,
+                        sizeof m.entropy); /* NaN when nothing was trained since the last report */
+    assert_memory_equal(&m.lr, &n.lr, sizeof m.lr);
     assert_memory_equal(&a->window, &b->window, sizeof a->window);
 }
 
