@@ -74,8 +74,10 @@ bool kern_cuda_available(char *ret_reason, size_t size)
 #ifdef TRAWL_HAVE_CUDA
     return cuda_probe(ret_reason, size);
 #else
-    snprintf(ret_reason, size,
-             "this build was made without the CUDA toolkit; install nvcc, then meson setup -Dcuda=enabled");
+    snprintf(
+        ret_reason, size,
+        "this build has no CUDA backend: nvcc was missing or -Dcuda=disabled was given; make one with `meson setup "
+        "build-gpu -Dcuda=enabled`");
     return false;
 #endif
 }

@@ -3,17 +3,23 @@
  * The lock is an flock on PATH.lock: the kernel drops it when the process dies, however it dies, so a left-over file
  * never blocks anybody. The file holds the owner's pid for messages only. A clean close removes it; whoever gets the
  * lock checks that the path still names the locked file, since its owner may have removed it in between. The lock goes
- * by the real path of the store, so that no symbolic link leads past it, also one that points to nothing yet. */
+ * by the real path of the store, so that no symbolic link leads past it, also one that points to nothing yet.
+ * A lock file can be removed under its owner, and the next program would lock a new one. So an owner also binds an abstract
+ * socket named by the store's directory and name, which nobody can remove; it is gone with the process, too. */
 #include "store/store_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define LOCK_TRIES 20
@@ -100,6 +106,42 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+/* Binds the name of the store; where there are no such sockets, or no directory, the flock alone has to do. */
+static enum status guard_take(struct store *store, struct error *err)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    const char *slash = strrchr(store->lock_path, '/');
+    char dir[PATH_MAX];
+    struct stat at;
+    int fd, n;
+
+    if (store->guard_fd >= 0)
+        return ST_OK;
+    snprintf(dir, sizeof dir, "%.*s", slash != NULL ? (int)(slash - store->lock_path) + 1 : 1,
+             slash != NULL ? store->lock_path : ".");
+    if (stat(dir, &at) != 0)
+        return ST_OK;
+    n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "trawl-store/%jx/%jx/%s", (uintmax_t)at.st_dev,
+                 (uintmax_t)at.st_ino, slash != NULL ? slash + 1 : store->lock_path);
+    if (n >= (int)sizeof name.sun_path - 1)
+        n = (int)sizeof name.sun_path - 2;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return ST_OK;
+    if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0) {
+        store->guard_fd = fd;
+        return ST_OK;
+    }
+    bool taken = errno == EADDRINUSE;
+    close(fd);
+    return !taken
+               ? ST_OK
+               : FAIL(err, ST_BUSY,
+                      "%s is in use by another sweep or daemon, whose lock file was removed; wait for it, stop it, or "
+                      "give another path to --store. Reading commands work meanwhile",
+                      store->path);
+}
+
 enum status store_lock_take(struct store *store, struct error *err)
 {
     char text[24];
@@ -125,6 +167,11 @@ enum status store_lock_take(struct store *store, struct error *err)
             return rc;
         }
         if (stat(store->lock_path, &named) == 0 && same_file(&held, &named)) {
+            enum status rc = guard_take(store, err);
+            if (rc != ST_OK) {
+                close(fd);
+                return rc;
+            }
             store->lock_fd = fd;
             int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
             /* The pid only makes a message better: a failure to write it is no failure. */
@@ -169,4 +216,7 @@ void store_lock_drop(struct store *store)
         unlink(store->lock_path);
     close(store->lock_fd);
     store->lock_fd = -1;
+    if (store->guard_fd >= 0)
+        close(store->guard_fd);
+    store->guard_fd = -1;
 }

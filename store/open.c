@@ -64,6 +64,7 @@ static enum status store_new(struct store **ret_store, const char *path, bool wr
         return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
     store->writer = writer;
     store->lock_fd = -1;
+    store->guard_fd = -1;
     store->path = mem_strdup(path);
     store->file = mem_strdup(file);
     store->lock_path = mem_alloc(size);

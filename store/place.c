@@ -121,6 +121,16 @@ static enum status count_trials(struct store *store, int64_t *ret_n)
     return ok ? ST_OK : ST_CORRUPT;
 }
 
+static bool is_whole(struct store *store)
+{
+    sqlite3_stmt *stmt = NULL;
+    bool ok = sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &stmt, NULL) == SQLITE_OK &&
+              sqlite3_step(stmt) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(stmt, 0), "ok") == 0;
+
+    sqlite3_finalize(stmt);
+    return ok;
+}
+
 /* Somebody else has written into the file: another program that folds the log (a database browser does no harm by it),
  * or a copy of another file over it? That is seen by who opens it. */
 static enum status look_inside(struct store *store, struct error *err)
@@ -132,6 +142,8 @@ static enum status look_inside(struct store *store, struct error *err)
 
     if (rc == ST_OK)
         rc = count_trials(fresh, &n_fresh);
+    if (rc == ST_OK && !is_whole(fresh)) /* another file's pages below those of our log */
+        n_fresh = -1;
     store_close(fresh);
     if (rc == ST_NOMEM || rc == ST_BUSY)
         return ST_OK; /* another time */

@@ -107,6 +107,7 @@ struct store {
     char *file; /* without symbolic links, for SQLite */
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
+    int guard_fd; /* writer only, else -1; a socket whose name no second writer can have (lock.c) */
     bool writer;
     bool blind; /* it is read to find out what is damaged: opening does not look */
     bool taken; /* by somebody else: it may not be written */

@@ -74,7 +74,9 @@ static void nearer(struct stand *stand, double spent, struct spending s, double 
 {
     if (isfinite(stand->spent) && spent <= stand->spent)
         return;
-    *stand = (struct stand){spent, s.confirming / max, s.one / max, is_cost ? share * max - s.confirming : INFINITY};
+    /* A run that the limit would cut short confirms nothing. */
+    double left = fmin(share * max - s.confirming, (1 - spent) * max);
+    *stand = (struct stand){spent, s.confirming / max, s.one / max, is_cost ? left : INFINITY};
 }
 
 void confirm_plan_make(const struct study_view *v, const struct sweep_settings *settings, double running_s,

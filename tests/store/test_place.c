@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -21,6 +22,28 @@ static bool is_locked(const char *path)
     assert_int_equal(waitpid(pid, &state, 0), pid);
     assert_true(WIFEXITED(state) && WEXITSTATUS(state) < 2);
     return WEXITSTATUS(state) == 1;
+}
+
+/* A lock file that is removed under its owner lets nobody else in. */
+static void test_a_removed_lock_file_lets_nobody_in(void **state)
+{
+    struct place *place = *state;
+    struct store *owner = NULL, *other = NULL;
+    char lock[PATH_MAX];
+
+    OK(store_open_writer(&owner, place->path, err));
+    snprintf(lock, sizeof lock, "%s.lock", place->path);
+    assert_int_equal(unlink(lock), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(store_open_writer(&other, place->path, NULL) == ST_BUSY ? 0 : 1);
+    int how = -1;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    store_close(owner);
+    OK(store_open_writer(&other, place->path, err)); /* free again */
+    store_close(other);
 }
 
 /* POSIX drops a process's locks on a file when it closes any descriptor of it: nothing may open the file beside SQLite. */
@@ -140,6 +163,7 @@ static void test_let_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_removed_lock_file_lets_nobody_in, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_locks_stay, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_only_the_writer_folds, place_make, place_remove),
         cmocka_unit_test_setup_teardown(test_copy, place_make, place_remove),

@@ -104,7 +104,7 @@ def test_the_outbox_to_a_dead_tracker_is_bounded(folder):
     equal(err.count("as many as track.outbox_rows allows"), 1)
     waiting.read()
     types = [row.type for row in waiting.rows]
-    assert 100 <= len(types) < 140, len(types)
+    assert 100 <= len(types) < 180, len(types)  # the reports of one look at a worker, up to 64, are one transaction
     equal([types.count(type_) for type_ in ("start", "result", "study", "study_end")], [4, 4, 1, 1])
     points = run("check", waiting.store, "--json")[0]
     assert json.loads(points)["points"] > 4 * 20 * 24, points  # the store has every report
