@@ -377,6 +377,8 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK && s->run->err.status != ST_OK)
         rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
     log_nothing_done(s->run);
+    if (s->run->track != NULL && study_view_advise(&s->run->view, NULL) != ST_OK)
+        log_debug("the report for the trackers is without what the models say");
     track_rows_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
     s->run->track = NULL;

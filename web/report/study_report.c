@@ -5,6 +5,7 @@
 #include "study/version.h"
 #include "web/report/report.h"
 
+/* Advice of the first trials only, as a running sweep has it, is left out: a report has a belief for every trial. */
 void study_view_report(const struct study_view *view, const char *path, struct report *ret_report)
 {
     *ret_report = (struct report){.study = &view->study,
@@ -12,7 +13,7 @@ void study_view_report(const struct study_view *view, const char *path, struct r
                                   .n_trials = view->n,
                                   .history = &view->history,
                                   .on_front = view->on_front,
-                                  .insight = view->advice.n > 0 ? &view->advice : NULL,
+                                  .insight = view->advice.n == view->n && view->n > 0 ? &view->advice : NULL,
                                   .ref = view->ref,
                                   .space = &view->search.space,
                                   .program = program_text,
