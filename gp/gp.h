@@ -98,7 +98,7 @@ struct pareto_ref {
 };
 #define PARETO_REF_TRIALS 10
 /* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their
- * range more. It moves until there are so many, and with it the hypervolume. */
+ * range more. It moves until there are that many trials, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
 /* 0 when no trial lies inside; NaN when out of memory. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
@@ -188,6 +188,13 @@ struct gp_insight {
     struct gp_edge edges[SPACE_MAX_DIM];
     const char *note, *score_note, *cost_note; /* why there is nothing, or why it is 0; NULL: no reason needed */
 };
+
+/* Is trial i a member of the front that is shown? What is advised is one, also where a cheaper one is as good within noise.
+ * insight has beliefs, and i is below its n. */
+static inline bool gp_is_shown_on_front(const struct gp_insight *insight, size_t i)
+{
+    return insight->beliefs[i].on_front || i == insight->recommended;
+}
 
 /* Seeded draws: same inputs, same bytes. Few or odd data are a note and no error. */
 enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,

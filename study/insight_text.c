@@ -269,7 +269,7 @@ enum status insight_to_json(const struct study_view *v, cJSON **ret_json, struct
         for (size_t i = 0; ok && i < v->search.space.dim; i++)
             ok = cJSON_AddItemToArray(params, param_json(v, &in, i));
         for (size_t i = 0; ok && i < v->n; i++)
-            if (in.beliefs[i].on_front)
+            if (gp_is_shown_on_front(&in, i))
                 ok = cJSON_AddItemToArray(front, belief_json(v, &in, i));
     }
     gp_insight_free(&in);

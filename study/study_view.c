@@ -103,17 +103,13 @@ static void fill_row(struct study_view *view, size_t i)
     view->gp[i].x = view->x[i];
 }
 
-/* What is advised is shown: the best is a member also where a cheaper one is as good within noise. */
 static void judge_front(struct study_view *view)
 {
-    size_t best;
-
     for (size_t i = 0; i < view->n; i++) {
-        const struct gp_belief *b = study_view_belief(view, i);
-        view->on_front[i] = b != NULL ? b->on_front : view->advice.beliefs == NULL && view->front_run[i];
+        bool has_belief = study_view_belief(view, i) != NULL;
+        view->on_front[i] =
+            has_belief ? gp_is_shown_on_front(&view->advice, i) : view->advice.beliefs == NULL && view->front_run[i];
     }
-    if (view->advice.beliefs != NULL && (best = view->advice.recommended) < view->n)
-        view->on_front[best] = true;
 }
 
 static enum status update_front(struct study_view *view, struct error *err)

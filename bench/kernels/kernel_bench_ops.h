@@ -1,4 +1,4 @@
-/* kernel_bench_ops.h - what the two files behind `trawl-bench kernels` share: the tensors of a setting, and its operations. */
+/* kernel_bench_ops.h - what the two files of `trawl-bench kernels` share: the tensors of a setting, and its operations. */
 #ifndef BENCH_KERNELS_KERNEL_BENCH_OPS_H
 #define BENCH_KERNELS_KERNEL_BENCH_OPS_H
 

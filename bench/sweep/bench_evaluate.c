@@ -1,4 +1,4 @@
-/* bench_evaluate.c - `trawl-bench evaluate`: a problem behind a pipe, so that a method of any language can be
+/* bench_evaluate.c - `trawl-bench evaluate`: a problem at the end of a pipe, so that a method of any language can be
  * measured by the same draws and the same measures. One request a line, one answer a line:
  *   space                       the search space as JSON
  *   truth X1 ... XD             ok SCORE COST      the true means, for whoever checks a problem

@@ -221,7 +221,7 @@ enum status known_load(struct known *ret, const char *path, const char *problem,
              !json_get_f64(entry, "best_score", &ret->best_score) ||
              !json_get_f64(entry, "hypervolume", &ret->hypervolume) || !(ret->ref_cost > 0.0) ||
              !(ret->hypervolume > 0.0))
-        rc = FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it anew with `trawl-bench front`", path,
+        rc = FAIL(err, ST_CORRUPT, "%s: the entry of '%s' is not whole; make it again with `trawl-bench front`", path,
                   problem);
     cJSON_Delete(json);
     return rc;

@@ -75,7 +75,7 @@ static enum status lcbench_open(struct problem *problem, const char *const *dirs
     TRY(file_read_all(path, magic + sizeof lc->w + 1, &bytes, &n, err));
     if (n != magic + sizeof lc->w || memcmp(bytes, LC_MAGIC, magic) != 0) {
         mem_free(bytes);
-        return FAIL(err, ST_CORRUPT, "%s: %zu bytes, %zu with the head '%s' are needed; make it anew with lcbench.py",
+        return FAIL(err, ST_CORRUPT, "%s: %zu bytes, %zu with the head '%s' are needed; make it again with lcbench.py",
                     path, n, magic + sizeof lc->w, LC_MAGIC);
     }
     lc = mem_alloc(sizeof *lc);

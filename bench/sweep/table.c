@@ -266,7 +266,7 @@ static enum status parse(struct problem *problem, const char *path, const char *
     if (n >= at)
         memcpy(&header, bytes + magic, sizeof header);
     if (n < at || memcmp(bytes, TABLE_MAGIC, magic) != 0 || header > n - at)
-        return FAIL(err, ST_CORRUPT, "%s: no table; make it anew as bench/sweep/README.md says", path);
+        return FAIL(err, ST_CORRUPT, "%s: no table; make it again as bench/sweep/README.md says", path);
     TRY(json_parse(bytes + at, header, &json, err));
     bool ok = read_header(json, &problem->space, t);
     cJSON_Delete(json);

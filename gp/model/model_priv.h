@@ -134,7 +134,7 @@ void model_fit_more(struct model *model, struct optimise *o, int max_evals, int 
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
 /* Learns how noise depends on the expected output, and factors again; after model_factor. theta stays. */
 enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
-#define MODEL_NOISE_RUNS 3.0 /* what all other rows say of a point's noise counts as so many runs of its own */
+#define MODEL_NOISE_RUNS 3.0 /* what all other rows say of a point's noise counts as this many runs of its own */
 /* Variance of one run where this output (standardised) is expected. own: the point's row, or SIZE_MAX: what the row
  * says is taken for its own runs alone, so that few lucky ones do not speak twice. ret_freedom (NULL: not wanted):
  * degrees of freedom. */

@@ -127,7 +127,7 @@ static bool build_insight(struct study_model *m)
     list = ok ? cJSON_AddArrayToObject(json, "front") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < m->view.n; i++)
-        ok = !in->beliefs[i].on_front || add_trial(list, m, i);
+        ok = !gp_is_shown_on_front(in, i) || add_trial(list, m, i);
     return ok;
 }
 

@@ -392,7 +392,7 @@ static void test_named_and_not_sealed(void **state)
     free(file.v);
 }
 
-/* Points that come again, in any order, and a trial that goes on: the sums stay those of what is there. */
+/* Points that come again, in any order, and a trial that continues: the sums stay those of what is there. */
 static void test_sums_of_curves(void **state)
 {
     struct place *place = *state;
@@ -425,7 +425,7 @@ static void test_sums_of_curves(void **state)
 
     OK(store_open_writer(&store, place->path, err));
     OK(store_trial_requeue(store, trial.id, REQUEUE_STOPPED, err));
-    OK(store_trial_start(store, trial.id, "cpu", NULL, err)); /* anew: nothing is left of the curve */
+    OK(store_trial_start(store, trial.id, "cpu", NULL, err)); /* again: nothing is left of the curve */
     OK(store_curve(store, trial.id, "a", &points, &n, err));
     assert_int_equal(n, 0);
     OK(metrics_add(store, trial.id, first, 3, NULL, err));

@@ -188,7 +188,7 @@ static const struct trial *load_stored(struct place *p, const struct study_run *
     return p->stored;
 }
 
-/* The controller keeps no texts of what is done, but where it came from; why one failed is told at the end. */
+/* The controller keeps no texts of what is done, but where it came from; why one failed is reported at the end. */
 static void texts_are_forgotten(const struct trial *t)
 {
     assert_true(t->params == NULL && t->config == NULL && t->device == NULL && t->slot == NULL);
@@ -324,7 +324,7 @@ static void killed_from_outside_it_runs_again_twice(void **state)
     }
 }
 
-/* A trial that no message can hold: it fails at once, and its worker goes on. */
+/* A trial that no message can hold: it fails at once, and its worker continues. */
 static void a_trial_that_cannot_be_told_fails(void **state)
 {
     struct place *p = *state;

@@ -165,7 +165,7 @@ static void test_bad_files(void **unused)
         expect_refused(t, ST_CORRUPT, "checksum");
     }
     memcpy(bad, good, n);
-    bad[8] = 1; /* an older version: it has a policy, but no state that this program goes on from */
+    bad[8] = 1; /* an older version: it has a policy, but no state that this program can resume */
     write_sealed(bad, n);
     expect_refused(t, ST_VERSION, "checkpoint version 1");
     OK(trainer_load_weights(t, ckpt_path, err));

@@ -22,7 +22,7 @@ static void test_option_tables(void **unused)
     }
 }
 
-/* What a row says it depends on is an option, and a value that this can have and one that it cannot have are told apart. */
+/* What a row says it depends on is an option, and a value that this can have and one that it cannot have are distinguished. */
 static void test_rows_depend_on_options(void **unused)
 {
     struct config *config = NULL;

@@ -211,8 +211,7 @@ static enum status judge_front(struct view *v, int64_t version, struct error *er
     enum status rc = pareto_front(&history, NULL, runs, err);
     v->n_front = 0;
     for (size_t i = 0; i < v->n && rc == ST_OK; i++) {
-        bool on = v->advice.beliefs == NULL ? runs[i] : i < v->advice.n && v->advice.beliefs[i].on_front;
-        on = on || (v->advice.beliefs != NULL && i == v->advice.recommended); /* what is advised is shown */
+        bool on = v->advice.beliefs == NULL ? runs[i] : i < v->advice.n && gp_is_shown_on_front(&v->advice, i);
         if (on != v->on_front[i])
             v->changed[i] = version;
         v->on_front[i] = on;
