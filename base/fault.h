@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-enum fault_kind { FAULT_MALLOC, FAULT_WRITE, FAULT_FSYNC, FAULT_FORK, FAULT_KINDS };
+enum fault_kind { FAULT_MALLOC, FAULT_TRY_MALLOC, FAULT_WRITE, FAULT_FSYNC, FAULT_FORK, FAULT_KINDS };
 
 #ifdef TRAWL_FAULTS
 void fault_arm(enum fault_kind kind, int nth); /* nth >= 1 */

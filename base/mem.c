@@ -4,20 +4,36 @@
 #include "base/fault.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* A huge page. Blocks of that size begin on one and ask for more of them: an update that walks tens of megabytes is a
  * fifth faster when it does not wait for page table walks. */
 #define MEM_HUGE ((size_t)2 << 20)
 
-void *mem_alloc(size_t size)
+static void out_of_memory(size_t size) __attribute__((noreturn));
+static void out_of_memory(size_t size)
+{
+    char text[160];
+    int n = snprintf(
+        text, sizeof text,
+        "trawl: out of memory: a block of %zu bytes was refused; give the process more memory, or run less at a time\n",
+        size);
+    ssize_t unused = write(STDERR_FILENO, text, (size_t)n);
+
+    (void)unused;
+    _exit(1); /* no exit handlers: they would need memory too */
+}
+
+static void *block_of(size_t size)
 {
     void *block;
     size_t rounded = (size + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 
-    if (rounded < size || fault_hit(FAULT_MALLOC))
+    if (rounded < size)
         return NULL;
     if (rounded == 0)
         rounded = MEM_ALIGN;
@@ -30,25 +46,47 @@ void *mem_alloc(size_t size)
     return block;
 }
 
-void *mem_array(size_t n, size_t size)
+/* n * size, or SIZE_MAX, which no allocator gives. */
+static size_t product(size_t n, size_t size)
 {
     size_t bytes;
-    return __builtin_mul_overflow(n, size, &bytes) ? NULL : mem_alloc(bytes);
+    return __builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes;
+}
+
+void *mem_alloc(size_t size)
+{
+    void *block = fault_hit(FAULT_MALLOC) ? NULL : block_of(size);
+    if (block == NULL)
+        out_of_memory(size);
+    return block;
+}
+
+void *mem_array(size_t n, size_t size)
+{
+    return mem_alloc(product(n, size));
 }
 
 void *mem_array2(size_t n, size_t m, size_t size)
 {
-    size_t rows;
-    return __builtin_mul_overflow(n, m, &rows) ? NULL : mem_array(rows, size);
+    return mem_alloc(product(product(n, m), size));
+}
+
+void *mem_try_alloc(size_t size)
+{
+    return fault_hit(FAULT_TRY_MALLOC) ? NULL : block_of(size);
+}
+
+void *mem_try_array(size_t n, size_t size)
+{
+    return mem_try_alloc(product(n, size));
 }
 
 void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size)
 {
     void *block = mem_array(new_n, size);
-    if (block != NULL && old != NULL) {
+    if (old != NULL)
         memcpy(block, old, (old_n < new_n ? old_n : new_n) * size);
-        mem_free(old);
-    }
+    mem_free(old);
     return block;
 }
 
@@ -61,8 +99,6 @@ bool mem_room(void *array_at, size_t n, size_t *cap, size_t size)
         return true;
     memcpy(&old, array_at, sizeof old); /* a pointer of any type */
     grown = mem_grow(old, n, new_cap, size);
-    if (grown == NULL)
-        return false;
     memcpy(array_at, &grown, sizeof grown);
     *cap = new_cap;
     return true;
@@ -72,8 +108,7 @@ char *mem_strdup(const char *text)
 {
     size_t size = strlen(text) + 1;
     char *copy = mem_alloc(size);
-    if (copy != NULL)
-        memcpy(copy, text, size);
+    memcpy(copy, text, size);
     return copy;
 }
 

@@ -1,6 +1,8 @@
 /* mem.h - the only caller of the allocator. Sizes are overflow-checked, every block is
  * 64-byte aligned (a cache line, and a full AVX-512 vector), zeroed, and freed by mem_free.
- * NULL means out of memory (or FAULT_MALLOC fired): the caller turns it into ST_NOMEM with a useful text. */
+ * Without memory the process ends with a message and exit code 1 (docs/decisions/0012-out-of-memory.md): no result is
+ * NULL, and no caller checks. Only mem_try_alloc and mem_try_array return NULL; they are for buffers whose size a
+ * user's config sets, and their caller's message names the options to lower. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
@@ -14,11 +16,13 @@
 void *mem_alloc(size_t size) MUST_USE; /* size 0 gives a valid block */
 void *mem_array(size_t n, size_t size) MUST_USE; /* n * size bytes */
 void *mem_array2(size_t n, size_t m, size_t size) MUST_USE; /* n * m * size bytes */
-void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* keeps old (still owned) on failure */
-/* Room for one more element at the end of an array that grows: n of its *cap elements are used; array_at is the address of
- * the pointer, NULL before the first. False: out of memory, and nothing has changed. */
+void *mem_try_alloc(size_t size) MUST_USE; /* NULL without memory */
+void *mem_try_array(size_t n, size_t size) MUST_USE; /* NULL without memory */
+void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* frees old */
+/* Makes space for one more element at the end of an array that grows: n of its *cap elements are used; array_at is the
+ * address of the pointer, NULL before the first. */
 #define MEM_ROOM(array, n, cap) mem_room(&(array), (n), &(cap), sizeof *(array))
-bool mem_room(void *array_at, size_t n, size_t *cap, size_t size) MUST_USE;
+bool mem_room(void *array_at, size_t n, size_t *cap, size_t size); /* always true */
 char *mem_strdup(const char *text) MUST_USE;
 void mem_free(void *block); /* NULL is fine */
 

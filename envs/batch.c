@@ -64,17 +64,15 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
 
     enum status rc = ST_OK;
     struct env_batch *batch = mem_alloc(sizeof *batch);
-    if (!batch)
-        return FAIL(err, ST_NOMEM, "env %s: out of memory for a batch", def->name);
     batch->def = def;
     batch->shape = shape;
     batch->n_envs = n_envs;
     batch->grain = batch_grain(&shape);
     batch->root = root;
     batch->settings = mem_alloc(def->options.settings_size);
-    batch->states = mem_array(n_envs, def->state_size);
-    batch->logs = mem_array(n_envs, sizeof *batch->logs);
-    if (!batch->settings || !batch->states || !batch->logs) {
+    batch->states = mem_try_array(n_envs, def->state_size);
+    batch->logs = mem_try_array(n_envs, sizeof *batch->logs);
+    if (!batch->states || !batch->logs) {
         rc = FAIL(err, ST_NOMEM, "env %s: %zu instances of %zu bytes do not fit into memory; lower train.total_agents",
                   def->name, n_envs, def->state_size);
         goto fail;

@@ -244,12 +244,10 @@ enum status trainer_save(struct trainer *t, const char *path, const char *config
     ckpt_shape_fill(t, &shape);
     ckpt_list_trainer(&list, t, &shape);
     text = mem_strdup(config_text);
-    if (text == NULL)
-        return FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint's config text of %zu bytes", path, text_bytes);
     ckpt_list_add(&list, "config", CKPT_HOST, text, text_bytes);
     for (size_t i = 0; i < list.n; i++)
         n += sizeof(struct ckpt_entry) + ckpt_padded(list.sections[i].bytes);
-    bytes = mem_alloc(n);
+    bytes = mem_try_alloc(n);
     rc = bytes != NULL ? ckpt_pack(t, &list, bytes, n, err)
                        : FAIL(err, ST_NOMEM, "%s: no memory for a checkpoint of %zu bytes", path, n);
     if (rc == ST_OK)

@@ -105,7 +105,7 @@ static enum status eval_open(struct eval_run *e, struct error *err)
     TRY(acting_open(&e->play, e->t, e->n_games, e->set->seed, true,
                     e->set->agents > 0 ? "the number of agents" : "train.eval_episodes", err));
     e->state_bytes = kern_env_state_bytes(e->play.games);
-    e->state = mem_alloc(e->state_bytes);
+    e->state = mem_try_alloc(e->state_bytes);
     if (e->state == NULL)
         return FAIL(err, ST_NOMEM, "no memory to evaluate %zu games; lower the number of episodes", e->n_games);
     return eval_limit_logs(e, err);

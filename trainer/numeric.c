@@ -30,7 +30,7 @@ static float numeric_at(const void *x, size_t size, size_t i)
 static enum status numeric_scan(struct trainer *t, const void *x, size_t size, size_t n, size_t *ret_at,
                                 float *ret_value, struct error *err)
 {
-    void *host = mem_array(n, size);
+    void *host = mem_try_array(n, size);
     size_t i = 0;
 
     if (host == NULL)

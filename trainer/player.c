@@ -25,9 +25,9 @@ static enum status player_begin(struct player *p, int64_t seed, struct error *er
 
     TRY(acting_open(&p->play, p->t, 1, seed, false, "the size of the policy", err));
     p->state_bytes = kern_env_state_bytes(p->play.games);
-    p->state = mem_alloc(p->state_bytes);
+    p->state = mem_try_alloc(p->state_bytes);
     p->host_rewards = mem_array(p->play.n, sizeof *p->host_rewards);
-    if (p->state == NULL || p->host_rewards == NULL)
+    if (p->state == NULL)
         return FAIL(err, ST_NOMEM, "no memory to play a game");
     TRY(kern_env_save(kern, p->play.games, p->state, err));
     return kern_sync(kern, err);
@@ -44,8 +44,6 @@ enum status player_create(struct player **ret_player, struct kern *kern, const s
     enum status rc;
 
     *ret_player = NULL;
-    if (p == NULL)
-        return FAIL(err, ST_NOMEM, "no memory to play a game");
     p->greedy = greedy;
     rc = env_def_check(def, env_settings, 1, &shape, err);
     small.total_agents = shape.n_agents;

@@ -134,7 +134,7 @@ static enum status trainer_start(struct trainer *t, struct error *err)
 {
     struct rng sample = rng_split(t->root, STREAM_SAMPLE), segments = rng_split(t->root, STREAM_SEGMENTS);
     size_t n = t->policy.n_params, last = t->horizon * t->n_agents;
-    float *params = mem_array(n, sizeof *params);
+    float *params = mem_try_array(n, sizeof *params);
     enum status rc;
 
     if (params == NULL)

@@ -117,7 +117,7 @@ static void *cpu_alloc(struct kern *kern, size_t bytes)
 {
     if (kern->memory_bytes != 0 && bytes > kern->memory_bytes)
         return NULL; /* zeroing it would bring the machine down before the allocator says no */
-    return mem_alloc(bytes);
+    return mem_try_alloc(bytes);
 }
 
 static void cpu_free(struct kern *kern, void *mem)
@@ -148,7 +148,7 @@ struct kern_slot {
 static enum status cpu_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
 {
     (void)kern;
-    *ret_slot = mem_alloc(sizeof(struct kern_slot) + bytes);
+    *ret_slot = mem_try_alloc(sizeof(struct kern_slot) + bytes);
     if (*ret_slot == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
     (*ret_slot)->bytes = bytes;

@@ -584,61 +584,6 @@ static void help_and_reference_name_every_option(void **state)
 }
 
 /* Everything once: tables, file, arguments, resolve, fill, all writers. */
-static enum status whole_life(const char *path)
-{
-    char *argv[] = {"--train.gamma", "0.5", NULL};
-    int argc = 2;
-    struct config *config = NULL;
-    struct strbuf out;
-    struct train train;
-    cJSON *json = NULL;
-    enum status rc = new_config(&config, NULL);
-
-    strbuf_init(&out, 1 << 20);
-    if (rc == ST_OK)
-        rc = config_load_file(config, path, NULL);
-    if (rc == ST_OK)
-        rc = config_take_args(config, &argc, argv, NULL);
-    if (rc == ST_OK)
-        rc = config_resolve(config, NULL);
-    if (rc == ST_OK)
-        rc = config_fill(config, &train_table, &train, NULL);
-    if (rc == ST_OK)
-        rc = config_write_ini(config, false, true, &out, NULL);
-    if (rc == ST_OK)
-        rc = config_write_args(config, false, &out, NULL);
-    if (rc == ST_OK && (json = config_to_json(config)) == NULL)
-        rc = ST_NOMEM;
-    cJSON_Delete(json);
-    strbuf_free(&out);
-    config_destroy(config);
-    return rc;
-}
-
-static void out_of_memory_anywhere_is_an_error(void **state)
-{
-    char path[] = "/tmp/trawl-test-config-XXXXXX";
-    int fd = mkstemp(path), nth;
-    static const char text[] = "[train]\ngamma = 0.7\n[policy]\nnote = x\n[sweep.train.gamma]\nmin = 0.6\n";
-
-    (void)state;
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
-    for (nth = 1;; nth++) {
-        enum status rc;
-        bool fired;
-        fault_arm(FAULT_MALLOC, nth);
-        rc = whole_life(path);
-        fired = fault_disarm(FAULT_MALLOC);
-        assert_int_equal(rc, fired ? ST_NOMEM : ST_OK);
-        if (!fired)
-            break;
-    }
-    unlink(path);
-    assert_true(nth > 40);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -661,7 +606,6 @@ int main(void)
         cmocka_unit_test(json_has_values_of_their_types),
         cmocka_unit_test(values_turn_into_numbers_and_back),
         cmocka_unit_test(help_and_reference_name_every_option),
-        cmocka_unit_test(out_of_memory_anywhere_is_an_error),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

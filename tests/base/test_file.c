@@ -216,24 +216,6 @@ static void says_what_cannot_be_read(void **state)
     assert_non_null(strstr(err.text, "folder"));
 }
 
-static void out_of_memory_is_an_error(void **state)
-{
-    char *bytes;
-    size_t n;
-    int nth = 1;
-
-    (void)state;
-    for (bool fired = true; fired; nth++) {
-        enum status rc;
-        fault_arm(FAULT_MALLOC, nth);
-        rc = file_read_all("/dev/zero", 300000, &bytes, &n, NULL); /* grows more than once */
-        fired = fault_disarm(FAULT_MALLOC);
-        assert_int_equal(rc, fired ? ST_NOMEM : ST_LIMIT);
-        assert_null(bytes);
-    }
-    assert_true(nth > 3);
-}
-
 static void crc_is_the_standard_one(void **state)
 {
     (void)state;
@@ -254,7 +236,6 @@ int main(void)
         cmocka_unit_test(refuses_what_cannot_be_written),
         cmocka_unit_test(reads_up_to_the_limit),
         cmocka_unit_test(says_what_cannot_be_read),
-        cmocka_unit_test(out_of_memory_is_an_error),
         cmocka_unit_test(crc_is_the_standard_one),
     };
     return cmocka_run_group_tests_name("file", tests, make_dir, remove_dir);

@@ -199,61 +199,6 @@ static void strings_come_out_as_utf8(void **state)
     cJSON_Delete(json);
 }
 
-static bool build(cJSON **ret_json)
-{
-    cJSON *json = cJSON_CreateObject(), *inner = cJSON_CreateObject();
-    bool ok = json_add(json, "inner", inner); /* takes inner, also when it fails */
-
-    ok = ok && json_add_f64(inner, "x", 0.1) && json_add_f64(inner, "y", 1.0 / 3.0) && json_add_f64(inner, "z", NAN) &&
-         json_add_i64(json, "n", INT64_MAX) && json_add_str(json, "s", "text") && json_add_bool(json, "b", true);
-    if (!ok) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
-    *ret_json = json;
-    return ok;
-}
-
-static void out_of_memory_is_told(void **state)
-{
-    const char *text = "{\"a\": [1, 2, \"three\"], \"b\": {\"c\": null}}";
-    cJSON *json;
-    char *printed;
-    int nth;
-
-    (void)state;
-    for (nth = 1;; nth++) {
-        bool ok, fired;
-        fault_arm(FAULT_MALLOC, nth);
-        ok = build(&json);
-        fired = fault_disarm(FAULT_MALLOC);
-        assert_true(ok != fired);
-        if (ok)
-            break;
-    }
-    assert_true(nth > 10);
-    for (nth = 1;; nth++) {
-        fault_arm(FAULT_MALLOC, nth);
-        printed = json_print(json, true);
-        assert_true((printed == NULL) == fault_disarm(FAULT_MALLOC));
-        mem_free(printed);
-        if (printed != NULL)
-            break;
-    }
-    cJSON_Delete(json);
-    for (nth = 1;; nth++) {
-        enum status rc;
-        fault_arm(FAULT_MALLOC, nth);
-        rc = json_parse(text, strlen(text), &json, NULL);
-        assert_int_equal(rc, fault_disarm(FAULT_MALLOC) ? ST_NOMEM : ST_OK);
-        cJSON_Delete(json);
-        assert_int_equal(json_parse("{\"a\": [1, }", 12, &json, NULL), ST_CORRUPT); /* not for want of memory */
-        if (rc == ST_OK)
-            break;
-    }
-    assert_true(nth > 8);
-}
-
 /* Values are found in the text as they stand there, whatever strings and brackets are around them. */
 static void members_are_found_in_the_text(void **state)
 {
@@ -341,7 +286,6 @@ int main(void)
         cmocka_unit_test(depth_is_limited_outside_strings),
         cmocka_unit_test(size_is_limited),
         cmocka_unit_test(strings_come_out_as_utf8),
-        cmocka_unit_test(out_of_memory_is_told),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -218,19 +218,6 @@ static void starts_and_stops_without_work(void **state)
     assert_null(pool);
 }
 
-static void out_of_memory_is_an_error(void **state)
-{
-    struct pool *pool;
-
-    (void)state;
-    for (int nth = 1; nth <= 2; nth++) {
-        fault_arm(FAULT_MALLOC, nth);
-        assert_int_equal(pool_create(&pool, 4, NULL), ST_NOMEM);
-        assert_true(fault_disarm(FAULT_MALLOC));
-        assert_null(pool);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,7 +228,6 @@ int main(void)
         cmocka_unit_test(wakes_sleepers_on_both_sides),
         cmocka_unit_test(a_part_is_its_helpers_or_the_callers),
         cmocka_unit_test(starts_and_stops_without_work),
-        cmocka_unit_test(out_of_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "base/fault.h"
 #include "base/mem.h"
 
 static void grows_to_its_limit_and_no_further(void **state)
@@ -88,27 +87,6 @@ static void shell_words_are_quoted_when_they_must_be(void **state)
     strbuf_free(&sb);
 }
 
-static void out_of_memory_breaks_it(void **state)
-{
-    struct strbuf sb;
-    struct error err = {0};
-
-    (void)state;
-    strbuf_init(&sb, 1 << 20);
-    strbuf_add(&sb, "kept");
-    fault_arm(FAULT_MALLOC, 1);
-    for (int i = 0; i < 1000; i++)
-        strbuf_add(&sb, "0123456789");
-    assert_true(fault_disarm(FAULT_MALLOC));
-    assert_int_equal(strbuf_status(&sb, "text", &err), ST_NOMEM);
-    assert_memory_equal(sb.text, "kept", 4);
-    assert_int_equal(strlen(sb.text), sb.len);
-    strbuf_free(&sb);
-    fault_arm(FAULT_MALLOC, 1);
-    assert_null(strbuf_take(&sb));
-    assert_true(fault_disarm(FAULT_MALLOC));
-}
-
 static void the_first_error_wins_and_long_ones_are_cut(void **state)
 {
     struct error err = {0};
@@ -129,23 +107,6 @@ static void the_first_error_wins_and_long_ones_are_cut(void **state)
     assert_int_equal(FAIL(NULL, ST_CONFIG, "%s", longer), ST_CONFIG);
 }
 
-static void sizes_that_overflow_are_refused(void **state)
-{
-    void *block = mem_alloc(0);
-
-    (void)state;
-    assert_non_null(block);
-    mem_free(block);
-    assert_null(mem_alloc(SIZE_MAX));
-    assert_null(mem_array(SIZE_MAX / 2, 3));
-    assert_null(mem_array2((size_t)1 << 40, (size_t)1 << 40, 8));
-    block = mem_array(3, 5);
-    assert_int_equal((uintptr_t)block % MEM_ALIGN, 0);
-    for (int i = 0; i < 15; i++)
-        assert_int_equal(((unsigned char *)block)[i], 0);
-    mem_free(block);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,9 +114,7 @@ int main(void)
         cmocka_unit_test(stays_broken_after_a_failed_append),
         cmocka_unit_test(a_taken_text_is_the_callers),
         cmocka_unit_test(shell_words_are_quoted_when_they_must_be),
-        cmocka_unit_test(out_of_memory_breaks_it),
         cmocka_unit_test(the_first_error_wins_and_long_ones_are_cut),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
     };
     return cmocka_run_group_tests_name("strbuf", tests, NULL, NULL);
 }

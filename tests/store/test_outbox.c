@@ -112,53 +112,12 @@ static void positions_come_back(void **state)
 }
 
 /* Allocation failures end in ST_NOMEM and change nothing. */
-static void out_of_memory(void **state)
-{
-    struct place *place = *state;
-    struct store *store;
-    struct outbox_list list = {0};
-    struct tracker_position p = {0};
-    struct outbox_run *runs = NULL;
-    char key[TRACKER_KEY_MAX], **names = NULL;
-    size_t n = 0;
-    int64_t last;
-
-    OK(store_open_writer(&store, place->path, err));
-    struct study study = study_make(store, "s");
-    OK(store_tracker_register(store, study.id, "wandb", key, err));
-    for (int i = 0; i < 70; i++)
-        OK(store_outbox_add(store, study.id, 0, "{}", err));
-    for (int what = 0; what < 4; what++)
-        for (int nth = 1, fired = 1; fired; nth++) {
-            struct error err = {0};
-            enum status rc;
-            fault_arm(FAULT_MALLOC, nth);
-            rc = what == 0   ? store_outbox_read(store, study.id, 0, 0, 1000, 1000, 100000, &list, &err)
-                 : what == 1 ? store_tracker_position(store, study.id, "wandb", 0, &p, &err)
-                 : what == 2 ? store_outbox_runs(store, study.id, 0, &runs, &n, &last, &err)
-                             : store_tracker_names(store, study.id, &names, &n, &err);
-            fired = fault_disarm(FAULT_MALLOC);
-            assert_true(fired ? rc == ST_NOMEM : rc == ST_OK);
-            if (rc != ST_OK)
-                continue;
-            outbox_list_free(&list);
-            tracker_position_free(&p);
-            mem_free(runs);
-            runs = NULL;
-            store_tracker_names_free(names, what == 3 ? n : 0);
-            names = NULL;
-        }
-    assert_int_equal(waiting(store, study.id, "wandb"), 70);
-    store_close(store);
-}
-
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
     const struct CMUnitTest tests[] = {
         CASE(rows_wait_for_the_slowest),
         CASE(positions_come_back),
-        CASE(out_of_memory),
     };
     return cmocka_run_group_tests_name("outbox", tests, NULL, NULL);
 }

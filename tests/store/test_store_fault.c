@@ -558,67 +558,6 @@ static void killed_writers_leave_a_whole_store(void **state)
     assert_true(last >= 15);
 }
 
-static void out_of_memory_is_a_status(void **state)
-{
-    struct place *place = *state;
-    struct store *store;
-    struct study study, *studies;
-    struct trial trial, *trials;
-    struct curve_point *curve;
-    size_t n;
-    char *path;
-
-    fill(place->path, 3);
-    for (int call = 0; call < 7; call++) {
-        bool fired = true;
-        for (int nth = 1; fired; nth++) {
-            struct error err = {ST_OK, ""};
-            enum status rc;
-            if (call > 0)
-                assert_int_equal(store_open_reader(&store, place->path, NULL), ST_OK);
-            fault_arm(FAULT_MALLOC, nth);
-            switch (call) {
-            case 0:
-                rc = store_open_reader(&store, place->path, &err);
-                break;
-            case 1:
-                rc = store_study_find(store, "s", &study, &err);
-                if (rc == ST_OK)
-                    study_free(&study);
-                break;
-            case 2:
-                rc = store_study_list(store, &studies, &n, &err);
-                if (rc == ST_OK)
-                    study_list_free(studies, n);
-                break;
-            case 3:
-                rc = store_trial_list(store, 1, &trials, &n, &err);
-                if (rc == ST_OK)
-                    trial_list_free(trials, n);
-                break;
-            case 4:
-                rc = store_trial_find(store, 1, 1, &trial, &err);
-                if (rc == ST_OK)
-                    trial_free(&trial);
-                break;
-            case 5:
-                rc = store_curve(store, 1, "loss", &curve, &n, &err);
-                if (rc == ST_OK)
-                    mem_free(curve);
-                break;
-            default:
-                rc = store_checkpoint_path(store, 1, &path, &err);
-                if (rc == ST_OK)
-                    mem_free(path);
-                break;
-            }
-            fired = fault_disarm(FAULT_MALLOC);
-            assert_int_equal(rc, fired ? ST_NOMEM : ST_OK);
-            store_close(store);
-        }
-    }
-}
-
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
@@ -637,7 +576,6 @@ int main(void)
         CASE(full_store_keeps_what_it_has),
         CASE(one_writer_many_readers),
         CASE(killed_writers_leave_a_whole_store),
-        CASE(out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests_name("store faults", tests, NULL, NULL);
 }

@@ -730,29 +730,6 @@ static void written_in_our_words_it_is_the_same(void **state)
     }
 }
 
-static void every_allocation_may_fail(void **state)
-{
-    int nth;
-
-    (void)state;
-    log_set_level(LOG_LEVEL_ERROR);
-    for (nth = 1;; nth++) {
-        struct setup *setup = NULL;
-        enum status rc;
-        bool fired;
-        fault_arm(FAULT_MALLOC, nth);
-        rc = load(NULL, PUFFER3 "[vec]\nnum_envs = 8\n[sweep]\nsweep_only = gamma\n", NULL, &setup, NULL);
-        fired = fault_disarm(FAULT_MALLOC);
-        if (!fired)
-            assert_int_equal(rc, ST_OK);
-        setup_destroy(setup);
-        if (!fired)
-            break;
-    }
-    assert_true(nth > 50);
-    log_set_level(LOG_LEVEL_INFO);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,7 +743,6 @@ int main(void)
         cmocka_unit_test(an_option_of_a_game_is_itself),
         cmocka_unit_test(one_message_lists_it_all),
         cmocka_unit_test(written_in_our_words_it_is_the_same),
-        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);
 }

@@ -590,34 +590,6 @@ static void advised_bounds_are_allowed(void **state)
     }
 }
 
-static void every_allocation_may_fail(void **state)
-{
-    const char *text = GAME "[sweep.train.gamma]\n[sweep.train.optimizer]\n";
-    int n = 0;
-
-    (void)state;
-    for (bool fired = true; fired; n++) {
-        struct setup *setup;
-        struct search s, back;
-        char *json = NULL;
-        struct error err = {0};
-        fault_arm(FAULT_MALLOC, n + 1);
-        enum status rc = load(text, &setup, &s, &err);
-        if (rc == ST_OK)
-            rc = search_to_json(&s, &json, &err);
-        if (rc == ST_OK && (rc = search_from_json(json, &back, &err)) == ST_OK)
-            search_free(&back);
-        fired = fault_disarm(FAULT_MALLOC);
-        assert_int_equal(fired, rc != ST_OK);
-        if (rc != ST_OK)
-            assert_non_null(strstr(err.text, "memory"));
-        search_free(&s);
-        setup_destroy(setup);
-        mem_free(json);
-    }
-    assert_true(n > 20);
-}
-
 /* What the models may see of a trial: finite, cheap runs at a cost above 0, scores turned round. */
 static void costs_and_scores_are_judged(void **state)
 {
@@ -662,7 +634,6 @@ int main(void)
         cmocka_unit_test(costs_and_scores_are_judged),
         cmocka_unit_test(own_methods_are_what_they_say),
         cmocka_unit_test(advised_bounds_are_allowed),
-        cmocka_unit_test(every_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void test_create(void **unused)
         setup_game(&s, "memory", 1);
         s.policy.core = variant == 0 ? POLICY_CORE_MINGRU : POLICY_CORE_NONE;
         s.train.optimizer = variant == 0 ? TRAIN_MUON : TRAIN_ADAM;
-        EACH_FAULT(FAULT_MALLOC, create_and_destroy(&s, NULL));
+        EACH_FAULT(FAULT_TRY_MALLOC, create_and_destroy(&s, NULL));
         setup_close(&s);
     }
 }
@@ -42,9 +42,9 @@ static void test_message(void **unused)
 
     (void)unused;
     setup_game(&s, "memory", 1);
-    fault_arm(FAULT_MALLOC, 10);
+    fault_arm(FAULT_TRY_MALLOC, 10);
     assert_int_equal(create_and_destroy(&s, &err), ST_NOMEM);
-    assert_true(fault_disarm(FAULT_MALLOC));
+    assert_true(fault_disarm(FAULT_TRY_MALLOC));
     assert_true(strlen(err.text) > 10);
     setup_close(&s);
 }
@@ -59,8 +59,10 @@ static void test_iterate_never_allocates(void **unused)
     struct trainer *t = setup_trainer(&s);
     iterate(t, 1);
     fault_arm(FAULT_MALLOC, 1);
+    fault_arm(FAULT_TRY_MALLOC, 1);
     iterate(t, 3);
     assert_false(fault_disarm(FAULT_MALLOC));
+    assert_false(fault_disarm(FAULT_TRY_MALLOC));
     trainer_destroy(t);
     setup_close(&s);
 }
@@ -74,7 +76,7 @@ static void test_eval(void **unused)
     (void)unused;
     setup_game(&s, "memory", 1);
     struct trainer *t = setup_trainer(&s);
-    EACH_FAULT(FAULT_MALLOC, trainer_eval(t, &settings, &result, NULL));
+    EACH_FAULT(FAULT_TRY_MALLOC, trainer_eval(t, &settings, &result, NULL));
     trainer_destroy(t);
     setup_close(&s);
 }
@@ -93,7 +95,7 @@ static void test_checkpoint(void **unused)
     OK(trainer_save(t, path, "old", err));
     OK(file_read_all(path, 1 << 24, &old, &n_old, err));
     iterate(t, 1);
-    for (int kind = FAULT_MALLOC; kind <= FAULT_FSYNC; kind++) {
+    for (int kind = FAULT_TRY_MALLOC; kind <= FAULT_FSYNC; kind++) {
         fault_arm((enum fault_kind)kind, 1);
         assert_int_not_equal(trainer_save(t, path, "new", NULL), ST_OK);
         assert_true(fault_disarm((enum fault_kind)kind));
@@ -102,8 +104,8 @@ static void test_checkpoint(void **unused)
         assert_memory_equal(now, old, n_old);
         mem_free(now);
     }
-    EACH_FAULT(FAULT_MALLOC, trainer_save(t, path, "new", NULL));
-    EACH_FAULT(FAULT_MALLOC, trainer_load(t, path, NULL));
+    EACH_FAULT(FAULT_TRY_MALLOC, trainer_save(t, path, "new", NULL));
+    EACH_FAULT(FAULT_TRY_MALLOC, trainer_load(t, path, NULL));
     mem_free(old);
     trainer_destroy(t);
     setup_close(&s);
