@@ -17,19 +17,17 @@ static uint32_t parity(uint32_t bits)
     return (uint32_t)__builtin_parity(bits);
 }
 
-enum status design_init(struct design *design, size_t dim, struct rng rng, struct error *err)
+void design_init(struct design *design, size_t dim, struct rng rng)
 {
     memset(design, 0, sizeof *design);
     design->dim = dim;
     design->rng = rng_split(rng, STREAM_RANDOM);
     if (dim > DESIGN_SOBOL_MAX_DIM)
-        return ST_OK;
+        return;
     design->qrng.type = gsl_qrng_sobol;
     design->qrng.dimension = (unsigned)dim;
     design->qrng.state_size = gsl_qrng_sobol->state_size((unsigned)dim);
     design->qrng.state = mem_alloc(design->qrng.state_size);
-    if (!design->qrng.state)
-        return FAIL(err, ST_NOMEM, "no memory for a Sobol sequence of %zu dimensions", dim);
     gsl_qrng_init(&design->qrng);
     struct rng scramble = rng_split(rng, STREAM_SCRAMBLE);
     for (size_t i = 0; i < dim; i++) {
@@ -41,7 +39,6 @@ enum status design_init(struct design *design, size_t dim, struct rng rng, struc
             design->rows[i][b] = self | (rng_u32(&r) & higher);
         }
     }
-    return ST_OK;
 }
 
 void design_free(struct design *design)

@@ -114,8 +114,8 @@ enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct 
 
 /* ---- suggest ---- */
 
-enum suggest_method { SUGGEST_PARETO, SUGGEST_RANDOM, SUGGEST_SOBOL, SUGGEST_PROTEIN, SUGGEST_CARBS };
-const char *suggest_method_names(void); /* "pareto|random|sobol|protein|carbs", for option tables */
+enum suggest_method { SUGGEST_PARETO, SUGGEST_RANDOM, SUGGEST_SOBOL };
+const char *suggest_method_names(void); /* "pareto|random|sobol", for option tables */
 
 struct suggest_settings {
     enum suggest_method method;
@@ -130,8 +130,7 @@ struct suggest_settings {
 
 struct suggestion {
     double x[SPACE_MAX_DIM];
-    char origin
-        [32]; /* "default", "sobol", "random", "ehvi", "repeat" (of a point, by carbs alone): stored with the trial */
+    char origin[32]; /* "default", "sobol", "random", "ehvi": stored with the trial */
     bool has_prediction;
     double score_mean, score_sd, log_cost_mean, log_cost_sd;
 };

@@ -1,5 +1,5 @@
-/* gp_priv.h - what the files of gp/ share: snapping, designs, the set of points already tried, and the suggester with
- * its table of methods. Not for other folders. */
+/* gp_priv.h - what the files of gp/ share: snapping, designs, the set of points already tried, and the suggester.
+ * Not for other folders. */
 #ifndef GP_GP_PRIV_H
 #define GP_GP_PRIV_H
 
@@ -39,7 +39,7 @@ struct design {
     uint32_t shift[DESIGN_SOBOL_MAX_DIM];
 };
 
-enum status design_init(struct design *design, size_t dim, struct rng rng, struct error *err) MUST_USE;
+void design_init(struct design *design, size_t dim, struct rng rng);
 void design_free(struct design *design); /* a zeroed one is fine */
 /* Point `index` of the sequence, whatever was asked before; cheap when index rises. */
 void design_sobol(struct design *design, uint64_t index, double *ret_u);
@@ -53,15 +53,14 @@ struct seen {
     double *x; /* (n, dim) snapped natural values, sorted, distinct, owned */
 };
 
-enum status seen_create(struct seen *ret_seen, const struct space *space, const struct gp_history *history,
-                        struct error *err) MUST_USE;
+void seen_create(struct seen *ret_seen, const struct space *space, const struct gp_history *history);
 void seen_free(struct seen *seen);
 bool seen_has(const struct seen *seen, const double *x); /* x snapped */
 
 /* ---- suggest.c ---- */
 
 struct pareto_cache; /* pareto_cache.c */
-enum status pareto_cache_create(struct pareto_cache **ret_cache, struct error *err) MUST_USE;
+struct pareto_cache *pareto_cache_create(void) MUST_USE;
 void pareto_cache_destroy(struct pareto_cache *cache); /* NULL is fine */
 
 struct suggester {
@@ -70,34 +69,21 @@ struct suggester {
     struct suggest_settings settings;
     struct rng root; /* of the seed */
     struct design design; /* the study's sequence */
-    const struct suggest_method_ops *ops;
     struct pareto_cache *cache; /* owned; only of speed */
 };
 
-/* One method. history is checked, seen holds its points (pending and failed ones too), the space is not exhausted and
- * number 0 with init values has been dealt with. */
-struct suggest_method_ops {
-    const char *name;
-    enum status (*next)(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
-                        int64_t number, struct suggestion *ret_suggestion, struct error *err);
-};
-
-extern const struct suggest_method_ops suggest_pareto_ops, suggest_protein_ops, suggest_carbs_ops;
+/* suggest_pareto.c. history is checked, seen holds its points (pending and failed ones too), the space is not exhausted
+ * and number 0 with init values has been dealt with. */
+enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                           int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
 
 /* Streams below rng_split(root, number); each label is used once. */
-enum suggest_stream {
-    SUGGEST_STREAM_DESIGN = 1,
-    SUGGEST_STREAM_REPAIR,
-    SUGGEST_STREAM_CANDIDATES,
-    SUGGEST_STREAM_LOCAL
-};
+enum suggest_stream { SUGGEST_STREAM_DESIGN = 1, SUGGEST_STREAM_CANDIDATES = 3, SUGGEST_STREAM_LOCAL };
 
-/* The design's point for this trial number, or the next free one that is allowed; both never repeat a seen point.
+/* The design's point for this trial number, or the next free one that is allowed; never a seen point.
  * ST_LIMIT: none was found. */
 enum status suggest_design_sobol(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,
                                  struct error *err) MUST_USE;
-enum status suggest_design_random(struct suggester *suggester, const struct seen *seen, int64_t number, double *ret_x,
-                                  struct error *err) MUST_USE;
 /* Can a trial have this point? */
 bool suggest_is_allowed(const struct suggester *suggester, const double *x);
 

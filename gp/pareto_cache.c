@@ -31,10 +31,9 @@ struct pareto_cache {
     struct fit now[2], next[2]; /* of either kind of models (1: smooth), the one in use, and the one after it */
 };
 
-enum status pareto_cache_create(struct pareto_cache **ret_cache, struct error *err)
+struct pareto_cache *pareto_cache_create(void)
 {
-    *ret_cache = mem_alloc(sizeof **ret_cache);
-    return *ret_cache ? ST_OK : FAIL(err, ST_NOMEM, "no memory for the state of a suggester");
+    return mem_alloc(sizeof(struct pareto_cache));
 }
 
 void pareto_cache_destroy(struct pareto_cache *cache)
@@ -71,11 +70,7 @@ enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct r
         double *spread = mem_array2(PARETO_N_SOBOL, dim, sizeof *spread);
         if (!spread)
             return FAIL(err, ST_NOMEM, "no memory for %d candidates", PARETO_N_SOBOL);
-        enum status rc = design_init(&design, dim, rng_split(root, UINT64_MAX - 1), err);
-        if (rc != ST_OK) {
-            mem_free(spread);
-            return rc;
-        }
+        design_init(&design, dim, rng_split(root, UINT64_MAX - 1));
         for (size_t k = 0; k < PARETO_N_SOBOL; k++)
             design_sobol(&design, k, spread + k * dim);
         design_free(&design);

@@ -20,14 +20,11 @@ static int compare_rows(const void *a, const void *b, void *dim)
     return compare(a, b, *(const size_t *)dim);
 }
 
-enum status seen_create(struct seen *ret_seen, const struct space *space, const struct gp_history *history,
-                        struct error *err)
+void seen_create(struct seen *ret_seen, const struct space *space, const struct gp_history *history)
 {
     size_t dim = space->dim;
     *ret_seen = (struct seen){.dim = dim};
     double *x = mem_array2(history->n, dim, sizeof *x);
-    if (!x)
-        return FAIL(err, ST_NOMEM, "no memory for %zu trials of %zu parameters", history->n, dim);
     for (size_t i = 0; i < history->n; i++) {
         memcpy(x + i * dim, history->trials[i].x, dim * sizeof *x);
         space_snap(space, x + i * dim);
@@ -43,7 +40,6 @@ enum status seen_create(struct seen *ret_seen, const struct space *space, const 
     }
     ret_seen->x = x;
     ret_seen->n = n;
-    return ST_OK;
 }
 
 void seen_free(struct seen *seen)

@@ -1,8 +1,7 @@
 /* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
- * hands the rest to one method of a table. random and sobol live here, the others in files of their own; a further
- * method is one more row. Invariants: (1) a suggestion is a function of (space, settings, history, number); what is
- * kept changes nothing but time; (2) it is a point that a trial can have and that is allowed, and, but for labelled
- * repeats, that no trial of the history has. */
+ * hands the rest to one method. random and sobol live here, pareto in suggest_pareto.c. Invariants: (1) a suggestion is a function of (space, settings, history, number); what is
+ * kept changes nothing but time; (2) it is a point that a trial can have, that is allowed, and that no
+ * trial of the history has. */
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
@@ -19,33 +18,9 @@ bool suggest_is_allowed(const struct suggester *s, const double *x)
     return s->settings.allowed == NULL || s->settings.allowed(s->settings.allowed_ctx, x);
 }
 
-static enum status random_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
-                               int64_t number, struct suggestion *ret, struct error *err)
-{
-    (void)history;
-    strcpy(ret->origin, "random");
-    return suggest_design_random(s, seen, number, ret->x, err);
-}
-
-static enum status sobol_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
-                              int64_t number, struct suggestion *ret, struct error *err)
-{
-    (void)history;
-    strcpy(ret->origin, "sobol");
-    return suggest_design_sobol(s, seen, number, ret->x, err);
-}
-
-static const struct suggest_method_ops random_ops = {"random", random_next};
-static const struct suggest_method_ops sobol_ops = {"sobol", sobol_next};
-
-static const struct suggest_method_ops *const methods[] = {
-    [SUGGEST_PARETO] = &suggest_pareto_ops,   [SUGGEST_RANDOM] = &random_ops,       [SUGGEST_SOBOL] = &sobol_ops,
-    [SUGGEST_PROTEIN] = &suggest_protein_ops, [SUGGEST_CARBS] = &suggest_carbs_ops,
-};
-
 const char *suggest_method_names(void)
 {
-    return "pareto|random|sobol|protein|carbs"; /* the order of enum suggest_method */
+    return "pareto|random|sobol"; /* the order of enum suggest_method */
 }
 
 /* Parameters by falling depth below their parents: children come first. */
@@ -114,8 +89,8 @@ static enum status make_free(struct suggester *s, const struct seen *seen, int64
                 (unsigned long long)(tries + n_steps));
 }
 
-enum status suggest_design_random(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x,
-                                  struct error *err)
+static enum status design_random_point(struct suggester *s, const struct seen *seen, int64_t number, double *ret_x,
+                                       struct error *err)
 {
     double u[SPACE_MAX_DIM];
     design_random(&s->design, (uint64_t)number, 0, u);
@@ -184,31 +159,22 @@ size_t suggester_n_init(size_t dim, size_t n_init)
 enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
                              const struct suggest_settings *settings, struct error *err)
 {
-    enum status rc;
     openblas_set_num_threads(
         1); /* the models must not take the cores that trials train on, nor depend on their number */
     *ret_suggester = NULL;
     TRY(space_check(space, err));
-    if ((size_t)settings->method >= sizeof methods / sizeof *methods)
+    if (settings->method > SUGGEST_SOBOL)
         return FAIL(err, ST_CONFIG, "unknown method %d; one of %s", (int)settings->method, suggest_method_names());
     if (!(settings->max_cost >= 0.0))
         return FAIL(err, ST_CONFIG, "max_cost is %g; give a cost above 0, or 0 for no cap", settings->max_cost);
     struct suggester *s = mem_alloc(sizeof *s);
-    if (!s)
-        return FAIL(err, ST_NOMEM, "no memory for a suggester of %zu parameters", space->dim);
     s->space = s->model_space = *space;
     see_length_by_logarithm(&s->model_space);
     s->settings = *settings;
     s->settings.n_init = suggester_n_init(space->dim, settings->n_init);
     s->root = rng_seed(settings->seed);
-    s->ops = methods[settings->method];
-    rc = design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX), err);
-    if (rc == ST_OK)
-        rc = pareto_cache_create(&s->cache, err);
-    if (rc != ST_OK) {
-        suggester_destroy(s);
-        return rc;
-    }
+    design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX));
+    s->cache = pareto_cache_create();
     *ret_suggester = s;
     return ST_OK;
 }
@@ -228,7 +194,7 @@ enum status suggester_next(struct suggester *s, const struct gp_history *history
     struct seen seen;
     memset(ret, 0, sizeof *ret);
     TRY(check_history(s, history, number, err));
-    TRY(seen_create(&seen, &s->space, history, err));
+    seen_create(&seen, &s->space, history);
     enum status rc = ST_OK;
     if ((double)seen.n >= space_size(&s->space)) {
         rc = FAIL(err, ST_LIMIT, "all %zu points of the search space have been tried; widen a range to continue",
@@ -239,11 +205,18 @@ enum status suggester_next(struct suggester *s, const struct gp_history *history
         strcpy(ret->origin, "default");
         goto done;
     }
-    rc = s->ops->next(s, history, &seen, number, ret, err);
-    if (rc == ST_OK && !suggest_is_allowed(s, ret->x)) { /* of a method that does not ask */
-        memset(ret, 0, sizeof *ret);
+    switch (s->settings.method) {
+    case SUGGEST_PARETO:
+        rc = suggest_pareto(s, history, &seen, number, ret, err);
+        break;
+    case SUGGEST_RANDOM:
+        strcpy(ret->origin, "random");
+        rc = design_random_point(s, &seen, number, ret->x, err);
+        break;
+    case SUGGEST_SOBOL:
         strcpy(ret->origin, "sobol");
         rc = suggest_design_sobol(s, &seen, number, ret->x, err);
+        break;
     }
 done:
     seen_free(&seen);

@@ -43,8 +43,8 @@ static enum status propose(struct pareto_search *s, struct suggester *suggester,
     return ST_OK;
 }
 
-static enum status pareto_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
-                               int64_t number, struct suggestion *ret, struct error *err)
+enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                           int64_t number, struct suggestion *ret, struct error *err)
 {
     bool found = false;
     enum status rc = ST_OK;
@@ -66,5 +66,3 @@ static enum status pareto_next(struct suggester *suggester, const struct gp_hist
     }
     return rc;
 }
-
-const struct suggest_method_ops suggest_pareto_ops = {"pareto", pareto_next};

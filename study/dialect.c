@@ -361,18 +361,6 @@ static enum status translate_names(struct dialect *dialect, struct config *confi
     return ST_OK;
 }
 
-/* Is the text, letter by letter, one of the option's own words? Parsing takes any case. */
-static bool is_own_word(const struct opt_def *opt, const char *value)
-{
-    char word[OPT_STR_MAX];
-    double number;
-
-    if (opt == NULL || opt->type != OPT_ENUM || config_parse_value(opt, value, &number, NULL) != ST_OK)
-        return false;
-    config_format_value(opt, number, word, sizeof word);
-    return strcmp(word, value) == 0;
-}
-
 static enum status translate_value(struct dialect *dialect, struct config *config, size_t i, struct error *err)
 {
     struct config_item item = config_item(config, i);
@@ -386,7 +374,7 @@ static enum status translate_value(struct dialect *dialect, struct config *confi
     opt = config_find_opt(config, is_sweep ? param : item.key);
     for (size_t k = 0; k < dialect_n_values; k++) {
         const struct dialect_value *v = &dialect_values[k];
-        if (strcmp(v->key, item.key) != 0 || strcasecmp(v->from, item.value) != 0 || is_own_word(opt, item.value))
+        if (strcmp(v->key, item.key) != 0 || strcasecmp(v->from, item.value) != 0)
             continue;
         if (item.layer >= CONFIG_FILE && dialect_find(config, item.key) == i)
             dialect_note(&dialect->changed, "%s = %s is read as %s", item.key, item.value, v->to);

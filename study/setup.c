@@ -40,10 +40,8 @@ static const struct opt_table env_common_table = {
 };
 
 static const struct opt_def sweep_defs[] = {
-    OPT_ROW_ENUM(
-        struct sweep_settings, method, "pareto", "pareto|random|sobol|protein|carbs", OPT_FIXED,
-        "Chooses how the next trial is found: by a model of score and cost (protein and carbs: rivals to compare "
-        "with), at random, or evenly spread."),
+    OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
+                 "Chooses how the next trial is found: by a model of score and cost, at random, or evenly spread."),
     OPT_ROW_STR(struct sweep_settings, metric, "perf",
                 "Names the logged number that is a trial's score; docs/metrics.md lists them."),
     OPT_ROW_ENUM(struct sweep_settings, goal, "maximize", "maximize|minimize", OPT_FIXED,
@@ -70,11 +68,11 @@ static const struct opt_def sweep_defs[] = {
                 "Seeds the proposals and, with the trial's number, each trial."),
     OPT_ROW_INT(struct sweep_settings, n_init, "0", 0, 10000, OPT_FIXED, 0, 0, "trials",
                 "Spreads this many trials evenly before the model speaks; 0: twice the dimensions, at most 10.",
-                .depends = "sweep.method = pareto|protein|carbs"),
+                .depends = "sweep.method = pareto"),
     OPT_ROW_FLOAT(struct sweep_settings, max_cost, "0", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Seeks what is predicted to cost less, in units of sweep.cost; the first trials (n_init) know no "
                   "costs, and where all is too expensive the cheapest is proposed; 0: no cap.",
-                  .depends = "sweep.method = pareto|protein|carbs"),
+                  .depends = "sweep.method = pareto"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
     OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",

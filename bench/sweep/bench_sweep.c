@@ -94,19 +94,27 @@ static enum status split_names(const char *list, struct names *ret, struct error
     return ST_OK;
 }
 
-static enum status find_method(const char *name, enum suggest_method *ret, struct error *err)
+static enum status find_method(const char *name, struct play_method *ret, struct error *err)
 {
     const char *at = suggest_method_names();
 
+    *ret = (struct play_method){.own = SUGGEST_SOBOL};
+    for (int i = 0; i < 2; i++)
+        if (strcmp(name, rival_names[i]) == 0) {
+            ret->is_rival = true;
+            ret->rival = (enum rival)i;
+            return ST_OK;
+        }
     for (int i = 0; *at != '\0'; i++) {
         size_t n = strcspn(at, "|");
         if (strlen(name) == n && strncmp(at, name, n) == 0) {
-            *ret = (enum suggest_method)i;
+            ret->own = (enum suggest_method)i;
             return ST_OK;
         }
         at += n + (at[n] == '|');
     }
-    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s", name, suggest_method_names());
+    return FAIL(err, ST_USAGE, "bench: no method '%s'; one of %s|%s|%s", name, suggest_method_names(), rival_names[0],
+                rival_names[1]);
 }
 
 /* ---- sweep ---- */
@@ -164,7 +172,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
                             const char *method, int64_t seed, struct tally *tally, struct error *err)
 {
     struct play study;
-    enum suggest_method id;
+    struct play_method id;
 
     TRY(find_method(method, &id, err));
     TRY(play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel, b->early_stop, err));
@@ -216,7 +224,7 @@ static enum status play_problem(const struct sweep_bench *b, const char *name, c
 static enum status sweep_run(const struct sweep_bench *b, struct error *err)
 {
     struct names problems, methods;
-    enum suggest_method id;
+    struct play_method id;
 
     if (b->trials < 1 || b->trials > MAX_TRIALS)
         return FAIL(err, ST_USAGE, "bench: --trials is %lld, 1 to %d are possible", (long long)b->trials, MAX_TRIALS);
@@ -256,7 +264,7 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
     char about[8192];
     const struct cli_opt opts[] = {
         {"problem", 0, CLI_TEXT, &b.problems, "P,...", "problems below, or all (all)"},
-        {"method", 0, CLI_TEXT, &b.methods, "M,...", "methods of sweep.method (pareto)"},
+        {"method", 0, CLI_TEXT, &b.methods, "M,...", "methods of sweep.method, protein or carbs (pareto)"},
         {"trials", 0, CLI_INT, &b.trials, "N", "trials of a study (150)"},
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},

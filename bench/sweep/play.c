@@ -113,9 +113,9 @@ static bool judge_report(struct play *study, struct play_trial *t)
     return verdict.stop;
 }
 
-enum status play_run(struct play *study, enum suggest_method method, struct error *err)
+enum status play_run(struct play *study, struct play_method method, struct error *err)
 {
-    struct suggest_settings settings = {.method = method, .seed = study->seed};
+    struct suggest_settings settings = {.method = method.own, .seed = study->seed};
     struct suggester *suggester = NULL;
     struct gp_trial *trials = mem_array(study->max_trials, sizeof *trials);
     struct gp_history history = {.trials = trials};
@@ -130,7 +130,9 @@ enum status play_run(struct play *study, enum suggest_method method, struct erro
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
             double start = clock_mono_s();
             history.n = study->n_started;
-            rc = suggester_next(suggester, &history, (int64_t)study->n_started, &suggestion, err);
+            rc = method.is_rival
+                     ? rival_next(method.rival, suggester, &history, (int64_t)study->n_started, &suggestion, err)
+                     : suggester_next(suggester, &history, (int64_t)study->n_started, &suggestion, err);
             if (rc != ST_OK)
                 goto done;
             study->latency_s[study->n_latency++] = clock_mono_s() - start;

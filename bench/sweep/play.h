@@ -2,6 +2,7 @@
 #ifndef BENCH_SWEEP_PLAY_H
 #define BENCH_SWEEP_PLAY_H
 
+#include "bench/rivals/rivals.h"
 #include "bench/sweep/known.h"
 
 struct play_trial {
@@ -33,8 +34,14 @@ enum status play_init(struct play *study, const struct problem *problem, const c
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
-/* Plays the whole study with a method of gp/. */
-enum status play_run(struct play *study, enum suggest_method method, struct error *err) MUST_USE;
+/* A method of the product, or one of bench/rivals. */
+struct play_method {
+    enum suggest_method own;
+    bool is_rival;
+    enum rival rival;
+};
+/* Plays the whole study. */
+enum status play_run(struct play *study, struct play_method method, struct error *err) MUST_USE;
 /* The measures as one JSON object; NULL when out of memory. */
 cJSON *play_measure(struct play *study, const struct known *known);
 

@@ -65,8 +65,7 @@ static void add_dialect(struct strbuf *out)
         if (dialect_game_rows[i].only != NULL)
             strbuf_addf(out, "| %s | `env.%s` | %.*s |\n", dialect_game_rows[i].game, dialect_game_rows[i].key,
                         (int)strcspn(dialect_game_rows[i].only, "|"), dialect_game_rows[i].only);
-    strbuf_add(out, "\nIts words, in any case; a word of ours as it stands (`sweep.method = protein`) is what "
-                    "it says:\n\n| key | theirs | ours |\n|---|---|---|\n");
+    strbuf_add(out, "\nIts words, in any case:\n\n| key | theirs | ours |\n|---|---|---|\n");
     for (size_t i = 0; i < dialect_n_values; i++)
         strbuf_addf(out, "| `%s` | `%s` | `%s` |\n", dialect_values[i].key, dialect_values[i].from,
                     dialect_values[i].to);

@@ -88,7 +88,7 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     double share = settings->confirm;
 
     *ret = (struct confirm_plan){CONFIRM_NO, INFINITY};
-    if (!(share > 0) || settings->method == SUGGEST_PROTEIN || settings->method == SUGGEST_CARBS || v->n == 0)
+    if (!(share > 0) || v->n == 0)
         return;
     if (study->trials_max > 0)
         nearer(&at, (double)v->n / (double)study->trials_max, trials, (double)study->trials_max, share, false);

@@ -205,7 +205,7 @@ static void play(struct play *p, const struct problem *problem, enum suggest_met
 {
     struct error err = {0};
     assert_int_equal(play_init(p, problem, "x", 3, 24, parallel, early_stop, &err), ST_OK);
-    assert_int_equal(play_run(p, method, &err), ST_OK);
+    assert_int_equal(play_run(p, (struct play_method){.own = method}, &err), ST_OK);
     assert_int_equal(p->n_done, 24);
 }
 

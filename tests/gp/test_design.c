@@ -4,12 +4,11 @@
 static void test_points_lie_in_the_cube_and_follow_the_seed(void **state)
 {
     (void)state;
-    struct error err = {0};
     for (size_t dim = 1; dim <= SPACE_MAX_DIM; dim += 13) {
         struct design a, b, c;
-        assert_ok(design_init(&a, dim, rng_seed(1), &err), &err);
-        assert_ok(design_init(&b, dim, rng_seed(1), &err), &err);
-        assert_ok(design_init(&c, dim, rng_seed(2), &err), &err);
+        design_init(&a, dim, rng_seed(1));
+        design_init(&b, dim, rng_seed(1));
+        design_init(&c, dim, rng_seed(2));
         int differ = 0;
         for (uint64_t k = 0; k < 200; k++) {
             double u[SPACE_MAX_DIM], v[SPACE_MAX_DIM], w[SPACE_MAX_DIM];
@@ -36,9 +35,8 @@ static void test_points_lie_in_the_cube_and_follow_the_seed(void **state)
 static void test_blocks_stay_balanced(void **state)
 {
     (void)state;
-    struct error err = {0};
     struct design d;
-    assert_ok(design_init(&d, 40, rng_seed(7), &err), &err);
+    design_init(&d, 40, rng_seed(7));
     bool hit[40][64] = {{false}};
     for (uint64_t k = 0; k < 64; k++) {
         double u[SPACE_MAX_DIM];
@@ -78,13 +76,12 @@ static double discrepancy(const double *u, size_t n, size_t dim)
 static void test_discrepancy_beats_random(void **state)
 {
     (void)state;
-    struct error err = {0};
     double sobol = 0.0, random = 0.0;
     enum { N = 64, DIM = 6 };
     for (uint64_t seed = 0; seed < 10; seed++) {
         struct design d;
         double a[N * DIM], b[N * DIM];
-        assert_ok(design_init(&d, DIM, rng_seed(seed), &err), &err);
+        design_init(&d, DIM, rng_seed(seed));
         for (uint64_t k = 0; k < N; k++) {
             design_sobol(&d, k, a + k * DIM);
             design_random(&d, k, 0, b + k * DIM);
@@ -224,7 +221,7 @@ static void test_bad_input(void **state)
     space.params[0].max = -1.0;
     settings = (struct suggest_settings){.method = SUGGEST_SOBOL};
     assert_int_equal(suggester_create(&s, &space, &settings, NULL), ST_CONFIG);
-    assert_string_equal(suggest_method_names(), "pareto|random|sobol|protein|carbs");
+    assert_string_equal(suggest_method_names(), "pareto|random|sobol");
 }
 
 int main(void)

@@ -185,25 +185,6 @@ static void runs_under_way_count(void **state)
     free(p);
 }
 
-static void methods_of_others_run_as_they_are(void **state)
-{
-    static const int methods[] = {SUGGEST_PROTEIN, SUGGEST_CARBS};
-
-    (void)state;
-    for (size_t m = 0; m < 2; m++) {
-        struct sweep_settings settings = {.confirm = 0.5, .method = methods[m]};
-        struct confirm_plan plan = {CONFIRM_NO, 0};
-        struct played *p = begin();
-        p->view.study.trials_max = 10;
-        for (int i = 0; i < 10; i++) {
-            play_trial(p, &plan, 1);
-            confirm_plan_make(&p->view, &settings, 0, 0, &plan);
-            assert_int_equal(plan.turn, CONFIRM_NO);
-        }
-        free(p);
-    }
-}
-
 /* ---- which config: the proposer's thread asked directly ---- */
 
 #define POINTS 12
@@ -354,7 +335,6 @@ int main(void)
         cmocka_unit_test(by_time),
         cmocka_unit_test(without_end),
         cmocka_unit_test(runs_under_way_count),
-        cmocka_unit_test(methods_of_others_run_as_they_are),
         cmocka_unit_test(best_and_knee_come_first_at_the_end),
         cmocka_unit_test(the_last_runs_try_the_runner_up),
         cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),

@@ -1,10 +1,25 @@
-/* rival_priv.h - what the methods `protein` and `carbs` share: a small Gaussian process of the kind both describe, and
- * the box [-1, 1]^dim that both search. They are here to be measured against; see bench/sweep/README.md. Private to
- * gp/. */
-#ifndef GP_RIVAL_PRIV_H
-#define GP_RIVAL_PRIV_H
+/* rivals.h - the methods `protein` and `carbs`, to measure `pareto` against (bench/sweep/README.md), and what they
+ * share: a small Gaussian process of the kind both describe, and the box [-1, 1]^dim that both search. */
+#ifndef BENCH_RIVALS_RIVALS_H
+#define BENCH_RIVALS_RIVALS_H
 
 #include "gp/gp_priv.h"
+
+enum rival { RIVAL_PROTEIN, RIVAL_CARBS };
+extern const char *const rival_names[2];
+
+/* The method's point for trial `number`, as suggester_next gives one. suggester: of the space, seed and settings; its
+ * own method is not asked. Pure: (suggester's settings, history, number) decide. */
+enum status rival_next(enum rival rival, struct suggester *suggester, const struct gp_history *history, int64_t number,
+                       struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+
+/* One method each; seen holds the history's points. */
+enum status protein_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                         int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+enum status carbs_next(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
+                       int64_t number, struct suggestion *ret_suggestion, struct error *err) MUST_USE;
+
+/* ---- rival_gp.c ---- */
 
 #define RIVAL_MAX_THETA (SPACE_MAX_DIM + 3)
 
@@ -19,13 +34,13 @@ struct rival_gp {
     double theta[RIVAL_MAX_THETA]; /* ln length of each dimension, ln variance, ln linear, ln noise */
 };
 
-enum status rival_gp_init(struct rival_gp *gp, size_t dim, size_t n_max, double length, struct error *err) MUST_USE;
+void rival_gp_init(struct rival_gp *gp, size_t dim, size_t n_max, double length);
 void rival_gp_free(struct rival_gp *gp); /* a zeroed one is fine */
 /* Appends a row; n < n_max. */
 void rival_gp_add(struct rival_gp *gp, const double *x, double y);
 /* Minus log likelihood, less the prior of the noise, LogNormal(ln 0.01, 0.5); INFINITY when K does not factor. */
 double rival_gp_objective(struct rival_gp *gp, double *ret_gradient);
-/* Adam in theta, so many steps of this size. */
+/* Adam in theta, `steps` steps of this size. */
 void rival_gp_fit(struct rival_gp *gp, int steps, double size);
 enum status rival_gp_factor(struct rival_gp *gp, struct error *err) MUST_USE; /* before predicting */
 /* m points (m, dim); work (m, n_max); ret_sd may be NULL. Of the function, without noise. */

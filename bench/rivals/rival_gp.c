@@ -1,7 +1,7 @@
 /* rival_gp.c - the Gaussian process that CARBS and Protein describe: linear plus Matern-3/2 kernel with a length in
  * each dimension, hyper-parameters by a few steps of Adam on the likelihood. Invariant: nothing random; predictions
  * need rival_gp_factor after the last change of rows or theta. */
-#include "gp/rivals/rival_priv.h"
+#include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
 
@@ -16,6 +16,25 @@
 #define JITTER_LAST 1e-2
 #define SD_MIN 1e-6
 #define TAU 6.283185307179586
+
+const char *const rival_names[2] = {[RIVAL_PROTEIN] = "protein", [RIVAL_CARBS] = "carbs"};
+
+enum status rival_next(enum rival rival, struct suggester *s, const struct gp_history *history, int64_t number,
+                       struct suggestion *ret, struct error *err)
+{
+    struct seen seen;
+    memset(ret, 0, sizeof *ret);
+    seen_create(&seen, &s->space, history);
+    enum status rc = rival == RIVAL_PROTEIN ? protein_next(s, history, &seen, number, ret, err)
+                                            : carbs_next(s, history, &seen, number, ret, err);
+    if (rc == ST_OK && !suggest_is_allowed(s, ret->x)) { /* neither asks */
+        memset(ret, 0, sizeof *ret);
+        strcpy(ret->origin, "sobol");
+        rc = suggest_design_sobol(s, &seen, number, ret->x, err);
+    }
+    seen_free(&seen);
+    return rc;
+}
 
 double rival_normal(struct rng *rng)
 {
@@ -38,7 +57,7 @@ void rival_from_box(const struct space *space, const double *v, double *ret_x)
     space_from_unit(space, u, ret_x);
 }
 
-enum status rival_gp_init(struct rival_gp *gp, size_t dim, size_t n_max, double length, struct error *err)
+void rival_gp_init(struct rival_gp *gp, size_t dim, size_t n_max, double length)
 {
     memset(gp, 0, sizeof *gp);
     gp->dim = dim;
@@ -49,16 +68,11 @@ enum status rival_gp_init(struct rival_gp *gp, size_t dim, size_t n_max, double 
     gp->k = mem_array2(n_max, n_max, sizeof *gp->k);
     gp->chol = mem_array2(n_max, n_max, sizeof *gp->chol);
     gp->decay = mem_array2(n_max, n_max, sizeof *gp->decay);
-    if (!gp->x || !gp->y || !gp->alpha || !gp->k || !gp->chol || !gp->decay) {
-        rival_gp_free(gp);
-        return FAIL(err, ST_NOMEM, "no memory for a model of %zu points", n_max);
-    }
     for (size_t i = 0; i < dim; i++)
         gp->theta[i] = log(length);
     gp->theta[dim] = 0.0;
     gp->theta[dim + 1] = log(0.1);
     gp->theta[dim + 2] = NOISE_MEAN;
-    return ST_OK;
 }
 
 void rival_gp_free(struct rival_gp *gp)

@@ -1,4 +1,4 @@
-/* suggest_protein.c - the method `protein`: PufferLib 4.0's sweep logic as publicly described, written anew, to be
+/* protein.c - the method `protein`: PufferLib 4.0's sweep logic as publicly described, written anew, to be
  * measured against. Ten Sobol points with the number of steps held low; then two Gaussian processes (score, ln cost)
  * and the best of many random points round the front by mean score * (1 - |t - cost|), where t walks a shuffled list
  * of target costs. No variance is used, running and failed trials are ignored, a repeat overwrites its elder: as
@@ -15,7 +15,7 @@
  * - its extra points along learning curves and its early stop are not here: a history has one result a trial;
  * - where an all-discrete space leaves only tried candidates, the next free Sobol point is taken.
  * Invariant: nothing is kept between calls. */
-#include "gp/rivals/rival_priv.h"
+#include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
 
@@ -62,12 +62,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The finished trials, a later one in place of an earlier one at the same point. False: out of memory. */
-static bool collect(struct protein *p, const struct gp_history *history)
+/* The finished trials, a later one in place of an earlier one at the same point. */
+static void collect(struct protein *p, const struct gp_history *history)
 {
     p->rows = mem_array(history->n, sizeof *p->rows);
-    if (!p->rows)
-        return false;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
         size_t at = 0;
@@ -82,14 +80,11 @@ static bool collect(struct protein *p, const struct gp_history *history)
         p->rows[at].log_cost = log(t->cost);
         p->n += at == p->n;
     }
-    return true;
 }
 
-static bool scale(struct protein *p)
+static void scale(struct protein *p)
 {
     double lo = INFINITY, hi = -INFINITY, *costs = mem_array(p->n, sizeof *costs);
-    if (!costs)
-        return false;
     for (size_t i = 0; i < p->n; i++) {
         lo = fmin(lo, p->rows[i].score);
         hi = fmax(hi, p->rows[i].score);
@@ -104,7 +99,6 @@ static bool scale(struct protein *p)
         r->score = hi > lo ? r->score / (hi - lo) - lo / (hi - lo) : 0.5;
         r->cost = (r->log_cost - p->cost_min) / p->cost_span;
     }
-    return true;
 }
 
 /* At most MAX_ROWS: the newest half, and a random half of the elder. */
@@ -143,8 +137,6 @@ static size_t find_centres(struct protein *p, double *centres)
 {
     size_t dim = p->space->dim, n = 0;
     struct row *front = mem_array(p->n, sizeof *front);
-    if (!front)
-        return 0;
     memcpy(front, p->rows, p->n * sizeof *front);
     qsort(front, p->n, sizeof *front, by_cost);
     for (size_t i = 0; i < p->n; i++)
@@ -187,8 +179,8 @@ struct models {
 static enum status fit(const struct protein *p, struct models *m, struct error *err)
 {
     size_t calls = p->n > N_DESIGN ? p->n - N_DESIGN : 1, travel = calls < MAX_TRAVEL_CALLS ? calls : MAX_TRAVEL_CALLS;
-    TRY(rival_gp_init(&m->score, p->space->dim, p->n, log(2.0), err));
-    TRY(rival_gp_init(&m->cost, p->space->dim, p->n, log(2.0), err));
+    rival_gp_init(&m->score, p->space->dim, p->n, log(2.0));
+    rival_gp_init(&m->cost, p->space->dim, p->n, log(2.0));
     for (size_t i = 0; i < p->n; i++) {
         rival_gp_add(&m->score, p->rows[i].v, p->rows[i].score);
         rival_gp_add(&m->cost, p->rows[i].v, p->rows[i].cost);
@@ -249,13 +241,11 @@ static enum status search(struct suggester *s, struct protein *p, const struct s
     size_t dim = s->space.dim;
     struct models m = {0};
     double aim = target(s, number, &p->rng), cap = INFINITY;
-    double *centres = mem_array2(p->n + N_TOP, dim, sizeof *centres), *work = NULL;
-    enum status rc = centres && scale(p) ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", p->n);
-    if (rc == ST_OK) {
-        thin(p);
-        work = mem_array2(BLOCK, p->n, sizeof *work);
-        rc = work ? fit(p, &m, err) : FAIL(err, ST_NOMEM, "no memory for %zu trials", p->n);
-    }
+    scale(p);
+    double *centres = mem_array2(p->n + N_TOP, dim, sizeof *centres);
+    thin(p);
+    double *work = mem_array2(BLOCK, p->n, sizeof *work);
+    enum status rc = fit(p, &m, err);
     if (rc == ST_OK) {
         if (s->settings.max_cost > 0.0)
             cap = (log(s->settings.max_cost) - p->cost_min) / p->cost_span;
@@ -269,8 +259,8 @@ static enum status search(struct suggester *s, struct protein *p, const struct s
     return rc;
 }
 
-static enum status protein_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
-                                int64_t number, struct suggestion *ret, struct error *err)
+enum status protein_next(struct suggester *s, const struct gp_history *history, const struct seen *seen, int64_t number,
+                         struct suggestion *ret, struct error *err)
 {
     struct protein p = {.space = &s->space,
                         .steps = space_steps_param(&s->space),
@@ -279,10 +269,10 @@ static enum status protein_next(struct suggester *s, const struct gp_history *hi
     enum status rc = ST_OK;
     strcpy(ret->origin, "protein");
     if (number >= N_DESIGN) {
-        rc = collect(&p, history) ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", history->n);
-        if (rc == ST_OK && p.n >= 2)
+        collect(&p, history);
+        if (p.n >= 2)
             rc = search(s, &p, seen, number, &found, ret->x, err);
-        if (rc == ST_NUMERIC) { /* no model of these data: the design goes on */
+        if (rc == ST_NUMERIC) { /* no model of these data: the design continues */
             error_clear(err);
             rc = ST_OK;
         }
@@ -294,5 +284,3 @@ static enum status protein_next(struct suggester *s, const struct gp_history *hi
     mem_free(p.rows);
     return rc;
 }
-
-const struct suggest_method_ops suggest_protein_ops = {"protein", protein_next};

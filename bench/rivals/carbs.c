@@ -1,4 +1,4 @@
-/* suggest_carbs.c - the method `carbs`: "Cost Aware Pareto Region Bayesian Search" (Fetterman et al. 2023) as publicly
+/* carbs.c - the method `carbs`: "Cost Aware Pareto Region Bayesian Search" (Fetterman et al. 2023) as publicly
  * described, written anew, to be measured against. A local search: candidates are Gaussian steps from the Pareto front,
  * judged by expected improvement over the front at their own cost, times the density of such a step, times the
  * probability of not failing.
@@ -13,7 +13,7 @@
  * - P(ok) = Phi(-m / v) with the variance v, as there (a standard deviation was meant, it is said);
  * - a repeat is due when a fifth of the successes exceeds the repeats made or under way.
  * Categories are walked like whole numbers. Invariant: nothing is kept between calls. */
-#include "gp/rivals/rival_priv.h"
+#include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
 
@@ -78,7 +78,7 @@ static size_t find_group(const struct carbs *c, const double *v)
     return at;
 }
 
-static bool collect(struct carbs *c, const struct gp_history *history)
+static void collect(struct carbs *c, const struct gp_history *history)
 {
     size_t dim = c->space->dim;
     c->groups = mem_array(history->n + 1, sizeof *c->groups);
@@ -86,8 +86,6 @@ static bool collect(struct carbs *c, const struct gp_history *history)
     c->failed = mem_array2(history->n + 1, dim, sizeof *c->failed);
     c->pending = mem_array2(history->n + 1, dim, sizeof *c->pending);
     c->curve_alpha = mem_array(history->n + 1, sizeof *c->curve_alpha);
-    if (!c->groups || !c->front || !c->failed || !c->pending || !c->curve_alpha)
-        return false;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
         double v[SPACE_MAX_DIM];
@@ -117,7 +115,6 @@ static bool collect(struct carbs *c, const struct gp_history *history)
         c->n_repeats += find_group(c, c->pending + i * dim) < c->n;
     c->n_repeats += c->n_success - c->n;
     qsort(c->groups, c->n, sizeof *c->groups, by_cost);
-    return true;
 }
 
 /* The conservative front: one bucket below the 20 % quantile of all costs, then whoever beats the last member, a single
@@ -151,35 +148,30 @@ static double normal_quantile(double p) /* bisection of the distribution functio
     return 0.5 * (lo + hi);
 }
 
-/* Scores by their quantiles, ln costs to [-1, 1]. False: out of memory. */
-static bool scale(struct carbs *c)
+/* Scores by their quantiles, ln costs to [-1, 1]. */
+static void scale(struct carbs *c)
 {
     size_t n = c->n, knots = (size_t)sqrt((double)n);
     double *sorted = mem_array(n, sizeof *sorted);
-    if (!sorted)
-        return false;
     if (knots < 2)
         knots = 2;
     for (size_t i = 0; i < n; i++)
         sorted[i] = c->groups[i].score;
     qsort(sorted, n, sizeof *sorted, by_value);
     double *knot = mem_array(knots, sizeof *knot), *z = mem_array(knots, sizeof *z);
-    if (knot && z) {
-        for (size_t k = 0; k < knots; k++) {
-            double share = (double)k / (double)(knots - 1), at = share * (double)(n - 1), low = floor(at);
-            size_t i = (size_t)low, j = i + 1 < n ? i + 1 : i;
-            knot[k] = sorted[i] + (at - low) * (sorted[j] - sorted[i]);
-            z[k] = normal_quantile(fmin(fmax(share, 0.5 / (double)n), 1.0 - 0.5 / (double)n));
-        }
-        for (size_t i = 0; i < n; i++) {
-            size_t k = 0;
-            while (k + 2 < knots && c->groups[i].score > knot[k + 1])
-                k++;
-            double span = knot[k + 1] - knot[k];
-            c->groups[i].z = span > 0.0 ? z[k] + (z[k + 1] - z[k]) * ((c->groups[i].score - knot[k]) / span) : 0.0;
-        }
+    for (size_t k = 0; k < knots; k++) {
+        double share = (double)k / (double)(knots - 1), at = share * (double)(n - 1), low = floor(at);
+        size_t i = (size_t)low, j = i + 1 < n ? i + 1 : i;
+        knot[k] = sorted[i] + (at - low) * (sorted[j] - sorted[i]);
+        z[k] = normal_quantile(fmin(fmax(share, 0.5 / (double)n), 1.0 - 0.5 / (double)n));
     }
-    bool ok = knot && z;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k + 2 < knots && c->groups[i].score > knot[k + 1])
+            k++;
+        double span = knot[k + 1] - knot[k];
+        c->groups[i].z = span > 0.0 ? z[k] + (z[k + 1] - z[k]) * ((c->groups[i].score - knot[k]) / span) : 0.0;
+    }
     mem_free(knot);
     mem_free(z);
     mem_free(sorted);
@@ -187,7 +179,6 @@ static bool scale(struct carbs *c)
     c->log_cost_span = fmax(c->groups[n - 1].cost - c->groups[0].cost, 1e-9);
     for (size_t i = 0; i < n; i++)
         c->groups[i].c = 2.0 * (c->groups[i].cost - c->log_cost_min) / c->log_cost_span - 1.0;
-    return ok;
 }
 
 /* ---- the front's curve: score by ln cost ---- */
@@ -207,12 +198,10 @@ static double curve(const struct carbs *c, double cost)
 }
 
 /* (K + noise) alpha = z - mean, by Cholesky; a front has few points. */
-static bool fit_curve(struct carbs *c)
+static void fit_curve(struct carbs *c)
 {
     size_t n = c->n_front;
     double *l = mem_array2(n, n, sizeof *l), *a = c->curve_alpha;
-    if (!l)
-        return false;
     c->curve_mean = 0.0;
     for (size_t i = 0; i < n; i++)
         c->curve_mean += c->groups[c->front[i]].z / (double)n;
@@ -236,7 +225,6 @@ static bool fit_curve(struct carbs *c)
         a[i] /= l[i * n + i];
     }
     mem_free(l);
-    return true;
 }
 
 /* ---- models ---- */
@@ -250,10 +238,8 @@ static enum status fit(struct carbs *c, struct models *m, struct error *err)
 {
     size_t dim = c->space->dim, n = c->n + c->n_pending, n_fail = c->n + c->n_failed;
     m->work = mem_array2(BLOCK, n > n_fail ? n : n_fail, sizeof *m->work);
-    if (!m->work)
-        return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
-    TRY(rival_gp_init(&m->score, dim, n, RADIUS, err));
-    TRY(rival_gp_init(&m->cost, dim, c->n, RADIUS, err));
+    rival_gp_init(&m->score, dim, n, RADIUS);
+    rival_gp_init(&m->cost, dim, c->n, RADIUS);
     for (size_t i = 0; i < c->n; i++) {
         rival_gp_add(&m->score, c->groups[i].v, c->groups[i].z);
         rival_gp_add(&m->cost, c->groups[i].v, c->groups[i].c);
@@ -270,7 +256,7 @@ static enum status fit(struct carbs *c, struct models *m, struct error *err)
     }
     if (c->n_failed == 0)
         return ST_OK;
-    TRY(rival_gp_init(&m->fail, dim, n_fail, RADIUS, err));
+    rival_gp_init(&m->fail, dim, n_fail, RADIUS);
     for (size_t i = 0; i < c->n; i++)
         rival_gp_add(&m->fail, c->groups[i].v, -1.0);
     for (size_t i = 0; i < c->n_failed; i++)
@@ -414,12 +400,11 @@ static enum status search(struct suggester *s, struct carbs *c, const struct see
         return ST_OK;
     }
     struct block *block = mem_alloc(sizeof *block);
-    enum status rc =
-        block && scale(c) && fit_curve(c) ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", c->n_success);
-    if (rc == ST_OK && s->settings.max_cost > 0.0)
+    scale(c);
+    fit_curve(c);
+    if (s->settings.max_cost > 0.0)
         cap = 2.0 * (log(s->settings.max_cost) - c->log_cost_min) / c->log_cost_span - 1.0;
-    if (rc == ST_OK)
-        rc = fit(c, &m, err);
+    enum status rc = fit(c, &m, err);
     if (rc == ST_OK)
         *found = best_candidate(c, &m, cap, seen, block, ret->x);
     models_free(&m);
@@ -427,21 +412,22 @@ static enum status search(struct suggester *s, struct carbs *c, const struct see
     return rc;
 }
 
-static enum status carbs_next(struct suggester *s, const struct gp_history *history, const struct seen *seen,
-                              int64_t number, struct suggestion *ret, struct error *err)
+enum status carbs_next(struct suggester *s, const struct gp_history *history, const struct seen *seen, int64_t number,
+                       struct suggestion *ret, struct error *err)
 {
     struct carbs c = {.space = &s->space,
                       .rng = rng_split(rng_split(s->root, (uint64_t)number), SUGGEST_STREAM_CANDIDATES)};
     bool found = false;
-    enum status rc = collect(&c, history) ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", history->n);
+    enum status rc = ST_OK;
+    collect(&c, history);
     strcpy(ret->origin, "carbs");
-    if (rc == ST_OK && c.n_success >= N_START) {
+    if (c.n_success >= N_START) {
         rc = search(s, &c, seen, &found, ret, err);
         if (rc == ST_NUMERIC) {
             error_clear(err);
             rc = ST_OK;
         }
-    } else if (rc == ST_OK) {
+    } else {
         found = start_point(&c, seen, ret->x);
     }
     if (rc == ST_OK && !found) { /* no model, or every candidate was tried */
@@ -455,5 +441,3 @@ static enum status carbs_next(struct suggester *s, const struct gp_history *hist
     mem_free(c.curve_alpha);
     return rc;
 }
-
-const struct suggest_method_ops suggest_carbs_ops = {"carbs", carbs_next};

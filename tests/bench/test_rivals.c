@@ -1,6 +1,6 @@
 /* test_rivals.c - protein and carbs: their model against finite differences and known values, and the behaviour that
  * their descriptions state, on small cases. */
-#include "gp/rivals/rival_priv.h"
+#include "bench/rivals/rivals.h"
 
 #include "base/mem.h"
 #include "tests/gp/gp_test.h"
@@ -32,18 +32,18 @@ static void judge(const double *x, struct gp_trial *t)
     t->cost = 1e-3 * x[0];
 }
 
-static void ask(struct suggester *s, struct play *p, struct suggestion *ret)
+static void ask(enum rival rival, struct suggester *s, struct play *p, struct suggestion *ret)
 {
     struct error err = {0};
     struct gp_history history = {.n = p->n, .trials = p->trials};
-    assert_ok(suggester_next(s, &history, (int64_t)p->n, ret, &err), &err);
+    assert_ok(rival_next(rival, s, &history, (int64_t)p->n, ret, &err), &err);
 }
 
-static void play_on(struct suggester *s, struct play *p, size_t n)
+static void play_on(enum rival rival, struct suggester *s, struct play *p, size_t n)
 {
     struct suggestion a;
     while (p->n < n) {
-        ask(s, p, &a);
+        ask(rival, s, p, &a);
         memcpy(p->x[p->n], a.x, sizeof a.x);
         strcpy(p->origin[p->n], a.origin);
         judge(a.x, &p->trials[p->n]);
@@ -63,9 +63,9 @@ static void check_point(const struct space *space, const double *x)
     }
 }
 
-static struct suggester *suggester_of(const struct space *space, enum suggest_method method, double max_cost)
+static struct suggester *suggester_of(const struct space *space, double max_cost)
 {
-    struct suggest_settings settings = {.method = method, .seed = 3, .max_cost = max_cost};
+    struct suggest_settings settings = {.method = SUGGEST_SOBOL, .seed = 3, .max_cost = max_cost};
     struct suggester *s;
     struct error err = {0};
     assert_ok(suggester_create(&s, space, &settings, &err), &err);
@@ -76,10 +76,9 @@ static void test_model_gradient(void **state)
 {
     (void)state;
     struct rival_gp gp;
-    struct error err = {0};
     struct rng rng = rng_seed(2);
     double g[RIVAL_MAX_THETA], unused[RIVAL_MAX_THETA];
-    assert_ok(rival_gp_init(&gp, 3, 12, 0.5, &err), &err);
+    rival_gp_init(&gp, 3, 12, 0.5);
     for (int i = 0; i < 12; i++) {
         double x[3] = {2 * rng_f64(&rng) - 1, 2 * rng_f64(&rng) - 1, 2 * rng_f64(&rng) - 1};
         rival_gp_add(&gp, x, sin(2 * x[0]) + 0.3 * x[1] + 0.05 * rival_normal(&rng));
@@ -105,7 +104,7 @@ static void test_model_predicts(void **state)
     struct rival_gp gp;
     struct error err = {0};
     double at[2] = {0.0, 0.9}, work[2 * 2], mean[2], sd[2], x = 0.0;
-    assert_ok(rival_gp_init(&gp, 1, 2, 0.3, &err), &err);
+    rival_gp_init(&gp, 1, 2, 0.3);
     rival_gp_add(&gp, &x, 2.0);
     assert_ok(rival_gp_factor(&gp, &err), &err);
     rival_gp_predict(&gp, at, 2, work, mean, sd);
@@ -122,18 +121,18 @@ static void test_common(void **state)
 {
     (void)state;
     struct space space = small_space();
-    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++) {
+    for (enum rival rival = RIVAL_PROTEIN; rival <= RIVAL_CARBS; rival++) {
         struct play a = {.n = 0}, b = {.n = 0};
-        struct suggester *s = suggester_of(&space, (enum suggest_method)method, 0.0);
-        play_on(s, &a, N_TRIALS);
+        struct suggester *s = suggester_of(&space, 0.0);
+        play_on(rival, s, &a, N_TRIALS);
         suggester_destroy(s);
         for (size_t i = 0; i < N_TRIALS; i++)
             check_point(&space, a.x[i]);
-        s = suggester_of(&space, (enum suggest_method)method, 0.0);
-        play_on(s, &b, 20);
+        s = suggester_of(&space, 0.0);
+        play_on(rival, s, &b, 20);
         suggester_destroy(s);
-        s = suggester_of(&space, (enum suggest_method)method, 0.0); /* killed and begun again */
-        play_on(s, &b, N_TRIALS);
+        s = suggester_of(&space, 0.0); /* killed and begun again */
+        play_on(rival, s, &b, N_TRIALS);
         suggester_destroy(s);
         assert_memory_equal(a.x, b.x, sizeof a.x);
         double early = 0.0, late = 0.0;
@@ -151,8 +150,8 @@ static void test_protein_starts_with_few_steps(void **state)
     (void)state;
     struct space space = small_space();
     struct play p = {.n = 0};
-    struct suggester *s = suggester_of(&space, SUGGEST_PROTEIN, 0.0);
-    play_on(s, &p, 30);
+    struct suggester *s = suggester_of(&space, 0.0);
+    play_on(RIVAL_PROTEIN, s, &p, 30);
     suggester_destroy(s);
     for (size_t i = 0; i < 30; i++) {
         double v[SPACE_MAX_DIM];
@@ -170,8 +169,8 @@ static void test_protein_overwrites_repeats(void **state)
     struct space space = small_space();
     struct play good = {.n = 0}, bad = {.n = 0};
     struct suggestion a, b;
-    struct suggester *s = suggester_of(&space, SUGGEST_PROTEIN, 0.0);
-    play_on(s, &good, 12);
+    struct suggester *s = suggester_of(&space, 0.0);
+    play_on(RIVAL_PROTEIN, s, &good, 12);
     bad = good;
     for (size_t i = 0; i < 12; i++)
         bad.trials[i].x = bad.x[i];
@@ -180,12 +179,12 @@ static void test_protein_overwrites_repeats(void **state)
         bad.trials[12 + k] = (struct gp_trial){bad.x[0], GP_TRIAL_DONE, k == 0 ? 5.0 : 0.0, 100.0, 0.0};
     }
     good.n = bad.n = 14;
-    ask(s, &good, &a);
-    ask(s, &bad, &b);
+    ask(RIVAL_PROTEIN, s, &good, &a);
+    ask(RIVAL_PROTEIN, s, &bad, &b);
     assert_true(memcmp(a.x, b.x, sizeof a.x) != 0);
     bad.trials[12].score = -3.0; /* the overwritten one does not matter, whatever it was */
     struct suggestion c;
-    ask(s, &bad, &c);
+    ask(RIVAL_PROTEIN, s, &bad, &c);
     assert_memory_equal(b.x, c.x, sizeof b.x);
     suggester_destroy(s);
 }
@@ -195,19 +194,19 @@ static void test_who_sees_pending_and_failed(void **state)
 {
     (void)state;
     struct space space = small_space();
-    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++)
+    for (enum rival rival = RIVAL_PROTEIN; rival <= RIVAL_CARBS; rival++)
         for (int kind = 0; kind < 2; kind++) {
             struct play p = {.n = 0};
             struct suggestion a, b;
-            struct suggester *s = suggester_of(&space, (enum suggest_method)method, 0.0);
+            struct suggester *s = suggester_of(&space, 0.0);
             struct error err = {0};
-            play_on(s, &p, 16);
-            ask(s, &p, &a);
+            play_on(rival, s, &p, 16);
+            ask(rival, s, &p, &a);
             double near[3] = {1.02 * a.x[0], 1.02 * a.x[1], a.x[2]}; /* beside what was proposed */
             p.trials[16] = (struct gp_trial){.x = near, .state = kind ? GP_TRIAL_FAILED : GP_TRIAL_PENDING};
             struct gp_history history = {.n = 17, .trials = p.trials};
-            assert_ok(suggester_next(s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
-            assert_int_equal(memcmp(a.x, b.x, sizeof a.x) == 0, method == SUGGEST_PROTEIN);
+            assert_ok(rival_next(rival, s, &history, 16, &b, &err), &err); /* the same number: the same random draws */
+            assert_int_equal(memcmp(a.x, b.x, sizeof a.x) == 0, rival == RIVAL_PROTEIN);
             suggester_destroy(s);
         }
 }
@@ -219,11 +218,10 @@ static void test_carbs_starts_at_the_centre(void **state)
     struct play p = {.n = 0};
     space.params[1].has_init = true;
     space.params[1].init = 2e-4; /* near the lower end */
-    struct suggester *s = suggester_of(&space, SUGGEST_CARBS, 0.0);
-    play_on(s, &p, 4);
+    struct suggester *s = suggester_of(&space, 0.0);
+    play_on(RIVAL_CARBS, s, &p, 4);
     suggester_destroy(s);
-    assert_string_equal(p.origin[0], "default");
-    for (size_t i = 1; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         assert_string_equal(p.origin[i], "carbs");
         assert_true(p.x[i][1] < 1e-2); /* four radii above */
     }
@@ -234,9 +232,9 @@ static void test_carbs_repeats_a_front_member(void **state)
     (void)state;
     struct space space = small_space();
     struct play p = {.n = 0};
-    struct suggester *s = suggester_of(&space, SUGGEST_CARBS, 0.0);
+    struct suggester *s = suggester_of(&space, 0.0);
     size_t repeats = 0;
-    play_on(s, &p, 31);
+    play_on(RIVAL_CARBS, s, &p, 31);
     suggester_destroy(s);
     for (size_t i = 0; i < 31; i++) {
         bool known = false;
@@ -253,12 +251,12 @@ static void test_hard_histories(void **state)
 {
     (void)state;
     struct space space = small_space();
-    for (int method = SUGGEST_PROTEIN; method <= SUGGEST_CARBS; method++)
+    for (enum rival rival = RIVAL_PROTEIN; rival <= RIVAL_CARBS; rival++)
         for (int kind = 0; kind < 4; kind++) {
             struct play p = {.n = 0};
-            struct suggester *s = suggester_of(&space, (enum suggest_method)method, kind == 3 ? 20.0 : 0.0);
+            struct suggester *s = suggester_of(&space, kind == 3 ? 20.0 : 0.0);
             struct suggestion a;
-            play_on(s, &p, 20);
+            play_on(rival, s, &p, 20);
             for (size_t i = 0; i < 20; i++) {
                 struct gp_trial *t = &p.trials[i];
                 if (kind == 0)
@@ -269,7 +267,7 @@ static void test_hard_histories(void **state)
                     t->score *= i % 2 ? 1e30 : -1e30;
             }
             for (int k = 0; k < 3; k++) {
-                ask(s, &p, &a);
+                ask(rival, s, &p, &a);
                 check_point(&space, a.x);
                 memcpy(p.x[p.n], a.x, sizeof a.x);
                 p.trials[p.n] = (struct gp_trial){p.x[p.n], GP_TRIAL_PENDING, 0.0, 0.0, 0.0};
@@ -292,5 +290,5 @@ int main(void)
         cmocka_unit_test(test_carbs_repeats_a_front_member),
         cmocka_unit_test(test_hard_histories),
     };
-    return cmocka_run_group_tests_name("gp.rivals", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("bench.rivals", tests, NULL, NULL);
 }
