@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "store/store.h"
+#include "sweep/controller/reports.h"
 #include "sweep/controller/track_rows.h"
 
 #define N_VALUES 24
@@ -57,41 +58,20 @@ static cJSON *message(int64_t step)
     return json;
 }
 
-/* What the controller holds of a report until its transaction. */
-struct held {
-    char *line, *row;
-    cJSON *json;
-    struct metric_point points[N_VALUES];
-};
-
-/* From the worker's line to the points and the text of the outbox row. */
-static enum status take_in(struct held *h, bool with, struct metric_report *ret_report, int64_t trial_id,
+/* From the worker's line to a report that waits, as the controller does it. */
+static enum status take_in(struct reports *reports, struct store *store, const char *line, bool with, int64_t trial_id,
                            struct error *err)
 {
-    const cJSON *values, *item;
-    int64_t step = 0;
-    double wall_s = 0;
-    size_t n = 0;
+    struct metric_report report;
+    cJSON *json;
+    bool ok;
 
-    TRY(json_parse(h->line, strlen(h->line), &h->json, err));
-    values = cJSON_GetObjectItemCaseSensitive(h->json, "values");
-    (void)(json_get_i64(h->json, "env_steps", &step) && json_get_f64(h->json, "wall_s", &wall_s));
-    cJSON_ArrayForEach(item, values)
-    {
-        double value = 0;
-        if (n < N_VALUES && json_get_f64(values, item->string, &value))
-            h->points[n++] =
-                (struct metric_point){.env_steps = step, .wall_s = wall_s, .name = item->string, .value = value};
-    }
-    if (with) {
-        size_t n_text = 0;
-        const char *text = json_member_text(h->line, strlen(h->line), "values", &n_text);
-        h->row = track_rows_metrics_text(step, wall_s, text, n_text);
-        if (h->row == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory");
-    }
-    *ret_report = (struct metric_report){.trial_id = trial_id, .points = h->points, .n = n, .outbox_json = h->row};
-    return ST_OK;
+    TRY(json_parse(line, strlen(line), &json, err));
+    ok = report_parse(json, trial_id, &report);
+    if (ok && with)
+        report.outbox_json = track_rows_metrics_text(&report);
+    cJSON_Delete(json);
+    return ok ? reports_add(reports, store, &report, err) : FAIL(err, ST_INTERNAL, "no report");
 }
 
 /* Of this thread: what others do on the machine does not count. */
@@ -107,31 +87,27 @@ static double processor_s(void)
 static enum status measure(struct store *store, const struct trial *trial, bool with, size_t batch, double seconds,
                            int64_t *step, struct error *err)
 {
-    struct held *held = mem_array(batch, sizeof *held);
-    struct metric_report *reports = mem_array(batch, sizeof *reports);
+    struct reports *reports = mem_alloc(sizeof *reports);
+    char **lines = mem_array(batch, sizeof *lines);
     double spent_s = 0, busy_s = 0;
-    enum status rc = held != NULL && reports != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory");
+    enum status rc = ST_OK;
     int64_t n = 0;
 
     while (rc == ST_OK && spent_s < seconds) {
         for (size_t i = 0; i < batch; i++) {
             cJSON *json = message(++*step);
-            held[i] = (struct held){.line = json_print(json, false)};
+            lines[i] = json_print(json, false);
             cJSON_Delete(json);
         }
         double begin_s = clock_mono_s(), begin_busy_s = processor_s();
         for (size_t i = 0; rc == ST_OK && i < batch; i++)
-            rc = take_in(&held[i], with, &reports[i], trial->id, err);
+            rc = take_in(reports, store, lines[i], with, trial->id, err);
         if (rc == ST_OK)
-            rc = store_reports_add(store, reports, batch, err);
-        for (size_t i = 0; i < batch; i++) {
-            cJSON_Delete(held[i].json);
-            mem_free(held[i].row);
-        }
+            rc = reports_flush(reports, err);
         spent_s += clock_mono_s() - begin_s;
         busy_s += processor_s() - begin_busy_s;
         for (size_t i = 0; i < batch; i++)
-            mem_free(held[i].line);
+            mem_free(lines[i]);
         n += (int64_t)batch;
     }
     if (rc == ST_OK)
@@ -140,7 +116,7 @@ static enum status measure(struct store *store, const struct trial *trial, bool 
                with ? "24 numbers and their outbox row" : "24 numbers", batch, (double)n / spent_s,
                busy_s / (double)n * 1e6);
     fflush(stdout);
-    mem_free(held);
+    mem_free(lines);
     mem_free(reports);
     return rc;
 }

@@ -21,7 +21,6 @@
 #include "sweep/cli.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/track_rows.h"
-#include "sweep/worker/lane_messages.h"
 #include "trainer/trainer.h"
 #include "web/track/track.h"
 
@@ -327,19 +326,25 @@ static void note(struct train_track *t, enum status rc, const struct error *err)
     t->broken = true;
 }
 
-/* The row of a report as a worker would send it, through the outbox. */
+/* A report with the metrics that are known, as a worker sends it. */
 static enum status add_report(struct train_track *t, const struct train_metrics *m, int64_t device_memory_bytes,
                               struct error *err)
 {
-    cJSON *values = lane_metrics_json(m);
-    char *text = values != NULL ? json_print(values, false) : NULL;
-    const char *row = text != NULL ? track_rows_metrics(t->hooks, m->env_steps, m->wall_s, text, strlen(text)) : NULL;
-    enum status rc = row != NULL ? store_outbox_add(t->store, t->study.id, t->trial.id, row, err) : ST_OK;
+    struct metric_point *points = mem_array(train_n_metric_defs, sizeof *points);
+    struct metric_report report = {.trial_id = t->trial.id, .points = points};
+    enum status rc = ST_OK;
+    char *row;
 
-    cJSON_Delete(values);
-    mem_free(text);
-    if (text == NULL)
-        log_warn("out of memory for a report to the trackers, one row is lost to them, continuing");
+    for (size_t i = 0; i < train_n_metric_defs; i++) {
+        double value = train_metric_value(m, i);
+        if (!isnan(value))
+            points[report.n++] = (struct metric_point){m->env_steps, m->wall_s, train_metric_defs[i].name, value};
+    }
+    row = report.n > 0 ? track_rows_metrics(t->hooks, &report) : NULL;
+    if (row != NULL)
+        rc = store_outbox_add(t->store, t->study.id, t->trial.id, row, err);
+    mem_free(row);
+    mem_free(points);
     TRY(rc);
     return track_rows_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),
                              device_memory_bytes, err);

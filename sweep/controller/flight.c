@@ -30,7 +30,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_POINTS 64
 #define MAX_LOSSES 2 /* workers killed or frozen from outside under a trial, after which it runs again */
 #define MAX_DEATHS 3 /* workers that died under a trial, unless another trial is known to be guilty */
 
@@ -179,51 +178,31 @@ void flight_progress(struct flight *f, int64_t env_steps, int64_t iterations, do
     f->progress_s = now_s;
 }
 
-/* The row for the trackers, from the worker's own text; borrowed. */
-static const char *tracker_row(struct flight *f, int64_t env_steps, double wall_s)
+static enum status take_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
+                                struct error *err)
 {
-    const struct proto *proto = &f->slot->worker->proto;
-    size_t n = 0;
-    const char *values = json_member_text(proto->buf + proto->at, proto->n_line, "values", &n);
-
-    return values != NULL && values[0] == '{' ? track_rows_metrics(f->run->track, env_steps, wall_s, values, n) : NULL;
-}
-
-static enum status store_metrics(struct flight *f, const cJSON *message, struct reports *reports, double now_s,
-                                 struct error *err)
-{
-    const struct study_view *v = &f->run->view;
-    struct metric_point points[MAX_POINTS];
-    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
-    int64_t env_steps = 0;
-    double wall_s = 0, score = NAN;
+    struct metric_report report;
     char reason[sizeof f->reason];
-    size_t n = 0;
+    double score = NAN;
 
-    if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
+    if (!report_parse(message, f->trial_id, &report))
         return ST_OK; /* of another program: nothing to keep */
-    cJSON_ArrayForEach(item, values)
-    {
-        double value;
-        if (n == MAX_POINTS || !json_get_f64(values, item->string, &value))
-            continue;
-        points[n++] =
-            (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = item->string, .value = value};
-        if (strcmp(item->string, v->study.metric) == 0)
-            f->score = score = value;
-    }
+    const int64_t env_steps = report.points[0].env_steps;
+    const double wall_s = report.points[0].wall_s;
+    for (size_t i = 0; i < report.n; i++)
+        if (strcmp(report.points[i].name, f->run->view.study.metric) == 0)
+            f->score = score = report.points[i].value;
     f->reported_s = wall_s;
     if (f->resumed)
         f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
     f->resumed = false;
     flight_progress(f, env_steps, f->iterations, now_s);
-    TRY(flight_alive(f, now_s, err));
-    const struct metric_report report = {
-        .trial_id = f->trial_id, .points = points, .n = n, .outbox_json = tracker_row(f, env_steps, wall_s)};
+    report.outbox_json = track_rows_metrics(f->run->track, &report);
     TRY(reports_add(reports, f->run->store, &report, err));
+    TRY(flight_alive(f, now_s, err));
     /* wall_s and not the time now: the message may have waited here for space on the disk */
-    if (f->stop == FLIGHT_NO_STOP &&
-        early_stop_judge(&f->run->early, v, f->i, f->run->setup, env_steps, score, wall_s, reason, sizeof reason)) {
+    if (f->stop == FLIGHT_NO_STOP && early_stop_judge(&f->run->early, &f->run->view, f->i, f->run->setup, env_steps,
+                                                      score, wall_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     }
@@ -289,7 +268,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
     enum status rc = ST_OK;
 
     if (type != NULL && strcmp(type, "metrics") == 0)
-        return store_metrics(f, message, reports, now_s, err);
+        return take_metrics(f, message, reports, now_s, err);
     TRY(reports_flush(reports, err));
     if (type != NULL && strcmp(type, "training") == 0) {
         f->trains = true;

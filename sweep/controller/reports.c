@@ -1,4 +1,4 @@
-/* reports.c - reports that wait for their transaction.
+/* reports.c - metric messages, parsed, that wait for their transaction.
  * Invariant: nothing waits when the scheduler handles anything but the messages of one worker, so a kill loses only
  * what lay in the socket, and what was read from it while the disk was full. */
 #include "sweep/controller/reports.h"
@@ -7,11 +7,42 @@
 
 #include <string.h>
 
-static void drop(struct reports *r)
+bool report_parse(const cJSON *message, int64_t trial_id, struct metric_report *ret)
 {
-    for (size_t i = 0; i < r->n; i++)
-        mem_free(r->blocks[i]);
-    r->n = 0;
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(message, "values"), *item;
+    struct metric_point *points;
+    int64_t env_steps;
+    size_t n = 0, names = 0;
+    double wall_s, value;
+    char *at;
+
+    if (!json_get_i64(message, "env_steps", &env_steps) || !json_get_f64(message, "wall_s", &wall_s))
+        return false;
+    cJSON_ArrayForEach(item, values)
+    {
+        bool is_number = item->string != NULL && json_get_f64(values, item->string, &value);
+        n += is_number;
+        names += is_number ? strlen(item->string) + 1 : 0;
+    }
+    if (n == 0)
+        return false;
+    points = mem_alloc(n * sizeof *points + names); /* one block: the points, then their names */
+    at = (char *)(points + n);
+    *ret = (struct metric_report){.trial_id = trial_id, .points = points, .n = n};
+    cJSON_ArrayForEach(item, values)
+    {
+        if (item->string == NULL || !json_get_f64(values, item->string, &value))
+            continue;
+        *points++ = (struct metric_point){.env_steps = env_steps, .wall_s = wall_s, .name = at, .value = value};
+        at = stpcpy(at, item->string) + 1;
+    }
+    return true;
+}
+
+static void report_free(const struct metric_report *report)
+{
+    mem_free((void *)report->points);
+    mem_free((void *)report->outbox_json);
 }
 
 enum status reports_flush(struct reports *r, struct error *err)
@@ -20,45 +51,23 @@ enum status reports_flush(struct reports *r, struct error *err)
 
     if (r->n > 0)
         STORE_INSIST(rc, r->store, err, store_reports_add(r->store, r->v, r->n, err));
-    drop(r);
+    for (size_t i = 0; i < r->n; i++)
+        report_free(&r->v[i]);
+    r->n = 0;
     return rc;
-}
-
-/* Points, then the texts that they and the report name. */
-static void *copy(const struct metric_report *from, struct metric_report *ret)
-{
-    size_t size = from->n * sizeof *from->points,
-           n_json = from->outbox_json != NULL ? strlen(from->outbox_json) + 1 : 0;
-    struct metric_point *points;
-    char *at;
-
-    for (size_t i = 0; i < from->n; i++)
-        size += strlen(from->points[i].name) + 1;
-    points = mem_alloc(size + n_json + 1);
-    if (points == NULL)
-        return NULL;
-    at = (char *)(points + from->n);
-    for (size_t i = 0; i < from->n; i++) {
-        size_t n = strlen(from->points[i].name) + 1;
-        points[i] = from->points[i];
-        points[i].name = memcpy(at, from->points[i].name, n);
-        at += n;
-    }
-    *ret = *from;
-    ret->points = points;
-    if (n_json > 0)
-        ret->outbox_json = memcpy(at, from->outbox_json, n_json);
-    return points;
 }
 
 enum status reports_add(struct reports *r, struct store *store, const struct metric_report *report, struct error *err)
 {
+    enum status rc = ST_OK;
+
     if (r->n == REPORTS_MAX || (r->n > 0 && r->store != store))
-        TRY(reports_flush(r, err));
-    r->blocks[r->n] = copy(report, &r->v[r->n]);
-    if (r->blocks[r->n] == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a report");
+        rc = reports_flush(r, err);
+    if (rc != ST_OK) {
+        report_free(report);
+        return rc;
+    }
     r->store = store;
-    r->n++;
+    r->v[r->n++] = *report;
     return ST_OK;
 }

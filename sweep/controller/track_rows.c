@@ -237,25 +237,33 @@ enum status track_rows_start(struct track_rows *h, const struct trial *t, bool a
     return add_row(h, t->id, row_end(json, ok), err);
 }
 
-char *track_rows_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values)
+char *track_rows_metrics_text(const struct metric_report *report)
 {
+    const struct metric_point *first = &report->points[0];
     char number[NUM_TEXT_MAX];
     struct strbuf text;
 
     strbuf_init(&text, PROTO_MAX_BYTES * 2);
-    strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":", (long long)env_steps,
-                isfinite(wall_s) ? num_format_f64(wall_s, number) : "0");
-    strbuf_add_n(&text, values, n_values);
-    strbuf_add(&text, "}");
+    strbuf_addf(&text, "{\"type\":\"metrics\",\"env_steps\":%lld,\"wall_s\":%s,\"values\":{",
+                (long long)first->env_steps, isfinite(first->wall_s) ? num_format_f64(first->wall_s, number) : "0");
+    for (size_t i = 0; i < report->n; i++) {
+        const char *quote = isfinite(report->points[i].value) ? "" : "\""; /* as json_add_f64 writes it */
+        strbuf_add(&text, i > 0 ? "," : "");
+        json_write_str(&text, report->points[i].name);
+        strbuf_addf(&text, ":%s%s%s", quote, num_format_f64(report->points[i].value, number), quote);
+    }
+    strbuf_add(&text, "}}");
     char *row = strbuf_take(&text);
     strbuf_free(&text);
     return row;
 }
 
-const char *track_rows_metrics(struct track_rows *h, int64_t env_steps, double wall_s, const char *values,
-                               size_t n_values)
+char *track_rows_metrics(struct track_rows *h, const struct metric_report *report)
 {
-    return h != NULL && has_room(h) ? keep_text(h, track_rows_metrics_text(env_steps, wall_s, values, n_values)) : NULL;
+    if (h == NULL || !has_room(h))
+        return NULL;
+    uploader_wake(h->uploader);
+    return track_rows_metrics_text(report);
 }
 
 const char *track_rows_result(struct track_rows *h, const struct trial_result *r)

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "web/track/track.h"
 
+struct metric_report;
 struct setup;
 struct store;
 struct study;
@@ -26,14 +27,10 @@ enum status track_rows_open_single(struct track_rows **ret_hooks, struct store *
  * keep it in a run of its own. */
 enum status track_rows_start(struct track_rows *hooks, const struct trial *trial, bool anew,
                              struct error *err) MUST_USE;
-/* The outbox_json of a metric_report for a worker's report, and of store_trial_finish; borrowed until the next call.
- * NULL: none (no trackers, or out of memory, which is logged: a tracker is no reason to lose a trial). values: the JSON
- * text of an object of numbers, as the worker wrote it. */
-const char *track_rows_metrics(struct track_rows *hooks, int64_t env_steps, double wall_s, const char *values,
-                               size_t n_values);
-/* The same text without hooks, owned by the caller; NULL: out of memory. Called often: the numbers are passed on as
- * they are. */
-char *track_rows_metrics_text(int64_t env_steps, double wall_s, const char *values, size_t n_values);
+/* The outbox_json of a report that has points, the caller's; NULL: none (no trackers, or they lag too far). */
+char *track_rows_metrics(struct track_rows *hooks, const struct metric_report *report);
+char *track_rows_metrics_text(const struct metric_report *report); /* the same without hooks */
+/* The outbox_json of store_trial_finish; borrowed until the next call. NULL: no trackers. */
 const char *track_rows_result(struct track_rows *hooks, const struct trial_result *result);
 /* Memory of the worker that runs the trial, at most once in 15 s; bytes 0: unknown. */
 enum status track_rows_system(struct track_rows *hooks, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
