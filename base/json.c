@@ -95,61 +95,6 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     return ST_OK;
 }
 
-/* Behind the string that begins at i. */
-static size_t skip_string(const char *text, size_t n, size_t i)
-{
-    for (i++; i < n && text[i] != '"'; i++)
-        if (text[i] == '\\')
-            i++;
-    return i + 1;
-}
-
-/* Behind the value that begins at i: at the comma or bracket that ends it. */
-static size_t skip_value(const char *text, size_t n, size_t i)
-{
-    size_t depth = 0;
-
-    while (i < n) {
-        char c = text[i];
-        if (c == '"') {
-            i = skip_string(text, n, i);
-            continue;
-        }
-        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
-            return i;
-        if (c == '{' || c == '[')
-            depth++;
-        else if (c == '}' || c == ']')
-            depth--;
-        i++;
-    }
-    return n;
-}
-
-const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n)
-{
-    size_t n_key = strlen(key), i = 0;
-
-    while (i < n && text[i] != '{')
-        i++;
-    for (i++; i < n && text[i] != '}'; i++) {
-        size_t begin = i, end;
-        if (text[i] != '"') /* a blank, a comma */
-            continue;
-        end = skip_string(text, n, i);
-        bool found = end - begin == n_key + 2 && memcmp(text + begin + 1, key, n_key) == 0;
-        for (i = end; i < n && (text[i] == ':' || text[i] == ' ' || text[i] == '\t');)
-            i++;
-        end = skip_value(text, n, i);
-        if (found && end < n) {
-            *ret_n = end - i;
-            return text + i;
-        }
-        i = end - (end < n && text[end] == '}' ? 1 : 0);
-    }
-    return NULL;
-}
-
 /* Does cJSON print every bit of it? */
 static bool prints_exactly(double value)
 {
@@ -398,4 +343,25 @@ bool json_get_bool(const cJSON *object, const char *key, bool *ret_value)
 const char *json_get_str(const cJSON *object, const char *key)
 {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
+{
+    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_i64(json, key, ret_value))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s is no whole number that fits; a number is written without quotes", key);
+}
+
+enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err)
+{
+    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_f64(json, key, ret_value))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s is no number; a number is written without quotes", key);
+}
+
+enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err)
+{
+    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_bool(json, key, ret_value))
+        return ST_OK;
+    return FAIL(err, ST_USAGE, "%s is neither true nor false", key);
 }

@@ -19,9 +19,6 @@
 /* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8, \u0000 (C's strings would end
  * there): ST_CORRUPT with the position; out of memory is ST_NOMEM. */
 enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err) MUST_USE;
-/* Where the value of a member stands in the text of an object that json_parse takes, NULL: there is none of that name.
- * For handing values on without reading their numbers. */
-const char *json_member_text(const char *text, size_t n, const char *key, size_t *ret_n);
 /* text as a JSON string, with its quotes. */
 void json_write_str(struct strbuf *sb, const char *text);
 char *json_print(const cJSON *json, bool pretty); /* caller: mem_free; NULL: out of memory */
@@ -39,5 +36,10 @@ bool json_get_f64(const cJSON *object, const char *key, double *ret_value);
 bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);
 const char *json_get_str(const cJSON *object, const char *key); /* borrowed; NULL when absent */
+
+/* A value of a request: one that is absent leaves *ret_value, anything but a number (or a bool) is ST_USAGE. */
+enum status json_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;
+enum status json_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err) MUST_USE;
+enum status json_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;
 
 #endif

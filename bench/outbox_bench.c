@@ -152,7 +152,7 @@ int main(int argc, char **argv)
                           .method = "sobol",
                           .metric = "score",
                           .maximize = true,
-                          .trials_max = 1,
+                          .limits.trials_max = 1,
                           .program = "outbox_bench"};
     struct trial trial = {.params = "{}", .config = "", .origin = "bench"};
     double seconds = argc > 2 ? atof(argv[2]) : 3;

@@ -87,6 +87,18 @@ const char *study_state_name(enum study_state state); /* "running", "paused", "e
 
 #define STUDY_PRIORITY_MAX 100
 
+/* When a study ends, and its share of the devices. */
+struct limits {
+    int64_t trials_max; /* 0: no limit */
+    double budget_s; /* training seconds over all trials; 0: no limit */
+    double wall_max_s; /* time with a controller at work; 0: no limit */
+    double device_max_s; /* device seconds over all trials; 0: no limit */
+    bool has_target; /* ends when the best config is expected to reach target_score or better */
+    double target_score;
+    double gain_min; /* ends when the hypervolume grows by less in an hour; 0: off */
+    int64_t priority; /* 1 to STUDY_PRIORITY_MAX: its share of the devices against others'; 0 on creating: 1 */
+};
+
 struct study {
     int64_t id;
     char *name;
@@ -95,16 +107,9 @@ struct study {
     char *method, *metric;
     bool maximize;
     int64_t seed;
-    int64_t trials_max; /* 0: no limit */
-    double budget_s; /* training seconds over all trials; 0: no limit */
-    double wall_max_s; /* time with a controller at work; 0: no limit */
-    double device_max_s; /* device seconds over all trials; 0: no limit */
-    bool has_target; /* ends at a score of target_score or better */
-    double target_score;
-    double gain_min; /* ends when the hypervolume grows by less in an hour; 0: off */
-    double wall_used_s; /* of wall_max_s, over all controllers */
-    double lost_s; /* of budget_s and device_max_s: training that was lost with its worker or controller */
-    int64_t priority; /* 1 to STUDY_PRIORITY_MAX: its share of the devices against others'; 0 on creating: 1 */
+    struct limits limits;
+    double wall_used_s; /* of limits.wall_max_s, over all controllers */
+    double lost_s; /* of limits.budget_s and device_max_s: training that was lost with its worker or controller */
     enum study_state state;
     char *end_rule, *end_text; /* "trials", "target", "user", ...: why paused or ended, and in words; NULL */
     char *program; /* "trawl 0.1.0 (abc1234)" */
@@ -115,7 +120,7 @@ void study_free(struct study *study); /* its strings; NULL-safe */
 enum status store_study_create(struct store *store, struct study *study, struct error *err) MUST_USE;
 enum status store_study_find(struct store *store, const char *name, struct study *ret_study,
                              struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
-/* Writes the limits that study holds (trials_max, budget_s, wall_max_s, device_max_s, target, gain_min). */
+/* Writes study->limits but for the priority. */
 enum status store_study_set_limits(struct store *store, const struct study *study, struct error *err) MUST_USE;
 /* rule and text say why it is paused or has ended (ended needs a rule); a running study has none. */
 enum status store_study_set_state(struct store *store, int64_t study_id, enum study_state state, const char *rule,

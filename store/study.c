@@ -52,7 +52,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     sqlite3_bind_int64(stmt, 7, study->seed);
     store_bind_text(stmt, 8, study->program);
     sqlite3_bind_int64(stmt, 9, now_ms);
-    sqlite3_bind_int64(stmt, 10, study->priority > 0 ? study->priority : 1);
+    sqlite3_bind_int64(stmt, 10, study->limits.priority > 0 ? study->limits.priority : 1);
     store_bind_limits(stmt, 11, study);
     step = sqlite3_step(stmt);
     if (step == SQLITE_CONSTRAINT_UNIQUE)
@@ -68,7 +68,7 @@ enum status store_study_create(struct store *store, struct study *study, struct 
     study->id = id;
     study->created_ms = now_ms;
     study->state = STUDY_RUNNING;
-    study->priority = study->priority > 0 ? study->priority : 1;
+    study->limits.priority = study->limits.priority > 0 ? study->limits.priority : 1;
     return ST_OK;
 }
 
@@ -108,16 +108,16 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
     const char *direction = (const char *)sqlite3_column_text(stmt, 6);
     study->maximize = direction == NULL || strcmp(direction, "minimize") != 0;
     study->seed = sqlite3_column_int64(stmt, 7);
-    study->trials_max = sqlite3_column_int64(stmt, 8);
-    study->budget_s = sqlite3_column_double(stmt, 9);
+    study->limits.trials_max = sqlite3_column_int64(stmt, 8);
+    study->limits.budget_s = sqlite3_column_double(stmt, 9);
     study->created_ms = sqlite3_column_int64(stmt, 11);
     study->state = study_state_parse((const char *)sqlite3_column_text(stmt, 12));
-    study->priority = sqlite3_column_int64(stmt, 15);
-    study->wall_max_s = sqlite3_column_double(stmt, 16);
-    study->device_max_s = sqlite3_column_double(stmt, 17);
-    study->has_target = sqlite3_column_type(stmt, 18) != SQLITE_NULL;
-    study->target_score = sqlite3_column_double(stmt, 18);
-    study->gain_min = sqlite3_column_double(stmt, 19);
+    study->limits.priority = sqlite3_column_int64(stmt, 15);
+    study->limits.wall_max_s = sqlite3_column_double(stmt, 16);
+    study->limits.device_max_s = sqlite3_column_double(stmt, 17);
+    study->limits.has_target = sqlite3_column_type(stmt, 18) != SQLITE_NULL;
+    study->limits.target_score = sqlite3_column_double(stmt, 18);
+    study->limits.gain_min = sqlite3_column_double(stmt, 19);
     study->wall_used_s = sqlite3_column_double(stmt, 20);
     study->lost_s = sqlite3_column_double(stmt, 21);
     return ST_OK;

@@ -35,12 +35,13 @@ enum study_state study_state_parse(const char *word)
 
 void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study)
 {
-    sqlite3_bind_int64(stmt, at, study->trials_max);
-    sqlite3_bind_double(stmt, at + 1, study->budget_s);
-    sqlite3_bind_double(stmt, at + 2, study->wall_max_s);
-    sqlite3_bind_double(stmt, at + 3, study->device_max_s);
-    sqlite3_bind_double(stmt, at + 4, study->has_target ? study->target_score : (double)NAN); /* NaN is kept as NULL */
-    sqlite3_bind_double(stmt, at + 5, study->gain_min);
+    sqlite3_bind_int64(stmt, at, study->limits.trials_max);
+    sqlite3_bind_double(stmt, at + 1, study->limits.budget_s);
+    sqlite3_bind_double(stmt, at + 2, study->limits.wall_max_s);
+    sqlite3_bind_double(stmt, at + 3, study->limits.device_max_s);
+    sqlite3_bind_double(stmt, at + 4,
+                        study->limits.has_target ? study->limits.target_score : (double)NAN); /* NaN is kept as NULL */
+    sqlite3_bind_double(stmt, at + 5, study->limits.gain_min);
 }
 
 /* Runs an UPDATE of one study, bound but for the id. */

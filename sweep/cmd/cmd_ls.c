@@ -73,12 +73,12 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts,
     ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
          json_add_str(json, "metric", s->metric) &&
          json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
-         json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
+         json_add_i64(json, "trials_max", s->limits.trials_max) && json_add_f64(json, "budget_s", s->limits.budget_s) &&
          json_add_f64(json, "cost_s", counts->cost_s) && add_best(json, best) &&
          json_add_f64(json, "best_run_score", counts->best_score) &&
          json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "now", now) &&
          json_add_str(json, "end_rule", s->end_rule) && json_add_str(json, "end_text", s->end_text) &&
-         json_add_i64(json, "priority", s->priority) && json_add_i64(json, "seed", s->seed) &&
+         json_add_i64(json, "priority", s->limits.priority) && json_add_i64(json, "seed", s->seed) &&
          json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
     if (!ok) {
         cJSON_Delete(json);
@@ -236,8 +236,8 @@ static void print_state(const struct study_view *v, const char *store_path)
         printf(" (%s)", s->end_rule);
     if (s->end_text != NULL)
         printf(": %s", s->end_text);
-    if (s->priority != 1)
-        printf(", priority %lld", (long long)s->priority);
+    if (s->limits.priority != 1)
+        printf(", priority %lld", (long long)s->limits.priority);
     printf("\n");
 }
 
@@ -249,11 +249,11 @@ static void print_study(const struct study_view *v, const char *store_path)
            v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
     print_state(v, store_path);
     printf("%zu trials", v->n);
-    if (v->study.trials_max > 0)
-        printf(" of %lld", (long long)v->study.trials_max);
+    if (v->study.limits.trials_max > 0)
+        printf(" of %lld", (long long)v->study.limits.trials_max);
     printf(", %s of training", format_seconds(study_view_cost(v), cost));
-    if (v->study.budget_s > 0)
-        printf(" of %s", format_seconds(v->study.budget_s, budget));
+    if (v->study.limits.budget_s > 0)
+        printf(" of %s", format_seconds(v->study.limits.budget_s, budget));
     printf(", hypervolume %.4g\n", pareto_hypervolume(&v->history, &v->ref));
     summary_print_cap(v);
     printf("%5s  %-8s %10s %12s  %-8s  %s\n", "trial", "state", v->study.metric, "cost", "origin",

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "study/limits.h"
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "study/setup.h"
@@ -18,7 +19,6 @@
 #include "sweep/control/handover.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
-#include "sweep/controller/limits.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/controller/track_rows.h"
@@ -43,80 +43,64 @@ static enum status check_name(const char *name, struct error *err)
     return ST_OK;
 }
 
-/* --trials, --budget, --wall-time, --target, --seed, --devices and --runs-per-device are short for options of the
- * config. */
-static enum status set_shorthands(const struct sweep_cmd *s, struct error *err)
+/* --trials, --budget and the like are short for options of the config. *ret_any: one was given. */
+static enum status set_shorthands(const struct sweep_cmd *s, bool *ret_any, struct error *err)
 {
-    struct config *config = s->setup->config;
-    char text[32];
+    const struct {
+        const char *name, *key, *text; /* text NULL: the number */
+        int64_t number; /* -1: not given */
+    } words[] = {{"--trials", "sweep.trials", NULL, s->trials},
+                 {"--seed", "sweep.seed", NULL, s->seed},
+                 {"--runs-per-device", "sweep.runs_per_device", NULL, s->runs_per_device},
+                 {"--budget", "sweep.budget", s->budget, -1},
+                 {"--wall-time", "sweep.wall_time", s->wall_time, -1},
+                 {"--target", "sweep.target", s->target, -1},
+                 {"--devices", "sweep.devices", s->devices, -1},
+                 {"--track", "track.trackers", s->track, -1}};
+    char number[32];
 
-    if (s->trials >= 0) {
-        snprintf(text, sizeof text, "%lld", (long long)s->trials);
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.trials", text, "--trials", err));
-    }
-    if (s->seed >= 0) {
-        snprintf(text, sizeof text, "%lld", (long long)s->seed);
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.seed", text, "--seed", err));
-    }
-    if (s->budget != NULL)
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.budget", s->budget, "--budget", err));
-    if (s->wall_time != NULL)
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.wall_time", s->wall_time, "--wall-time", err));
-    if (s->target != NULL)
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.target", s->target, "--target", err));
-    if (s->track != NULL)
-        TRY(config_set(config, CONFIG_COMMAND, "track.trackers", s->track, "--track", err));
-    if (s->devices != NULL)
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.devices", s->devices, "--devices", err));
-    if (s->runs_per_device >= 0) {
-        snprintf(text, sizeof text, "%lld", (long long)s->runs_per_device);
-        TRY(config_set(config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
+    *ret_any = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (words[i].text == NULL && words[i].number < 0)
+            continue;
+        snprintf(number, sizeof number, "%lld", (long long)words[i].number);
+        TRY(config_set(s->setup->config, CONFIG_COMMAND, words[i].key, words[i].text != NULL ? words[i].text : number,
+                       words[i].name, err));
+        *ret_any = true;
     }
     return ST_OK;
 }
 
 /* Was the option named in the command, by itself or by a shorthand? */
-static bool is_given(const struct sweep_cmd *s, const char *key, bool shorthand)
+static bool is_given(const struct sweep_cmd *s, const char *key)
 {
-    const char *origin = s->has_config ? config_origin(s->setup->config, key) : NULL;
+    const char *origin = config_origin(s->setup->config, key);
 
-    return shorthand || (origin != NULL && (strcmp(origin, "command line") == 0 || strncmp(origin, "--", 2) == 0));
+    return origin != NULL && (strcmp(origin, "command line") == 0 || strncmp(origin, "--", 2) == 0);
 }
 
-/* New limits of an existing study: from the command line by either name; a file's are those that it began with. */
-enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err)
+void sweep_new_limits(const struct sweep_cmd *s, struct limits *ret)
 {
-    struct study *study = &s->run->view.study;
-    struct sweep_settings settings = {0};
-    struct study want = {0};
+    struct limits want;
 
-    if (s->has_config)
-        settings = s->setup->sweep;
-    if (s->trials >= 0)
-        settings.trials = s->trials;
-    snprintf(settings.budget, sizeof settings.budget, "%s", s->budget != NULL ? s->budget : settings.budget);
-    snprintf(settings.wall_time, sizeof settings.wall_time, "%s",
-             s->wall_time != NULL ? s->wall_time : settings.wall_time);
-    snprintf(settings.target, sizeof settings.target, "%s", s->target != NULL ? s->target : settings.target);
-    study_limits_fill(&settings, &want);
-    if (is_given(s, "sweep.trials", s->trials >= 0)) {
-        TRY(study_limits_check_trials(study->name, want.trials_max, (int64_t)s->run->view.n, err));
-        study->trials_max = want.trials_max;
+    *ret = s->run->view.study.limits;
+    if (!s->has_config)
+        return;
+    limits_from_settings(&s->setup->sweep, &want);
+    if (is_given(s, "sweep.trials"))
+        ret->trials_max = want.trials_max;
+    if (is_given(s, "sweep.budget"))
+        ret->budget_s = want.budget_s;
+    if (is_given(s, "sweep.wall_time"))
+        ret->wall_max_s = want.wall_max_s;
+    if (is_given(s, "sweep.device_time"))
+        ret->device_max_s = want.device_max_s;
+    if (is_given(s, "sweep.min_gain"))
+        ret->gain_min = want.gain_min;
+    if (is_given(s, "sweep.target")) {
+        ret->has_target = want.has_target;
+        ret->target_score = want.target_score;
     }
-    if (is_given(s, "sweep.budget", s->budget != NULL))
-        study->budget_s = want.budget_s;
-    if (is_given(s, "sweep.wall_time", s->wall_time != NULL))
-        study->wall_max_s = want.wall_max_s;
-    if (is_given(s, "sweep.device_time", false))
-        study->device_max_s = want.device_max_s;
-    if (is_given(s, "sweep.min_gain", false))
-        study->gain_min = want.gain_min;
-    if (is_given(s, "sweep.target", s->target != NULL)) {
-        study->has_target = want.has_target;
-        study->target_score = want.target_score;
-    }
-    study_limits_default(study);
-    return ST_OK;
 }
 
 static enum status begin_study(struct sweep_cmd *s, struct error *err)
@@ -249,37 +233,17 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
     return rc;
 }
 
-/* Devices of a resumed study: from the command line, else the given config, else those that it began with. */
-static enum status take_devices(struct sweep_cmd *s, struct error *err)
+/* The machine's part of the config, and its trackers, are those of today. */
+static void take_machine(struct sweep_cmd *s)
 {
     struct sweep_settings *to = &s->run->setup->sweep;
+    const struct sweep_settings *from = &s->setup->sweep;
 
-    if (s->has_config) {
-        const struct sweep_settings *from = &s->setup->sweep;
-        memcpy(to->devices, from->devices, sizeof to->devices);
-        memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
-        to->runs_per_device = from->runs_per_device;
-        to->hang_timeout_s = from->hang_timeout_s;
-    }
-    if (s->devices != NULL)
-        snprintf(to->devices, sizeof to->devices, "%s", s->devices);
-    if (s->runs_per_device > SCHED_MAX_LANES)
-        return FAIL(err, ST_USAGE, "sweep: --runs-per-device is %lld, 1 to %d are possible",
-                    (long long)s->runs_per_device, SCHED_MAX_LANES);
-    if (s->runs_per_device > 0)
-        to->runs_per_device = s->runs_per_device;
-    return ST_OK;
-}
-
-/* Trackers of a resumed study: from the given config, or its own; the command line changes both. */
-static void take_trackers(struct sweep_cmd *s)
-{
-    struct track_settings *to = &s->run->setup->track;
-
-    if (s->has_config)
-        *to = s->setup->track;
-    if (s->track != NULL)
-        snprintf(to->trackers, sizeof to->trackers, "%s", s->track);
+    memcpy(to->devices, from->devices, sizeof to->devices);
+    memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
+    to->runs_per_device = from->runs_per_device;
+    to->hang_timeout_s = from->hang_timeout_s;
+    s->run->setup->track = s->setup->track;
 }
 
 static enum status take_space(struct sweep_cmd *s, struct error *err)
@@ -301,16 +265,16 @@ static enum status take_space(struct sweep_cmd *s, struct error *err)
 
 static enum status resume_study(struct sweep_cmd *s, struct error *err)
 {
-    if (!file_exists(s->store_path))
-        return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
+    struct limits want;
+
     TRY(store_open_writer(&s->store, s->store_path, err));
     TRY(study_run_open(&s->run, s->store, s->resume, err));
-    if (s->has_config)
+    if (s->has_config) {
         TRY(take_space(s, err));
-    TRY(take_devices(s, err));
-    take_trackers(s);
-    TRY(sweep_take_new_limits(s, err));
-    return store_study_set_limits(s->store, &s->run->view.study, err);
+        take_machine(s);
+    }
+    sweep_new_limits(s, &want);
+    return limits_change(s->store, &s->run->view.study, &want, err);
 }
 
 /* A study whose trials have all failed is a failure, with the reason. */
@@ -495,6 +459,7 @@ static enum status check_devices(const struct setup *setup, struct error *err)
 static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct cli *cli, struct error *err)
 {
     struct cli_words words;
+    bool shorthands;
     int n_before = argc;
 
     TRY(setup_create(&s->setup, err));
@@ -506,9 +471,11 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         return FAIL(err, ST_USAGE, "sweep: --print-config needs a config file");
     if (!s->print_config)
         TRY(check_usage(s, &words, err));
-    s->has_config = words.n > 0 || argc != n_before; /* options without a file: those of the study's own config */
+    TRY(set_shorthands(s, &shorthands, err));
+    s->has_config = words.n > 0 || shorthands || argc != n_before;
+    if (s->resume != NULL && !file_exists(s->store_path))
+        return FAIL(err, ST_NOTFOUND, "%s: no such store, so there is nothing to resume; check --store", s->store_path);
     if (s->has_config) {
-        TRY(set_shorthands(s, err));
         TRY(words.n > 0 ? setup_load_all(s->setup, words.v, words.n, err) : load_stored(s, err));
         s->setup->searches = true;
         TRY(setup_finish(s->setup, err));

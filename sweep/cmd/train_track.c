@@ -199,7 +199,7 @@ static enum status make_study(struct train_track *t, const char *base, bool may_
     char name[NAME_BYTES + 24];
     enum status rc = ST_EXISTS;
 
-    *s = (struct study){.maximize = true, .seed = t->setup->train.seed, .trials_max = 1, .state = STUDY_ENDED};
+    *s = (struct study){.maximize = true, .seed = t->setup->train.seed, .limits.trials_max = 1, .state = STUDY_ENDED};
     if (!(copy(&s->config, config_text) && copy(&s->space, "{\"params\":[]}") && copy(&s->method, TRAIN_TRACK_METHOD) &&
           copy(&s->metric, t->setup->sweep.metric) && copy(&s->program, program_text)))
         return FAIL(err, ST_NOMEM, "out of memory for the trackers");

@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/limits.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/controller/limits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,37 +24,15 @@ const char *control_kind_name(enum control_kind kind)
 cJSON *control_command_to_json(const struct control_command *c)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "command", control_kind_name(c->kind)) &&
-              json_add_str(json, "study", c->study) && json_add_bool(json, "now", c->now) &&
-              json_add_i64(json, "trials", c->trials) && json_add_f64(json, "budget_s", c->budget_s) &&
-              json_add_i64(json, "priority", c->priority) && json_add_i64(json, "trial", c->trial);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "command", control_kind_name(c->kind));
+    json_add_str(json, "study", c->study);
+    json_add_bool(json, "now", c->now);
+    json_add_i64(json, "trials", c->trials);
+    json_add_f64(json, "budget_s", c->budget_s);
+    json_add_i64(json, "priority", c->priority);
+    json_add_i64(json, "trial", c->trial);
     return json;
-}
-
-enum status control_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err)
-{
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_i64(json, key, ret_value))
-        return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is no whole number that fits; a number is written without quotes", key);
-}
-
-enum status control_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err)
-{
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_f64(json, key, ret_value))
-        return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is no number; a number is written without quotes", key);
-}
-
-enum status control_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err)
-{
-    if (cJSON_GetObjectItemCaseSensitive(json, key) == NULL || json_get_bool(json, key, ret_value))
-        return ST_OK;
-    return FAIL(err, ST_USAGE, "%s is neither true nor false", key);
 }
 
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command, struct error *err)
@@ -72,11 +50,11 @@ enum status control_command_from_json(const cJSON *json, struct control_command 
         return FAIL(err, ST_USAGE, "the command names no study");
     c.kind = (enum control_kind)kind;
     snprintf(c.study, sizeof c.study, "%s", study);
-    TRY(control_take_i64(json, "trials", &c.trials, err));
-    TRY(control_take_i64(json, "priority", &c.priority, err));
-    TRY(control_take_i64(json, "trial", &c.trial, err));
-    TRY(control_take_bool(json, "now", &c.now, err));
-    TRY(control_take_f64(json, "budget_s", &c.budget_s, err));
+    TRY(json_take_i64(json, "trials", &c.trials, err));
+    TRY(json_take_i64(json, "priority", &c.priority, err));
+    TRY(json_take_i64(json, "trial", &c.trial, err));
+    TRY(json_take_bool(json, "now", &c.now, err));
+    TRY(json_take_f64(json, "budget_s", &c.budget_s, err));
     if (c.trials < 0 || c.trials > SWEEP_TRIALS_MAX || !(c.budget_s >= 0) || !isfinite(c.budget_s))
         return FAIL(err, ST_USAGE, "%s: the amounts are out of range", control_kind_name(c.kind));
     if (c.kind == CONTROL_ADD && c.trials == 0 && c.budget_s == 0)
@@ -171,32 +149,32 @@ static enum status apply_add(struct store *store, const struct control_command *
     bool revives = study->state == STUDY_ENDED && study->end_rule != NULL &&
                    ((c->trials > 0 && strcmp(study->end_rule, "trials") == 0) ||
                     (c->budget_s > 0 && strcmp(study->end_rule, "budget") == 0));
-    int64_t n = 0, base;
+    struct limits want = study->limits;
 
-    if (c->trials > 0 && study->trials_max == 0)
+    if (c->trials > 0 && want.trials_max == 0)
         return FAIL(err, ST_USAGE, "add: the study %s has no limit of trials to add to; %s", study->name,
-                    study->budget_s > 0 ? "it has a budget: --budget TIME" : "`trawl sweep --resume` gives it one");
-    if (c->budget_s > 0 && study->budget_s == 0)
+                    want.budget_s > 0 ? "it has a budget: --budget TIME" : "`trawl sweep --resume` gives it one");
+    if (c->budget_s > 0 && want.budget_s == 0)
         return FAIL(err, ST_USAGE, "add: the study %s has no budget to add to; %s", study->name,
-                    study->trials_max > 0 ? "it has a limit of trials: --trials N"
-                                          : "`trawl sweep --resume` gives it one");
-    if (c->trials > 0)
-        TRY(study_limits_count_trials(store, study, &n, err));
-    base = n > study->trials_max ? n : study->trials_max; /* "more" is more than there are */
-    if (c->trials > SWEEP_TRIALS_MAX - base)
+                    want.trials_max > 0 ? "it has a limit of trials: --trials N"
+                                        : "`trawl sweep --resume` gives it one");
+    if (c->trials > 0) {
+        int64_t n;
+        TRY(limits_count_trials(store, study, &n, err));
+        want.trials_max = (n > want.trials_max ? n : want.trials_max) + c->trials; /* "more" is more than there are */
+    }
+    if (want.trials_max > SWEEP_TRIALS_MAX)
         return FAIL(err, ST_USAGE, "add: the study %s would have more than %d trials", study->name, SWEEP_TRIALS_MAX);
-    if (c->trials > 0)
-        study->trials_max = base + c->trials;
-    study->budget_s += c->budget_s;
-    TRY(store_study_set_limits(store, study, err));
+    want.budget_s += c->budget_s;
+    TRY(limits_change(store, study, &want, err));
     if (revives)
         TRY(set_state(store, study, STUDY_RUNNING, NULL, NULL, err));
     if (c->trials > 0)
         snprintf(trials_text, sizeof trials_text, ": %lld trials more, %lld in all", (long long)c->trials,
-                 (long long)study->trials_max);
+                 (long long)study->limits.trials_max);
     if (c->budget_s > 0)
         snprintf(budget_text, sizeof budget_text, "%s %s of training more, %s in all", c->trials > 0 ? "," : ":",
-                 format_seconds(c->budget_s, more), format_seconds(study->budget_s, budget));
+                 format_seconds(c->budget_s, more), format_seconds(study->limits.budget_s, budget));
     snprintf(text, size, "study %s%s%s%s", study->name, trials_text, budget_text, revives ? "; it continues" : "");
     if (!revives)
         append_still_ended(study, text, size);
@@ -248,7 +226,7 @@ static enum status apply_retry(struct store *store, const struct control_command
     if (old.state != TRIAL_FAILED && old.state != TRIAL_STOPPED && old.state != TRIAL_LOST)
         rc = FAIL(err, ST_USAGE, "retry: trial %lld of %s is %s; only one that failed or was stopped runs again",
                   (long long)c->trial, study->name, trial_state_name(old.state));
-    else if (study->trials_max >= SWEEP_TRIALS_MAX)
+    else if (study->limits.trials_max >= SWEEP_TRIALS_MAX)
         rc = FAIL(err, ST_USAGE, "retry: the study %s would have more than %d trials", study->name, SWEEP_TRIALS_MAX);
     else
         rc = check_not_again(store, study, &old, err);
@@ -256,10 +234,9 @@ static enum status apply_retry(struct store *store, const struct control_command
         rc = copy_trial(store, study, &old, &again, err);
     trial_free(&old);
     TRY(rc);
-    if (study->trials_max > 0) {
-        study->trials_max++;
-        TRY(store_study_set_limits(store, study, err));
-    }
+    struct limits want = study->limits;
+    want.trials_max += want.trials_max > 0;
+    TRY(limits_change(store, study, &want, err));
     if (revives)
         TRY(set_state(store, study, STUDY_RUNNING, NULL, NULL, err));
     snprintf(text, size, "trial %lld of %s runs again, as trial %lld%s", (long long)c->trial, study->name,
@@ -288,7 +265,7 @@ enum status control_command_apply(struct store *store, const struct control_comm
         return apply_add(store, c, study, ret_text, size, err);
     case CONTROL_PRIORITY:
         TRY(store_study_set_priority(store, study->id, c->priority, err));
-        study->priority = c->priority;
+        study->limits.priority = c->priority;
         snprintf(ret_text, size, "study %s has priority %lld", study->name, (long long)c->priority);
         return ST_OK;
     case CONTROL_RETRY:

@@ -33,12 +33,8 @@ struct control_command {
     int64_t priority; /* 1 to STUDY_PRIORITY_MAX */
     int64_t trial; /* retry: its number; -1: none */
 };
-/* A value of a request: one that is absent leaves *ret_value, anything but a number (or a bool) is ST_USAGE. */
-enum status control_take_i64(const cJSON *json, const char *key, int64_t *ret_value, struct error *err) MUST_USE;
-enum status control_take_f64(const cJSON *json, const char *key, double *ret_value, struct error *err) MUST_USE;
-enum status control_take_bool(const cJSON *json, const char *key, bool *ret_value, struct error *err) MUST_USE;
 const char *control_kind_name(enum control_kind kind); /* "stop", ... */
-cJSON *control_command_to_json(const struct control_command *command); /* NULL: out of memory */
+cJSON *control_command_to_json(const struct control_command *command);
 /* Checks every field: a socket may deliver anything. */
 enum status control_command_from_json(const cJSON *json, struct control_command *ret_command,
                                       struct error *err) MUST_USE;

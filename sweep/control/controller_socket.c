@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/limits.h"
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "sweep/control/control_command.h"
@@ -14,7 +15,6 @@
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/disk_full.h"
-#include "sweep/controller/limits.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
@@ -113,19 +113,6 @@ static void note_waiting(const struct controller_socket *sock, const char *name,
         snprintf(text + n, size - n, "; it waits its turn, %d studies run", SCHED_MAX_STUDIES);
 }
 
-static void copy_limits(struct study *to, const struct study *from)
-{
-    to->trials_max = from->trials_max;
-    to->budget_s = from->budget_s;
-    to->wall_max_s = from->wall_max_s;
-    to->device_max_s = from->device_max_s;
-    to->has_target = from->has_target;
-    to->target_score = from->target_score;
-    to->gain_min = from->gain_min;
-    to->priority = from->priority;
-    to->state = from->state;
-}
-
 /* What runs follows the row; study is the row as the command left it. */
 static enum status follow_row(struct controller_socket *sock, const struct control_command *c,
                               const struct study *study, struct error *err)
@@ -140,7 +127,8 @@ static enum status follow_row(struct controller_socket *sock, const struct contr
         return ST_OK;
     }
     scheduler_settle(sock->sched, run);
-    copy_limits(&run->view.study, study);
+    run->view.study.limits = study->limits;
+    run->view.study.state = study->state;
     switch (c->kind) {
     case CONTROL_STOP:
         scheduler_end(sock->sched, run, true, "user", "stopped by `trawl stop`");
@@ -186,31 +174,28 @@ static enum status on_command(struct controller_socket *sock, const cJSON *reque
         snprintf(text + n, sizeof text - n,
                  "; written to the store: the sweep that holds it runs another study, `trawl daemon` would run both");
     }
-    if (rc == ST_OK && !json_add_str(answer, "text", text))
-        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
-    if (rc == ST_OK)
+    if (rc == ST_OK) {
+        json_add_str(answer, "text", text);
         log_debug("%s", text);
+    }
     study_free(&study);
     return rc;
 }
 
-static enum status on_status(struct controller_socket *sock, const cJSON *request, cJSON *answer, struct error *err)
+static void on_status(struct controller_socket *sock, const cJSON *request, cJSON *answer)
 {
     const char *name = json_get_str(request, "study");
     struct sweep_status status;
     struct study_run *run = name != NULL ? scheduler_find(sock->sched, name) : NULL;
-    cJSON *json, *names = cJSON_CreateArray();
-    bool ok = names != NULL;
+    cJSON *names = cJSON_CreateArray();
 
     sweep_status_take(sock->sched, run, &status);
     status.daemon = sock->daemon;
-    json = sweep_status_to_json(&status);
-    for (size_t i = 0; ok && i < sock->sched->n_studies; i++)
+    for (size_t i = 0; i < sock->sched->n_studies; i++)
         if (sock->sched->studies[i]->state != STUDY_RUN_ENDED)
-            ok = cJSON_AddItemToArray(names, cJSON_CreateString(sock->sched->studies[i]->view.study.name));
-    ok = json_add(answer, "live", json) && ok;
-    ok = json_add(answer, "studies", names) && ok; /* that it serves */
-    return ok ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
+            cJSON_AddItemToArray(names, cJSON_CreateString(sock->sched->studies[i]->view.study.name));
+    json_add(answer, "live", sweep_status_to_json(&status));
+    json_add(answer, "studies", names); /* that it serves */
 }
 
 static enum status on_submit(struct controller_socket *sock, const cJSON *request, cJSON *answer, struct error *err)
@@ -231,22 +216,9 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
     }
     snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
     note_waiting(sock, submission.study.name, text, sizeof text);
-    if (rc == ST_OK && !json_add_str(answer, "text", text))
-        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+    json_add_str(answer, "text", text);
     submission_free(&submission);
     return rc;
-}
-
-/* A new limit of trials must allow more trials, and is checked before anything changes; the old limit may stay. */
-static enum status check_trials(struct controller_socket *sock, const struct study *study, int64_t before,
-                                struct error *err)
-{
-    int64_t n;
-
-    if (study->trials_max == before)
-        return ST_OK;
-    TRY(study_limits_count_trials(sock->store, study, &n, err));
-    return study_limits_check_trials(study->name, study->trials_max, n, err);
 }
 
 /* Wider ranges for a study that is served or not; run: NULL when not. */
@@ -280,45 +252,43 @@ static enum status take_space(struct controller_socket *sock, struct study_run *
     return rc;
 }
 
-/* New limits and off it goes; the limits are totals, and those that are absent stay. */
+static enum status resume(struct controller_socket *sock, const cJSON *request, struct study *study, struct error *err)
+{
+    struct study_run *run = scheduler_find(sock->sched, study->name);
+    const char *space = json_get_str(request, "space");
+    struct limits want = study->limits;
+
+    TRY(limits_take_json(request, &want, err));
+    TRY(limits_check(sock->store, study, &want, err)); /* before anything changes */
+    if (space != NULL)
+        TRY(take_space(sock, run, study, space, err));
+    TRY(limits_change(sock->store, study, &want, err));
+    TRY(store_study_set_state(sock->store, study->id, STUDY_RUNNING, NULL, NULL, err));
+    if (run == NULL)
+        return controller_socket_add(sock, study->name, err);
+    scheduler_settle(sock->sched, run);
+    run->view.study.limits = study->limits;
+    run->view.study.state = STUDY_RUNNING;
+    scheduler_resume(sock->sched, run);
+    return ST_OK;
+}
+
+/* New limits, in all, for a study that then continues; those that the request does not give stay. */
 static enum status on_resume(struct controller_socket *sock, const cJSON *request, cJSON *answer, struct error *err)
 {
     const char *name = json_get_str(request, "study");
-    struct study_run *run = name != NULL ? scheduler_find(sock->sched, name) : NULL;
     struct study study = {0};
     char text[128] = "it continues";
-    int64_t before;
     enum status rc;
 
     if (name == NULL)
         return FAIL(err, ST_USAGE, "the request names no study");
     TRY(store_study_find(sock->store, name, &study, err));
-    before = study.trials_max;
-    rc = submission_take_limits(request, &study, err);
-    if (rc == ST_OK)
-        rc = check_trials(sock, &study, before, err);
-    if (rc == ST_OK && json_get_str(request, "space") != NULL)
-        rc = take_space(sock, run, &study, json_get_str(request, "space"), err);
-    if (rc != ST_OK) {
-        study_free(&study);
-        return rc;
-    }
-    study_limits_default(&study);
-    rc = store_study_set_limits(sock->store, &study, err);
-    if (rc == ST_OK)
-        rc = store_study_set_state(sock->store, study.id, STUDY_RUNNING, NULL, NULL, err);
-    study.state = STUDY_RUNNING;
-    if (rc == ST_OK && run == NULL)
-        rc = controller_socket_add(sock, name, err);
-    else if (rc == ST_OK) {
-        scheduler_settle(sock->sched, run);
-        copy_limits(&run->view.study, &study);
-        scheduler_resume(sock->sched, run);
-    }
-    if (rc == ST_OK)
+    rc = resume(sock, request, &study, err);
+    if (rc == ST_OK) {
         note_waiting(sock, name, text, sizeof text);
-    if (rc == ST_OK && !json_add_str(answer, "text", text))
-        rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
+        json_add_str(answer, "text", text);
+    }
     study_free(&study);
     return rc;
 }
@@ -329,8 +299,10 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
     const char *word = json_get_str(request, "command");
     bool waits = sock->sched->n_waits > 1;
 
-    if (word != NULL && strcmp(word, "status") == 0)
-        return on_status(sock, request, answer, err);
+    if (word != NULL && strcmp(word, "status") == 0) {
+        on_status(sock, request, answer);
+        return ST_OK;
+    }
     if (sock->locked)
         return FAIL(err, ST_BUSY,
                     "%s: another program keeps the store locked, and the controller waits for it; nothing was changed: "

@@ -4,13 +4,13 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "study/limits.h"
 #include "study/study_view.h"
 #include "sweep/control/control_client.h"
 #include "sweep/control/follow.h"
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
 #include "sweep/controller/study_run.h"
-#include "sweep/launch/proto.h"
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 
@@ -19,18 +19,18 @@
 /* Does a daemon hold the store? It then takes the study, and here is only watched. */
 bool handover_is_possible(const struct sweep_cmd *s)
 {
-    cJSON *request = proto_message("status"), *answer = NULL;
+    cJSON *request, *answer = NULL;
     struct error ignored = {0};
     struct sweep_status *status;
     int64_t pid;
     bool reached = false, is_daemon = false;
 
-    if (!store_is_held(s->store_path, &pid) || request == NULL || !json_add_str(request, "command", "status")) {
-        cJSON_Delete(request);
+    if (!store_is_held(s->store_path, &pid))
         return false;
-    }
+    request = cJSON_CreateObject();
+    json_add_str(request, "command", "status");
     status = mem_alloc(sizeof *status);
-    if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK && status != NULL) {
+    if (control_call(s->store_path, request, &answer, &reached, &ignored) == ST_OK) {
         sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), status);
         is_daemon = status->daemon;
     }
@@ -72,8 +72,8 @@ static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct erro
     rc = sweep_check_same(s, wider, &is_wider, err);
     if (rc == ST_OK && is_wider)
         rc = search_to_json(wider, &text, err);
-    if (text != NULL && !json_add_str(json, "space", text))
-        rc = FAIL(err, ST_NOMEM, "out of memory for a request");
+    if (text != NULL)
+        json_add_str(json, "space", text);
     search_destroy(wider);
     mem_free(text);
     return rc;
@@ -83,28 +83,19 @@ static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct erro
 static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
 {
     struct store *reader = NULL;
-    struct study *study;
     cJSON *json = cJSON_CreateObject();
     enum status rc = store_open_reader(&reader, s->store_path, err);
-    bool ok;
 
     if (rc == ST_OK)
         rc = study_run_open(&s->run, reader, s->resume, err);
     if (rc == ST_OK && s->has_config)
         rc = add_space(s, json, err);
-    if (rc == ST_OK)
-        rc = sweep_take_new_limits(s, err);
     if (rc == ST_OK) {
-        study = &s->run->view.study;
-        ok = json != NULL && json_add_str(json, "command", "resume") && json_add_str(json, "study", study->name) &&
-             json_add_i64(json, "trials_max", study->trials_max) && json_add_f64(json, "budget_s", study->budget_s) &&
-             json_add_f64(json, "wall_max_s", study->wall_max_s) &&
-             json_add_f64(json, "device_max_s", study->device_max_s) &&
-             json_add_f64(json, "gain_min", study->gain_min) && json_add_bool(json, "has_target", study->has_target) &&
-             json_add_f64(json, "target_score", study->target_score);
-        rc = ok ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a request");
-    }
-    if (rc == ST_OK) {
+        struct limits want;
+        sweep_new_limits(s, &want);
+        json_add_str(json, "command", "resume");
+        json_add_str(json, "study", s->resume);
+        limits_add_json(json, &want);
         rc = ask_daemon(s, json, err);
         json = NULL;
     }

@@ -8,6 +8,7 @@
 #include "sweep/control/controller_socket.h"
 #include "sweep/show/progress.h"
 
+struct limits;
 struct scheduler;
 struct search;
 struct setup;
@@ -18,7 +19,8 @@ struct study_view;
 struct sweep_cmd {
     const char *store_path, *name, *resume, *budget, *wall_time, *target, *from, *devices, *track;
     int64_t trials, seed, runs_per_device;
-    bool json, quiet, print_config, has_config;
+    bool json, quiet, print_config;
+    bool has_config; /* setup is whole: a file was given, or options that change the study's own config */
     struct setup *setup; /* of the given config */
     struct store *store;
     struct study_run *run;
@@ -27,9 +29,9 @@ struct sweep_cmd {
     struct controller_socket socket;
 };
 
-/* Takes new limits for an existing study, s->run, from the command line alone: those of a file are the limits that it
- * began with. */
-enum status sweep_take_new_limits(const struct sweep_cmd *s, struct error *err) MUST_USE;
+/* The limits of an existing study, s->run, with those that the command line changes: the limits of a file are the ones
+ * that it began with. */
+void sweep_new_limits(const struct sweep_cmd *s, struct limits *ret_limits);
 /* A config given on resume must be that of s->run, but for the limits and for ranges that are wider: then
  * *ret_is_wider, and ret_wider holds the space that it asks for. The caller: search_free. */
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/gain.h"
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/launch/worker_process.h"
@@ -63,8 +63,8 @@ void sweep_status_take(const struct scheduler *s, struct study_run *run, struct 
     for (size_t k = s->n_events - n_events; k < s->n_events; k++)
         st->events[st->n_events++] = s->events[k % SCHED_EVENTS];
     if (run != NULL) {
-        st->fraction = study_limits_fraction(run, study_run_running_s(run, s), s->now_s);
-        st->wall_s = study_limits_wall_s(run, s->now_s);
+        st->fraction = stop_rules_fraction(run, study_run_running_s(run, s), s->now_s);
+        st->wall_s = stop_rules_wall_s(run, s->now_s);
         st->gain = gain_watch_recent(&run->gain, &run->view, s->now_s);
     }
 }

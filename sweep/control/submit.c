@@ -7,15 +7,13 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "store/store.h"
+#include "study/limits.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/version.h"
 #include "study/warm_start.h"
-#include "sweep/control/control_command.h"
-#include "sweep/controller/limits.h"
 #include "web/track/track.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,12 +28,6 @@ void submission_free(struct submission *submission)
     study_free(&submission->study);
 }
 
-static bool copy(char **ret, const char *text)
-{
-    *ret = mem_strdup(text);
-    return *ret != NULL;
-}
-
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err)
 {
@@ -43,12 +35,10 @@ enum status submission_make(const struct setup *setup, const char *name, const c
     struct study *study = &ret_submission->study;
     enum status rc;
 
-    *ret_submission = (struct submission){0};
+    *ret_submission = (struct submission){.study = {.maximize = setup->sweep.goal == 0, .seed = setup->sweep.seed}};
     TRY(search_create(&search, err));
-    study->maximize = setup->sweep.goal == 0;
-    study->seed = setup->sweep.seed;
-    study_limits_fill(&setup->sweep, study);
-    study_limits_default(study);
+    limits_from_settings(&setup->sweep, &study->limits);
+    limits_default(&study->limits);
     rc = search_from_setup(setup, search, err);
     if (from != NULL) {
         snprintf(ret_submission->from, sizeof ret_submission->from, "%s", from);
@@ -58,10 +48,10 @@ enum status submission_make(const struct setup *setup, const char *name, const c
         rc = search_to_json(search, &study->space, err);
     if (rc == ST_OK)
         rc = setup_to_ini(setup, &study->config, err);
-    if (rc == ST_OK &&
-        !(copy(&study->name, name) && copy(&study->metric, setup->sweep.metric) &&
-          copy(&study->method, config_peek(setup->config, "sweep.method")) && copy(&study->program, program_text)))
-        rc = FAIL(err, ST_NOMEM, "out of memory for a study");
+    study->name = mem_strdup(name);
+    study->metric = mem_strdup(setup->sweep.metric);
+    study->method = mem_strdup(config_peek(setup->config, "sweep.method"));
+    study->program = mem_strdup(program_text);
     search_destroy(search);
     if (rc != ST_OK)
         submission_free(ret_submission);
@@ -72,20 +62,17 @@ cJSON *submission_to_json(const struct submission *submission)
 {
     const struct study *s = &submission->study;
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "command", "submit") && json_add_str(json, "study", s->name) &&
-              json_add_str(json, "config", s->config) && json_add_str(json, "space", s->space) &&
-              json_add_str(json, "method", s->method) && json_add_str(json, "metric", s->metric) &&
-              json_add_bool(json, "maximize", s->maximize) && json_add_i64(json, "seed", s->seed) &&
-              json_add_i64(json, "trials_max", s->trials_max) && json_add_f64(json, "budget_s", s->budget_s) &&
-              json_add_f64(json, "wall_max_s", s->wall_max_s) && json_add_f64(json, "device_max_s", s->device_max_s) &&
-              json_add_bool(json, "has_target", s->has_target) && json_add_f64(json, "target_score", s->target_score) &&
-              json_add_f64(json, "gain_min", s->gain_min) && json_add_i64(json, "priority", s->priority) &&
-              json_add_str(json, "from", submission->from);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "command", "submit");
+    json_add_str(json, "study", s->name);
+    json_add_str(json, "config", s->config);
+    json_add_str(json, "space", s->space);
+    json_add_str(json, "method", s->method);
+    json_add_str(json, "metric", s->metric);
+    json_add_bool(json, "maximize", s->maximize);
+    json_add_i64(json, "seed", s->seed);
+    limits_add_json(json, &s->limits);
+    json_add_str(json, "from", submission->from);
     return json;
 }
 
@@ -107,31 +94,8 @@ static enum status check(const struct study *study, struct error *err)
     return rc;
 }
 
-enum status submission_take_limits(const cJSON *json, struct study *s, struct error *err)
+static enum status read_study(const cJSON *json, struct study *s, struct error *err)
 {
-    TRY(control_take_i64(json, "trials_max", &s->trials_max, err));
-    TRY(control_take_f64(json, "budget_s", &s->budget_s, err));
-    TRY(control_take_f64(json, "wall_max_s", &s->wall_max_s, err));
-    TRY(control_take_f64(json, "device_max_s", &s->device_max_s, err));
-    TRY(control_take_bool(json, "has_target", &s->has_target, err));
-    TRY(control_take_f64(json, "target_score", &s->target_score, err));
-    TRY(control_take_f64(json, "gain_min", &s->gain_min, err));
-    return ST_OK;
-}
-
-static enum status take_numbers(const cJSON *json, struct study *s, struct error *err)
-{
-    TRY(control_take_bool(json, "maximize", &s->maximize, err));
-    TRY(control_take_i64(json, "seed", &s->seed, err));
-    TRY(submission_take_limits(json, s, err));
-    TRY(control_take_i64(json, "priority", &s->priority, err));
-    return ST_OK;
-}
-
-enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err)
-{
-    struct submission sub = {0};
-    struct study *s = &sub.study;
     const struct {
         const char *key;
         char **to;
@@ -140,37 +104,37 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
                  {"space", &s->space},
                  {"method", &s->method},
                  {"metric", &s->metric}};
-    const char *from = json_get_str(json, "from");
-    enum status rc = ST_OK;
 
-    for (size_t i = 0; rc == ST_OK && i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const char *text = json_get_str(json, texts[i].key);
         if (text == NULL)
-            rc = FAIL(err, ST_USAGE, "the submitted study has no %s; is the program of another version?", texts[i].key);
-        else if (!copy(texts[i].to, text))
-            rc = FAIL(err, ST_NOMEM, "out of memory for a study");
+            return FAIL(err, ST_USAGE, "the submitted study has no %s; is the program of another version?",
+                        texts[i].key);
+        *texts[i].to = mem_strdup(text);
     }
-    if (rc == ST_OK && !copy(&s->program, program_text))
-        rc = FAIL(err, ST_NOMEM, "out of memory for a study");
-    s->priority = 1;
-    if (rc == ST_OK)
-        rc = take_numbers(json, s, err);
+    s->program = mem_strdup(program_text);
+    s->limits.priority = 1;
+    TRY(json_take_bool(json, "maximize", &s->maximize, err));
+    TRY(json_take_i64(json, "seed", &s->seed, err));
+    TRY(limits_take_json(json, &s->limits, err));
+    limits_default(&s->limits);
+    if (!study_name_is_fine(s->name))
+        return FAIL(err, ST_USAGE, "'%.120s' is no name for a study", s->name);
+    return check(s, err);
+}
+
+enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err)
+{
+    struct submission sub = {0};
+    const char *from = json_get_str(json, "from");
+    enum status rc = read_study(json, &sub.study, err);
+
     snprintf(sub.from, sizeof sub.from, "%s", from != NULL ? from : "");
-    if (rc == ST_OK && !study_name_is_fine(s->name))
-        rc = FAIL(err, ST_USAGE, "'%.120s' is no name for a study", s->name);
-    if (rc == ST_OK && (s->trials_max < 0 || s->trials_max > SWEEP_TRIALS_MAX || !(s->budget_s >= 0) ||
-                        !(s->wall_max_s >= 0) || !(s->device_max_s >= 0) || !(s->gain_min >= 0) || s->priority < 1 ||
-                        s->priority > STUDY_PRIORITY_MAX || !isfinite(s->target_score)))
-        rc = FAIL(err, ST_USAGE, "the limits of the submitted study are out of range");
-    if (rc == ST_OK)
-        rc = check(s, err);
-    if (rc != ST_OK) {
-        study_free(s);
-        return rc;
-    }
-    study_limits_default(s);
-    *ret_submission = sub;
-    return ST_OK;
+    if (rc != ST_OK)
+        submission_free(&sub);
+    else
+        *ret_submission = sub;
+    return rc;
 }
 
 static enum status check_from(struct store *store, const struct submission *submission, const struct setup *setup,

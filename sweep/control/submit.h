@@ -21,8 +21,6 @@ void submission_free(struct submission *submission);
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err) MUST_USE;
 cJSON *submission_to_json(const struct submission *submission);
-/* The limits that a request gives, as in store/store.h; an absent limit stays as it is. */
-enum status submission_take_limits(const cJSON *json, struct study *study, struct error *err) MUST_USE;
 enum status submission_from_json(const cJSON *json, struct submission *ret_submission, struct error *err) MUST_USE;
 /* Adds it to the store. ST_EXISTS: a study of that name exists; the text names the command that resumes it. */
 enum status submission_store(struct store *store, struct submission *submission, struct error *err) MUST_USE;

@@ -90,16 +90,18 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     *ret = (struct confirm_plan){CONFIRM_NO, INFINITY};
     if (!(share > 0) || v->n == 0)
         return;
-    if (study->trials_max > 0)
-        nearer(&at, (double)v->n / (double)study->trials_max, trials, (double)study->trials_max, share, false);
-    if (study->budget_s > 0)
-        nearer(&at, (cost.all + fmax(running_s, cost.pending)) / study->budget_s, cost, study->budget_s, share,
-               v->search.cost == SEARCH_COST_WALL);
-    if (study->device_max_s > 0)
-        nearer(&at, (device.all + fmax(running_s, device.pending)) / study->device_max_s, device, study->device_max_s,
-               share, v->search.cost == SEARCH_COST_DEVICE);
-    if (study->wall_max_s > 0 && cost.all > 0) /* as if all of the time were training */
-        nearer(&at, wall_s / study->wall_max_s, cost, cost.all * study->wall_max_s / fmax(wall_s, 1e-3), share, false);
+    if (study->limits.trials_max > 0)
+        nearer(&at, (double)v->n / (double)study->limits.trials_max, trials, (double)study->limits.trials_max, share,
+               false);
+    if (study->limits.budget_s > 0)
+        nearer(&at, (cost.all + fmax(running_s, cost.pending)) / study->limits.budget_s, cost, study->limits.budget_s,
+               share, v->search.cost == SEARCH_COST_WALL);
+    if (study->limits.device_max_s > 0)
+        nearer(&at, (device.all + fmax(running_s, device.pending)) / study->limits.device_max_s, device,
+               study->limits.device_max_s, share, v->search.cost == SEARCH_COST_DEVICE);
+    if (study->limits.wall_max_s > 0 && cost.all > 0) /* as if all of the time were training */
+        nearer(&at, wall_s / study->limits.wall_max_s, cost, cost.all * study->limits.wall_max_s / fmax(wall_s, 1e-3),
+               share, false);
     if (!isfinite(at.spent)) /* no end in sight: the share of what there is */
         at = (struct stand){1 / ON_THE_WAY, trials.confirming / (double)v->n, 1 / (double)v->n, INFINITY};
     ret->cost_left = at.cost_left;

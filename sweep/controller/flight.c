@@ -346,7 +346,7 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 static void flight_free(struct flight *f, double now_s)
 {
     f->slot->busy_s += now_s - f->handed_s;
-    share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.priority);
+    share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.limits.priority);
     f->run->n_flights--;
     f->run->risk_moved = f->run->risk_moved || f->run->at_risk_s > 0;
     f->slot->flight = NULL;

@@ -16,7 +16,7 @@
 #include "sweep/controller/devices.h"
 #include "sweep/controller/disk_full.h"
 #include "sweep/controller/flight.h"
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/share.h"
@@ -262,12 +262,13 @@ static void check_end(struct scheduler *s, struct study_run *run)
     }
     if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
         return;
-    study_limits_check(run, study_run_running_s(run, s), s->now_s, &end);
+    stop_rules_check(run, study_run_running_s(run, s), s->now_s, &end);
     if (end.rule != NULL) {
         begin_end(s, run, end.rule, end.text);
         stop_flights(s, run, FLIGHT_LIMIT);
     } else if (run->state == STUDY_RUN_ACTIVE && study_run_wants(run) == 0 && run->n_flights == 0) {
-        snprintf(end.text, sizeof end.text, "the study has its %lld trials", (long long)run->view.study.trials_max);
+        snprintf(end.text, sizeof end.text, "the study has its %lld trials",
+                 (long long)run->view.study.limits.trials_max);
         if (run->used_up)
             begin_end(s, run, "space", "every point of the search space that can be run has been tried");
         else
@@ -277,7 +278,7 @@ static void check_end(struct scheduler *s, struct study_run *run)
 
 static enum status end_study(struct scheduler *s, struct study_run *run, struct error *err)
 {
-    TRY(study_limits_tick(run, 0, s->now_s, true, err));
+    TRY(stop_rules_tick(run, 0, s->now_s, true, err));
     run->state = STUDY_RUN_ENDED;
     if (run->end.rule != NULL)
         TRY(study_run_set_state(run, STUDY_ENDED, run->end.rule, run->end.text, err));
@@ -299,7 +300,7 @@ static enum status end_studies(struct scheduler *s, struct error *err)
     for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
         if (s->studies[i]->state == STUDY_RUN_ENDED)
             continue;
-        TRY(study_limits_tick(s->studies[i], study_run_at_risk_s(s->studies[i], s), s->now_s, false, err));
+        TRY(stop_rules_tick(s->studies[i], study_run_at_risk_s(s->studies[i], s), s->now_s, false, err));
         check_end(s, s->studies[i]);
     }
     for (size_t i = s->n_studies; i-- > 0;)
@@ -325,7 +326,7 @@ void scheduler_settle(struct scheduler *s, struct study_run *run)
             struct flight *f = s->workers[i].slots[lane].flight;
             if (f == NULL || (run != NULL && f->run != run))
                 continue;
-            share_charge(&f->run->share, s->now_s - f->charged_s, (double)f->run->view.study.priority);
+            share_charge(&f->run->share, s->now_s - f->charged_s, (double)f->run->view.study.limits.priority);
             f->charged_s = s->now_s;
         }
 }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/limits.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -21,7 +22,7 @@
 #include "sweep/controller/early_stop.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/gain.h"
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/track_rows.h"
@@ -122,7 +123,7 @@ void study_run_forget(struct study_run *run, size_t i)
 /* Trials to reserve memory for at the start, so that a study of known size does not run out of it in the night. */
 static size_t room_for(const struct study *study)
 {
-    return study->trials_max < ROOM_MAX ? (size_t)study->trials_max : ROOM_MAX;
+    return study->limits.trials_max < ROOM_MAX ? (size_t)study->limits.trials_max : ROOM_MAX;
 }
 
 static enum status open_proposer(struct study_run *run, const struct space *space, struct proposer **ret_proposer,
@@ -214,7 +215,7 @@ int64_t study_run_wants(const struct study_run *run)
 
     if (run->state != STUDY_RUN_ACTIVE)
         return 0;
-    left = run->used_up ? 0 : study_limits_trials_left(&run->view);
+    left = run->used_up ? 0 : stop_rules_trials_left(&run->view);
     return left > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : left + (int64_t)run->n_queued;
 }
 
@@ -320,12 +321,12 @@ enum status study_run_ask(struct study_run *run, const struct scheduler *s, stru
     struct suggestion first;
     struct confirm_plan plan;
 
-    if (run->state != STUDY_RUN_ACTIVE || run->used_up || study_limits_trials_left(&run->view) == 0 ||
+    if (run->state != STUDY_RUN_ACTIVE || run->used_up || stop_rules_trials_left(&run->view) == 0 ||
         proposer_is_busy(run->proposer) || run->stuck_at == n_ended(run))
         return ST_OK;
     if (config_trial(run, &first))
         return queue_trial(run, &first, 0, err);
-    confirm_plan_make(&run->view, &run->setup->sweep, study_run_running_s(run, s), study_limits_wall_s(run, s->now_s),
+    confirm_plan_make(&run->view, &run->setup->sweep, study_run_running_s(run, s), stop_rules_wall_s(run, s->now_s),
                       &plan);
     run->asked_at = n_ended(run);
     return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, &plan, err);
@@ -361,7 +362,7 @@ enum status study_run_adopt(struct study_run *run, struct error *err)
     struct study_view *v = &run->view;
     int64_t n;
 
-    TRY(study_limits_count_trials(run->store, &v->study, &n, err));
+    TRY(limits_count_trials(run->store, &v->study, &n, err));
     while ((int64_t)v->n < n) {
         struct trial trial = {0};
         double x[SPACE_MAX_DIM];

@@ -12,7 +12,7 @@
 #include "study/study_view.h"
 #include "sweep/controller/early_stop.h"
 #include "sweep/controller/gain.h"
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/share.h"
 
 struct proposer;

@@ -9,7 +9,7 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/control/status_json.h"
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/study_run.h"
 #include "sweep/show/status_block.h"
@@ -36,7 +36,7 @@ static int64_t ended(const struct study_view *v)
 
 static double fraction_done(const struct progress *p)
 {
-    return study_limits_fraction(p->run, study_run_running_s(p->run, p->sched), clock_mono_s());
+    return stop_rules_fraction(p->run, study_run_running_s(p->run, p->sched), clock_mono_s());
 }
 
 static double seconds_left(const struct progress *p)
@@ -72,8 +72,8 @@ static void print_trial_line(const struct study_view *v, const struct trial *tri
     char cost[32], hv[32];
 
     fprintf(stderr, "%lld", (long long)n);
-    if (v->study.trials_max > 0)
-        fprintf(stderr, "/%lld", (long long)v->study.trials_max);
+    if (v->study.limits.trials_max > 0)
+        fprintf(stderr, "/%lld", (long long)v->study.limits.trials_max);
     fprintf(stderr, "  trial %lld %s", (long long)trial->number, trial_state_name(trial->state));
     if (trial_is_confirming(trial))
         fprintf(stderr, ", confirming trial %lld", (long long)study_view_first_run(v, trial->number));

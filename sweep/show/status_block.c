@@ -47,15 +47,15 @@ static void write_limits(const struct study_view *v, double wall_s, struct strbu
 
     for (size_t i = 0; i < v->n; i++)
         device_s += isfinite(v->trials[i].device_s) ? v->trials[i].device_s : 0;
-    if (s->trials_max > 0) {
-        strbuf_addf(out, "%lld of %lld trials", (long long)v->n, (long long)s->trials_max);
+    if (s->limits.trials_max > 0) {
+        strbuf_addf(out, "%lld of %lld trials", (long long)v->n, (long long)s->limits.trials_max);
         any = true;
     }
-    add_limit(out, study_view_cost(v), s->budget_s, "training", &any);
-    add_limit(out, isfinite(wall_s) ? wall_s : s->wall_used_s, s->wall_max_s, "at work", &any);
-    add_limit(out, device_s, s->device_max_s, "of devices", &any);
-    if (s->has_target) {
-        strbuf_addf(out, "%starget %s %.4g", any ? ", " : "", s->metric, s->target_score);
+    add_limit(out, study_view_cost(v), s->limits.budget_s, "training", &any);
+    add_limit(out, isfinite(wall_s) ? wall_s : s->wall_used_s, s->limits.wall_max_s, "at work", &any);
+    add_limit(out, device_s, s->limits.device_max_s, "of devices", &any);
+    if (s->limits.has_target) {
+        strbuf_addf(out, "%starget %s %.4g", any ? ", " : "", s->metric, s->limits.target_score);
         any = true;
     }
     if (!any)

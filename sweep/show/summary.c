@@ -245,23 +245,23 @@ static void print_larger(const struct study_view *v)
     const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : "";
 
     if (strcmp(rule, "trials") == 0)
-        printf(" --trials %lld", (long long)(2 * (n > s->trials_max ? n : s->trials_max)));
+        printf(" --trials %lld", (long long)(2 * (n > s->limits.trials_max ? n : s->limits.trials_max)));
     if (strcmp(rule, "budget") == 0) {
         printf(" --budget");
-        print_time(2 * s->budget_s);
+        print_time(2 * s->limits.budget_s);
     }
     if (strcmp(rule, "wall_time") == 0) {
         printf(" --wall-time");
-        print_time(2 * s->wall_max_s);
+        print_time(2 * s->limits.wall_max_s);
     }
     if (strcmp(rule, "device_time") == 0) {
         printf(" CONFIG --sweep.device_time");
-        print_time(2 * s->device_max_s);
+        print_time(2 * s->limits.device_max_s);
     }
     if (strcmp(rule, "min_gain") == 0)
-        printf(" CONFIG --sweep.min_gain %.3g", s->gain_min / 2);
+        printf(" CONFIG --sweep.min_gain %.3g", s->limits.gain_min / 2);
     if (strcmp(rule, "target") == 0)
-        printf(" --target SCORE     # a better one than %.6g", s->target_score);
+        printf(" --target SCORE     # a better one than %.6g", s->limits.target_score);
 }
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)

@@ -199,33 +199,6 @@ static void strings_come_out_as_utf8(void **state)
     cJSON_Delete(json);
 }
 
-/* Values are found in the text as they stand there, whatever strings and brackets are around them. */
-static void members_are_found_in_the_text(void **state)
-{
-    static const char text[] = "{\"type\": \"me\\\"tr,ics}\", \"values\":{\"a{\":1.50,\"values\":[1,{\"x\":\"]\"}]},"
-                               "\"wall_s\" : 1e3,\"last\":null}";
-    static const struct {
-        const char *key, *value;
-    } members[] = {{"type", "\"me\\\"tr,ics}\""},
-                   {"values", "{\"a{\":1.50,\"values\":[1,{\"x\":\"]\"}]}"},
-                   {"wall_s", "1e3"},
-                   {"last", "null"}};
-    size_t n = 0;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        const char *found = json_member_text(text, strlen(text), members[i].key, &n);
-        assert_non_null(found);
-        assert_int_equal(n, strlen(members[i].value));
-        assert_memory_equal(found, members[i].value, n);
-    }
-    assert_null(json_member_text(text, strlen(text), "a{", &n));
-    assert_null(json_member_text(text, strlen(text), "x", &n));
-    assert_null(json_member_text("{}", 2, "x", &n));
-    assert_null(json_member_text("[\"x\",1]", 7, "x", &n));
-    assert_null(json_member_text("7", 1, "x", &n));
-}
-
 /* Without line breaks as with them: what is read back is the same to the bit. */
 static void both_ways_to_print_are_read_alike(void **state)
 {
@@ -276,15 +249,10 @@ static void both_ways_to_print_are_read_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_found_in_the_text),
-        cmocka_unit_test(both_ways_to_print_are_read_alike),
-        cmocka_unit_test(keeps_every_bit_of_a_double),
-        cmocka_unit_test(non_finite_numbers_are_words),
-        cmocka_unit_test(integers_are_exact),
-        cmocka_unit_test(getters_refuse_other_types),
-        cmocka_unit_test(refuses_broken_text),
-        cmocka_unit_test(depth_is_limited_outside_strings),
-        cmocka_unit_test(size_is_limited),
+        cmocka_unit_test(both_ways_to_print_are_read_alike), cmocka_unit_test(keeps_every_bit_of_a_double),
+        cmocka_unit_test(non_finite_numbers_are_words),      cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(getters_refuse_other_types),        cmocka_unit_test(refuses_broken_text),
+        cmocka_unit_test(depth_is_limited_outside_strings),  cmocka_unit_test(size_is_limited),
         cmocka_unit_test(strings_come_out_as_utf8),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

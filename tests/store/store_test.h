@@ -74,8 +74,8 @@ static inline struct study study_make(struct store *store, const char *name)
                           .metric = "score",
                           .maximize = true,
                           .seed = 7,
-                          .trials_max = 24,
-                          .budget_s = 3600.0,
+                          .limits.trials_max = 24,
+                          .limits.budget_s = 3600.0,
                           .program = "trawl 0.1.0 (test)"};
     OK(store_study_create(store, &study, err));
     return study; /* its strings are literals: never study_free it */

@@ -61,8 +61,8 @@ static void make(const char *path)
 static void dump_study(struct strbuf *out, const struct study *s)
 {
     strbuf_addf(out, "study %s %s %s %s %s %d %" PRId64 " %" PRId64 " %a %s %d %s\n", s->name, s->config, s->space,
-                s->method, s->metric, s->maximize, s->seed, s->trials_max, s->budget_s, s->program, s->state,
-                s->end_text != NULL ? s->end_text : "");
+                s->method, s->metric, s->maximize, s->seed, s->limits.trials_max, s->limits.budget_s, s->program,
+                s->state, s->end_text != NULL ? s->end_text : "");
 }
 
 static void dump_trial(struct strbuf *out, const struct trial *t)

@@ -29,8 +29,8 @@ static void studies_round_trip(void **state)
     assert_string_equal(found.program, b.program);
     assert_true(found.maximize);
     assert_int_equal(found.seed, 7);
-    assert_int_equal(found.trials_max, 24);
-    assert_true(found.budget_s == 3600.0);
+    assert_int_equal(found.limits.trials_max, 24);
+    assert_true(found.limits.budget_s == 3600.0);
     assert_int_equal(found.created_ms, b.created_ms);
     study_free(&found);
     study_free(&found); /* twice is fine */
@@ -38,13 +38,13 @@ static void studies_round_trip(void **state)
     REFUSED(store_study_create(store, &a, err), ST_EXISTS, "--resume breakout small");
     REFUSED(store_study_find(store, "breakot small", &found, err), ST_NOTFOUND, "did you mean 'breakout small'");
     REFUSED(store_study_find(store, "zzzzzzzzzz", &found, err), ST_NOTFOUND, "it has: ");
-    a.trials_max = 100;
+    a.limits.trials_max = 100;
     OK(store_study_set_limits(store, &a, err));
     struct study nobody = {.id = 99};
     REFUSED(store_study_set_limits(store, &nobody, err), ST_NOTFOUND, "99");
     OK(store_study_list(store, &list, &n, err));
     assert_int_equal(n, 2);
-    assert_int_equal(list[0].trials_max, 100);
+    assert_int_equal(list[0].limits.trials_max, 100);
     assert_string_equal(list[1].name, b.name);
     study_list_free(list, n);
     store_close(store);

@@ -25,11 +25,11 @@ static void a_new_study_runs(void **state)
     study_make(store, "s");
     struct study s = find(store, "s");
     assert_int_equal(s.state, STUDY_RUNNING);
-    assert_int_equal(s.priority, 1);
+    assert_int_equal(s.limits.priority, 1);
     assert_null(s.end_rule);
     assert_null(s.end_text);
-    assert_false(s.has_target);
-    assert_true(s.wall_max_s == 0 && s.device_max_s == 0 && s.gain_min == 0 && s.wall_used_s == 0);
+    assert_false(s.limits.has_target);
+    assert_true(s.limits.wall_max_s == 0 && s.limits.device_max_s == 0 && s.limits.gain_min == 0 && s.wall_used_s == 0);
     study_free(&s);
     store_close(store);
 }
@@ -44,27 +44,27 @@ static void limits_round_trip(void **state)
                          .method = "sobol",
                          .metric = "score",
                          .program = "p",
-                         .wall_max_s = 60,
-                         .device_max_s = 1.5,
-                         .has_target = true,
-                         .target_score = 0,
-                         .gain_min = 0.25,
-                         .priority = 7};
+                         .limits.wall_max_s = 60,
+                         .limits.device_max_s = 1.5,
+                         .limits.has_target = true,
+                         .limits.target_score = 0,
+                         .limits.gain_min = 0.25,
+                         .limits.priority = 7};
 
     OK(store_open_writer(&store, place->path, err));
     OK(store_study_create(store, &made, err));
     struct study s = find(store, "s");
-    assert_true(s.wall_max_s == 60 && s.device_max_s == 1.5 && s.gain_min == 0.25);
-    assert_true(s.has_target && s.target_score == 0); /* 0 is a target like any other */
-    assert_int_equal(s.priority, 7);
-    s.has_target = false;
-    s.trials_max = 9;
-    s.wall_max_s = 0;
+    assert_true(s.limits.wall_max_s == 60 && s.limits.device_max_s == 1.5 && s.limits.gain_min == 0.25);
+    assert_true(s.limits.has_target && s.limits.target_score == 0); /* 0 is a target like any other */
+    assert_int_equal(s.limits.priority, 7);
+    s.limits.has_target = false;
+    s.limits.trials_max = 9;
+    s.limits.wall_max_s = 0;
     OK(store_study_set_limits(store, &s, err));
     study_free(&s);
     s = find(store, "s");
-    assert_false(s.has_target);
-    assert_true(s.trials_max == 9 && s.wall_max_s == 0 && s.device_max_s == 1.5);
+    assert_false(s.limits.has_target);
+    assert_true(s.limits.trials_max == 9 && s.limits.wall_max_s == 0 && s.limits.device_max_s == 1.5);
     study_free(&s);
     store_close(store);
 }
@@ -119,7 +119,7 @@ static void priority_and_time(void **state)
     OK(store_study_add_wall(store, made.id, (double)NAN, (double)NAN, err));
     s = find(store, "s");
     assert_true(s.lost_s == 0);
-    assert_int_equal(s.priority, 100);
+    assert_int_equal(s.limits.priority, 100);
     assert_true(s.wall_used_s == 3.75);
     study_free(&s);
     store_close(store);
@@ -254,9 +254,9 @@ static void a_file_of_the_first_release_goes_on(void **state)
     OK(store_open_writer(&store, place->path, err));
     struct study s = find(store, "open");
     assert_int_equal(s.state, STUDY_PAUSED);
-    assert_int_equal(s.priority, 1);
-    assert_false(s.has_target);
-    assert_int_equal(s.trials_max, 3);
+    assert_int_equal(s.limits.priority, 1);
+    assert_false(s.limits.has_target);
+    assert_int_equal(s.limits.trials_max, 3);
     study_free(&s);
     s = find(store, "full");
     assert_int_equal(s.state, STUDY_ENDED);

@@ -79,7 +79,7 @@ static void by_trials(void **state)
         struct played *p = begin();
         struct confirm_plan plan;
         size_t half = 0;
-        p->view.study.trials_max = cases[c].n;
+        p->view.study.limits.trials_max = cases[c].n;
         for (int64_t i = 0; i < cases[c].n; i++) {
             confirm_plan_make(&p->view, &settings, 0, 0, &plan);
             play_trial(p, &plan, 1 + (double)(i % 7));
@@ -104,7 +104,7 @@ static void by_seconds(void **state)
         struct played *p = begin();
         struct confirm_plan plan;
         double budget_s = 600, spent_s = 0;
-        *(device ? &p->view.study.device_max_s : &p->view.study.budget_s) = budget_s;
+        *(device ? &p->view.study.limits.device_max_s : &p->view.study.limits.budget_s) = budget_s;
         while (spent_s < budget_s) {
             confirm_plan_make(&p->view, &settings, 0, 0, &plan);
             if (plan.turn >= CONFIRM_FIRST && 2 * 6.0 > plan.cost_left) /* as the proposer does */
@@ -131,7 +131,7 @@ static void by_time(void **state)
     double wall_s = 0;
 
     (void)state;
-    p->view.study.wall_max_s = 1000;
+    p->view.study.limits.wall_max_s = 1000;
     while (wall_s < 1000) {
         confirm_plan_make(&p->view, &settings, 0, wall_s, &plan);
         play_trial(p, &plan, 4);
@@ -169,7 +169,7 @@ static void runs_under_way_count(void **state)
     size_t n = 0;
 
     (void)state;
-    p->view.study.budget_s = 100;
+    p->view.study.limits.budget_s = 100;
     for (int i = 0; i < 20; i++)
         play_trial(p, &plan, 4); /* 80 of 100 s are spent, the last 20 are the share */
     for (; n < 20; n++) {

@@ -21,6 +21,7 @@
 #include "check.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "study/limits.h"
 #include "sweep/control/control_address.h"
 #include "sweep/control/control_client.h"
 #include "sweep/control/control_command.h"
@@ -399,6 +400,41 @@ static void commands_are_checked(void **state)
     }
 }
 
+/* What one process writes of its limits another one reads, and what a request leaves out stays. */
+static void limits_are_the_same_on_both_sides(void **state)
+{
+    const struct limits all = {.trials_max = 7,
+                               .budget_s = 1.5,
+                               .wall_max_s = 60,
+                               .device_max_s = 0.25,
+                               .has_target = true,
+                               .target_score = -3,
+                               .gain_min = 0.125,
+                               .priority = 9};
+    static const char *const bad[] = {
+        "{\"trials_max\":-1}",        "{\"trials_max\":9999999}",  "{\"budget_s\":\"inf\"}",
+        "{\"wall_max_s\":-1}",        "{\"device_max_s\":\"1h\"}", "{\"priority\":0}",
+        "{\"target_score\":\"nan\"}", "{\"gain_min\":-0.5}",       "{\"has_target\":1}"};
+    struct limits got = {.priority = 1};
+    cJSON *json = cJSON_CreateObject();
+
+    (void)state;
+    limits_add_json(json, &all);
+    OK(limits_take_json(json, &got, err));
+    cJSON_Delete(json);
+    assert_true(got.trials_max == 7 && got.budget_s == 1.5 && got.wall_max_s == 60 && got.device_max_s == 0.25);
+    assert_true(got.has_target && got.target_score == -3 && got.gain_min == 0.125 && got.priority == 9);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        OK(json_parse(bad[i], strlen(bad[i]), &json, err));
+        FAILS(limits_take_json(json, &got, err), ST_USAGE, "");
+        cJSON_Delete(json);
+    }
+    OK(json_parse("{\"budget_s\":2}", 14, &json, err));
+    OK(limits_take_json(json, &got, err));
+    cJSON_Delete(json);
+    assert_true(got.trials_max == 7 && got.budget_s == 2 && got.has_target && got.priority == 9);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -412,6 +448,7 @@ int main(void)
         CASE(long_paths_have_a_socket_too),
         CASE(a_call_gets_its_answer),
         CASE(commands_are_checked),
+        CASE(limits_are_the_same_on_both_sides),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -1,19 +1,24 @@
 /* test_reports.c - a metric message becomes a report and the row of the trackers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
 #include "base/mem.h"
+#include "check.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/track_rows.h"
 
-#include "tests/sweep/check.h"
-
-#include <math.h>
-#include <string.h>
-
 static bool parse(const char *text, struct metric_report *ret)
 {
-    struct error err = {0};
     cJSON *message = NULL;
 
-    OK(json_parse(text, strlen(text), &message, &err));
+    OK(json_parse(text, strlen(text), &message, err));
     bool ok = report_parse(message, 7, ret);
     cJSON_Delete(message);
     return ok;
@@ -33,7 +38,8 @@ static void a_row_has_the_values_as_the_worker_wrote_them(void **state)
     char text[1024];
 
     (void)state;
-    snprintf(text, sizeof text, "{\"type\":\"metrics\",\"trial\":7,\"attempt\":1,\"env_steps\":4096,\"wall_s\":0.1,\"values\":%s}",
+    snprintf(text, sizeof text,
+             "{\"type\":\"metrics\",\"trial\":7,\"attempt\":1,\"env_steps\":4096,\"wall_s\":0.1,\"values\":%s}",
              values);
     assert_true(parse(text, &report));
     assert_int_equal(report.trial_id, 7);
@@ -70,10 +76,12 @@ static void all_numbers_are_kept_and_nothing_else(void **state)
 
 static void a_message_without_numbers_is_no_report(void **state)
 {
-    static const char *const texts[] = {"{\"env_steps\":1,\"wall_s\":1}", "{\"env_steps\":1,\"wall_s\":1,\"values\":{}}",
+    static const char *const texts[] = {"{\"env_steps\":1,\"wall_s\":1}",
+                                        "{\"env_steps\":1,\"wall_s\":1,\"values\":{}}",
                                         "{\"env_steps\":1,\"wall_s\":1,\"values\":[1,2]}",
                                         "{\"env_steps\":1,\"wall_s\":1,\"values\":{\"a\":\"b\"}}",
-                                        "{\"env_steps\":1,\"values\":{\"a\":1}}", "{\"wall_s\":1,\"values\":{\"a\":1}}"};
+                                        "{\"env_steps\":1,\"values\":{\"a\":1}}",
+                                        "{\"wall_s\":1,\"values\":{\"a\":1}}"};
     struct metric_report report;
 
     (void)state;

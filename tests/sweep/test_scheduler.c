@@ -123,8 +123,8 @@ static void create_study(struct place *p, const char *name, const char *method, 
                           .metric = (char *)"perf",
                           .maximize = true,
                           .seed = 5,
-                          .trials_max = trials,
-                          .priority = priority,
+                          .limits.trials_max = trials,
+                          .limits.priority = priority,
                           .program = (char *)"test"};
 
     snprintf(text, sizeof text, config_text, method);

@@ -46,7 +46,7 @@ static enum status open_study(struct maker *m, const char *path, const char *nam
                               .metric = mem_strdup("perf"),
                               .maximize = true,
                               .seed = 3,
-                              .trials_max = trials,
+                              .limits.trials_max = trials,
                               .program = mem_strdup(program_text)};
     TRY(setup_to_ini(m->setup, &m->study.config, err));
     TRY(search_to_json(&m->search, &m->study.space, err));

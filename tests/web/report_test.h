@@ -128,7 +128,7 @@ static inline struct sample *sample_make(size_t n)
                               .metric = (char *)"score",
                               .maximize = true,
                               .seed = 42,
-                              .trials_max = (int64_t)n,
+                              .limits.trials_max = (int64_t)n,
                               .program = (char *)"trawl 0.1.0 (test)",
                               .created_ms = 1767225600000};
     s->space = space;

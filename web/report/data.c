@@ -279,8 +279,9 @@ static enum status study_to_json(const struct report *report, cJSON **ret_json, 
     bool ok = object != NULL && reference != NULL && json_add_str(object, "name", study->name) &&
               json_add_str(object, "method", study->method) && json_add_str(object, "metric", study->metric) &&
               json_add_str(object, "direction", study->maximize ? "maximize" : "minimize") &&
-              json_add_i64(object, "seed", study->seed) && json_add_i64(object, "trials_max", study->trials_max) &&
-              add_f64(object, "budget_s", study->budget_s) && json_add_str(object, "program", study->program) &&
+              json_add_i64(object, "seed", study->seed) &&
+              json_add_i64(object, "trials_max", study->limits.trials_max) &&
+              add_f64(object, "budget_s", study->limits.budget_s) && json_add_str(object, "program", study->program) &&
               json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
               add_picks(object, report, best, knee) && add_f64(object, "cost_s", cost_s) &&
               json_add_str(object, "cost_unit", report->cost == SEARCH_COST_STEPS ? "steps" : "s") &&

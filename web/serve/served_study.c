@@ -355,10 +355,12 @@ static bool same_text(const char *a, const char *b)
 /* What of a study itself may change: its limits, its state. */
 static bool study_differs(const struct study *a, const struct study *b)
 {
-    return a->trials_max != b->trials_max || a->budget_s != b->budget_s || a->state != b->state ||
-           a->priority != b->priority || a->wall_used_s != b->wall_used_s || a->wall_max_s != b->wall_max_s ||
-           a->device_max_s != b->device_max_s || a->has_target != b->has_target || a->target_score != b->target_score ||
-           a->gain_min != b->gain_min || !same_text(a->end_rule, b->end_rule) || !same_text(a->end_text, b->end_text);
+    return a->limits.trials_max != b->limits.trials_max || a->limits.budget_s != b->limits.budget_s ||
+           a->state != b->state || a->limits.priority != b->limits.priority || a->wall_used_s != b->wall_used_s ||
+           a->limits.wall_max_s != b->limits.wall_max_s || a->limits.device_max_s != b->limits.device_max_s ||
+           a->limits.has_target != b->limits.has_target || a->limits.target_score != b->limits.target_score ||
+           a->limits.gain_min != b->limits.gain_min || !same_text(a->end_rule, b->end_rule) ||
+           !same_text(a->end_text, b->end_text);
 }
 
 enum status view_update(struct view *v, struct store *store, struct study *study, int64_t version, bool *ret_changed,
@@ -429,8 +431,8 @@ const char *view_state(const struct view *v, bool has_writer)
         return "finished";
     if (v->study.state == STUDY_PAUSED)
         return "paused";
-    if (v->study.trials_max > 0 && v->count[TRIAL_RUNNING] + v->count[TRIAL_QUEUED] == 0 &&
-        (int64_t)v->n >= v->study.trials_max)
+    if (v->study.limits.trials_max > 0 && v->count[TRIAL_RUNNING] + v->count[TRIAL_QUEUED] == 0 &&
+        (int64_t)v->n >= v->study.limits.trials_max)
         return "finished";
     if (v->count[TRIAL_RUNNING] > 0)
         return has_writer ? "running" : "interrupted";
@@ -509,13 +511,15 @@ cJSON *view_summary(const struct view *v, bool has_writer)
         json_add_str(json, "direction", st->maximize ? "maximize" : "minimize") && json_add_str(json, "env", v->env) &&
         json_add_str(json, "cost_unit", v->cost == SEARCH_COST_STEPS ? "steps" : "s") &&
         json_add(json, "counts", view_counts(v)) && json_add_i64(json, "trials", (int64_t)v->n) &&
-        (st->trials_max > 0 ? json_add_i64(json, "trials_max", st->trials_max)
-                            : json_add_str(json, "trials_max", NULL)) &&
-        add_limit(json, "budget_s", st->budget_s) && add_limit(json, "wall_max_s", st->wall_max_s) &&
-        json_add_f64(json, "wall_used_s", st->wall_used_s) && add_limit(json, "device_max_s", st->device_max_s) &&
-        add_number(json, "target_score", st->has_target ? st->target_score : (double)NAN) &&
-        json_add_i64(json, "priority", st->priority) && json_add_f64(json, "cost_s", v->cost_s) && add_best(json, v) &&
-        add_trial(json, "knee_trial", v, v->knee) && json_add_i64(json, "confirming", (int64_t)v->n_confirming) &&
+        (st->limits.trials_max > 0 ? json_add_i64(json, "trials_max", st->limits.trials_max)
+                                   : json_add_str(json, "trials_max", NULL)) &&
+        add_limit(json, "budget_s", st->limits.budget_s) && add_limit(json, "wall_max_s", st->limits.wall_max_s) &&
+        json_add_f64(json, "wall_used_s", st->wall_used_s) &&
+        add_limit(json, "device_max_s", st->limits.device_max_s) &&
+        add_number(json, "target_score", st->limits.has_target ? st->limits.target_score : (double)NAN) &&
+        json_add_i64(json, "priority", st->limits.priority) && json_add_f64(json, "cost_s", v->cost_s) &&
+        add_best(json, v) && add_trial(json, "knee_trial", v, v->knee) &&
+        json_add_i64(json, "confirming", (int64_t)v->n_confirming) &&
         json_add_i64(json, "n_front", (int64_t)v->n_front) && add_number(json, "hypervolume", v->hypervolume) &&
         add_devices(json, v) && json_add_i64(json, "seed", st->seed) && json_add_str(json, "program", st->program) &&
         add_time(json, "created_ms", st->created_ms) && add_time(json, "started_ms", v->started_ms) &&

@@ -1,4 +1,4 @@
-/* limits.c - when a study has had enough: its budgets and stop rules, in one place.
+/* stop_rules.c - when a study has had enough: its budgets and stop rules, in one place.
  *
  *   trials       this many trials in all; running ones may end
  *   budget       seconds of training over all trials, with what was lost with a worker or controller
@@ -12,10 +12,9 @@
  *
  * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study continues to count where it
  * was; (2) the first rule of this order that holds is the one that is reported. */
-#include "sweep/controller/limits.h"
+#include "sweep/controller/stop_rules.h"
 
 #include "base/duration.h"
-#include "base/num.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "study/setup.h"
@@ -28,48 +27,6 @@
 
 #define WALL_SAVE_S 2 /* so much of the time spent may a crash forget */
 
-void study_limits_fill(const struct sweep_settings *s, struct study *ret_study)
-{
-    double value;
-
-    ret_study->trials_max = s->trials;
-    ret_study->budget_s = parse_seconds(s->budget, &value) ? value : 0;
-    ret_study->wall_max_s = parse_seconds(s->wall_time, &value) ? value : 0;
-    ret_study->device_max_s = parse_seconds(s->device_time, &value) ? value : 0;
-    ret_study->has_target = num_parse_f64(s->target, &value);
-    ret_study->target_score = ret_study->has_target ? value : 0;
-    ret_study->gain_min = s->min_gain;
-    ret_study->priority = s->priority;
-}
-
-enum status study_limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n, struct error *err)
-{
-    struct study_counts counts;
-
-    TRY(store_study_counts(store, study, &counts, err));
-    *ret_n = 0;
-    for (int i = 0; i < TRIAL_STATES; i++)
-        *ret_n += counts.n[i];
-    return ST_OK;
-}
-
-enum status study_limits_check_trials(const char *study, int64_t trials_max, int64_t n, struct error *err)
-{
-    if (trials_max == 0 || trials_max >= n)
-        return ST_OK;
-    return FAIL(err, ST_USAGE,
-                "sweep: the study %s has %lld trials already, and --trials (%lld) is the number in all: give more than "
-                "%lld, or leave it out",
-                study, (long long)n, (long long)trials_max, (long long)n);
-}
-
-void study_limits_default(struct study *study)
-{
-    if (study->trials_max == 0 && study->budget_s == 0 && study->wall_max_s == 0 && study->device_max_s == 0 &&
-        !study->has_target && study->gain_min == 0)
-        study->trials_max = 100;
-}
-
 static double device_seconds(const struct study_view *v)
 {
     double sum = 0;
@@ -80,13 +37,13 @@ static double device_seconds(const struct study_view *v)
     return sum;
 }
 
-double study_limits_wall_s(const struct study_run *run, double now_s)
+double stop_rules_wall_s(const struct study_run *run, double now_s)
 {
     return run->view.study.wall_used_s + (run->wall_from_s > 0 ? now_s - run->wall_from_s : 0);
 }
 
 /* The seconds since the last call go to the store now and then, or at once. */
-enum status study_limits_tick(struct study_run *run, double at_risk_s, double now_s, bool at_once, struct error *err)
+enum status stop_rules_tick(struct study_run *run, double at_risk_s, double now_s, bool at_once, struct error *err)
 {
     bool counts = run->state == STUDY_RUN_ACTIVE || run->n_flights > 0;
     double passed_s = run->wall_from_s > 0 ? now_s - run->wall_from_s : 0;
@@ -125,14 +82,14 @@ static bool target_reached(const struct study_view *v, struct study_end *ret_end
 {
     size_t best = study_view_best_run(v);
 
-    if (!v->study.has_target || best == v->n)
+    if (!v->study.limits.has_target || best == v->n)
         return false;
-    if (v->study.maximize ? v->trials[best].score < v->study.target_score
-                          : v->trials[best].score > v->study.target_score)
+    if (v->study.maximize ? v->trials[best].score < v->study.limits.target_score
+                          : v->trials[best].score > v->study.limits.target_score)
         return false;
     ret_end->rule = "target";
     snprintf(ret_end->text, sizeof ret_end->text, "trial %lld has reached the target, %s %.6g (target %.6g)",
-             (long long)v->trials[best].number, v->study.metric, v->trials[best].score, v->study.target_score);
+             (long long)v->trials[best].number, v->study.metric, v->trials[best].score, v->study.limits.target_score);
     return true;
 }
 
@@ -141,58 +98,58 @@ static bool gains_little(const struct study_run *run, double now_s, struct study
     double window_s = 3600, rate;
     char span[32];
 
-    if (run->view.study.gain_min <= 0)
+    if (run->view.study.limits.gain_min <= 0)
         return false;
     (void)parse_seconds(run->setup->sweep.gain_window, &window_s);
     rate = gain_watch_rate(&run->gain, &run->view, window_s, now_s);
-    if (!(rate < run->view.study.gain_min)) /* NaN: too early */
+    if (!(rate < run->view.study.limits.gain_min)) /* NaN: too early */
         return false;
     ret_end->rule = "min_gain";
     snprintf(ret_end->text, sizeof ret_end->text,
              "the front has come to rest: over the last %s the hypervolume grew by %.3g %% an hour (sweep.min_gain is "
              "%.3g %%)",
-             format_seconds(window_s, span), 100 * rate, 100 * run->view.study.gain_min);
+             format_seconds(window_s, span), 100 * rate, 100 * run->view.study.limits.gain_min);
     return true;
 }
 
-void study_limits_check(const struct study_run *run, double running_s, double now_s, struct study_end *ret_end)
+void stop_rules_check(const struct study_run *run, double running_s, double now_s, struct study_end *ret_end)
 {
     const struct study_view *v = &run->view;
     const struct study *study = &v->study;
 
     *ret_end = (struct study_end){0};
-    if (over(study->budget_s > 0 ? study_view_cost(v) + study->lost_s + running_s : 0, study->budget_s, "budget",
-             "budget", ret_end) ||
-        over(study_limits_wall_s(run, now_s), study->wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
-        over(study->device_max_s > 0 ? device_seconds(v) + study->lost_s + running_s : 0, study->device_max_s,
-             "device time (sweep.device_time)", "device_time", ret_end) ||
+    if (over(study->limits.budget_s > 0 ? study_view_cost(v) + study->lost_s + running_s : 0, study->limits.budget_s,
+             "budget", "budget", ret_end) ||
+        over(stop_rules_wall_s(run, now_s), study->limits.wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
+        over(study->limits.device_max_s > 0 ? device_seconds(v) + study->lost_s + running_s : 0,
+             study->limits.device_max_s, "device time (sweep.device_time)", "device_time", ret_end) ||
         target_reached(v, ret_end) || gains_little(run, now_s, ret_end))
         return;
 }
 
-int64_t study_limits_trials_left(const struct study_view *view)
+int64_t stop_rules_trials_left(const struct study_view *view)
 {
-    int64_t max = view->study.trials_max;
+    int64_t max = view->study.limits.trials_max;
 
     if (max == 0)
         return INT64_MAX;
     return max > (int64_t)view->n ? max - (int64_t)view->n : 0;
 }
 
-double study_limits_fraction(const struct study_run *run, double running_s, double now_s)
+double stop_rules_fraction(const struct study_run *run, double running_s, double now_s)
 {
     const struct study_view *v = &run->view;
     const struct study *s = &v->study;
     int64_t open = study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING);
     double f = 0;
 
-    if (s->trials_max > 0)
-        f = (double)((int64_t)v->n - open) / (double)s->trials_max;
-    if (s->budget_s > 0)
-        f = fmax(f, (study_view_cost(v) + s->lost_s + running_s) / s->budget_s);
-    if (s->wall_max_s > 0)
-        f = fmax(f, study_limits_wall_s(run, now_s) / s->wall_max_s);
-    if (s->device_max_s > 0)
-        f = fmax(f, (device_seconds(v) + s->lost_s + running_s) / s->device_max_s);
+    if (s->limits.trials_max > 0)
+        f = (double)((int64_t)v->n - open) / (double)s->limits.trials_max;
+    if (s->limits.budget_s > 0)
+        f = fmax(f, (study_view_cost(v) + s->lost_s + running_s) / s->limits.budget_s);
+    if (s->limits.wall_max_s > 0)
+        f = fmax(f, stop_rules_wall_s(run, now_s) / s->limits.wall_max_s);
+    if (s->limits.device_max_s > 0)
+        f = fmax(f, (device_seconds(v) + s->lost_s + running_s) / s->limits.device_max_s);
     return fmin(f, 1);
 }
