@@ -1,4 +1,4 @@
-/* clock.c - the two clocks. */
+/* clock.c - the monotonic and the UTC clock. */
 #include "base/clock.h"
 
 #include <time.h>

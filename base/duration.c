@@ -1,4 +1,4 @@
-/* duration.c - spans of time as people write and read them. */
+/* duration.c - durations as people type them, and as short texts. */
 #include "base/duration.h"
 
 #include "base/num.h"

@@ -1,6 +1,4 @@
-/* file.c - whole-file reads and atomic writes.
- * A write goes to a temporary beside the target and is renamed over it only after its bytes are on disk. What is not
- * a regular file (a pipe, /dev/stdout) cannot be replaced and is written to as it is. */
+/* file.c - whole-file reads and atomic writes. */
 #include "base/file.h"
 
 #include "base/fault.h"
@@ -20,8 +18,8 @@
 #include <unistd.h>
 
 #define TEMP ".tmp."
-#define LEFT_S 60 /* age of a temporary file whose process is gone, from which on it is removed */
-#define FILE_FIRST_BYTES 65536 /* of a pipe, whose size is not known */
+#define LEFT_S 60 /* a temporary file of a process that has ended is removed from this age on */
+#define FILE_FIRST_BYTES 65536 /* first buffer for a pipe, whose size is not known */
 
 static int write_bytes(int fd, const char *bytes, size_t n)
 {
@@ -84,8 +82,8 @@ static enum status write_special(const char *path, const void *bytes, size_t n, 
     return rc;
 }
 
-/* "PATH.tmp.PID" of processes that were killed while they wrote. One that is not here may be in another container: what
- * is young is left alone. */
+/* Removes "PATH.tmp.PID" of processes that were killed while they wrote. A process that is not found may run in another
+ * container: young files are left alone. */
 static void remove_left(const char *path)
 {
     char folder[PATH_MAX];
@@ -182,12 +180,8 @@ static enum status read_to_end(int fd, const char *path, size_t max_bytes, char 
             return ST_OK;
         }
         if (n == cap) {
-            size_t new_cap = cap <= max_bytes / 2 ? cap * 2 : max_bytes + 1;
-            char *grown = mem_grow(*bytes, cap, new_cap, 1);
-            if (grown == NULL)
-                return FAIL(err, ST_NOMEM, "%s: out of memory for %zu bytes", path, new_cap);
-            *bytes = grown;
-            cap = new_cap;
+            cap = cap <= max_bytes / 2 ? cap * 2 : max_bytes + 1;
+            *bytes = mem_grow(*bytes, n, cap, 1);
         }
     }
 }
@@ -224,10 +218,6 @@ static enum status read_file(const char *path, int flags, size_t max_bytes, char
     if (cap > max_bytes)
         cap = max_bytes + 1;
     bytes = mem_alloc(cap);
-    if (bytes == NULL) {
-        rc = FAIL(err, ST_NOMEM, "%s: out of memory for %zu bytes", path, cap);
-        goto done;
-    }
     rc = read_to_end(fd, path, max_bytes, &bytes, cap, &n, err);
 
 done:

@@ -1,7 +1,7 @@
 /* file.h - files that are written whole or not at all.
- * Writes go to "PATH.tmp.PID", are fsynced and renamed over PATH; a failure leaves PATH as it was and removes the
- * temporary file; those of killed processes are removed by the next write to PATH. What is no regular file (a pipe,
- * /dev/stdout) is written to as it is. FAULT_WRITE and FAULT_FSYNC apply. */
+ * A write goes to "PATH.tmp.PID", which is fsynced and renamed over PATH. A failure leaves PATH as it was and removes
+ * the temporary file; the next write to PATH removes temporary files of killed processes. A pipe or a device
+ * (/dev/stdout) cannot be replaced and is written to directly. FAULT_WRITE and FAULT_FSYNC apply. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -15,7 +15,7 @@ enum status file_write_all(const char *path, const void *bytes, size_t n, struct
 /* Reads at most max_bytes; larger is ST_LIMIT. *ret_bytes is owned by the caller (mem_free), NUL-terminated. */
 enum status file_read_all(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                           struct error *err) MUST_USE;
-/* The same of a regular file alone: a pipe at its place is ST_IO and not waited for. */
+/* The same for a regular file only: a pipe is ST_IO, and the call does not wait for it. */
 enum status file_read_regular(const char *path, size_t max_bytes, char **ret_bytes, size_t *ret_n,
                               struct error *err) MUST_USE;
 bool file_exists(const char *path);

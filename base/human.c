@@ -1,4 +1,4 @@
-/* human.c - numbers, times and spans of time as people read them; nothing here asks the locale. */
+/* human.c - numbers, times and durations as text for people; nothing here depends on the locale. */
 #include "base/human.h"
 
 #include "base/num.h"

@@ -1,9 +1,6 @@
 /* json.c - limits, exact numbers and our allocator for cJSON.
- * cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a double. A number that
- * 15 digits do not hold is therefore put in as raw text of num_format_f64, and so is one that was parsed and is printed
- * again with line breaks; the getters read both kinds. Text without line breaks, which every report of a trial becomes,
- * is written here: cJSON formats a number up to three times, and a tree with such numbers would have to be copied
- * first. */
+ * Printing is done here: cJSON prints 15 digits whenever those are within one epsilon, which loses the last bits of a
+ * double, and formats a number up to three times. */
 #include "base/json.h"
 
 #include "base/mem.h"
@@ -15,24 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PRINT_MAX_BYTES (1u << 30)
 #define EXACT_I64_MAX (INT64_C(1) << 53)
 
-/* cJSON does not distinguish a bad text from a lack of memory; its allocator does. */
-static _Thread_local bool lacked_memory;
-
-static void *take_memory(size_t size)
-{
-    void *block = mem_alloc(size);
-
-    lacked_memory = lacked_memory || block == NULL;
-    return block;
-}
-
-/* Before main, so that no cJSON block ever comes from another allocator than it goes back to. */
+/* Runs before main: every block of cJSON comes from mem_alloc and returns to mem_free. */
 __attribute__((constructor)) static void use_our_allocator(void)
 {
-    cJSON_Hooks hooks = {.malloc_fn = take_memory, .free_fn = mem_free};
+    cJSON_Hooks hooks = {.malloc_fn = mem_alloc, .free_fn = mem_free};
     cJSON_InitHooks(&hooks);
 }
 
@@ -79,10 +64,7 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     if (n > JSON_MAX_BYTES)
         return FAIL(err, ST_CORRUPT, "JSON: %zu bytes, the limit is %u", n, JSON_MAX_BYTES);
     TRY(scan(text, n, err));
-    lacked_memory = false;
     json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    if (json == NULL && lacked_memory)
-        return FAIL(err, ST_NOMEM, "JSON: out of memory for a text of %zu bytes", n);
     if (json == NULL)
         return FAIL(err, ST_CORRUPT, "JSON: byte %zu of %zu is not what belongs there", (size_t)(end - text), n);
     while (end < text + n && (*end == ' ' || *end == '\t' || *end == '\r' || *end == '\n'))
@@ -93,53 +75,6 @@ enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct erro
     }
     *ret_json = json;
     return ST_OK;
-}
-
-/* Does cJSON print every bit of it? */
-static bool prints_exactly(double value)
-{
-    char text[NUM_TEXT_MAX];
-    double back;
-
-    if (!isfinite(value) || (value == floor(value) && fabs(value) < 1e15))
-        return true;
-    snprintf(text, sizeof text, "%.15g", value);
-    return num_parse_f64(text, &back) && back == value;
-}
-
-static bool all_exact(const cJSON *json)
-{
-    const cJSON *item;
-
-    if (cJSON_IsNumber(json))
-        return prints_exactly(json->valuedouble);
-    cJSON_ArrayForEach(item, json)
-    {
-        if (!all_exact(item))
-            return false;
-    }
-    return true;
-}
-
-/* Numbers that cJSON would round become raw text. */
-static bool make_exact(cJSON *json)
-{
-    char text[NUM_TEXT_MAX];
-    cJSON *item;
-
-    if (cJSON_IsNumber(json) && !prints_exactly(json->valuedouble)) {
-        json->valuestring = mem_strdup(num_format_f64(json->valuedouble, text));
-        if (json->valuestring == NULL)
-            return false;
-        json->type = (json->type & ~0xff) | cJSON_Raw;
-        return true;
-    }
-    cJSON_ArrayForEach(item, json)
-    {
-        if (!make_exact(item))
-            return false;
-    }
-    return true;
 }
 
 void json_write_str(struct strbuf *sb, const char *text)
@@ -164,13 +99,19 @@ void json_write_str(struct strbuf *sb, const char *text)
     strbuf_add(sb, "\"");
 }
 
-/* Without line breaks. */
-static void write_value(struct strbuf *sb, const cJSON *json)
+static void write_break(struct strbuf *sb, int depth)
+{
+    strbuf_add(sb, "\n");
+    for (int i = 0; i < depth; i++)
+        strbuf_add(sb, "\t");
+}
+
+/* depth: tabs in front of a member, one more for each level; negative: no line breaks. */
+static void write_value(struct strbuf *sb, const cJSON *json, int depth)
 {
     char number[NUM_TEXT_MAX];
     const cJSON *item;
-    const char *between = "";
-    bool is_object = cJSON_IsObject(json);
+    bool is_object = cJSON_IsObject(json), breaks = is_object && depth >= 0 && json->child != NULL;
 
     if (cJSON_IsNumber(json)) {
         strbuf_add(sb, isfinite(json->valuedouble) ? num_format_f64(json->valuedouble, number) : "null");
@@ -182,49 +123,31 @@ static void write_value(struct strbuf *sb, const cJSON *json)
         strbuf_add(sb, is_object ? "{" : "[");
         cJSON_ArrayForEach(item, json)
         {
-            strbuf_add(sb, between);
-            between = ",";
+            if (item != json->child)
+                strbuf_add(sb, breaks || depth < 0 ? "," : ", ");
+            if (breaks)
+                write_break(sb, depth + 1);
             if (is_object) {
                 json_write_str(sb, item->string);
-                strbuf_add(sb, ":");
+                strbuf_add(sb, breaks ? ": " : ":");
             }
-            write_value(sb, item);
+            write_value(sb, item, depth < 0 ? depth : depth + 1);
         }
+        if (breaks)
+            write_break(sb, depth);
         strbuf_add(sb, is_object ? "}" : "]");
     } else {
         strbuf_add(sb, cJSON_IsTrue(json) ? "true" : cJSON_IsFalse(json) ? "false" : "null");
     }
 }
 
-static char *print_compact(const cJSON *json)
+char *json_print(const cJSON *json, bool pretty)
 {
     struct strbuf sb;
 
-    strbuf_init(&sb, PRINT_MAX_BYTES);
-    write_value(&sb, json);
-    char *text = strbuf_take(&sb);
-    strbuf_free(&sb);
-    return text;
-}
-
-char *json_print(const cJSON *json, bool pretty)
-{
-    if (!pretty)
-        return print_compact(json);
-    cJSON *copy = NULL;
-    char *text = NULL;
-
-    if (!all_exact(json)) {
-        copy = cJSON_Duplicate(json, true);
-        if (copy == NULL || !make_exact(copy)) {
-            cJSON_Delete(copy);
-            return NULL;
-        }
-        json = copy;
-    }
-    text = cJSON_Print(json);
-    cJSON_Delete(copy);
-    return text;
+    strbuf_init(&sb, SIZE_MAX / 2);
+    write_value(&sb, json, pretty ? 0 : -1);
+    return strbuf_take(&sb);
 }
 
 bool json_add(cJSON *object, const char *key, cJSON *value)
@@ -237,16 +160,10 @@ bool json_add(cJSON *object, const char *key, cJSON *value)
 
 bool json_add_f64(cJSON *object, const char *key, double value)
 {
-    char text[NUM_TEXT_MAX], short_text[NUM_TEXT_MAX];
-    double back;
+    char text[NUM_TEXT_MAX];
 
-    num_format_f64(value, text);
-    if (!isfinite(value))
-        return json_add(object, key, cJSON_CreateString(text));
-    snprintf(short_text, sizeof short_text, "%.15g", value);
-    if (num_parse_f64(short_text, &back) && back == value)
-        return json_add(object, key, cJSON_CreateNumber(value));
-    return json_add(object, key, cJSON_CreateRaw(text));
+    return json_add(object, key,
+                    isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateString(num_format_f64(value, text)));
 }
 
 bool json_add_i64(cJSON *object, const char *key, int64_t value)
@@ -256,12 +173,12 @@ bool json_add_i64(cJSON *object, const char *key, int64_t value)
     snprintf(text, sizeof text, "%lld", (long long)value);
     if (value > EXACT_I64_MAX || value < -EXACT_I64_MAX)
         return json_add(object, key, cJSON_CreateString(text));
-    if (value < INT64_C(1000000000000000) && value > -INT64_C(1000000000000000)) /* 15 digits */
+    if (value < INT64_C(1000000000000000) && value > -INT64_C(1000000000000000)) /* 15 digits: no exponent */
         return json_add(object, key, cJSON_CreateNumber((double)value));
     return json_add(object, key, cJSON_CreateRaw(text));
 }
 
-/* What is not UTF-8 (a path may hold any byte) becomes '?', so that our own output always parses. */
+/* Bytes that are not UTF-8 (a path may hold any byte) become '?': our own output always parses. */
 bool json_add_str(cJSON *object, const char *key, const char *value)
 {
     size_t n, len;
@@ -271,8 +188,6 @@ bool json_add_str(cJSON *object, const char *key, const char *value)
     if (value == NULL)
         return json_add(object, key, cJSON_CreateNull());
     clean = mem_strdup(value);
-    if (clean == NULL)
-        return false;
     n = strlen(clean);
     for (size_t i = 0; i < n; i += len) {
         len = utf8_length(clean + i, n - i);
@@ -293,10 +208,10 @@ bool json_add_bool(cJSON *object, const char *key, bool value)
 
 static bool item_number(const cJSON *item, double *ret_value)
 {
-    if (cJSON_IsRaw(item))
+    if (cJSON_IsRaw(item)) /* from json_add_i64 */
         return num_parse_f64(item->valuestring, ret_value);
     if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
-        return false; /* 1e999 in a foreign text is no number that we would have written */
+        return false; /* 1e999 in a foreign text: Trawl writes no such number */
     *ret_value = item->valuedouble;
     return true;
 }
@@ -316,7 +231,7 @@ bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value)
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     double value;
 
-    if (cJSON_IsString(item)) { /* only what no number could hold; other digits in quotes stay a text */
+    if (cJSON_IsString(item)) { /* only an integer that no double holds; other digits in quotes stay a text */
         int64_t large;
         if (item->valuestring[strspn(item->valuestring, "-0123456789")] != '\0' ||
             !num_parse_i64(item->valuestring, &large) || (large <= EXACT_I64_MAX && large >= -EXACT_I64_MAX))

@@ -16,22 +16,22 @@
 #define JSON_MAX_BYTES (64u << 20)
 #define JSON_MAX_DEPTH 64
 
-/* Whole text must be one value. Over-deep, over-long, trailing bytes, invalid UTF-8, \u0000 (C's strings would end
- * there): ST_CORRUPT with the position; out of memory is ST_NOMEM. */
+/* The whole text must be one value. A text that is too deep or too long, trailing bytes, invalid UTF-8 and \u0000 (C's
+ * strings would end there) are ST_CORRUPT with the position. */
 enum status json_parse(const char *text, size_t n, cJSON **ret_json, struct error *err) MUST_USE;
 /* text as a JSON string, with its quotes. */
 void json_write_str(struct strbuf *sb, const char *text);
-char *json_print(const cJSON *json, bool pretty); /* caller: mem_free; NULL: out of memory */
+char *json_print(const cJSON *json, bool pretty); /* never NULL; caller: mem_free */
 
-/* Adders return false when out of memory, so a builder can and them together. */
+/* Adders to an object; true unless object or value is NULL. */
 bool json_add_f64(cJSON *object, const char *key, double value);
 bool json_add_i64(cJSON *object, const char *key, int64_t value);
 bool json_add_str(cJSON *object, const char *key, const char *value); /* NULL value: null */
 bool json_add_bool(cJSON *object, const char *key, bool value);
 bool json_add(cJSON *object, const char *key, cJSON *value); /* takes value; NULL value: false */
 
-/* Getters: false when absent or of another type; *ret_value is then unchanged. Digits in quotes are a text, but for
- * integers beyond 2^53. */
+/* Getters: false when the member is absent or of another type; *ret_value is then unchanged. Digits in quotes are a
+ * text, except integers beyond 2^53. */
 bool json_get_f64(const cJSON *object, const char *key, double *ret_value);
 bool json_get_i64(const cJSON *object, const char *key, int64_t *ret_value);
 bool json_get_bool(const cJSON *object, const char *key, bool *ret_value);

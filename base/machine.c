@@ -24,7 +24,7 @@ void machine_group(char *buf, size_t size)
         fclose(file);
 }
 
-/* The first line of a file of a group; false: there is none. */
+/* The first line of a file in a group's folder; false: no such file. */
 static bool read_line(const char *group, const char *name, char *buf, size_t size)
 {
     char path[GROUP_MAX + 32];
@@ -86,8 +86,8 @@ size_t machine_cores(void)
         long online = sysconf(_SC_NPROCESSORS_ONLN);
         cores = online > 0 ? (size_t)online : 1;
     }
-    if (quota > 0 &&
-        quota < (double)cores) /* a thread beyond it would keep the others waiting for the rest of a period */
+    /* A thread beyond the quota would make the others wait for the rest of a period. */
+    if (quota > 0 && quota < (double)cores)
         cores = quota >= 1 ? (size_t)quota : 1;
     return cores;
 }

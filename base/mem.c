@@ -10,12 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A huge page. Blocks of that size begin on one and ask for more of them: an update that walks tens of megabytes is a
- * fifth faster when it does not wait for page table walks. */
+/* The size of a huge page. Blocks of at least this size are aligned to it and ask for huge pages: an update over tens of
+ * megabytes is a fifth faster without the page table walks. */
 #define MEM_HUGE ((size_t)2 << 20)
 
-static void out_of_memory(size_t size) __attribute__((noreturn));
-static void out_of_memory(size_t size)
+void mem_refused(size_t size)
 {
     char text[160];
     int n = snprintf(
@@ -40,7 +39,7 @@ static void *block_of(size_t size)
     if (posix_memalign(&block, rounded < MEM_HUGE ? MEM_ALIGN : MEM_HUGE, rounded) != 0)
         return NULL;
     if (rounded >= MEM_HUGE)
-        /* a hint: where it is refused, small pages do */
+        /* a hint: where it is refused, small pages serve */
         (void)madvise(block, rounded / MEM_HUGE * MEM_HUGE, MADV_HUGEPAGE);
     memset(block, 0, rounded);
     return block;
@@ -57,7 +56,7 @@ void *mem_alloc(size_t size)
 {
     void *block = fault_hit(FAULT_MALLOC) ? NULL : block_of(size);
     if (block == NULL)
-        out_of_memory(size);
+        mem_refused(size);
     return block;
 }
 

@@ -1,6 +1,6 @@
 /* num.c - numbers by one grammar and in the C locale, whatever the caller's locale is.
- * A text is first checked and cleaned by our grammar (so that hex, "1,5" and the like never reach the library), its
- * suffix becomes a decimal exponent ("2.3M" is exactly 2.3e6), and only then does strtod turn digits into a double. */
+ * A text is first checked and cleaned by our grammar: hex, "1,5" and the like never reach the library. Its suffix becomes
+ * a decimal exponent ("2.3M" is exactly 2.3e6), and then strtod turns the digits into a double. */
 #include "base/num.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Copies digits, dropping '_' between two of them; returns how many digits, or -1 when they do not fit. */
+/* Copies digits without the '_' between two of them; returns the number of digits, or -1 when they do not fit. */
 static int take_digits(const char **at, struct clean *out, size_t *len)
 {
     int n = 0;
@@ -191,7 +191,7 @@ const char *num_format_f64(double value, char buf[NUM_TEXT_MAX])
         return buf;
     }
     c = locale_enter(&old);
-    /* 15 digits survive the way text -> double -> text, so no shorter text is missed; subnormals hold fewer. */
+    /* 15 digits survive text -> double -> text: no shorter text is missed. Subnormals hold fewer digits. */
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value)

@@ -8,8 +8,9 @@
 
 #define NUM_TEXT_MAX 32
 
-/* Whole text must be one number (surrounding blanks are fine). '_' between digits and the suffixes k, M, G (1e3, 1e6,
- * 1e9) are read; "nan" and "inf" parse only in num_parse_f64_any. Text that ends early, "1,5", "" or "0x10": false. */
+/* The whole text must be one number (surrounding blanks are fine). '_' between digits and the suffixes k, M, G (1e3,
+ * 1e6, 1e9) are read; "nan" and "inf" parse only in num_parse_f64_any. An incomplete number, "1,5", "" and "0x10" are
+ * false. */
 bool num_parse_f64(const char *text, double *ret_value);
 bool num_parse_f64_any(const char *text, double *ret_value);
 bool num_parse_i64(const char *text, int64_t *ret_value); /* "3e7" and "20M" are whole, "1.5" is not */

@@ -1,14 +1,15 @@
 /* pool.c - fork-join with helpers that spin shortly, then sleep on a futex.
  *
- * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. A part
- * is done by whoever takes its offer first: its helper, or the caller, who takes what nobody has begun when his own
- * part is done. On a busy machine a job so waits for the helpers that run and not for the ones that wait for a core.
- * Parts and their numbers are the same whoever does them, and so are the bytes. The caller returns when pending is 0.
- * Invariants: (1) pending counts the parts of helpers that are not done; (2) the fields are read only by who took an
- * offer of this job, and do not change before that part is done; an offer names its job, so that a helper that comes
- * late finds it gone; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches,
- * and whoever changes that word looks at the announcement afterwards, all sequentially consistent: no wake-up is lost;
- * (4) the kernel compares the word once more before it puts anybody to sleep. */
+ * A job is published by writing its fields, offering a part to each helper (`offer`) and then raising `ticket`. The
+ * thread that takes an offer first does the part: its helper, or the caller, which takes the parts that no helper has
+ * begun when its own part is done. On a busy machine a job therefore waits for helpers that run and not for helpers that
+ * wait for a core. Parts and their numbers do not depend on the thread, and neither do the bytes. The caller returns
+ * when pending is 0.
+ * Invariants: (1) pending counts the parts of helpers that are not done; (2) a thread reads the fields only after it took
+ * an offer of this job, and they do not change before that part is done; an offer names its job, and a late helper
+ * finds it taken; (3) a sleeper announces itself (sleepers, caller_sleeps) before it sleeps on the word it watches,
+ * and a thread that changes that word reads the announcement afterwards, all sequentially consistent: no wake-up is
+ * lost; (4) the kernel compares the word once more before it puts a thread to sleep. */
 #include "base/pool.h"
 
 #include "base/clock.h"
@@ -32,18 +33,18 @@
 #define POOL_SPINS_RETRY 64
 #define POOL_UNWOKEN_MAX 63
 #define POOL_WAKERS 8
-#define POOL_LONG_S 30e-6 /* a part of which a sleeper would have had time to wake up for another */
+#define POOL_LONG_S 30e-6 /* in a part of this length a sleeper has time to wake up and take another part */
 
 struct spinner {
     int now, max; /* max 0: never spins */
-    unsigned in_vain;
+    unsigned n_failed;
 };
 
-/* Of jobs of one function, whose lengths are alike. */
+/* Whether waking sleepers pays for the jobs of one function, which are of similar length. */
 struct waker {
     pool_fn *fn;
     unsigned n_unwoken, unwoken_max; /* jobs for which sleepers are left asleep */
-    double began_s; /* the job for which they are; 0: none */
+    double began_s; /* start of a job for which sleepers were left asleep; 0: none */
 };
 
 struct helper {
@@ -51,7 +52,7 @@ struct helper {
     size_t worker;
     pthread_t thread;
     _Alignas(MEM_ALIGN)
-        atomic_uint offer; /* the ticket of the job whose part nobody has taken yet; else that, inverted */
+        atomic_uint offer; /* the ticket of the job while its part is free; the ticket inverted once it is taken */
 };
 
 struct pool {
@@ -94,8 +95,8 @@ static inline void relax(void)
 #endif
 }
 
-/* Spins no longer than has paid lately: each spin in vain halves it (the cores are wanted elsewhere), each success
- * lengthens it, and now and then it is tried in full again. */
+/* Spins no longer than has paid lately: each spin without success halves the time (other threads want the cores), each
+ * success lengthens it, and every POOL_SPINS_RETRY failures the full time is tried. */
 static bool spin(atomic_uint *word, unsigned value, struct spinner *s)
 {
     for (int i = 0; i < s->now; i++) {
@@ -105,7 +106,7 @@ static bool spin(atomic_uint *word, unsigned value, struct spinner *s)
         }
         relax();
     }
-    s->now = ++s->in_vain % POOL_SPINS_RETRY == 0 ? s->max : s->now / 2;
+    s->now = ++s->n_failed % POOL_SPINS_RETRY == 0 ? s->max : s->now / 2;
     return false;
 }
 
@@ -152,7 +153,7 @@ static void *helper_main(void *arg)
     }
 }
 
-/* What was learned of jobs of this kind; of a new one nothing. */
+/* The record of jobs of this function; an empty one for a new function. */
 static struct waker *waker_of(struct pool *pool, pool_fn *fn)
 {
     for (size_t i = 0; i < POOL_WAKERS; i++)
@@ -163,8 +164,8 @@ static struct waker *waker_of(struct pool *pool, pool_fn *fn)
     return w;
 }
 
-/* Sleepers are woken for a job, but not where they came too late for the last ones of its kind: those were done before
- * a sleeper could begin, or the cores are wanted by others, who would be pushed aside for nothing. */
+/* Sleepers are woken for a job, unless they came too late for the last jobs of its kind: those were done before a
+ * sleeper could begin, or other threads want the cores and would be displaced for nothing. */
 static bool wake_sleepers(struct pool *pool, struct waker *w)
 {
     if (atomic_load(&pool->sleepers) == 0)
@@ -178,14 +179,14 @@ static bool wake_sleepers(struct pool *pool, struct waker *w)
     return true;
 }
 
-/* Whoever was woken came in time, or too late again. */
+/* late: the woken helpers came too late. */
 static void learn_wake(struct waker *w, bool late)
 {
     w->unwoken_max = !late ? 0 : w->unwoken_max < POOL_UNWOKEN_MAX ? 2 * w->unwoken_max + 1 : POOL_UNWOKEN_MAX;
     w->n_unwoken = w->unwoken_max;
 }
 
-/* The caller's part is done, and others sleep: it was long enough for them to be of use. */
+/* The caller's part is done while others sleep: wakes them where the part was long enough for them to help. */
 static void wake_after_all(struct pool *pool, struct waker *w)
 {
     if (w->began_s > 0 && clock_mono_s() - w->began_s > POOL_LONG_S) {
@@ -213,7 +214,7 @@ static unsigned publish(struct pool *pool, size_t n, size_t grain, pool_fn *fn, 
     return ticket;
 }
 
-/* Signals belong to the program's own threads: helpers start with all of them blocked. */
+/* Signals belong to the program's own threads: helpers start with all signals blocked. */
 static enum status start_helpers(struct pool *pool, struct error *err)
 {
     sigset_t all, old;
@@ -250,25 +251,17 @@ enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *
     if (n_threads > POOL_THREADS_MAX)
         return FAIL(err, ST_LIMIT, "%zu threads asked for, at most %d are possible", n_threads, POOL_THREADS_MAX);
     pool = mem_alloc(sizeof *pool);
-    if (pool == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a pool of %zu threads", n_threads);
     pool->n_workers = n_threads;
     pool->spins_max = n_threads <= cores ? POOL_SPINS : 0;
     pool->caller_spins = (struct spinner){.now = pool->spins_max, .max = pool->spins_max};
     pool->helpers = mem_array(n_threads, sizeof *pool->helpers);
-    if (pool->helpers == NULL) {
-        rc = FAIL(err, ST_NOMEM, "out of memory for a pool of %zu threads", n_threads);
-        goto fail;
-    }
     rc = start_helpers(pool, err);
-    if (rc != ST_OK)
-        goto fail;
+    if (rc != ST_OK) {
+        pool_destroy(pool);
+        return rc;
+    }
     *ret_pool = pool;
     return ST_OK;
-
-fail:
-    pool_destroy(pool);
-    return rc;
 }
 
 void pool_destroy(struct pool *pool)
@@ -320,7 +313,7 @@ void pool_run(struct pool *pool, size_t n, size_t grain, pool_fn *fn, void *ctx)
     fn(ctx, 0, from, to);
     if (!woken)
         wake_after_all(pool, w);
-    for (size_t i = pool->n_started; i-- > 0;) /* what nobody has begun */
+    for (size_t i = pool->n_started; i-- > 0;) /* parts that no helper has begun */
         if (take_part(&pool->helpers[i], ticket)) {
             atomic_fetch_sub(&pool->pending, 1);
             n_late++;

@@ -1,7 +1,7 @@
 /* pool.h - fork-join over an index range on our own threads.
- * The caller is worker 0 and takes part; helpers spin shortly, then sleep, so that the many short jobs of a
- * rollout cost microseconds. Work is split statically: worker w of n always gets the same part, which is what
- * makes "same seed, same thread count, same bytes" true. One job at a time; a pool belongs to one caller thread. */
+ * The caller is worker 0 and takes part. Helpers spin shortly, then sleep: the many short jobs of a rollout cost
+ * microseconds each. Work is split statically, worker w of n always gets the same part, and therefore the same seed and
+ * number of threads give the same bytes. One job at a time; a pool belongs to one caller thread. */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 
@@ -14,7 +14,8 @@ struct pool;
 /* Called once per worker with its part [from, to) of the range (possibly empty). */
 typedef void pool_fn(void *ctx, size_t worker, size_t from, size_t to);
 
-/* n_threads >= 1 counts the caller; 0 means one per core the process may use. */
+/* n_threads >= 1 counts the caller; 0: one for each core that the process may use. ST_NOMEM: the system starts no more
+ * threads. */
 enum status pool_create(struct pool **ret_pool, size_t n_threads, struct error *err) MUST_USE;
 void pool_destroy(struct pool *pool); /* NULL is fine; joins the helpers */
 

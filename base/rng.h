@@ -87,7 +87,7 @@ RNG_FN double rng_f64(struct rng *r) /* uniform in [0, 1), 53 bits */
     return (double)(rng_u64(r) >> 11) * (1.0 / 9007199254740992.0);
 }
 
-/* Uniform in [0, n), n >= 1; bias below n / 2^32 (multiply-shift), enough for games and shuffles. */
+/* Uniform in [0, n), n >= 1; bias below n / 2^32 (multiply-shift), small enough for games and shuffles. */
 RNG_FN uint32_t rng_below(struct rng *r, uint32_t n)
 {
     return (uint32_t)((uint64_t)rng_u32(r) * n >> 32);

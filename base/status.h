@@ -11,13 +11,13 @@
 
 enum status {
     ST_OK = 0,
-    ST_NOMEM, /* out of memory, or a size that cannot fit */
+    ST_NOMEM, /* a buffer or a number of threads that the config sets does not fit */
     ST_USAGE, /* wrong command line */
     ST_CONFIG, /* wrong config: unknown key, value out of range, ... */
     ST_IO, /* the operating system refused: missing file, full disk, ... */
-    ST_CORRUPT, /* a file is not what it should be */
+    ST_CORRUPT, /* a file or message has bytes that do not belong there */
     ST_VERSION, /* a file, store or peer is of another version */
-    ST_BUSY, /* somebody else holds it */
+    ST_BUSY, /* another process holds it */
     ST_NOTFOUND, /* no such study, trial, env, key */
     ST_EXISTS, /* the name is taken */
     ST_LIMIT, /* a stated limit was passed */

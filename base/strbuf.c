@@ -33,11 +33,10 @@ void strbuf_clear(struct strbuf *sb)
     sb->status = ST_OK;
 }
 
-/* Room for n more bytes and the NUL; false breaks the buffer and leaves its text. */
+/* Makes space for n more bytes and the NUL; false breaks the buffer and leaves its text. */
 static bool reserve(struct strbuf *sb, size_t n)
 {
     size_t need, cap;
-    char *text;
 
     if (sb->status != ST_OK)
         return false;
@@ -51,12 +50,7 @@ static bool reserve(struct strbuf *sb, size_t n)
     cap = sb->cap == 0 ? STRBUF_FIRST : sb->cap * 2;
     if (cap < need)
         cap = need;
-    text = mem_grow(sb->cap == 0 ? NULL : sb->text, sb->len + 1, cap, 1);
-    if (text == NULL) {
-        sb->status = ST_NOMEM;
-        return false;
-    }
-    sb->text = text;
+    sb->text = mem_grow(sb->cap == 0 ? NULL : sb->text, sb->len + 1, cap, 1);
     sb->cap = cap;
     return true;
 }
@@ -123,11 +117,7 @@ const char *shell_word(const char *word, char buf[SHELL_WORD_MAX])
 
 enum status strbuf_status(const struct strbuf *sb, const char *what, struct error *err)
 {
-    if (sb->status == ST_LIMIT)
-        return FAIL(err, ST_LIMIT, "%s is longer than its limit of %zu bytes", what, sb->max);
-    if (sb->status != ST_OK)
-        return FAIL(err, sb->status, "out of memory for %s", what);
-    return ST_OK;
+    return sb->status == ST_OK ? ST_OK : FAIL(err, ST_LIMIT, "%s is longer than its limit of %zu bytes", what, sb->max);
 }
 
 char *strbuf_take(struct strbuf *sb)
@@ -137,7 +127,6 @@ char *strbuf_take(struct strbuf *sb)
     if (sb->status != ST_OK)
         return NULL;
     text = sb->cap != 0 ? sb->text : mem_strdup("");
-    if (text != NULL)
-        strbuf_init(sb, sb->max);
+    strbuf_init(sb, sb->max);
     return text;
 }

@@ -11,7 +11,7 @@
 struct strbuf {
     char *text; /* owned; "" before the first append */
     size_t len, cap, max;
-    enum status status; /* ST_OK, ST_NOMEM, ST_LIMIT */
+    enum status status; /* ST_OK or ST_LIMIT */
 };
 
 void strbuf_init(struct strbuf *sb, size_t max_bytes);
@@ -21,7 +21,7 @@ void strbuf_add(struct strbuf *sb, const char *text);
 void strbuf_add_n(struct strbuf *sb, const char *bytes, size_t n);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void strbuf_add_shell(struct strbuf *sb, const char *word); /* as one word of sh, in single quotes where needed */
-/* The same for a message: a word as a shell needs it; what does not fit is cut. The text lives as long as its block. */
+/* The same for a message: a word as a shell needs it, cut to fit. The text lives as long as the block it is used in. */
 #define SHELL_WORD_MAX 1024
 #define SHELL_WORD(word) shell_word((word), (char[SHELL_WORD_MAX]){0})
 const char *shell_word(const char *word, char buf[SHELL_WORD_MAX]);

@@ -118,8 +118,8 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
     if (setup == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a config");
     setup->has_sweep = with_sweep;
-    if ((rc = config_create(&setup->config, err)) != ST_OK ||
-        (rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
+    setup->config = config_create();
+    if ((rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
         (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
@@ -398,11 +398,10 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
 /* The range or the choices of a parameter, in our words. */
 static void add_param(struct strbuf *sb, const struct config_sweep_param *p)
 {
-    static const char *const words[] = {"", "linear", "log", "logit", "pow2", "categorical"};
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
 
     strbuf_addf(sb, "\n[sweep.%s]\ndistribution = %s\n", p->key,
-                p->scale == OPT_LINEAR && p->is_int ? "int" : words[p->scale]);
+                p->scale == OPT_LINEAR && p->is_int ? "int" : config_scale_word(p->scale));
     if (p->scale != OPT_CATEGORICAL)
         strbuf_addf(sb, "min = %s\nmax = %s\n", num_format_f64(p->min, lo), num_format_f64(p->max, hi));
     if (p->values != NULL)

@@ -1,6 +1,6 @@
 /* config.c - the list of entries, the merge by layer, and the command line.
- * Invariants: (1) an entry never changes once added, but by config_edit; (2) `resolved` is true only while every entry
- * has been checked against the tables of this moment. */
+ * Invariants: (1) only config_edit changes an entry after it was added; (2) `resolved` is true only while every entry
+ * has been checked against the present tables. */
 #include "base/config/config_priv.h"
 
 #include "base/mem.h"
@@ -10,10 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum status config_create(struct config **ret_config, struct error *err)
+struct config *config_create(void)
 {
-    *ret_config = mem_alloc(sizeof **ret_config);
-    return *ret_config != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the config");
+    return mem_alloc(sizeof(struct config));
 }
 
 void config_destroy(struct config *config)
@@ -53,8 +52,7 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
             return FAIL(err, ST_INTERNAL, "option %s is in two tables", key);
         TRY(config_check_value(&table->defs[i], key, config_default(&table->defs[i]), "option table", err));
     }
-    if (!MEM_ROOM(config->tables, config->n_tables, config->cap_tables))
-        return FAIL(err, ST_NOMEM, "out of memory for the config");
+    (void)MEM_ROOM(config->tables, config->n_tables, config->cap_tables);
     config->tables[config->n_tables++] = table;
     config->resolved = false;
     return ST_OK;
@@ -67,8 +65,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
 
     if (config->n_entries >= CONFIG_ENTRIES_MAX)
         return FAIL(err, ST_CONFIG, "%s: more than %d entries; is this a config?", origin, CONFIG_ENTRIES_MAX);
-    if (!MEM_ROOM(config->entries, config->n_entries, config->cap_entries))
-        return FAIL(err, ST_NOMEM, "%s: out of memory for the config", origin);
+    (void)MEM_ROOM(config->entries, config->n_entries, config->cap_entries);
     entry = &config->entries[config->n_entries];
     if (!config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
@@ -76,11 +73,6 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
     entry->text = layer == CONFIG_FILE ? config->n_texts : 0;
     entry->value = value != NULL ? mem_strdup(value) : NULL;
     entry->origin = mem_strdup(origin);
-    if ((value != NULL && entry->value == NULL) || entry->origin == NULL) {
-        mem_free(entry->value);
-        mem_free(entry->origin);
-        return FAIL(err, ST_NOMEM, "%s: out of memory for the config", origin);
-    }
     config->n_entries++;
     config->resolved = false;
     return ST_OK;
@@ -112,16 +104,12 @@ struct config_item config_item(const struct config *config, size_t i)
 enum status config_edit(struct config *config, size_t i, const char *key, const char *value, struct error *err)
 {
     struct config_entry *entry = &config->entries[i];
-    char *text = value != NULL ? mem_strdup(value) : NULL;
 
-    if (value != NULL && text == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory for the config", entry->origin);
-    if (key != NULL && !config_spell_key(key, entry->key)) {
-        mem_free(text);
+    if (key != NULL && !config_spell_key(key, entry->key))
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", entry->origin, key,
                     CONFIG_KEY_MAX - 1);
-    }
     if (value != NULL) {
+        char *text = mem_strdup(value); /* value may be the old text */
         mem_free(entry->value);
         entry->value = text;
     }

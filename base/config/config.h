@@ -27,16 +27,16 @@ struct strbuf;
 
 enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 
-/* One entry as it was set: what a reader of another dialect looks at and changes before config_resolve. */
+/* One entry as it was set. A reader of another dialect looks at entries and changes them before config_resolve. */
 struct config_item {
-    const char *key; /* "vec.total_agents", lower case; of a section line its name */
+    const char *key; /* "vec.total_agents", lower case; for a section line the section's name */
     const char *value; /* NULL: a section line */
     const char *origin; /* "x.ini:12" */
     enum config_layer layer;
-    size_t text; /* which file it stands in, from 1; 0: none */
+    size_t text; /* number of its file, from 1; 0: none */
 };
 
-enum status config_create(struct config **ret_config, struct error *err) MUST_USE;
+struct config *config_create(void) MUST_USE;
 void config_destroy(struct config *config);
 
 /* The table is borrowed and must outlive the config. */
@@ -49,7 +49,7 @@ struct config_item config_item(const struct config *config, size_t i);
 enum status config_edit(struct config *config, size_t i, const char *key, const char *value,
                         struct error *err) MUST_USE;
 void config_remove(struct config *config, size_t i);
-/* Is item i a name that no table knows? Then with what to do about it in buf: "unknown key x.y; did you mean x.z?" */
+/* Is item i a name that no table knows? Then buf has a message with advice: "unknown key x.y; did you mean x.z?" */
 bool config_unknown(const struct config *config, size_t i, char *buf, size_t size);
 /* "sweep.train.gamma.min" -> "train.gamma", "min"; has_field false: "sweep.train.gamma" -> "train.gamma" (ret_param has
  * CONFIG_KEY_MAX bytes). False when the key is not of that form. */
@@ -58,9 +58,9 @@ bool config_split_sweep(const char *key, bool has_field, char *ret_param, const 
 /* Collects. origin is shown in messages: "breakout's default", "command line". */
 enum status config_set(struct config *config, enum config_layer layer, const char *key, const char *value,
                        const char *origin, struct error *err) MUST_USE;
-/* Of several files the later one wins, key by key. Missing, binary (NUL bytes), larger than CONFIG_FILE_MAX_BYTES, a
- * value beyond CONFIG_LINE_MAX_BYTES, a repeated section or key, a line
- * that is no ini: each an ST_IO or ST_CONFIG with "path:line: ...". name is shown in place of a path for text. */
+/* Among several files the later one wins, key by key. A missing file, one with NUL bytes or larger than
+ * CONFIG_FILE_MAX_BYTES, a value beyond CONFIG_LINE_MAX_BYTES, a repeated section or key and a line that is no ini are
+ * each ST_IO or ST_CONFIG with "path:line: ...". name is shown in place of a path for text. */
 enum status config_load_file(struct config *config, const char *path, struct error *err) MUST_USE;
 enum status config_load_text(struct config *config, const char *name, const char *text, struct error *err) MUST_USE;
 /* Takes every "--section.key value" and "--section.key=value" out of argv (in place, order kept); leaves words without
@@ -85,29 +85,30 @@ const struct opt_def *config_find_opt(const struct config *config, const char *k
 /* Checks a value against the option's type and range as config_resolve would; origin goes into the message. */
 enum status config_check_value(const struct opt_def *opt, const char *key, const char *value, const char *origin,
                                struct error *err) MUST_USE;
-/* Number of a value of a numeric, bool or enum option (enum: index). */
+/* The number that a text means as value of a numeric, bool or enum option (enum: index). */
 enum status config_parse_value(const struct opt_def *opt, const char *value, double *ret_number,
                                struct error *err) MUST_USE;
 /* Text that parses back to that number for that option ("true", "muon", "0.0031", "20000000"). */
 void config_format_value(const struct opt_def *opt, double number, char *buf, size_t size);
 const char *config_type_word(const struct opt_def *opt); /* "bool", "int", "float", "text", "choice" */
+const char *config_scale_word(enum opt_scale scale); /* "linear", "log", "logit", "pow2", "categorical"; fixed: "" */
 
 /* One condition of a row's `depends`; points into its text. */
 struct config_condition {
     const char *text; /* (len) "train.optimizer = adam|muon" or "train.prio_alpha > 0" */
     size_t len;
-    char key[CONFIG_KEY_MAX]; /* whose value it is about */
+    char key[CONFIG_KEY_MAX]; /* the option that it compares */
     bool is_above;
     double above; /* is_above: the value must be more than this */
     const char *values; /* (values_len) else: it must be one of these, "adam|muon" */
     size_t values_len;
 };
-/* *at: a row's depends (may be NULL), then what is left of it; false: no condition is left. */
+/* *at: a row's depends (may be NULL), then the rest of it; false: no condition is left. */
 bool config_condition_next(const char **at, struct config_condition *ret_condition);
-bool config_depends_on_any(const struct opt_def *opt); /* one of its conditions is enough, else it needs all */
-/* Has the option one, under the values of this config? */
+bool config_depends_on_any(const struct opt_def *opt); /* true: one condition is enough; false: all must hold */
+/* Has the option an effect under the values of this config? */
 bool config_has_effect(const struct config *config, const struct opt_def *opt);
-/* Of a value of the option that the condition is about. */
+/* Does the condition hold where its option has this value? */
 bool config_condition_holds(const struct config_condition *condition, const struct opt_def *opt, const char *value);
 
 /* One [sweep.SECTION.KEY] section, checked and filled by config_resolve. Distributions are called "uniform",
@@ -117,13 +118,14 @@ struct config_sweep_param {
     char key[CONFIG_KEY_MAX]; /* "train.learning_rate" */
     const struct opt_def *opt; /* its option, never NULL */
     enum opt_scale scale; /* by its distribution, else the option's; never OPT_FIXED; OPT_CATEGORICAL: no range */
-    bool is_int; /* range: of whole numbers */
-    double min, max; /* range: inside the option's, min < max unless fixed */
-    bool usual_min, usual_max; /* the section does not give it: usual for the option, around the config's own value */
-    const char *fixed; /* NULL, or the only value there is, by min = max or values = one: not to be searched */
-    const char *values; /* categorical: "a, b", each checked; NULL: all that a bool or enum has */
-    const char *mean; /* where to start: range: a number in it, up to rounding; categorical: not checked; or NULL */
-    const char *origin; /* "pong.ini:31" of the section */
+    bool is_int; /* a range of whole numbers */
+    double min, max; /* a range inside the option's, min < max unless fixed */
+    bool usual_min,
+        usual_max; /* the section does not set the bound: it is usual for the option and the config's value */
+    const char *fixed; /* NULL, or the only value, from min = max or values = one: not searched */
+    const char *values; /* categorical: "a, b", each checked; NULL: all values of a bool or enum */
+    const char *mean; /* the first value: a number in the range, up to rounding; categorical: not checked; or NULL */
+    const char *origin; /* of the section, "pong.ini:31" */
 };
 size_t config_n_sweep_params(const struct config *config);
 const struct config_sweep_param *config_sweep_param(const struct config *config, size_t i);
@@ -139,7 +141,7 @@ enum status config_write_section(const struct config *config, const char *sectio
 enum status config_write_args(const struct config *config, bool changed_only, struct strbuf *out,
                               struct error *err) MUST_USE;
 struct cJSON;
-/* {"train": {"learning_rate": 0.01, ...}, ...}; caller deletes. NULL: out of memory. */
+/* {"train": {"learning_rate": 0.01, ...}, ...}; never NULL; the caller deletes it. */
 struct cJSON *config_to_json(const struct config *config);
 
 /* Help text of all tables of a section prefix (NULL: all), for --help; and the Markdown reference of the docs. */

@@ -1,5 +1,5 @@
-/* config_priv.h - what the files of config share.
- * Everything that was set is one list of entries in the order of setting; nothing is merged until somebody asks. The
+/* config_priv.h - types and helpers that the files of config share.
+ * All settings form one list of entries in the order of setting; nothing is merged before a value is asked for. The
  * winner of a key is its entry of the highest layer, among equals the last one. */
 #ifndef BASE_CONFIG_PRIV_H
 #define BASE_CONFIG_PRIV_H
@@ -14,7 +14,7 @@ struct config_entry {
     char *value; /* owned; NULL for a [section] line */
     char *origin; /* owned */
     enum config_layer layer;
-    size_t text; /* which file it stands in, from 1; 0: none */
+    size_t text; /* number of its file, from 1; 0: none */
 };
 
 struct config {
@@ -40,7 +40,7 @@ const struct config_entry *config_winner(const struct config *config, const char
 
 bool config_has_section(const struct config *config, const char *section); /* by a table */
 
-/* "; did you mean train.gamma?" or what else helps, for a key that no table knows. */
+/* "; did you mean train.gamma?" or other advice, for a key that no table knows. */
 void config_hint(const struct config *config, const char *key, char *buf, size_t size);
 
 /* Sweep sections, by config_resolve: finds all parameters, whose keys are known, then fills and checks each. */
@@ -51,7 +51,7 @@ enum status config_fill_params(struct config *config, struct error *err) MUST_US
 
 /* The value of an option as text in our own spelling ("90_000_000" -> "90000000"); buf OPT_STR_MAX bytes. */
 void config_value_text(const struct opt_def *opt, const char *value, char *buf);
-/* The word of choices "a|b|c" at index i, NULL after the last; its length in *ret_len. */
+/* The word at index i of choices "a|b|c", NULL after the last; its length in *ret_len. */
 const char *config_choice(const char *choices, size_t i, size_t *ret_len);
 const char *config_default(const struct opt_def *opt); /* never NULL */
 

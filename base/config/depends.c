@@ -1,5 +1,5 @@
-/* depends.c - on what an option depends: the conditions of its row's text, and whether a value meets one, a config
- * all. */
+/* depends.c - conditions under which an option has an effect: parsing them from the option's row, and checking them
+ * against a value or a config. */
 #include "base/config/config_priv.h"
 
 #include "base/num.h"

@@ -1,7 +1,7 @@
 /* ini.c - loads ini text into entries, line by line: section headers, key = value (or key: value), comments
- * (';' and '#', not inside quotes), outer blanks. Whatever is none of these is refused with its line.
- * An own reader and not inih: Debian's inih cuts lines at 200 bytes and reports neither line numbers, repeated sections
- * nor NUL bytes. A quoted value may hold ';' and '#', and its quote character doubled. */
+ * (';' and '#', not inside quotes), outer blanks. Any other line is refused with its number.
+ * Not inih: Debian's inih cuts lines at 200 bytes and reports neither line numbers, repeated sections nor NUL bytes. A
+ * quoted value may hold ';' and '#', and its quote character doubled. */
 #include "base/config/config_priv.h"
 
 #include "base/file.h"
@@ -17,10 +17,10 @@
 struct loader {
     struct config *config;
     const char *name; /* of the file, for messages */
-    int line; /* at work, from 1 */
+    int line; /* number of the line that is read, from 1 */
     char section[CONFIG_KEY_MAX];
     size_t first_entry; /* of this text: repeats are looked for from here on */
-    char *value; /* (CONFIG_LINE_MAX_BYTES + 1) of the line at work, owned */
+    char *value; /* (CONFIG_LINE_MAX_BYTES + 1) value of that line, owned */
 };
 
 static const char *origin_of(const struct loader *loader, char buf[ORIGIN_MAX])
@@ -68,7 +68,7 @@ static size_t content_length(const char *line, size_t n)
     return i;
 }
 
-/* Takes quotes off in place. False: the closing one is missing. */
+/* Removes quotes in place. False: the closing quote is missing. */
 static bool unquote(char *value)
 {
     size_t n = strlen(value), to = 0;
@@ -104,7 +104,7 @@ static enum status add(struct loader *loader, const char *key, const char *value
     return config_add_entry(loader->config, CONFIG_FILE, key, value, origin_of(loader, origin), err);
 }
 
-/* Blanks at both ends off. */
+/* The text without blanks at both ends. */
 static const char *trim(const char *text, size_t *n)
 {
     for (; *n > 0 && is_blank(*text); --*n)
@@ -148,7 +148,7 @@ static enum status check_bytes(struct loader *loader, const char *line, size_t n
     return ST_OK;
 }
 
-/* "key = value" without comment; the first '=' or ':' parts the two. */
+/* "key = value" without comment; the first '=' or ':' separates the two. */
 static enum status take_value(struct loader *loader, const char *line, size_t n, struct error *err)
 {
     char key[2 * CONFIG_KEY_MAX], spelt[CONFIG_KEY_MAX];
@@ -207,8 +207,6 @@ static enum status load(struct config *config, const char *name, const char *tex
     enum status rc;
 
     loader.value = mem_alloc(CONFIG_LINE_MAX_BYTES + 1);
-    if (loader.value == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory", name);
     config->n_texts++;
     rc = load_lines(&loader, text + skip, text + n, err);
     mem_free(loader.value);

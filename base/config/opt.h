@@ -18,7 +18,7 @@ enum opt_type {
     OPT_ENUM, /* field: int, index into choices */
 };
 
-/* How a sweep walks the option when its section does not say; OPT_FIXED: makes no sense to sweep. */
+/* The scale on which a sweep searches the option unless its section names another; OPT_FIXED: never swept. */
 enum opt_scale { OPT_FIXED, OPT_LINEAR, OPT_LOG, OPT_LOGIT, OPT_POW2, OPT_CATEGORICAL };
 
 struct opt_def {
@@ -27,15 +27,15 @@ struct opt_def {
     size_t offset; /* of the field in the settings struct */
     const char *def; /* default, as text */
     double min, max; /* allowed, inclusive; numbers only */
-    enum opt_scale scale; /* how a sweep walks it */
-    double sweep_min, sweep_max; /* what a sweep searches when its section gives no min/max */
-    double sweep_factor; /* above 1: it searches instead from 1/factor to factor times the config's own value; sizes */
+    enum opt_scale scale;
+    double sweep_min, sweep_max; /* the range of a sweep whose section gives no min/max */
+    double sweep_factor; /* above 1: that range is from 1/factor to factor times the config's own value; for sizes */
     const char *choices; /* OPT_ENUM: "adam|muon" */
     const char *also; /* OPT_ENUM: other words for a choice, "gpu=cuda|nvidia=cuda"; NULL: none */
     const char *unit; /* "steps", "1/update", "" */
     const char *help; /* one sentence, present tense */
-    /* On which options it depends whether this one has an effect, NULL: always. Conditions "train.optimizer =
-     * adam|muon" (any of these) or "train.prio_alpha > 0", joined all by " and " or all by " or ". */
+    /* The conditions under which the option has an effect, NULL: always. "train.optimizer = adam|muon" (any of these) or
+     * "train.prio_alpha > 0", joined all by " and " or all by " or ". */
     const char *depends;
 };
 
@@ -47,8 +47,8 @@ struct opt_table {
     size_t settings_size;
 };
 
-/* Rows. S: settings struct, f: field (its name is the key); last the help, and after it initialisers of what else the
- * option has: .depends = "...", .sweep_factor = 8. */
+/* Rows. S: settings struct, f: field (its name is the key); last the help, and after it initialisers of further
+ * members: .depends = "...", .sweep_factor = 8. */
 #define OPT_ROW_BOOL(S, f, def_, ...)                                                                                  \
     {                                                                                                                  \
         .key = #f, .type = OPT_BOOL, .offset = offsetof(S, f), .def = def_, .scale = OPT_CATEGORICAL, .unit = "",      \

@@ -1,6 +1,6 @@
-/* resolve.c - checks every entry against the tables, finds what a misspelt name was meant to be, and fills
- * settings structs. Names that nobody knows are reported all at once; of wrong values, checked in the order they were
- * set, the first one is. */
+/* resolve.c - checks every entry against the tables, finds the name that a misspelt one probably meant, and fills
+ * settings structs. All unknown names are reported at once; values are checked in the order of setting, and the first
+ * wrong one is reported. */
 #include "base/config/config_priv.h"
 
 #include "base/num.h"
@@ -97,7 +97,7 @@ bool config_unknown(const struct config *config, size_t i, char *buf, size_t siz
     return true;
 }
 
-/* All at once: a config of another program has dozens, and one a run is a long way. */
+/* Reports all unknown names at once: a config of another program has dozens. */
 static enum status check_known(const struct config *config, struct error *err)
 {
     char text[ERROR_TEXT_MAX] = "", what[4 * CONFIG_KEY_MAX];

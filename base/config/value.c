@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define SHOWN_MAX 80 /* bytes of a wrong value that a message repeats */
+#define SHOWN_MAX 80 /* bytes of a wrong value that a message shows */
 
 const char *config_default(const struct opt_def *opt)
 {

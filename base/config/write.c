@@ -1,6 +1,6 @@
 /* write.c - the config as ini, command line or JSON, and the tables as help and reference.
- * Tables of one section come out under one header, where the first of them stands. Training configs are what people
- * carry away, so ini and command line leave out the sweep's own section. */
+ * Tables of one section are written under one header, at the place of the first one. ini and command line describe one
+ * training and leave out the sweep's own section. */
 #include "base/config/config_priv.h"
 
 #include "base/json.h"
@@ -11,18 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool same_section(const struct config *config, size_t a, size_t b)
+{
+    return strcmp(config->tables[a]->section, config->tables[b]->section) == 0;
+}
+
 /* First table of its section? */
 static bool opens_section(const struct config *config, size_t t)
 {
     for (size_t i = 0; i < t; i++)
-        if (strcmp(config->tables[i]->section, config->tables[t]->section) == 0)
+        if (same_section(config, i, t))
             return false;
     return true;
-}
-
-static bool same_section(const struct config *config, size_t a, size_t b)
-{
-    return strcmp(config->tables[a]->section, config->tables[b]->section) == 0;
 }
 
 static bool is_sweep(const struct config *config, size_t t)
@@ -30,8 +30,8 @@ static bool is_sweep(const struct config *config, size_t t)
     return strcmp(config->tables[t]->section, "sweep") == 0;
 }
 
-/* Text of the merged value (OPT_STR_MAX bytes). False when only_changed and a reader would get it anyway: it is the
- * table's default and the env sets nothing else. */
+/* Text of the merged value (OPT_STR_MAX bytes). False when only_changed and a reader gets the value without it: it is
+ * the table's default and the env sets no other. */
 static bool take_value(const struct config *config, const struct opt_table *table, const struct opt_def *opt,
                        bool only_changed, char *value)
 {
@@ -146,18 +146,19 @@ enum status config_write_args(const struct config *config, bool changed_only, st
     return strbuf_status(out, "the command line", err);
 }
 
-static bool add_json_value(cJSON *section, const struct opt_def *opt, const char *value)
+static void add_json_value(cJSON *section, const struct opt_def *opt, const char *value)
 {
     double number = 0.0;
     int64_t whole;
 
     if (opt->type == OPT_INT && num_parse_i64(value, &whole))
-        return json_add_i64(section, opt->key, whole);
-    if (opt->type == OPT_STR || opt->type == OPT_ENUM || config_parse_value(opt, value, &number, NULL) != ST_OK)
-        return json_add_str(section, opt->key, value);
-    if (opt->type == OPT_BOOL)
-        return json_add_bool(section, opt->key, number != 0.0);
-    return json_add_f64(section, opt->key, number);
+        json_add_i64(section, opt->key, whole);
+    else if (opt->type == OPT_STR || opt->type == OPT_ENUM || config_parse_value(opt, value, &number, NULL) != ST_OK)
+        json_add_str(section, opt->key, value);
+    else if (opt->type == OPT_BOOL)
+        json_add_bool(section, opt->key, number != 0.0);
+    else
+        json_add_f64(section, opt->key, number);
 }
 
 cJSON *config_to_json(const struct config *config)
@@ -165,32 +166,33 @@ cJSON *config_to_json(const struct config *config)
     cJSON *root = cJSON_CreateObject();
     char value[OPT_STR_MAX];
 
-    for (size_t t = 0; root != NULL && t < config->n_tables; t++) {
+    for (size_t t = 0; t < config->n_tables; t++) {
         const struct opt_table *table = config->tables[t];
         cJSON *section = cJSON_GetObjectItemCaseSensitive(root, table->section);
-        bool ok = true;
-        if (section == NULL) {
-            section = cJSON_CreateObject();
-            ok = json_add(root, table->section, section);
-        }
-        for (size_t i = 0; ok && i < table->n_defs; i++) {
+        if (section == NULL)
+            section = cJSON_AddObjectToObject(root, table->section);
+        for (size_t i = 0; i < table->n_defs; i++) {
             (void)take_value(config, table, &table->defs[i], false, value);
-            ok = add_json_value(section, &table->defs[i], value);
-        }
-        if (!ok) {
-            cJSON_Delete(root);
-            return NULL;
+            add_json_value(section, &table->defs[i], value);
         }
     }
     return root;
+}
+
+/* "adam, muon" */
+static void add_choices(struct strbuf *out, const struct opt_def *opt)
+{
+    const char *word;
+    size_t len;
+
+    for (size_t i = 0; (word = config_choice(opt->choices, i, &len)) != NULL; i++)
+        strbuf_addf(out, "%s%.*s", i == 0 ? "" : ", ", (int)len, word);
 }
 
 /* "0 to 1", "adam, muon", "true or false"; the words of the range column. */
 static void add_range(struct strbuf *out, const struct opt_def *opt)
 {
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
-    const char *word;
-    size_t len;
 
     switch (opt->type) {
     case OPT_BOOL:
@@ -200,8 +202,7 @@ static void add_range(struct strbuf *out, const struct opt_def *opt)
         strbuf_addf(out, "text up to %d bytes", OPT_STR_MAX - 1);
         return;
     case OPT_ENUM:
-        for (size_t i = 0; (word = config_choice(opt->choices, i, &len)) != NULL; i++)
-            strbuf_addf(out, "%s%.*s", i == 0 ? "" : ", ", (int)len, word);
+        add_choices(out, opt);
         return;
     case OPT_INT:
     case OPT_FLOAT:
@@ -215,7 +216,7 @@ static void add_range(struct strbuf *out, const struct opt_def *opt)
     }
 }
 
-/* "policy.core = mlp or lstm": a bar would end the cell of a table. */
+/* "policy.core = mlp or lstm": a bar would end the table's cell. */
 static void add_depends(struct strbuf *out, const struct opt_def *opt, const char *before, const char *after)
 {
     if (opt->depends == NULL)
@@ -260,12 +261,17 @@ enum status config_write_help(const struct config *config, const char *section, 
     return strbuf_status(out, "the help text", err);
 }
 
-static void add_sweep_cell(struct strbuf *out, const struct opt_def *opt)
+const char *config_scale_word(enum opt_scale scale)
 {
     static const char *const words[] = {"", "linear", "log", "logit", "pow2", "categorical"};
+    return words[scale];
+}
+
+static void add_sweep_cell(struct strbuf *out, const struct opt_def *opt)
+{
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
 
-    strbuf_add(out, words[opt->scale]);
+    strbuf_add(out, config_scale_word(opt->scale));
     if (opt->sweep_factor > 1.0)
         strbuf_addf(out, " 1/%g to %g times the config's own", opt->sweep_factor, opt->sweep_factor);
     else if (opt->scale != OPT_FIXED && opt->scale != OPT_CATEGORICAL)

@@ -24,11 +24,9 @@ static const char head[] =
 
 static enum status add_game(const struct env_def *env, struct strbuf *out, struct error *err)
 {
-    struct config *config = NULL;
-    enum status rc = config_create(&config, err);
+    struct config *config = config_create();
+    enum status rc = config_add_table(config, &env->options, err);
 
-    if (rc == ST_OK)
-        rc = config_add_table(config, &env->options, err);
     if (rc == ST_OK)
         rc = config_write_reference(config, out, err);
     for (size_t i = 0; rc == ST_OK && i < env->n_defaults; i++)

@@ -80,7 +80,7 @@ static inline enum status new_config(struct config **ret_config, struct error *e
     static const struct opt_table *const tables[] = {&env_table, &train_table, &policy_table, &game_table,
                                                      &sweep_table};
 
-    TRY(config_create(ret_config, err));
+    *ret_config = config_create();
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         TRY(config_add_table(*ret_config, tables[i], err));
     return ST_OK;

@@ -14,12 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 static struct config *load(const char *text)
 {
-    struct config *config = NULL;
+    struct config *config = config_create();
     struct error err = {0};
-    enum status rc = config_create(&config, &err);
+    enum status rc = config_add_table(config, &policy_opt_table, &err);
 
-    if (rc == ST_OK)
-        rc = config_add_table(config, &policy_opt_table, &err);
     if (rc == ST_OK)
         rc = config_add_table(config, &train_opt_table, &err);
     if (rc == ST_OK)

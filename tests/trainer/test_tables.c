@@ -25,11 +25,10 @@ static void test_option_tables(void **unused)
 /* What a row says it depends on is an option, and a value that this can have and one that it cannot have are distinguished. */
 static void test_rows_depend_on_options(void **unused)
 {
-    struct config *config = NULL;
+    struct config *config = config_create();
     size_t n = 0;
 
     (void)unused;
-    OK(config_create(&config, err));
     OK(config_add_table(config, &policy_opt_table, err));
     OK(config_add_table(config, &train_opt_table, err));
     for (size_t i = 0; i < policy_opt_table.n_defs + train_opt_table.n_defs; i++) {

@@ -46,13 +46,12 @@ struct setup {
 static inline void setup_open(struct setup *s, const struct env_def *def, size_t n_threads)
 {
     struct kern_settings kern = {.kind = KERN_CPU, .n_threads = n_threads};
-    struct config *config = NULL;
+    struct config *config = config_create();
 
     memset(s, 0, sizeof *s);
     s->def = def;
     s->env = calloc(1, def->options.settings_size + 1);
     assert_non_null(s->env);
-    OK(config_create(&config, err));
     OK(config_add_table(config, &policy_opt_table, err));
     OK(config_add_table(config, &train_opt_table, err));
     if (def->options.n_defs > 0)
