@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "study/setup.h"
 #include "study/version.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 #define EPISODES 1024
@@ -26,7 +26,7 @@
 
 struct warm {
     struct setup *setup;
-    struct run run;
+    struct session session;
     int64_t n;
     double *ms, *perf; /* (n) */
 };
@@ -52,8 +52,8 @@ static int compare(const void *a, const void *b)
 
 static void end_trial(struct warm *w)
 {
-    trainer_destroy(w->run.trainer);
-    w->run.trainer = NULL;
+    trainer_destroy(w->session.trainer);
+    w->session.trainer = NULL;
 }
 
 static enum status growth(struct warm *w, struct error *err)
@@ -71,11 +71,11 @@ static enum status growth(struct warm *w, struct error *err)
         w->setup->train.seed = i;
         if (i > 0 && i % 10 == 0)
             *width = *width == first_width ? first_width / 2 : first_width;
-        TRY(run_open(&w->run, w->setup, err));
-        TRY(trainer_iterate(w->run.trainer, err));
-        TRY(trainer_sync(w->run.trainer, err));
+        TRY(session_open(&w->session, w->setup, err));
+        TRY(trainer_iterate(w->session.trainer, err));
+        TRY(trainer_sync(w->session.trainer, err));
         start_ms = 1e3 * (clock_mono_s() - begin_s);
-        TRY(trainer_run(w->run.trainer, NULL, &result, err));
+        TRY(trainer_run(w->session.trainer, NULL, &result, err));
         one_s = result.cost_s * (double)(train->total_agents * train->horizon) / (double)result.env_steps;
         start_ms -= 1e3 * one_s;
         end_trial(w);
@@ -87,7 +87,7 @@ static enum status growth(struct warm *w, struct error *err)
             w->ms[known++] = start_ms;
         if (i == GROWTH_FROM) {
             host_kb = resident_kb();
-            device = kern_memory_bytes(w->run.kern);
+            device = kern_memory_bytes(w->session.kern);
         }
     }
     qsort(w->ms, (size_t)known, sizeof *w->ms, compare);
@@ -98,7 +98,7 @@ static enum status growth(struct warm *w, struct error *err)
            known > 0 ? w->ms[known / 2] : 0.0, known > 0 ? w->ms[known - 1] : 0.0);
     if (w->n > GROWTH_FROM + 1)
         printf(", \"grown_since_trial_%d\": {\"host_kb\": %ld, \"device_bytes\": %lld}", GROWTH_FROM,
-               resident_kb() - host_kb, (long long)device - (long long)kern_memory_bytes(w->run.kern));
+               resident_kb() - host_kb, (long long)device - (long long)kern_memory_bytes(w->session.kern));
     return ST_OK;
 }
 
@@ -114,10 +114,10 @@ static enum status score(struct warm *w, struct error *err)
         double begin_s = clock_mono_s();
 
         w->setup->train.seed = i + 1;
-        TRY(run_open(&w->run, w->setup, err));
-        TRY(trainer_run(w->run.trainer, NULL, &result, err));
+        TRY(session_open(&w->session, w->setup, err));
+        TRY(trainer_run(w->session.trainer, NULL, &result, err));
         w->ms[i] = 1e3 * (clock_mono_s() - begin_s);
-        TRY(trainer_eval(w->run.trainer, &eval, &r, err));
+        TRY(trainer_eval(w->session.trainer, &eval, &r, err));
         end_trial(w);
         w->perf[i] = r.perf;
         n_good += r.perf >= 0.95;
@@ -174,8 +174,8 @@ static enum status curve(struct warm *w, struct error *err)
         struct train_result result;
 
         w->setup->train.seed = i + 1;
-        TRY(run_open(&w->run, w->setup, err));
-        TRY(trainer_run(w->run.trainer, &callbacks, &result, err));
+        TRY(session_open(&w->session, w->setup, err));
+        TRY(trainer_run(w->session.trainer, &callbacks, &result, err));
         end_trial(w);
         printf("%s{\"seed\": %lld, \"cost_s\": %.3f, \"perf\": %.4f", i > 0 ? ", " : "", (long long)i + 1,
                result.cost_s, result.window.perf);
@@ -184,7 +184,7 @@ static enum status curve(struct warm *w, struct error *err)
         curve_print("curve", c.perfs, c.n);
         printf("}");
     }
-    printf("], \"precision\": \"%s\"", kern_ops(w->run.kern)->act_size == 2 ? "bf16" : "f32");
+    printf("], \"precision\": \"%s\"", kern_ops(w->session.kern)->act_size == 2 ? "bf16" : "f32");
     return ST_OK;
 }
 
@@ -202,9 +202,9 @@ static enum status warm_main(struct warm *w, int argc, char **argv, struct error
         return FAIL(err, ST_NOMEM, "out of memory for %lld trials", (long long)w->n);
     TRY(setup_load(w->setup, argv[2], err));
     TRY(setup_finish(w->setup, err));
-    TRY(run_open_device(&w->run, w->setup, err));
+    TRY(session_open_device(&w->session, w->setup, err));
     printf("{\"bench\": \"warm %s\", \"config\": \"%s\", \"program\": \"%s\", \"device\": \"%s\", \"open_s\": %.3f, ",
-           argv[1], argv[2], program_text, kern_device_name(w->run.kern), clock_mono_s() - open_s);
+           argv[1], argv[2], program_text, kern_device_name(w->session.kern), clock_mono_s() - open_s);
     TRY(strcmp(argv[1], "score") == 0 ? score(w, err) : strcmp(argv[1], "curve") == 0 ? curve(w, err) : growth(w, err));
     printf("}\n");
     return ST_OK;
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
 
     if (rc != ST_OK)
         fprintf(stderr, "\nwarm_bench: %s\n", err.text);
-    run_close(&w.run);
+    session_close(&w.session);
     setup_destroy(w.setup);
     mem_free(w.ms);
     mem_free(w.perf);

@@ -54,7 +54,7 @@ CIRCLES = {
 FILE_CIRCLES = [
     # one event loop and its objects
     ["sweep/controller/checkpoints", "sweep/controller/devices", "sweep/controller/disk_full", "sweep/controller/flight",
-     "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/study_run",
+     "sweep/controller/stop_rules", "sweep/controller/scheduler", "sweep/controller/store_watch", "sweep/controller/sched_study",
      "sweep/controller/supervise", "sweep/controller/confirm", "sweep/controller/reports", "sweep/controller/track_rows",
      "sweep/controller/early_stop", "sweep/controller/gain", "sweep/controller/proposer",
      "sweep/launch/worker_process", "sweep/launch/memory_groups"],

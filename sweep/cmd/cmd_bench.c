@@ -113,7 +113,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err)
         rc = check_usage(&b, &words, err);
     if (rc == ST_OK && !words.help)
         rc = run(&b, &words, err);
-    run_close(&b.run);
+    session_close(&b.session);
     setup_destroy(b.setup);
     return rc;
 }

@@ -80,24 +80,24 @@ enum status control_carry_out(const char *path, const struct control_command *c,
                 path, (long long)pid, (long long)pid);
 }
 
-static enum status print_answer(const struct control_cmd *c, const char *text, bool live, struct error *err)
+static enum status print_answer(const struct control_cmd *c, const char *text, bool by_controller, struct error *err)
 {
     cJSON *json;
 
     if (!c->json) {
         printf("%s\n", text);
-        if (!live && c->command.kind != CONTROL_STOP && c->command.kind != CONTROL_PAUSE)
+        if (!by_controller && c->command.kind != CONTROL_STOP && c->command.kind != CONTROL_PAUSE)
             printf("written to %s; no controller runs it now: `trawl sweep --resume %s --store %s` or `trawl daemon` "
                    "does\n",
                    c->store_path, c->command.study, SHELL_WORD(c->store_path));
-        else if (!live)
+        else if (!by_controller)
             printf("written to %s; no controller was running\n", c->store_path);
         return ST_OK;
     }
     json = cJSON_CreateObject();
     if (json != NULL && !(json_add_str(json, "command", control_kind_name(c->command.kind)) &&
                           json_add_str(json, "study", c->command.study) && json_add_str(json, "text", text) &&
-                          json_add_str(json, "done_by", live ? "controller" : "store"))) {
+                          json_add_str(json, "done_by", by_controller ? "controller" : "store"))) {
         cJSON_Delete(json);
         json = NULL;
     }
@@ -109,7 +109,7 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     struct control_command checked;
     struct cli_words words;
     char text[512] = "";
-    bool live = false;
+    bool by_controller = false;
     cJSON *json;
     enum status rc;
 
@@ -131,8 +131,8 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     TRY(rc);
     if (access(c->store_path, F_OK) != 0)
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", c->store_path);
-    TRY(control_carry_out(c->store_path, &c->command, text, sizeof text, &live, err));
-    return print_answer(c, text, live, err);
+    TRY(control_carry_out(c->store_path, &c->command, text, sizeof text, &by_controller, err));
+    return print_answer(c, text, by_controller, err);
 }
 
 /* ---- the commands: what all have in common, and a row for each ---- */

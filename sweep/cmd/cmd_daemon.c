@@ -18,7 +18,7 @@
 #include "sweep/control/controller_socket.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/log_file.h"
 #include "sweep/signals.h"
 
@@ -45,9 +45,9 @@ struct daemon_cmd {
 
 /* ---- what is logged of studies and trials ---- */
 
-static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *t)
+static void on_trial_end(void *ctx, const struct sched_study *ss, const struct trial *t)
 {
-    const struct study *s = &run->view.study;
+    const struct study *s = &ss->view.study;
     char cost[32];
 
     (void)ctx;
@@ -61,16 +61,16 @@ static void on_trial_end(void *ctx, const struct study_run *run, const struct tr
                  t->reason != NULL ? t->reason : "");
 }
 
-static void on_study_end(void *ctx, struct study_run *run)
+static void on_study_end(void *ctx, struct sched_study *ss)
 {
     struct daemon_cmd *d = ctx;
 
-    if (run->err.status != ST_OK)
-        log_warn("%s has ended: %s", run->view.study.name, run->err.text);
-    else if (run->end.rule != NULL)
-        log_info("%s has ended (%s): %s", run->view.study.name, run->end.rule, run->end.text);
-    scheduler_remove(d->sched, run);
-    study_run_destroy(run);
+    if (ss->err.status != ST_OK)
+        log_warn("%s has ended: %s", ss->view.study.name, ss->err.text);
+    else if (ss->end.rule != NULL)
+        log_info("%s has ended (%s): %s", ss->view.study.name, ss->end.rule, ss->end.text);
+    scheduler_remove(d->sched, ss);
+    sched_study_destroy(ss);
 }
 
 /* ---- life ---- */
@@ -157,11 +157,11 @@ static enum status serve(struct daemon_cmd *d, struct error *err)
     controller_socket_close(&d->socket);
     if (d->sched != NULL) {
         size_t n = d->sched->n_studies;
-        struct study_run *runs[SCHED_MAX_STUDIES];
+        struct sched_study *runs[SCHED_MAX_STUDIES];
         memcpy(runs, d->sched->studies, sizeof runs);
         scheduler_destroy(d->sched);
         for (size_t i = 0; i < n; i++)
-            study_run_destroy(runs[i]);
+            sched_study_destroy(runs[i]);
     }
     if (rc == ST_INTERRUPTED) { /* how a daemon ends */
         log_info("asked to stop; running studies continue when a daemon starts again");

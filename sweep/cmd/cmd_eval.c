@@ -10,14 +10,14 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 struct eval_cmd {
     struct eval_settings settings;
     bool json;
     struct setup *setup;
-    struct run run;
+    struct session session;
 };
 
 static cJSON *result_json(const struct eval_cmd *e, const char *checkpoint, const struct eval_result *r)
@@ -62,10 +62,10 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
 
     TRY(load_config(e, checkpoint, err));
     fill_settings(e);
-    TRY(run_open(&e->run, e->setup, err));
-    TRY(trainer_load_weights(e->run.trainer, checkpoint, err));
+    TRY(session_open(&e->session, e->setup, err));
+    TRY(trainer_load_weights(e->session.trainer, checkpoint, err));
     signals_catch();
-    TRY(evaluate(e->run.trainer, &e->settings, false, &r, err));
+    TRY(evaluate(e->session.trainer, &e->settings, false, &r, err));
     if (r.stopped)
         return FAIL(err, ST_INTERRUPTED, "interrupted after %lld steps", (long long)r.steps);
     if (r.unfinished > 0)
@@ -116,7 +116,7 @@ enum status cmd_eval(int argc, char **argv, struct error *err)
         rc = cli_parse(&cli, argc, argv, &words, err);
     if (rc == ST_OK && !words.help)
         rc = run_eval(&e, words.v[0], err);
-    run_close(&e.run);
+    session_close(&e.session);
     setup_destroy(e.setup);
     return rc;
 }

@@ -13,7 +13,7 @@
 #include "sweep/cmd/commands.h"
 #include "sweep/rerun/rerun_show.h"
 #include "sweep/rerun/rerun_train.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -164,7 +164,7 @@ enum status cmd_rerun(int argc, char **argv, struct error *err)
         r.n_seeds = 0;
     if (rc == ST_OK)
         rc = run(&r, words.v[0], err);
-    run_close(&r.run);
+    session_close(&r.session);
     setup_destroy(r.setup);
     mem_free(r.runs);
     mem_free(r.checkpoint);

@@ -20,7 +20,7 @@
 #include "sweep/control/submit.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/controller/track_rows.h"
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
@@ -83,7 +83,7 @@ void sweep_new_limits(const struct sweep_cmd *s, struct limits *ret)
 {
     struct limits want;
 
-    *ret = s->run->view.study.limits;
+    *ret = s->ss->view.study.limits;
     if (!s->has_config)
         return;
     limits_from_settings(&s->setup->sweep, &want);
@@ -118,7 +118,7 @@ static enum status begin_study(struct sweep_cmd *s, struct error *err)
     if (rc == ST_OK)
         rc = submission_store(s->store, &submission, err);
     if (rc == ST_OK)
-        rc = study_run_open(&s->run, s->store, s->name, err);
+        rc = sched_study_open(&s->ss, s->store, s->name, err);
     submission_free(&submission);
     return rc;
 }
@@ -167,9 +167,9 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
     TRY(search_create(&want, err));
     rc = search_from_setup(s->setup, want, err);
     if (rc == ST_OK)
-        rc = search_from_json(s->run->view.study.space, ret_wider, err);
+        rc = search_from_json(s->ss->view.study.space, ret_wider, err);
     if (rc == ST_OK)
-        rc = search_bind(ret_wider, s->run->setup, err);
+        rc = search_bind(ret_wider, s->ss->setup, err);
     if (rc == ST_OK)
         rc = search_widen(ret_wider, want, ret_is_wider, err);
     search_destroy(want);
@@ -178,7 +178,7 @@ static enum status check_space(const struct sweep_cmd *s, struct search *ret_wid
 
 enum status sweep_check_same(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider, struct error *err)
 {
-    const struct setup *stored = s->run->setup;
+    const struct setup *stored = s->ss->setup;
     const struct opt_table *tables[] = {&stored->env->options, &policy_opt_table, &train_opt_table, &sweep_opt_table};
 
     if (s->setup->env != stored->env)
@@ -236,14 +236,14 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
 /* The machine's part of the config, and its trackers, are those of today. */
 static void take_machine(struct sweep_cmd *s)
 {
-    struct sweep_settings *to = &s->run->setup->sweep;
+    struct sweep_settings *to = &s->ss->setup->sweep;
     const struct sweep_settings *from = &s->setup->sweep;
 
     memcpy(to->devices, from->devices, sizeof to->devices);
     memcpy(to->worker_memory, from->worker_memory, sizeof to->worker_memory);
     to->runs_per_device = from->runs_per_device;
     to->hang_timeout_s = from->hang_timeout_s;
-    s->run->setup->track = s->setup->track;
+    s->ss->setup->track = s->setup->track;
 }
 
 static enum status take_space(struct sweep_cmd *s, struct error *err)
@@ -255,7 +255,7 @@ static enum status take_space(struct sweep_cmd *s, struct error *err)
     TRY(search_create(&wider, err));
     rc = sweep_check_same(s, wider, &is_wider, err);
     if (rc == ST_OK && is_wider) {
-        rc = study_run_take_space(s->run, wider, err);
+        rc = sched_study_take_space(s->ss, wider, err);
         if (rc == ST_OK)
             log_info("the study's ranges are wider now; its trials count as before");
     }
@@ -268,13 +268,13 @@ static enum status resume_study(struct sweep_cmd *s, struct error *err)
     struct limits want;
 
     TRY(store_open_writer(&s->store, s->store_path, err));
-    TRY(study_run_open(&s->run, s->store, s->resume, err));
+    TRY(sched_study_open(&s->ss, s->store, s->resume, err));
     if (s->has_config) {
         TRY(take_space(s, err));
         take_machine(s);
     }
     sweep_new_limits(s, &want);
-    return limits_change(s->store, &s->run->view.study, &want, err);
+    return limits_change(s->store, &s->ss->view.study, &want, err);
 }
 
 /* A study whose trials have all failed is a failure, with the reason. */
@@ -292,14 +292,14 @@ enum status sweep_check_any_done(const struct study_view *v, struct error *err)
 }
 
 /* A limit that leaves a resumed study nothing to do. */
-static void log_nothing_done(const struct study_run *run)
+static void log_nothing_done(const struct sched_study *ss)
 {
-    if (run->n_started > 0 || run->end.rule == NULL)
+    if (ss->n_started > 0 || ss->end.rule == NULL)
         return;
-    if (strcmp(run->end.rule, "trials") == 0 || strcmp(run->end.rule, "budget") == 0)
-        log_info("%s; a larger --%s continues it", run->end.text, run->end.rule);
+    if (strcmp(ss->end.rule, "trials") == 0 || strcmp(ss->end.rule, "budget") == 0)
+        log_info("%s; a larger --%s continues it", ss->end.text, ss->end.rule);
     else
-        log_info("%s", run->end.text);
+        log_info("%s", ss->end.text);
 }
 
 /* A study that was interrupted or failed is not resumed by the next daemon, but only by a command. */
@@ -307,15 +307,15 @@ static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error
 {
     struct error why = {0};
 
-    if (s->run->end.rule == NULL &&
-        study_run_set_state(s->run, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
-                            rc == ST_INTERRUPTED ? "interrupted; --resume continues it" : err->text, &why) != ST_OK)
+    if (s->ss->end.rule == NULL &&
+        sched_study_set_state(s->ss, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
+                              rc == ST_INTERRUPTED ? "interrupted; --resume continues it" : err->text, &why) != ST_OK)
         log_debug("%s", why.text);
 }
 
 static enum status schedule(struct sweep_cmd *s, struct error *err)
 {
-    const struct setup *setup = s->run->setup;
+    const struct setup *setup = s->ss->setup;
     struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc;
 
@@ -328,24 +328,24 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     if (rc != ST_OK)
         return rc;
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
-    rc = scheduler_add(s->sched, s->run, err);
+    rc = scheduler_add(s->sched, s->ss, err);
     if (rc == ST_OK)
-        rc = study_run_set_state(s->run, STUDY_RUNNING, NULL, NULL, err);
+        rc = sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err);
     if (rc != ST_OK)
         return rc;
     controller_socket_open(&s->socket, s->store, s->sched, false);
-    progress_begin(&s->progress, s->sched, s->run, s->quiet);
+    progress_begin(&s->progress, s->sched, s->ss, s->quiet);
     rc = scheduler_run(s->sched, err);
     progress_end(&s->progress);
     controller_socket_close(&s->socket);
-    if (rc == ST_OK && s->run->err.status != ST_OK)
-        rc = FAIL(err, s->run->err.status, "%s", s->run->err.text);
-    log_nothing_done(s->run);
-    if (s->run->track != NULL && study_view_advise(&s->run->view, NULL) != ST_OK)
+    if (rc == ST_OK && s->ss->err.status != ST_OK)
+        rc = FAIL(err, s->ss->err.status, "%s", s->ss->err.text);
+    log_nothing_done(s->ss);
+    if (s->ss->track != NULL && study_view_advise(&s->ss->view, NULL) != ST_OK)
         log_debug("the report for the trackers is without what the models say");
-    track_rows_close(s->run->track, &s->run->view, rc == ST_INTERRUPTED ? "interrupted" : s->run->end.text,
+    track_rows_close(s->ss->track, &s->ss->view, rc == ST_INTERRUPTED ? "interrupted" : s->ss->end.text,
                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
-    s->run->track = NULL;
+    s->ss->track = NULL;
     scheduler_destroy(s->sched);
     s->sched = NULL;
     return rc;
@@ -356,7 +356,7 @@ static enum status print_json(struct sweep_cmd *s, struct error *err)
 {
     struct study_view view = {0};
 
-    TRY(study_view_load(s->store, s->run->view.study.name, &view, err));
+    TRY(study_view_load(s->store, s->ss->view.study.name, &view, err));
     enum status rc = study_view_print_json(&view, s->store_path, err);
     study_view_free(&view);
     return rc;
@@ -374,7 +374,7 @@ static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct 
     strbuf_init(&store, OUTPUT_MAX_BYTES);
     strbuf_add_shell(&store, s->store_path);
     error_clear(err);
-    rc = FAIL(err, rc, "%s; continue with `trawl sweep --resume %s --store %s`", text, s->run->view.study.name,
+    rc = FAIL(err, rc, "%s; continue with `trawl sweep --resume %s --store %s`", text, s->ss->view.study.name,
               store.text);
     strbuf_free(&store);
     return rc;
@@ -382,7 +382,7 @@ static enum status add_resume(const struct sweep_cmd *s, enum status rc, struct 
 
 static enum status run_study(struct sweep_cmd *s, struct error *err)
 {
-    const struct study_view *v = &s->run->view;
+    const struct study_view *v = &s->ss->view;
     enum status rc;
 
     signals_catch();
@@ -398,7 +398,7 @@ static enum status run_study(struct sweep_cmd *s, struct error *err)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     } else {
         struct error print_err = {0};
-        if (progress_print_summary(&s->run->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
+        if (progress_print_summary(&s->ss->view, s->store_path, &print_err) != ST_OK && rc == ST_OK)
             rc = FAIL(err, print_err.status, "%s", print_err.text);
     }
     if (rc == ST_OK)
@@ -544,7 +544,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
     enum status rc = run(&s, argc, argv, &cli, err);
 
     scheduler_destroy(s.sched);
-    study_run_destroy(s.run);
+    sched_study_destroy(s.ss);
     store_close(s.store);
     setup_destroy(s.setup);
     return rc;

@@ -19,7 +19,7 @@
 #include "sweep/show/dashboard.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct train_cmd {
     const char *trackers, *store_path, *name; /* --track, --store, --name */
     bool json, quiet, print_config;
     struct setup *setup;
-    struct run run;
+    struct session session;
     struct dashboard dashboard;
     char *config_text, *label; /* label: config_text as checkpoints have it */
     double last_save_s;
@@ -48,10 +48,10 @@ static bool on_metrics(void *ctx, const struct train_metrics *m)
 
     if (!t->quiet)
         dashboard_report(&t->dashboard, m);
-    train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->run.kern));
+    train_track_metrics(t->track, m, (int64_t)kern_memory_held_bytes(t->session.kern));
     if (t->checkpoint != NULL && every_s > 0 && clock_mono_s() - t->last_save_s >= every_s) {
         t->last_save_s = clock_mono_s();
-        if (trainer_save(t->run.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
+        if (trainer_save(t->session.trainer, t->checkpoint, t->label, &t->save_err) != ST_OK) {
             log_warn("%s; training continues, the next save is in %g s", t->save_err.text, every_s);
             error_clear(&t->save_err);
         }
@@ -93,9 +93,9 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
               json_add_f64(json, "steps_per_s", r->window.steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
               json_add_i64(json, "seed", t->setup->train.seed) &&
               json_add_bool(json, "stopped", r->stopped || interrupted) &&
-              json_add_str(json, "device", kern_device_name(t->run.kern)) &&
+              json_add_str(json, "device", kern_device_name(t->session.kern)) &&
               json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
-              json_add(json, "profile", run_profile_json(r->window.phase_s));
+              json_add(json, "profile", session_profile_json(r->window.phase_s));
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
@@ -126,7 +126,7 @@ static void log_finished(const struct train_cmd *t)
     struct train_metrics metrics;
     char steps[NUM_TEXT_MAX];
 
-    trainer_get_metrics(t->run.trainer, &metrics);
+    trainer_get_metrics(t->session.trainer, &metrics);
     if (t->setup->train.total_timesteps - metrics.env_steps <
         t->setup->train.total_agents) /* no step of each is left */
         log_info("%s is at its end of %s steps; a larger --train.total_timesteps continues it", t->resume,
@@ -163,7 +163,7 @@ static enum status evaluate_policy(struct train_cmd *t, struct error *err)
     struct eval_settings settings;
 
     eval_settings_of(&t->setup->train, &settings);
-    return evaluate(t->run.trainer, &settings, t->quiet, &t->eval, err);
+    return evaluate(t->session.trainer, &settings, t->quiet, &t->eval, err);
 }
 
 /* The maker that its checkpoints name; a resumed run logs what is different now. */
@@ -173,11 +173,11 @@ static enum status label_checkpoints(struct train_cmd *t, struct error *err)
 
     if (t->resume != NULL)
         TRY(checkpoint_read_label(t->resume, owner, before, sizeof before, err));
-    checkpoint_maker(kern_device_name(t->run.kern), before, maker, sizeof maker);
+    checkpoint_maker(kern_device_name(t->session.kern), before, maker, sizeof maker);
     if (before[0] != '\0' && strcmp(maker, before) != 0)
         log_warn(
             "%s was made by %s; what follows is made by %s on %s, so the bytes are not those of one build or device",
-            t->resume, before, program_text, kern_device_name(t->run.kern));
+            t->resume, before, program_text, kern_device_name(t->session.kern));
     return checkpoint_label(NULL, maker, t->config_text, &t->label, err);
 }
 
@@ -188,23 +188,23 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     enum status rc;
 
     TRY(setup_to_ini(t->setup, &t->config_text, err));
-    TRY(run_open(&t->run, t->setup, err));
+    TRY(session_open(&t->session, t->setup, err));
     if (t->resume != NULL) {
-        TRY(trainer_load(t->run.trainer, t->resume, err));
+        TRY(trainer_load(t->session.trainer, t->resume, err));
         log_finished(t);
     }
     TRY(label_checkpoints(t, err));
     signals_catch();
-    TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->run.kern), &tracking, err));
+    TRY(train_track_open(&t->track, t->setup, t->config_text, kern_device_name(t->session.kern), &tracking, err));
     if (!t->quiet)
-        dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->run.kern), &t->setup->train);
+        dashboard_begin(&t->dashboard, t->setup->env->name, kern_device_name(t->session.kern), &t->setup->train);
     t->last_save_s = clock_mono_s();
     t->start_s = machine_process_age_s();
-    rc = trainer_run(t->run.trainer, &callbacks, &t->result, err);
+    rc = trainer_run(t->session.trainer, &callbacks, &t->result, err);
     if (!t->quiet)
         dashboard_end(&t->dashboard);
     if (rc == ST_OK && t->checkpoint != NULL)
-        rc = trainer_save(t->run.trainer, t->checkpoint, t->label, err);
+        rc = trainer_save(t->session.trainer, t->checkpoint, t->label, err);
     if (rc == ST_OK && !t->result.stopped)
         rc = evaluate_policy(t, err);
     report_end(t, rc, err);
@@ -346,7 +346,7 @@ enum status cmd_train(int argc, char **argv, struct error *err)
     if (rc == ST_OK)
         rc = run_training(&t, err);
 out:
-    run_close(&t.run);
+    session_close(&t.session);
     setup_destroy(t.setup);
     mem_free(t.config_text);
     mem_free(t.label);

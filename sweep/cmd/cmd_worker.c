@@ -87,7 +87,7 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
                                            : open_lanes(pool, message, &n_lanes, &why);
     if (opened == ST_NOMEM)
         explain_memory(pool->memory_bytes, &why);
-    const struct kern *kern = opened == ST_OK ? pool->lanes[0].run.kern : NULL;
+    const struct kern *kern = opened == ST_OK ? pool->lanes[0].session.kern : NULL;
     bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
     if (ok && opened == ST_OK)

@@ -17,7 +17,7 @@
 #include "sweep/controller/disk_full.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/signals.h"
 
 #include <poll.h>
@@ -32,11 +32,11 @@ static bool free_a_place(struct controller_socket *sock)
     struct scheduler *s = sock->sched;
 
     for (size_t i = 0; i < s->n_studies; i++) {
-        struct study_run *run = s->studies[i];
-        if (run->state != STUDY_RUN_PAUSED || run->n_flights > 0 || proposer_is_busy(run->proposer))
+        struct sched_study *ss = s->studies[i];
+        if (ss->state != SCHED_STUDY_PAUSED || ss->n_flights > 0 || proposer_is_busy(ss->proposer))
             continue;
-        scheduler_remove(s, run);
-        study_run_destroy(run);
+        scheduler_remove(s, ss);
+        sched_study_destroy(ss);
         return true;
     }
     return false;
@@ -44,7 +44,7 @@ static bool free_a_place(struct controller_socket *sock)
 
 enum status controller_socket_add(struct controller_socket *sock, const char *name, struct error *err)
 {
-    struct study_run *run = NULL;
+    struct sched_study *ss = NULL;
     enum status rc;
 
     if (sock->daemon && sock->sched->n_studies == SCHED_MAX_STUDIES && !free_a_place(sock)) {
@@ -52,10 +52,10 @@ enum status controller_socket_add(struct controller_socket *sock, const char *na
         scheduler_add_event(sock->sched, "%s waits its turn", name);
         return ST_OK;
     }
-    TRY(study_run_open(&run, sock->store, name, err));
-    rc = scheduler_add(sock->sched, run, err);
+    TRY(sched_study_open(&ss, sock->store, name, err));
+    rc = scheduler_add(sock->sched, ss, err);
     if (rc != ST_OK)
-        study_run_destroy(run);
+        sched_study_destroy(ss);
     return rc;
 }
 
@@ -117,36 +117,36 @@ static void note_waiting(const struct controller_socket *sock, const char *name,
 static enum status follow_row(struct controller_socket *sock, const struct control_command *c,
                               const struct study *study, struct error *err)
 {
-    struct study_run *run = scheduler_find(sock->sched, study->name);
+    struct sched_study *ss = scheduler_find(sock->sched, study->name);
 
-    if (run == NULL || run->state == STUDY_RUN_ENDED) {
+    if (ss == NULL || ss->state == SCHED_STUDY_ENDED) {
         bool starts = study->state == STUDY_RUNNING &&
                       (c->kind == CONTROL_CONTINUE || c->kind == CONTROL_ADD || c->kind == CONTROL_RETRY);
-        if (starts && sock->daemon && run == NULL)
+        if (starts && sock->daemon && ss == NULL)
             return controller_socket_add(sock, study->name, err);
         return ST_OK;
     }
-    scheduler_settle(sock->sched, run);
-    run->view.study.limits = study->limits;
-    run->view.study.state = study->state;
+    scheduler_settle(sock->sched, ss);
+    ss->view.study.limits = study->limits;
+    ss->view.study.state = study->state;
     switch (c->kind) {
     case CONTROL_STOP:
-        scheduler_end(sock->sched, run, true, "user", "stopped by `trawl stop`");
+        scheduler_end(sock->sched, ss, true, "user", "stopped by `trawl stop`");
         break;
     case CONTROL_PAUSE:
-        scheduler_pause(sock->sched, run, true);
+        scheduler_pause(sock->sched, ss, true);
         if (c->now)
-            scheduler_recall(sock->sched, run);
+            scheduler_recall(sock->sched, ss);
         break;
     case CONTROL_RETRY:
-        TRY(study_run_adopt(run, err));
+        TRY(sched_study_adopt(ss, err));
         if (study->state == STUDY_RUNNING)
-            scheduler_resume(sock->sched, run);
+            scheduler_resume(sock->sched, ss);
         break;
     case CONTROL_CONTINUE:
     case CONTROL_ADD:
         if (study->state == STUDY_RUNNING)
-            scheduler_resume(sock->sched, run);
+            scheduler_resume(sock->sched, ss);
         break;
     case CONTROL_PRIORITY:
     case CONTROL_KINDS:
@@ -186,13 +186,13 @@ static void on_status(struct controller_socket *sock, const cJSON *request, cJSO
 {
     const char *name = json_get_str(request, "study");
     struct sweep_status status;
-    struct study_run *run = name != NULL ? scheduler_find(sock->sched, name) : NULL;
+    struct sched_study *ss = name != NULL ? scheduler_find(sock->sched, name) : NULL;
     cJSON *names = cJSON_CreateArray();
 
-    sweep_status_take(sock->sched, run, &status);
+    sweep_status_take(sock->sched, ss, &status);
     status.daemon = sock->daemon;
     for (size_t i = 0; i < sock->sched->n_studies; i++)
-        if (sock->sched->studies[i]->state != STUDY_RUN_ENDED)
+        if (sock->sched->studies[i]->state != SCHED_STUDY_ENDED)
             cJSON_AddItemToArray(names, cJSON_CreateString(sock->sched->studies[i]->view.study.name));
     json_add(answer, "live", sweep_status_to_json(&status));
     json_add(answer, "studies", names); /* that it serves */
@@ -222,7 +222,7 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
 }
 
 /* Wider ranges for a study that is served or not; run: NULL when not. */
-static enum status take_space(struct controller_socket *sock, struct study_run *run, const struct study *study,
+static enum status take_space(struct controller_socket *sock, struct sched_study *ss, const struct study *study,
                               const char *text, struct error *err)
 {
     struct search *want = NULL, *stored = NULL;
@@ -238,10 +238,10 @@ static enum status take_space(struct controller_socket *sock, struct study_run *
         rc = search_from_json(study->space, stored, err);
     if (rc == ST_OK)
         rc = search_widen(stored, want, &is_wider, err);
-    if (rc == ST_OK && run != NULL)
-        rc = search_bind(stored, run->setup, err);
-    if (rc == ST_OK && run != NULL)
-        rc = study_run_take_space(run, stored, err);
+    if (rc == ST_OK && ss != NULL)
+        rc = search_bind(stored, ss->setup, err);
+    if (rc == ST_OK && ss != NULL)
+        rc = sched_study_take_space(ss, stored, err);
     else if (rc == ST_OK)
         rc = search_to_json(stored, &json, err);
     if (json != NULL)
@@ -254,22 +254,22 @@ static enum status take_space(struct controller_socket *sock, struct study_run *
 
 static enum status resume(struct controller_socket *sock, const cJSON *request, struct study *study, struct error *err)
 {
-    struct study_run *run = scheduler_find(sock->sched, study->name);
+    struct sched_study *ss = scheduler_find(sock->sched, study->name);
     const char *space = json_get_str(request, "space");
     struct limits want = study->limits;
 
     TRY(limits_take_json(request, &want, err));
     TRY(limits_check(sock->store, study, &want, err)); /* before anything changes */
     if (space != NULL)
-        TRY(take_space(sock, run, study, space, err));
+        TRY(take_space(sock, ss, study, space, err));
     TRY(limits_change(sock->store, study, &want, err));
     TRY(store_study_set_state(sock->store, study->id, STUDY_RUNNING, NULL, NULL, err));
-    if (run == NULL)
+    if (ss == NULL)
         return controller_socket_add(sock, study->name, err);
-    scheduler_settle(sock->sched, run);
-    run->view.study.limits = study->limits;
-    run->view.study.state = STUDY_RUNNING;
-    scheduler_resume(sock->sched, run);
+    scheduler_settle(sock->sched, ss);
+    ss->view.study.limits = study->limits;
+    ss->view.study.state = STUDY_RUNNING;
+    scheduler_resume(sock->sched, ss);
     return ST_OK;
 }
 

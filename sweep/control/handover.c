@@ -10,7 +10,7 @@
 #include "sweep/control/follow.h"
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/show/study_json.h"
 #include "sweep/show/summary.h"
 
@@ -87,7 +87,7 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
     enum status rc = store_open_reader(&reader, s->store_path, err);
 
     if (rc == ST_OK)
-        rc = study_run_open(&s->run, reader, s->resume, err);
+        rc = sched_study_open(&s->ss, reader, s->resume, err);
     if (rc == ST_OK && s->has_config)
         rc = add_space(s, json, err);
     if (rc == ST_OK) {
@@ -100,8 +100,8 @@ static enum status resume_by_daemon(struct sweep_cmd *s, struct error *err)
         json = NULL;
     }
     cJSON_Delete(json);
-    study_run_destroy(s->run);
-    s->run = NULL;
+    sched_study_destroy(s->ss);
+    s->ss = NULL;
     store_close(reader);
     return rc;
 }

@@ -13,7 +13,7 @@ struct scheduler;
 struct search;
 struct setup;
 struct store;
-struct study_run;
+struct sched_study;
 struct study_view;
 
 struct sweep_cmd {
@@ -23,7 +23,7 @@ struct sweep_cmd {
     bool has_config; /* setup is whole: a file was given, or options that change the study's own config */
     struct setup *setup; /* of the given config */
     struct store *store;
-    struct study_run *run;
+    struct sched_study *ss;
     struct scheduler *sched;
     struct progress progress;
     struct controller_socket socket;

@@ -6,7 +6,7 @@
 #include "sweep/controller/gain.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/launch/worker_process.h"
 
 #include <math.h>
@@ -40,14 +40,14 @@ static void take_slot(const struct scheduler *s, const struct slot *slot, struct
     snprintf(ret->state, sizeof ret->state, "%s", slot_state(s, slot));
     if (f == NULL)
         return;
-    snprintf(ret->study, sizeof ret->study, "%s", f->run->view.study.name);
-    ret->trial = f->run->view.trials[f->i].number;
+    snprintf(ret->study, sizeof ret->study, "%s", f->ss->view.study.name);
+    ret->trial = f->ss->view.trials[f->i].number;
     ret->env_steps = f->env_steps;
     ret->elapsed_s = s->now_s - f->start_s;
     ret->score = f->score;
 }
 
-void sweep_status_take(const struct scheduler *s, struct study_run *run, struct sweep_status *ret_status)
+void sweep_status_take(const struct scheduler *s, struct sched_study *ss, struct sweep_status *ret_status)
 {
     struct sweep_status *st = ret_status;
     size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
@@ -62,10 +62,10 @@ void sweep_status_take(const struct scheduler *s, struct study_run *run, struct 
         }
     for (size_t k = s->n_events - n_events; k < s->n_events; k++)
         st->events[st->n_events++] = s->events[k % SCHED_EVENTS];
-    if (run != NULL) {
-        st->fraction = stop_rules_fraction(run, study_run_running_s(run, s), s->now_s);
-        st->wall_s = stop_rules_wall_s(run, s->now_s);
-        st->gain = gain_watch_recent(&run->gain, &run->view, s->now_s);
+    if (ss != NULL) {
+        st->fraction = stop_rules_fraction(ss, sched_study_running_s(ss, s), s->now_s);
+        st->wall_s = stop_rules_wall_s(ss, s->now_s);
+        st->gain = gain_watch_recent(&ss->gain, &ss->view, s->now_s);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "sweep/controller/scheduler.h"
 
-struct study_run;
+struct sched_study;
 
 #define STATUS_SLOTS 64
 #define STATUS_EVENTS 6
@@ -34,7 +34,7 @@ struct sweep_status {
     double gain; /* growth of its hypervolume, share an hour; NaN: too early */
 };
 /* run: the study whose fraction, time and gain are taken; NULL: none. */
-void sweep_status_take(const struct scheduler *sched, struct study_run *run, struct sweep_status *ret_status);
+void sweep_status_take(const struct scheduler *sched, struct sched_study *ss, struct sweep_status *ret_status);
 cJSON *sweep_status_to_json(const struct sweep_status *status); /* NULL: out of memory */
 void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* missing fields become empty */
 

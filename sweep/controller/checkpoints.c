@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "study/setup.h"
 #include "study/study_view.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,12 +35,12 @@ static void folder_of(const char *store_path, char buf[PATH_MAX])
     snprintf(buf, PATH_MAX, "%.*s.checkpoints", PATH_MAX - 20, realpath(store_path, real) != NULL ? real : store_path);
 }
 
-void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf)
+void checkpoint_path(const struct sched_study *ss, const struct trial *trial, char *buf)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(run->store), folder);
-    snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld.ckpt", PATH_MAX - 140, folder, run->view.study.name,
+    folder_of(store_path(ss->store), folder);
+    snprintf(buf, PATH_MAX, "%.*s/%.100s-%lld.ckpt", PATH_MAX - 140, folder, ss->view.study.name,
              (long long)trial->number);
 }
 
@@ -61,44 +61,44 @@ static int64_t number_of(const char *name, const char *study, const char *suffix
 }
 
 /* Files that a worker was writing when it was killed; no worker of the study runs now. */
-static void remove_halves(const struct study_run *run)
+static void remove_halves(const struct sched_study *ss)
 {
     char folder[PATH_MAX], path[2 * PATH_MAX];
     const struct dirent *entry;
     DIR *dir;
 
-    folder_of(store_path(run->store), folder);
+    folder_of(store_path(ss->store), folder);
     dir = opendir(folder);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (number_of(entry->d_name, run->view.study.name, HALF) >= 0)
+        if (number_of(entry->d_name, ss->view.study.name, HALF) >= 0)
             (void)unlink(path);
     }
     if (dir != NULL)
         closedir(dir);
 }
 
-void checkpoints_begin(struct study_run *run)
+void checkpoints_begin(struct sched_study *ss)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(run->store), folder);
+    folder_of(store_path(ss->store), folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         log_warn("%s: no folder for checkpoints (%s), stopped trials will start from zero, continuing", folder,
                  strerror(errno));
-    remove_halves(run);
+    remove_halves(ss);
 }
 
-void checkpoints_end(const struct study_run *run)
+void checkpoints_end(const struct sched_study *ss)
 {
     char folder[PATH_MAX];
 
-    folder_of(store_path(run->store), folder);
-    remove_halves(run);
+    folder_of(store_path(ss->store), folder);
+    remove_halves(ss);
     (void)rmdir(folder); /* when it is empty */
 }
 
-enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
+enum status checkpoint_to_resume(const struct sched_study *ss, const struct trial *trial, bool *ret_there,
                                  struct error *err)
 {
     char path[PATH_MAX], *stored = NULL;
@@ -106,21 +106,21 @@ enum status checkpoint_to_resume(const struct study_run *run, const struct trial
     *ret_there = false;
     if (trial->attempt == 0)
         return ST_OK;
-    TRY(store_checkpoint_path(run->store, trial->id, &stored, err));
-    checkpoint_path(run, trial, path); /* where the store is now; it may have been moved with its folder */
+    TRY(store_checkpoint_path(ss->store, trial->id, &stored, err));
+    checkpoint_path(ss, trial, path); /* where the store is now; it may have been moved with its folder */
     /* A file without a row: its controller ended before it could write one. Whose it is, the worker reads in it. */
     *ret_there = access(path, R_OK) == 0;
     if (stored != NULL && !*ret_there)
-        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", run->view.study.name,
+        log_warn("%s: trial %lld begins again: its checkpoint %s cannot be read: %s", ss->view.study.name,
                  (long long)trial->number, path, strerror(errno));
     mem_free(stored);
     return ST_OK;
 }
 
 /* Is the file of trial i wanted? */
-static bool is_wanted(const struct study_run *run, size_t i)
+static bool is_wanted(const struct sched_study *ss, size_t i)
 {
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
     int64_t n_later = 0;
 
     switch (v->trials[i].state) {
@@ -132,8 +132,8 @@ static bool is_wanted(const struct study_run *run, size_t i)
     default:
         return false;
     }
-    if (run->setup->sweep.keep != SWEEP_KEEP_FRONT)
-        return run->setup->sweep.keep == SWEEP_KEEP_ALL;
+    if (ss->setup->sweep.keep != SWEEP_KEEP_FRONT)
+        return ss->setup->sweep.keep == SWEEP_KEEP_ALL;
     if (v->on_front[i] || v->front_run[i])
         return true;
     for (size_t k = 0; k < v->n; k++)
@@ -141,34 +141,34 @@ static bool is_wanted(const struct study_run *run, size_t i)
     return n_later < KEEP_LAST;
 }
 
-static enum status drop(const struct study_run *run, size_t i, struct error *err)
+static enum status drop(const struct sched_study *ss, size_t i, struct error *err)
 {
     char path[PATH_MAX];
     enum status rc;
 
-    STORE_INSIST(rc, run->store, err, store_checkpoint_forget(run->store, run->view.trials[i].id, err));
+    STORE_INSIST(rc, ss->store, err, store_checkpoint_forget(ss->store, ss->view.trials[i].id, err));
     TRY(rc);
-    checkpoint_path(run, &run->view.trials[i], path);
+    checkpoint_path(ss, &ss->view.trials[i], path);
     if (unlink(path) != 0 && errno != ENOENT)
         log_warn("%s: cannot be removed (%s), continuing", path, strerror(errno));
     return ST_OK;
 }
 
-enum status checkpoints_prune(const struct study_run *run, struct error *err)
+enum status checkpoints_prune(const struct sched_study *ss, struct error *err)
 {
     char folder[PATH_MAX];
     const struct dirent *entry;
     enum status rc = ST_OK;
     DIR *dir;
 
-    folder_of(store_path(run->store), folder);
+    folder_of(store_path(ss->store), folder);
     dir = opendir(folder);
     if (dir == NULL)
         return ST_OK;
     while (rc == ST_OK && (entry = readdir(dir)) != NULL) {
-        int64_t number = number_of(entry->d_name, run->view.study.name, WHOLE);
-        if (number >= 0 && number < (int64_t)run->view.n && !is_wanted(run, (size_t)number))
-            rc = drop(run, (size_t)number, err);
+        int64_t number = number_of(entry->d_name, ss->view.study.name, WHOLE);
+        if (number >= 0 && number < (int64_t)ss->view.n && !is_wanted(ss, (size_t)number))
+            rc = drop(ss, (size_t)number, err);
     }
     closedir(dir);
     return rc;

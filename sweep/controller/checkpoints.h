@@ -10,17 +10,17 @@
 #include "base/status.h"
 #include "store/store.h"
 
-struct study_run;
+struct sched_study;
 
 /* How many checkpoints of a study lie beside the store, and their bytes. */
 void checkpoints_usage(const char *store_path, const char *study, int64_t *ret_n, double *ret_bytes);
 
-void checkpoint_path(const struct study_run *run, const struct trial *trial, char *buf /* (PATH_MAX) */);
-void checkpoints_begin(struct study_run *run); /* creates their folder */
-void checkpoints_end(const struct study_run *run); /* removes it when it is empty */
+void checkpoint_path(const struct sched_study *ss, const struct trial *trial, char *buf /* (PATH_MAX) */);
+void checkpoints_begin(struct sched_study *ss); /* creates their folder */
+void checkpoints_end(const struct sched_study *ss); /* removes it when it is empty */
 /* Does a file exist from which the trial can resume? A missing file that the store names is logged. */
-enum status checkpoint_to_resume(const struct study_run *run, const struct trial *trial, bool *ret_there,
+enum status checkpoint_to_resume(const struct sched_study *ss, const struct trial *trial, bool *ret_there,
                                  struct error *err) MUST_USE;
-enum status checkpoints_prune(const struct study_run *run, struct error *err) MUST_USE; /* after a trial has ended */
+enum status checkpoints_prune(const struct sched_study *ss, struct error *err) MUST_USE; /* after a trial has ended */
 
 #endif

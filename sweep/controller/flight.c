@@ -19,7 +19,7 @@
 #include "sweep/controller/reports.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/controller/supervise.h"
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/proto.h"
@@ -35,7 +35,7 @@
 
 static struct trial *trial_of(const struct flight *f)
 {
-    return &f->run->view.trials[f->i];
+    return &f->ss->view.trials[f->i];
 }
 
 static enum status copy_text(char **ret_copy, const char *text, struct error *err)
@@ -51,17 +51,17 @@ static enum status copy_text(char **ret_copy, const char *text, struct error *er
 
 static cJSON *run_message(const struct flight *f, bool resume)
 {
-    const struct sweep_settings *s = &f->run->setup->sweep;
+    const struct sweep_settings *s = &f->ss->setup->sweep;
     const struct trial *t = trial_of(f);
     cJSON *json = proto_message("run");
     char path[PATH_MAX], owner[CHECKPOINT_LABEL_MAX];
 
-    checkpoint_path(f->run, t, path);
-    checkpoint_owner(&f->run->view.study, t, owner, sizeof owner);
+    checkpoint_path(f->ss, t, path);
+    checkpoint_owner(&f->ss->view.study, t, owner, sizeof owner);
     if (json != NULL &&
         !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
-          json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->run->view.study.name) &&
-          json_add_str(json, "config", t->config) && json_add_str(json, "metric", f->run->view.study.metric) &&
+          json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->ss->view.study.name) &&
+          json_add_str(json, "config", t->config) && json_add_str(json, "metric", f->ss->view.study.metric) &&
           json_add_str(json, "owner", owner) && json_add_str(json, "checkpoint_path", path) &&
           json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s) &&
           json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE) &&
@@ -83,7 +83,7 @@ static void refuse(struct flight *f, const char *why)
 
 /* What the config leaves to the machine becomes part of it, so that the trial is the same one wherever it continues, is
  * run again or is exported to. */
-static enum status settle_config(struct study_run *run, struct trial *t, const struct worker *w, struct error *err)
+static enum status settle_config(struct sched_study *ss, struct trial *t, const struct worker *w, struct error *err)
 {
     struct setup_override overrides[3] = {
         {.key = "train.device"}, {.key = "train.threads"}, {.key = "train.vector_units"}};
@@ -106,7 +106,7 @@ static enum status settle_config(struct study_run *run, struct trial *t, const s
     if (rc == ST_OK)
         rc = setup_to_ini(settled, &text, err);
     if (rc == ST_OK && strcmp(text, t->config) != 0)
-        STORE_INSIST(rc, run->store, err, store_trial_set_config(run->store, t->id, text, err));
+        STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
     if (rc == ST_OK)
         rc = copy_text(&t->config, text, err);
     mem_free(text);
@@ -115,10 +115,10 @@ static enum status settle_config(struct study_run *run, struct trial *t, const s
     return rc;
 }
 
-enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err)
+enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err)
 {
     struct worker *w = slot->worker;
-    struct trial *t = &run->view.trials[i];
+    struct trial *t = &ss->view.trials[i];
     struct flight *f = mem_alloc(sizeof *f);
     struct error gone = {0};
     bool resume = false;
@@ -126,13 +126,13 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
 
     if (f == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a trial");
-    rc = settle_config(run, t, w, err);
+    rc = settle_config(ss, t, w, err);
     if (rc == ST_OK)
-        rc = checkpoint_to_resume(run, t, &resume, err);
+        rc = checkpoint_to_resume(ss, t, &resume, err);
     if (rc == ST_OK)
-        STORE_INSIST(rc, run->store, err,
-                     resume ? store_trial_resume(run->store, t->id, w->device, slot->name, err)
-                            : store_trial_start(run->store, t->id, w->device, slot->name, err));
+        STORE_INSIST(rc, ss->store, err,
+                     resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
+                            : store_trial_start(ss->store, t->id, w->device, slot->name, err));
     if (rc == ST_OK)
         rc = copy_text(&t->device, w->device, err);
     if (rc == ST_OK)
@@ -144,7 +144,7 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     t->state = TRIAL_RUNNING;
     t->started_ms = clock_utc_ms();
     t->attempt++;
-    f->run = run;
+    f->ss = ss;
     f->i = i;
     f->slot = slot;
     f->trial_id = t->id;
@@ -152,11 +152,11 @@ enum status flight_start(struct slot *slot, struct study_run *run, size_t i, dou
     f->handed_s = f->charged_s = f->start_s = f->progress_s = now_s;
     f->score = f->trained_cost_s = NAN;
     f->resumed = resume;
-    run->n_queued--;
-    run->n_flights++;
-    run->n_started++;
+    ss->n_queued--;
+    ss->n_flights++;
+    ss->n_started++;
     slot->flight = f;
-    TRY(track_rows_start(run->track, t, !resume && t->attempt > 1, err));
+    TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     rc = proto_send(&w->proto, run_message(f, resume), &gone);
     if (rc == ST_NOMEM)
         return FAIL(err, ST_NOMEM, "%s", gone.text);
@@ -190,19 +190,19 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     const int64_t env_steps = report.points[0].env_steps;
     const double wall_s = report.points[0].wall_s;
     for (size_t i = 0; i < report.n; i++)
-        if (strcmp(report.points[i].name, f->run->view.study.metric) == 0)
+        if (strcmp(report.points[i].name, f->ss->view.study.metric) == 0)
             f->score = score = report.points[i].value;
     f->reported_s = wall_s;
     if (f->resumed)
         f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
     f->resumed = false;
     flight_progress(f, env_steps, f->iterations, now_s);
-    report.outbox_json = track_rows_metrics(f->run->track, &report);
-    TRY(reports_add(reports, f->run->store, &report, err));
+    report.outbox_json = track_rows_metrics(f->ss->track, &report);
+    TRY(reports_add(reports, f->ss->store, &report, err));
     TRY(flight_alive(f, now_s, err));
     /* wall_s and not the time now: the message may have waited here for space on the disk */
-    if (f->stop == FLIGHT_NO_STOP && early_stop_judge(&f->run->early, &f->run->view, f->i, f->run->setup, env_steps,
-                                                      score, wall_s, reason, sizeof reason)) {
+    if (f->stop == FLIGHT_NO_STOP && early_stop_judge(&f->ss->early, &f->ss->view, f->i, f->ss->setup, env_steps, score,
+                                                      wall_s, reason, sizeof reason)) {
         memcpy(f->reason, reason, sizeof reason);
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     }
@@ -211,7 +211,7 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
 
 static void read_result(struct flight *f, const cJSON *message)
 {
-    const char *metric = f->run->view.study.metric, *program = json_get_str(message, "program");
+    const char *metric = f->ss->view.study.metric, *program = json_get_str(message, "program");
     const char *units = json_get_str(message, "vector_units"), *device = json_get_str(message, "device");
     const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
     const char *cost_method = json_get_str(message, "cost_method");
@@ -255,9 +255,9 @@ static enum status begin_again(struct flight *f, const char *reason, struct erro
     enum status rc;
 
     f->resumed = false;
-    log_warn("%s: trial %lld begins again: %s", f->run->view.study.name, (long long)trial_of(f)->number,
+    log_warn("%s: trial %lld begins again: %s", f->ss->view.study.name, (long long)trial_of(f)->number,
              reason != NULL ? reason : "its checkpoint cannot be taken");
-    STORE_INSIST(rc, f->run->store, err, store_trial_anew(f->run->store, f->trial_id, err));
+    STORE_INSIST(rc, f->ss->store, err, store_trial_anew(f->ss->store, f->trial_id, err));
     return rc;
 }
 
@@ -282,7 +282,7 @@ enum status flight_message(struct flight *f, const cJSON *message, struct report
         int64_t env_steps = 0;
         if (path == NULL || !json_get_i64(message, "env_steps", &env_steps))
             return ST_OK;
-        STORE_INSIST(rc, f->run->store, err, store_checkpoint_add(f->run->store, f->trial_id, env_steps, path, err));
+        STORE_INSIST(rc, f->ss->store, err, store_checkpoint_add(f->ss->store, f->trial_id, env_steps, path, err));
         f->saved_s = flight_cost_s(f, now_s);
     } else if (type != NULL && strcmp(type, "result") == 0) {
         read_result(f, message);
@@ -320,7 +320,7 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
     f->stop = why;
     f->asked_s = now_s;
     if (why == FLIGHT_LIMIT)
-        snprintf(f->reason, sizeof f->reason, "%s", f->run->end.text);
+        snprintf(f->reason, sizeof f->reason, "%s", f->ss->end.text);
     json = proto_message("stop");
     if (json != NULL && !(json_add_i64(json, "trial", f->trial_id) && json_add_i64(json, "attempt", f->attempt) &&
                           json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE))) {
@@ -336,8 +336,8 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 {
     const struct worker *w = f->slot->worker;
 
-    TRY(track_rows_system(f->run->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
-    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->run->track, f->trial_id, f->reason, sizeof f->reason))
+    TRY(track_rows_system(f->ss->track, f->trial_id, f->env_steps, w->memory_bytes, w->device_memory_bytes, err));
+    if (f->stop == FLIGHT_NO_STOP && track_rows_stop(f->ss->track, f->trial_id, f->reason, sizeof f->reason))
         flight_ask_stop(f, FLIGHT_EARLY, now_s);
     return ST_OK;
 }
@@ -346,9 +346,9 @@ enum status flight_alive(struct flight *f, double now_s, struct error *err)
 static void flight_free(struct flight *f, double now_s)
 {
     f->slot->busy_s += now_s - f->handed_s;
-    share_charge(&f->run->share, now_s - f->charged_s, (double)f->run->view.study.limits.priority);
-    f->run->n_flights--;
-    f->run->risk_moved = f->run->risk_moved || f->run->at_risk_s > 0;
+    share_charge(&f->ss->share, now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
+    f->ss->n_flights--;
+    f->ss->risk_moved = f->ss->risk_moved || f->ss->at_risk_s > 0;
     f->slot->flight = NULL;
     if (f->slot->worker->culprit == f)
         f->slot->worker->culprit = NULL;
@@ -360,15 +360,15 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     struct trial *t = trial_of(f);
     enum status rc;
 
-    STORE_INSIST(rc, f->run->store, err, store_trial_requeue(f->run->store, t->id, why, err));
+    STORE_INSIST(rc, f->ss->store, err, store_trial_requeue(f->ss->store, t->id, why, err));
     TRY(rc);
     t->state = TRIAL_QUEUED;
     t->deaths += why == REQUEUE_DIED;
     t->losses += why == REQUEUE_LOST;
-    f->run->view.study.lost_s += flight_at_risk_s(f, now_s);
-    f->run->n_queued++;
-    TRY(track_rows_pause(f->run->track, t->id, f->env_steps, err));
-    return study_view_update(&f->run->view, f->i, err);
+    f->ss->view.study.lost_s += flight_at_risk_s(f, now_s);
+    f->ss->n_queued++;
+    TRY(track_rows_pause(f->ss->track, t->id, f->env_steps, err));
+    return study_view_update(&f->ss->view, f->i, err);
 }
 
 static enum status record(struct flight *f, const char *log_tail, struct error *err)
@@ -384,8 +384,8 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     r->program = f->program[0] != '\0' ? f->program : NULL;
     r->device = f->device[0] != '\0' ? f->device : NULL;
     r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
-    outbox_row = track_rows_result(f->run->track, r);
-    STORE_INSIST(rc, f->run->store, err, store_trial_finish(f->run->store, t->id, r, outbox_row, err));
+    outbox_row = track_rows_result(f->ss->track, r);
+    STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
     TRY(rc);
     t->state = r->state;
     t->finished_ms = clock_utc_ms();
@@ -406,24 +406,24 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     TRY(copy_text(&t->reason, r->reason, err)); /* in place of an earlier attempt's */
     TRY(copy_text(&t->cost_method, r->cost_method, err));
     TRY(copy_text(&t->log_tail, log_tail, err));
-    return study_run_recorded(f->run, f->i, err);
+    return sched_study_recorded(f->ss, f->i, err);
 }
 
 /* The first trial that costs more than the cap; not of the design, which knows no costs. */
-static void warn_of_cap(struct scheduler *s, struct study_run *run, const struct trial *t)
+static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struct trial *t)
 {
-    const struct study_view *v = &run->view;
-    const struct sweep_settings *set = &run->setup->sweep;
+    const struct study_view *v = &ss->view;
+    const struct sweep_settings *set = &ss->setup->sweep;
     double cost = study_view_trial_cost(v, t);
     const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
     char cost_text[32];
     bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
 
-    if (run->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
+    if (ss->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
         (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
         (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
         return;
-    run->cap_reported = true;
+    ss->cap_reported = true;
     study_view_cost_text(v, cost, cost_text);
     log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, start a study with narrower "
              "ranges of the parameters that cost time, or with a larger cap",
@@ -436,20 +436,20 @@ static void warn_of_cap(struct scheduler *s, struct study_run *run, const struct
 /* Frees the flight and reports how its trial ended. */
 static void free_and_report(struct flight *f, struct scheduler *s)
 {
-    struct study_run *run = f->run;
+    struct sched_study *ss = f->ss;
     const size_t i = f->i;
     const struct trial *t = trial_of(f);
 
     flight_free(f, s->now_s);
     if (t->state == TRIAL_QUEUED)
-        scheduler_add_event(s, "%s: trial %lld is queued again", run->view.study.name, (long long)t->number);
+        scheduler_add_event(s, "%s: trial %lld is queued again", ss->view.study.name, (long long)t->number);
     else if (t->state != TRIAL_DONE)
-        scheduler_add_event(s, "%s: trial %lld %s: %s", run->view.study.name, (long long)t->number,
+        scheduler_add_event(s, "%s: trial %lld %s: %s", ss->view.study.name, (long long)t->number,
                             trial_state_name(t->state), t->reason != NULL ? t->reason : "");
     if (s->listener.on_trial_end != NULL)
-        s->listener.on_trial_end(s->listener.ctx, run, t);
-    warn_of_cap(s, run, t);
-    study_run_forget(run, i);
+        s->listener.on_trial_end(s->listener.ctx, ss, t);
+    warn_of_cap(s, ss, t);
+    sched_study_forget(ss, i);
 }
 
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)
@@ -505,7 +505,7 @@ enum status flight_died(struct flight *f, struct scheduler *s, enum flight_guilt
             snprintf(f->reason, sizeof f->reason,
                      "its worker process was ended from outside %d times, the last time: %s; `trawl retry %s --trial "
                      "%lld` runs it again",
-                     MAX_LOSSES + 1, how, f->run->view.study.name, (long long)trial_of(f)->number);
+                     MAX_LOSSES + 1, how, f->ss->view.study.name, (long long)trial_of(f)->number);
         else
             snprintf(f->reason, sizeof f->reason, "%d worker processes died while they ran it, the last: %s",
                      MAX_DEATHS, how);

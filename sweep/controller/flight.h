@@ -16,14 +16,14 @@
 struct reports;
 struct scheduler;
 struct slot;
-struct study_run;
+struct sched_study;
 
 enum flight_stop { FLIGHT_NO_STOP, FLIGHT_REQUEUE, FLIGHT_LIMIT, FLIGHT_EARLY };
 /* The trial's guilt of its worker's death; FLIGHT_OUTSIDE: the worker was killed or frozen from outside. */
 enum flight_guilt { FLIGHT_INNOCENT, FLIGHT_SUSPECT, FLIGHT_GUILTY, FLIGHT_OUTSIDE };
 
 struct flight {
-    struct study_run *run;
+    struct sched_study *ss;
     size_t i; /* index of its trial in run->view */
     struct slot *slot;
     int64_t trial_id, attempt;
@@ -46,7 +46,7 @@ struct flight {
     char program[CHECKPOINT_LABEL_MAX], vector_units[64], device[256];
 };
 /* Afterwards a trial whose message the worker could not take has ended. */
-enum status flight_start(struct slot *slot, struct study_run *run, size_t i, double now_s, struct error *err) MUST_USE;
+enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, double now_s, struct error *err) MUST_USE;
 /* Takes a message of the worker about this trial. Metrics wait in reports; before any other message they are stored. */
 enum status flight_message(struct flight *flight, const cJSON *message, struct reports *reports, double now_s,
                            struct error *err) MUST_USE;

@@ -21,7 +21,7 @@
 #include "sweep/controller/reports.h"
 #include "sweep/controller/share.h"
 #include "sweep/controller/store_watch.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/controller/supervise.h"
 #include "sweep/controller/track_rows.h"
 #include "sweep/launch/memory_groups.h"
@@ -141,43 +141,43 @@ void scheduler_destroy(struct scheduler *s)
 
 /* ---- studies ---- */
 
-enum status scheduler_add(struct scheduler *s, struct study_run *run, struct error *err)
+enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct error *err)
 {
     if (s->n_studies == SCHED_MAX_STUDIES)
         return FAIL(err, ST_LIMIT, "%d studies run already; add this one when one of them has ended",
                     SCHED_MAX_STUDIES);
-    if (s->crowded && run->view.search.cost != SEARCH_COST_STEPS)
+    if (s->crowded && ss->view.search.cost != SEARCH_COST_STEPS)
         return FAIL(err, ST_CONFIG,
                     "%s: more trials at a time than cores (--runs-per-device) are for studies with sweep.cost = "
                     "env_steps; this one's cost is time",
-                    run->view.study.name);
-    end_leaving(s, run->view.study.id, false);
-    s->store = run->store;
-    TRY(study_run_begin(run, s->wake_fd, err));
-    s->studies[s->n_studies++] = run;
+                    ss->view.study.name);
+    end_leaving(s, ss->view.study.id, false);
+    s->store = ss->store;
+    TRY(sched_study_begin(ss, s->wake_fd, err));
+    s->studies[s->n_studies++] = ss;
     return ST_OK;
 }
 
-void scheduler_remove(struct scheduler *s, struct study_run *run)
+void scheduler_remove(struct scheduler *s, struct sched_study *ss)
 {
     size_t i = 0;
 
-    while (i < s->n_studies && s->studies[i] != run)
+    while (i < s->n_studies && s->studies[i] != ss)
         i++;
     if (i == s->n_studies)
         return;
-    proposer_destroy(run->proposer);
-    run->proposer = NULL;
-    if (run->track != NULL && s->n_leaving < SCHED_MAX_STUDIES) {
-        track_rows_leave(run->track, &run->view, run->end.text);
-        s->leaving[s->n_leaving++] = run->track;
-        run->track = NULL;
+    proposer_destroy(ss->proposer);
+    ss->proposer = NULL;
+    if (ss->track != NULL && s->n_leaving < SCHED_MAX_STUDIES) {
+        track_rows_leave(ss->track, &ss->view, ss->end.text);
+        s->leaving[s->n_leaving++] = ss->track;
+        ss->track = NULL;
     }
     s->n_studies--;
     memmove(&s->studies[i], &s->studies[i + 1], (s->n_studies - i) * sizeof *s->studies);
 }
 
-struct study_run *scheduler_find(const struct scheduler *s, const char *name)
+struct sched_study *scheduler_find(const struct scheduler *s, const char *name)
 {
     for (size_t i = 0; i < s->n_studies; i++)
         if (strcmp(s->studies[i]->view.study.name, name) == 0)
@@ -185,59 +185,59 @@ struct study_run *scheduler_find(const struct scheduler *s, const char *name)
     return NULL;
 }
 
-void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused)
+void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused)
 {
-    if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
+    if (ss->state != SCHED_STUDY_ACTIVE && ss->state != SCHED_STUDY_PAUSED)
         return;
-    run->state = paused ? STUDY_RUN_PAUSED : STUDY_RUN_ACTIVE;
-    scheduler_add_event(s, "%s: %s", run->view.study.name, paused ? "paused" : "continues");
+    ss->state = paused ? SCHED_STUDY_PAUSED : SCHED_STUDY_ACTIVE;
+    scheduler_add_event(s, "%s: %s", ss->view.study.name, paused ? "paused" : "continues");
 }
 
-static void stop_flights(struct scheduler *s, const struct study_run *run, enum flight_stop why)
+static void stop_flights(struct scheduler *s, const struct sched_study *ss, enum flight_stop why)
 {
     for (size_t i = 0; i < s->n_workers; i++)
         for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
             struct flight *f = s->workers[i].slots[lane].flight;
-            if (f != NULL && (run == NULL || f->run == run))
+            if (f != NULL && (ss == NULL || f->ss == ss))
                 flight_ask_stop(f, why, s->now_s);
         }
 }
 
-void scheduler_recall(struct scheduler *s, struct study_run *run)
+void scheduler_recall(struct scheduler *s, struct sched_study *ss)
 {
-    stop_flights(s, run, FLIGHT_REQUEUE);
+    stop_flights(s, ss, FLIGHT_REQUEUE);
 }
 
-void scheduler_resume(struct scheduler *s, struct study_run *run)
+void scheduler_resume(struct scheduler *s, struct sched_study *ss)
 {
-    if (run->state == STUDY_RUN_PAUSED) {
-        scheduler_pause(s, run, false);
-    } else if (run->state == STUDY_RUN_ENDING && !s->stopping) {
-        run->state = STUDY_RUN_ACTIVE;
-        run->end = (struct study_end){0};
-        run->failures = 0;
-        error_clear(&run->err);
-        scheduler_add_event(s, "%s: continues", run->view.study.name);
+    if (ss->state == SCHED_STUDY_PAUSED) {
+        scheduler_pause(s, ss, false);
+    } else if (ss->state == SCHED_STUDY_ENDING && !s->stopping) {
+        ss->state = SCHED_STUDY_ACTIVE;
+        ss->end = (struct study_end){0};
+        ss->failures = 0;
+        error_clear(&ss->err);
+        scheduler_add_event(s, "%s: continues", ss->view.study.name);
     }
 }
 
-static void begin_end(struct scheduler *s, struct study_run *run, const char *rule, const char *text)
+static void begin_end(struct scheduler *s, struct sched_study *ss, const char *rule, const char *text)
 {
-    run->end.rule = rule;
-    if (text != run->end.text)
-        snprintf(run->end.text, sizeof run->end.text, "%.*s", (int)sizeof run->end.text - 1, text);
-    run->state = STUDY_RUN_ENDING;
-    scheduler_add_event(s, "%s: ends, %s", run->view.study.name, run->end.text);
+    ss->end.rule = rule;
+    if (text != ss->end.text)
+        snprintf(ss->end.text, sizeof ss->end.text, "%.*s", (int)sizeof ss->end.text - 1, text);
+    ss->state = SCHED_STUDY_ENDING;
+    scheduler_add_event(s, "%s: ends, %s", ss->view.study.name, ss->end.text);
 }
 
-void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text)
+void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, const char *rule, const char *text)
 {
-    if (run->state == STUDY_RUN_ENDED)
+    if (ss->state == SCHED_STUDY_ENDED)
         return;
-    if (run->state != STUDY_RUN_ENDING)
-        begin_end(s, run, rule, text);
+    if (ss->state != SCHED_STUDY_ENDING)
+        begin_end(s, ss, rule, text);
     if (requeue)
-        stop_flights(s, run, FLIGHT_REQUEUE);
+        stop_flights(s, ss, FLIGHT_REQUEUE);
 }
 
 void scheduler_stop(struct scheduler *s)
@@ -247,60 +247,60 @@ void scheduler_stop(struct scheduler *s)
     s->stopping = true;
     stop_flights(s, NULL, FLIGHT_REQUEUE);
     for (size_t i = 0; i < s->n_studies; i++)
-        if (s->studies[i]->state != STUDY_RUN_ENDED)
-            s->studies[i]->state = STUDY_RUN_ENDING; /* end.rule stays: none, if it was to continue */
+        if (s->studies[i]->state != SCHED_STUDY_ENDED)
+            s->studies[i]->state = SCHED_STUDY_ENDING; /* end.rule stays: none, if it was to continue */
 }
 
 /* Has the study had enough? */
-static void check_end(struct scheduler *s, struct study_run *run)
+static void check_end(struct scheduler *s, struct sched_study *ss)
 {
     struct study_end end;
 
-    if (run->err.status != ST_OK && run->state != STUDY_RUN_ENDING) {
-        begin_end(s, run, "failures", run->err.text);
-        stop_flights(s, run, FLIGHT_REQUEUE);
+    if (ss->err.status != ST_OK && ss->state != SCHED_STUDY_ENDING) {
+        begin_end(s, ss, "failures", ss->err.text);
+        stop_flights(s, ss, FLIGHT_REQUEUE);
     }
-    if (run->state != STUDY_RUN_ACTIVE && run->state != STUDY_RUN_PAUSED)
+    if (ss->state != SCHED_STUDY_ACTIVE && ss->state != SCHED_STUDY_PAUSED)
         return;
-    stop_rules_check(run, study_run_running_s(run, s), s->now_s, &end);
+    stop_rules_check(ss, sched_study_running_s(ss, s), s->now_s, &end);
     if (end.rule != NULL) {
-        begin_end(s, run, end.rule, end.text);
-        stop_flights(s, run, FLIGHT_LIMIT);
-    } else if (run->state == STUDY_RUN_ACTIVE && study_run_wants(run) == 0 && run->n_flights == 0) {
+        begin_end(s, ss, end.rule, end.text);
+        stop_flights(s, ss, FLIGHT_LIMIT);
+    } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0) {
         snprintf(end.text, sizeof end.text, "the study has its %lld trials",
-                 (long long)run->view.study.limits.trials_max);
-        if (run->used_up)
-            begin_end(s, run, "space", "every point of the search space that can be run has been tried");
+                 (long long)ss->view.study.limits.trials_max);
+        if (ss->used_up)
+            begin_end(s, ss, "space", "every point of the search space that can be run has been tried");
         else
-            begin_end(s, run, "trials", end.text);
+            begin_end(s, ss, "trials", end.text);
     }
 }
 
-static enum status end_study(struct scheduler *s, struct study_run *run, struct error *err)
+static enum status end_study(struct scheduler *s, struct sched_study *ss, struct error *err)
 {
-    TRY(stop_rules_tick(run, 0, s->now_s, true, err));
-    run->state = STUDY_RUN_ENDED;
-    if (run->end.rule != NULL)
-        TRY(study_run_set_state(run, STUDY_ENDED, run->end.rule, run->end.text, err));
+    TRY(stop_rules_tick(ss, 0, s->now_s, true, err));
+    ss->state = SCHED_STUDY_ENDED;
+    if (ss->end.rule != NULL)
+        TRY(sched_study_set_state(ss, STUDY_ENDED, ss->end.rule, ss->end.text, err));
     if (s->listener.on_study_end != NULL)
-        s->listener.on_study_end(s->listener.ctx, run);
+        s->listener.on_study_end(s->listener.ctx, ss);
     return ST_OK;
 }
 
 /* A study that will be resumed first takes the proposal that is being made: it was made without the trials in flight,
  * and a later one would know them. */
-static bool may_end(const struct study_run *run)
+static bool may_end(const struct sched_study *ss)
 {
-    return run->state == STUDY_RUN_ENDING && run->n_flights == 0 &&
-           (run->end.rule != NULL || !proposer_is_busy(run->proposer));
+    return ss->state == SCHED_STUDY_ENDING && ss->n_flights == 0 &&
+           (ss->end.rule != NULL || !proposer_is_busy(ss->proposer));
 }
 
 static enum status end_studies(struct scheduler *s, struct error *err)
 {
     for (size_t i = s->n_studies; i-- > 0;) { /* the listener may remove it */
-        if (s->studies[i]->state == STUDY_RUN_ENDED)
+        if (s->studies[i]->state == SCHED_STUDY_ENDED)
             continue;
-        TRY(stop_rules_tick(s->studies[i], study_run_at_risk_s(s->studies[i], s), s->now_s, false, err));
+        TRY(stop_rules_tick(s->studies[i], sched_study_at_risk_s(s->studies[i], s), s->now_s, false, err));
         check_end(s, s->studies[i]);
     }
     for (size_t i = s->n_studies; i-- > 0;)
@@ -319,14 +319,14 @@ double slot_utilisation(const struct scheduler *s, const struct slot *slot)
 }
 
 /* The device time of its flights so far, of run NULL: of all studies. */
-void scheduler_settle(struct scheduler *s, struct study_run *run)
+void scheduler_settle(struct scheduler *s, struct sched_study *ss)
 {
     for (size_t i = 0; i < s->n_workers; i++)
         for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
             struct flight *f = s->workers[i].slots[lane].flight;
-            if (f == NULL || (run != NULL && f->run != run))
+            if (f == NULL || (ss != NULL && f->ss != ss))
                 continue;
-            share_charge(&f->run->share, s->now_s - f->charged_s, (double)f->run->view.study.limits.priority);
+            share_charge(&f->ss->share, s->now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
             f->charged_s = s->now_s;
         }
 }
@@ -338,7 +338,7 @@ static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_M
         ret_shares[i] = &s->studies[i]->share;
     for (int begin = 0; begin < 2; begin++) /* a new share is measured by those that still wait */
         for (size_t i = 0; i < s->n_studies; i++)
-            if ((study_run_wants(s->studies[i]) > 0) == (begin != 0))
+            if ((sched_study_wants(s->studies[i]) > 0) == (begin != 0))
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
@@ -355,13 +355,13 @@ static enum status give(struct scheduler *s, struct slot *slot, struct error *er
         if (best == s->n_studies)
             return ST_OK;
         tried[best] = true;
-        if (study_run_take(s->studies[best], slot->worker, &i)) {
+        if (sched_study_take(s->studies[best], slot->worker, &i)) {
             TRY(flight_start(slot, s->studies[best], i, s->now_s, err));
             if (s->listener.on_trial_start != NULL)
                 s->listener.on_trial_start(s->listener.ctx, slot->flight);
             return slot->flight->ended ? flight_end(slot->flight, s, err) : ST_OK;
         }
-        TRY(study_run_ask(s->studies[best], s, err));
+        TRY(sched_study_ask(s->studies[best], s, err));
         if (proposer_is_busy(s->studies[best]->proposer))
             return ST_OK;
     }
@@ -375,7 +375,7 @@ static void start_workers(struct scheduler *s)
     const char *config = NULL;
 
     for (size_t i = 0; i < s->n_studies; i++) {
-        int64_t n = study_run_wants(s->studies[i]);
+        int64_t n = sched_study_wants(s->studies[i]);
         wants = n > INT64_MAX - wants ? INT64_MAX : wants + n;
         if (n > 0 && config == NULL)
             config = s->studies[i]->view.study.config;
@@ -415,9 +415,9 @@ static enum status fill(struct scheduler *s, struct error *err)
         }
     }
     for (size_t i = 0; i < s->n_studies && n_busy > 0; i++) {
-        struct study_run *run = s->studies[i];
-        if (run->n_flights > 0 && run->n_queued < study_run_ahead(run, n_busy))
-            TRY(study_run_ask(run, s, err));
+        struct sched_study *ss = s->studies[i];
+        if (ss->n_flights > 0 && ss->n_queued < sched_study_ahead(ss, n_busy))
+            TRY(sched_study_ask(ss, s, err));
     }
     return ST_OK;
 }
@@ -637,8 +637,8 @@ static enum status take_events(struct scheduler *s, struct error *err)
     }
     TRY(reap(s, err));
     for (size_t i = 0; i < s->n_studies; i++)
-        if (s->studies[i]->state != STUDY_RUN_ENDED)
-            TRY(study_run_collect(s->studies[i], err));
+        if (s->studies[i]->state != SCHED_STUDY_ENDED)
+            TRY(sched_study_collect(s->studies[i], err));
     return ST_OK;
 }
 
@@ -647,7 +647,7 @@ static bool is_done(const struct scheduler *s)
     if (s->stay && !s->stopping)
         return false;
     for (size_t i = 0; i < s->n_studies; i++)
-        if (s->studies[i]->state != STUDY_RUN_ENDED)
+        if (s->studies[i]->state != SCHED_STUDY_ENDED)
             return false;
     return true;
 }

@@ -30,7 +30,7 @@ struct worker;
 struct flight;
 struct proposer;
 struct scheduler;
-struct study_run;
+struct sched_study;
 struct track_rows;
 
 #define SCHED_MAX_WORKERS 256
@@ -50,8 +50,8 @@ struct sched_event {
 struct sched_listener {
     void *ctx;
     void (*on_trial_start)(void *ctx, const struct flight *flight);
-    void (*on_trial_end)(void *ctx, const struct study_run *run, const struct trial *trial); /* also: queued again */
-    void (*on_study_end)(void *ctx, struct study_run *run); /* it may be removed in the call */
+    void (*on_trial_end)(void *ctx, const struct sched_study *ss, const struct trial *trial); /* also: queued again */
+    void (*on_study_end)(void *ctx, struct sched_study *ss); /* it may be removed in the call */
     void (*on_tick)(void *ctx); /* some times a second */
 };
 
@@ -66,7 +66,7 @@ struct sched_watch {
 struct scheduler {
     struct worker *workers; /* (n_workers) */
     size_t n_workers;
-    struct study_run *studies[SCHED_MAX_STUDIES]; /* in the order in which they were added */
+    struct sched_study *studies[SCHED_MAX_STUDIES]; /* in the order in which they were added */
     size_t n_studies;
     struct sched_watch watches[SCHED_MAX_WATCHES];
     size_t n_watches;
@@ -96,19 +96,19 @@ struct scheduler {
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices,
                              struct error *err) MUST_USE;
 void scheduler_destroy(struct scheduler *s); /* ends the workers; NULL is fine; studies stay the caller's */
-/* Trials that were running when an earlier program ended are queued again. run is the caller's until it was removed or
+/* Trials that were running when an earlier program ended are queued again. ss is the caller's until it was removed or
  * the scheduler is gone. */
-enum status scheduler_add(struct scheduler *s, struct study_run *run, struct error *err) MUST_USE;
-void scheduler_remove(struct scheduler *s, struct study_run *run); /* an ended one */
-struct study_run *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
-void scheduler_pause(struct scheduler *s, struct study_run *run, bool paused);
+enum status scheduler_add(struct scheduler *s, struct sched_study *ss, struct error *err) MUST_USE;
+void scheduler_remove(struct scheduler *s, struct sched_study *ss); /* an ended one */
+struct sched_study *scheduler_find(const struct scheduler *s, const char *name); /* NULL: not served */
+void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused);
 /* Called before its priority changes: its use so far counts by the old one. */
-void scheduler_settle(struct scheduler *s, struct study_run *run);
-void scheduler_recall(struct scheduler *s, struct study_run *run); /* its flights are stopped and queued again */
+void scheduler_settle(struct scheduler *s, struct sched_study *ss);
+void scheduler_recall(struct scheduler *s, struct sched_study *ss); /* its flights are stopped and queued again */
 /* After new limits or `continue`: also a study that was about to end continues, but not one that has ended. */
-void scheduler_resume(struct scheduler *s, struct study_run *run);
+void scheduler_resume(struct scheduler *s, struct sched_study *ss);
 /* requeue: its flights are stopped at once and queued again; else they may end. */
-void scheduler_end(struct scheduler *s, struct study_run *run, bool requeue, const char *rule, const char *text);
+void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, const char *rule, const char *text);
 void scheduler_stop(struct scheduler *s); /* as a signal does: everything is stopped and queued again */
 /* fn is called from scheduler_run when fd is ready (it may watch and unwatch). */
 enum status scheduler_watch(struct scheduler *s, int fd, short events, sched_fd_fn *fn, void *ctx,

@@ -8,7 +8,7 @@
  *   min_gain     the hypervolume grows by less than this share of itself in an hour
  *   space        every point of a finite space has been tried (scheduler.c)
  *   user         `trawl stop`
- *   failures     too many failed trials in a row (study_run.c)
+ *   failures     too many failed trials in a row (sched_study.c)
  *
  * Invariants: (1) budgets are totals of the study, counted from the store: a resumed study continues to count where it
  * was; (2) the first rule of this order that holds is the one that is reported. */
@@ -20,7 +20,7 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/controller/gain.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,32 +37,32 @@ static double device_seconds(const struct study_view *v)
     return sum;
 }
 
-double stop_rules_wall_s(const struct study_run *run, double now_s)
+double stop_rules_wall_s(const struct sched_study *ss, double now_s)
 {
-    return run->view.study.wall_used_s + (run->wall_from_s > 0 ? now_s - run->wall_from_s : 0);
+    return ss->view.study.wall_used_s + (ss->wall_from_s > 0 ? now_s - ss->wall_from_s : 0);
 }
 
 /* The seconds since the last call go to the store now and then, or at once. */
-enum status stop_rules_tick(struct study_run *run, double at_risk_s, double now_s, bool at_once, struct error *err)
+enum status stop_rules_tick(struct sched_study *ss, double at_risk_s, double now_s, bool at_once, struct error *err)
 {
-    bool counts = run->state == STUDY_RUN_ACTIVE || run->n_flights > 0;
-    double passed_s = run->wall_from_s > 0 ? now_s - run->wall_from_s : 0;
+    bool counts = ss->state == SCHED_STUDY_ACTIVE || ss->n_flights > 0;
+    double passed_s = ss->wall_from_s > 0 ? now_s - ss->wall_from_s : 0;
 
-    if (!counts || at_once || run->risk_moved || passed_s >= WALL_SAVE_S) {
-        if (passed_s > 0 || run->risk_moved) {
-            const struct study *study = &run->view.study;
+    if (!counts || at_once || ss->risk_moved || passed_s >= WALL_SAVE_S) {
+        if (passed_s > 0 || ss->risk_moved) {
+            const struct study *study = &ss->view.study;
             enum status rc;
-            STORE_INSIST(rc, run->store, err,
-                         store_study_add_wall(run->store, study->id, passed_s, study->lost_s + at_risk_s, err));
+            STORE_INSIST(rc, ss->store, err,
+                         store_study_add_wall(ss->store, study->id, passed_s, study->lost_s + at_risk_s, err));
             TRY(rc);
-            run->view.study.wall_used_s += passed_s;
-            run->at_risk_s = at_risk_s;
+            ss->view.study.wall_used_s += passed_s;
+            ss->at_risk_s = at_risk_s;
         }
-        run->risk_moved = false;
-        run->wall_from_s = 0;
+        ss->risk_moved = false;
+        ss->wall_from_s = 0;
     }
-    if (counts && run->wall_from_s == 0)
-        run->wall_from_s = now_s;
+    if (counts && ss->wall_from_s == 0)
+        ss->wall_from_s = now_s;
     return ST_OK;
 }
 
@@ -93,37 +93,37 @@ static bool target_reached(const struct study_view *v, struct study_end *ret_end
     return true;
 }
 
-static bool gains_little(const struct study_run *run, double now_s, struct study_end *ret_end)
+static bool gains_little(const struct sched_study *ss, double now_s, struct study_end *ret_end)
 {
     double window_s = 3600, rate;
     char span[32];
 
-    if (run->view.study.limits.gain_min <= 0)
+    if (ss->view.study.limits.gain_min <= 0)
         return false;
-    (void)parse_seconds(run->setup->sweep.gain_window, &window_s);
-    rate = gain_watch_rate(&run->gain, &run->view, window_s, now_s);
-    if (!(rate < run->view.study.limits.gain_min)) /* NaN: too early */
+    (void)parse_seconds(ss->setup->sweep.gain_window, &window_s);
+    rate = gain_watch_rate(&ss->gain, &ss->view, window_s, now_s);
+    if (!(rate < ss->view.study.limits.gain_min)) /* NaN: too early */
         return false;
     ret_end->rule = "min_gain";
     snprintf(ret_end->text, sizeof ret_end->text,
              "the front has come to rest: over the last %s the hypervolume grew by %.3g %% an hour (sweep.min_gain is "
              "%.3g %%)",
-             format_seconds(window_s, span), 100 * rate, 100 * run->view.study.limits.gain_min);
+             format_seconds(window_s, span), 100 * rate, 100 * ss->view.study.limits.gain_min);
     return true;
 }
 
-void stop_rules_check(const struct study_run *run, double running_s, double now_s, struct study_end *ret_end)
+void stop_rules_check(const struct sched_study *ss, double running_s, double now_s, struct study_end *ret_end)
 {
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
     const struct study *study = &v->study;
 
     *ret_end = (struct study_end){0};
     if (over(study->limits.budget_s > 0 ? study_view_cost(v) + study->lost_s + running_s : 0, study->limits.budget_s,
              "budget", "budget", ret_end) ||
-        over(stop_rules_wall_s(run, now_s), study->limits.wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
+        over(stop_rules_wall_s(ss, now_s), study->limits.wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
         over(study->limits.device_max_s > 0 ? device_seconds(v) + study->lost_s + running_s : 0,
              study->limits.device_max_s, "device time (sweep.device_time)", "device_time", ret_end) ||
-        target_reached(v, ret_end) || gains_little(run, now_s, ret_end))
+        target_reached(v, ret_end) || gains_little(ss, now_s, ret_end))
         return;
 }
 
@@ -136,9 +136,9 @@ int64_t stop_rules_trials_left(const struct study_view *view)
     return max > (int64_t)view->n ? max - (int64_t)view->n : 0;
 }
 
-double stop_rules_fraction(const struct study_run *run, double running_s, double now_s)
+double stop_rules_fraction(const struct sched_study *ss, double running_s, double now_s)
 {
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
     const struct study *s = &v->study;
     int64_t open = study_view_count(v, TRIAL_QUEUED) + study_view_count(v, TRIAL_RUNNING);
     double f = 0;
@@ -148,7 +148,7 @@ double stop_rules_fraction(const struct study_run *run, double running_s, double
     if (s->limits.budget_s > 0)
         f = fmax(f, (study_view_cost(v) + s->lost_s + running_s) / s->limits.budget_s);
     if (s->limits.wall_max_s > 0)
-        f = fmax(f, stop_rules_wall_s(run, now_s) / s->limits.wall_max_s);
+        f = fmax(f, stop_rules_wall_s(ss, now_s) / s->limits.wall_max_s);
     if (s->limits.device_max_s > 0)
         f = fmax(f, (device_seconds(v) + s->lost_s + running_s) / s->limits.device_max_s);
     return fmin(f, 1);

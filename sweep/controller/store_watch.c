@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 
 #define LOOK_S 2
 

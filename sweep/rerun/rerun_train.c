@@ -14,7 +14,7 @@
 #include "study/study_view.h"
 #include "sweep/signals.h"
 #include "sweep/worker/evaluate.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 #include <stdio.h>
@@ -30,23 +30,23 @@ static bool should_stop(void *ctx)
         return true;
     if (r->trial.state != TRIAL_STOPPED || r->trial.env_steps <= 0)
         return false;
-    trainer_get_metrics(r->run.trainer, &now);
+    trainer_get_metrics(r->session.trainer, &now);
     return now.env_steps >= r->trial.env_steps;
 }
 
 /* Are the weights those of the stored checkpoint? Loads it over the trainer's, so this comes last. */
 static enum status compare_params(struct rerun *r, struct error *err)
 {
-    size_t n = trainer_n_params(r->run.trainer);
+    size_t n = trainer_n_params(r->session.trainer);
     float *ours = mem_array(n, sizeof *ours), *theirs = mem_array(n, sizeof *theirs);
     struct error why = {0};
     enum status rc = ours != NULL && theirs != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for %zu weights", n);
 
     if (rc == ST_OK)
-        rc = trainer_get_params(r->run.trainer, ours, err);
-    if (rc == ST_OK && trainer_load(r->run.trainer, r->checkpoint, &why) != ST_OK)
+        rc = trainer_get_params(r->session.trainer, ours, err);
+    if (rc == ST_OK && trainer_load(r->session.trainer, r->checkpoint, &why) != ST_OK)
         log_warn("the weights cannot be compared: %s", why.text);
-    else if (rc == ST_OK && (rc = trainer_get_params(r->run.trainer, theirs, err)) == ST_OK)
+    else if (rc == ST_OK && (rc = trainer_get_params(r->session.trainer, theirs, err)) == ST_OK)
         r->params_equal = memcmp(ours, theirs, n * sizeof *ours) == 0;
     mem_free(ours);
     mem_free(theirs);
@@ -58,11 +58,11 @@ static enum status save(struct rerun *r, const struct setup *setup, struct error
     char *text = NULL, *label = NULL, maker[CHECKPOINT_LABEL_MAX];
     enum status rc = setup_to_ini(setup, &text, err);
 
-    checkpoint_maker(kern_device_name(r->run.kern), NULL, maker, sizeof maker);
+    checkpoint_maker(kern_device_name(r->session.kern), NULL, maker, sizeof maker);
     if (rc == ST_OK)
         rc = checkpoint_label(NULL, maker, text, &label, err);
     if (rc == ST_OK)
-        rc = trainer_save(r->run.trainer, r->output, label, err);
+        rc = trainer_save(r->session.trainer, r->output, label, err);
     mem_free(text);
     mem_free(label);
     return rc;
@@ -80,7 +80,7 @@ static enum status evaluate_policy(struct rerun *r, const struct setup *setup, s
     struct eval_settings settings;
 
     eval_settings_of(&setup->train, &settings);
-    return evaluate(r->run.trainer, &settings, r->quiet, ret_eval, err);
+    return evaluate(r->session.trainer, &settings, r->quiet, ret_eval, err);
 }
 
 static void fill_result(const struct rerun *r, int64_t seed, const struct train_result *result,
@@ -96,8 +96,8 @@ static void fill_result(const struct rerun *r, int64_t seed, const struct train_
                                  .eval_unfinished = eval->unfinished,
                                  .eval_s = eval->eval_s};
     ret->score = train_outcome(result, eval, r->study.metric, &ret->score_se);
-    snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->run.kern));
-    snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->run.kern));
+    snprintf(ret->device, sizeof ret->device, "%s", kern_device_name(r->session.kern));
+    snprintf(ret->vector_units, sizeof ret->vector_units, "%s", kern_vector_units(r->session.kern));
 }
 
 static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result *ret_again, struct error *err)
@@ -111,9 +111,9 @@ static enum status train_once(struct rerun *r, int64_t seed, struct rerun_result
 
     snprintf(override.value, sizeof override.value, "%lld", (long long)seed);
     TRY(setup_derive(r->setup, &override, 1, "rerun", &setup, err));
-    rc = run_open(&r->run, setup, err);
+    rc = session_open(&r->session, setup, err);
     if (rc == ST_OK)
-        rc = trainer_run(r->run.trainer, &callbacks, &result, err);
+        rc = trainer_run(r->session.trainer, &callbacks, &result, err);
     if (rc == ST_OK && is_evaluated(r))
         rc = evaluate_policy(r, setup, &eval, err);
     if (rc == ST_OK && signals_stop())

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/search.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 
 struct setup;
 
@@ -32,7 +32,7 @@ struct rerun {
     struct trial trial;
     char *checkpoint; /* the trial's, if the store names one and its file exists */
     struct setup *setup;
-    struct run run;
+    struct session session;
     struct rerun_result *runs; /* (max(n_seeds, 1)) */
     size_t n;
     int params_equal; /* to the stored checkpoint's: 1 yes, 0 no, -1 unknown */

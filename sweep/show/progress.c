@@ -11,7 +11,7 @@
 #include "sweep/control/status_json.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/show/status_block.h"
 #include "sweep/term.h"
 
@@ -36,7 +36,7 @@ static int64_t ended(const struct study_view *v)
 
 static double fraction_done(const struct progress *p)
 {
-    return stop_rules_fraction(p->run, study_run_running_s(p->run, p->sched), clock_mono_s());
+    return stop_rules_fraction(p->ss, sched_study_running_s(p->ss, p->sched), clock_mono_s());
 }
 
 static double seconds_left(const struct progress *p)
@@ -56,10 +56,10 @@ static void on_tick(void *ctx)
     if (!p->tty)
         return;
     strbuf_init(&text, BLOCK_MAX);
-    sweep_status_take(p->sched, p->run, &status);
+    sweep_status_take(p->sched, p->ss, &status);
     term_style_take(&style);
-    status_block_write(&(struct status_block){&p->run->view, p->run->setup->env->name, &status, seconds_left(p)},
-                       &style, &text);
+    status_block_write(&(struct status_block){&p->ss->view, p->ss->setup->env->name, &status, seconds_left(p)}, &style,
+                       &text);
     if (text.len > 0)
         term_draw(text.text);
     strbuf_free(&text);
@@ -92,13 +92,13 @@ void progress_print_trial(const struct study_view *view, const struct trial *tri
     print_trial_line(view, trial, n, NULL, false);
 }
 
-static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
+static void on_trial_end(void *ctx, const struct sched_study *ss, const struct trial *trial)
 {
     struct progress *p = ctx;
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
     char left[32];
 
-    if (p->quiet || run != p->run)
+    if (p->quiet || ss != p->ss)
         return;
     if (p->tty) {
         on_tick(p);
@@ -107,18 +107,18 @@ static void on_trial_end(void *ctx, const struct study_run *run, const struct tr
     print_trial_line(v, trial, ended(v), format_seconds(seconds_left(p), left), p->sched->stopping);
 }
 
-void progress_begin(struct progress *p, struct scheduler *sched, struct study_run *run, bool quiet)
+void progress_begin(struct progress *p, struct scheduler *sched, struct sched_study *ss, bool quiet)
 {
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
 
-    *p = (struct progress){.sched = sched, .run = run, .quiet = quiet, .begin_s = clock_mono_s()};
+    *p = (struct progress){.sched = sched, .ss = ss, .quiet = quiet, .begin_s = clock_mono_s()};
     p->fraction_before = fraction_done(p);
     p->tty = !quiet && term_begin();
     sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end, .on_tick = on_tick};
     if (!quiet && !p->tty)
         fprintf(stderr, "sweep %s: %s %s by %s over %zu parameters of %s\n", v->study.name,
                 v->study.maximize ? "maximizing" : "minimizing", v->study.metric, v->study.method, v->search.space.dim,
-                run->setup->env->name);
+                ss->setup->env->name);
 }
 
 void progress_end(struct progress *p)

@@ -15,7 +15,7 @@
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "sweep/worker/worker_limits.h"
 #include "trainer/trainer.h"
 
@@ -31,7 +31,7 @@ static enum status lane_write(struct lane *lane, struct error *err)
     char *text = NULL;
 
     TRY(checkpoint_label(t->owner, t->maker, t->config, &text, err));
-    enum status rc = trainer_save(lane->run.trainer, t->checkpoint_path, text, err);
+    enum status rc = trainer_save(lane->session.trainer, t->checkpoint_path, text, err);
     mem_free(text);
     return rc;
 }
@@ -50,7 +50,7 @@ static void lane_save(struct lane *lane)
     }
     t->saved = true;
     t->saved_s = clock_mono_s();
-    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     json = lane_message(lane, "checkpoint");
     if (json != NULL &&
         !(json_add_str(json, "path", t->checkpoint_path) && json_add_i64(json, "env_steps", env_steps))) {
@@ -70,8 +70,8 @@ static enum status lane_load(struct lane *lane, struct error *err)
     if (t->owner != NULL && strcmp(owner, t->owner) != 0)
         return FAIL(err, ST_CONFIG, "%s: is the checkpoint of %s and not of %s", t->resume_from,
                     owner[0] != '\0' ? owner : "an unnamed owner", t->owner);
-    TRY(trainer_load(lane->run.trainer, t->resume_from, err));
-    checkpoint_maker(kern_device_name(lane->run.kern), before, t->maker, sizeof t->maker);
+    TRY(trainer_load(lane->session.trainer, t->resume_from, err));
+    checkpoint_maker(kern_device_name(lane->session.kern), before, t->maker, sizeof t->maker);
     if (before[0] != '\0' && strcmp(t->maker, before) != 0)
         log_warn("resumed by another build or device than before (%s): the result is not that of one of them",
                  t->maker);
@@ -85,10 +85,10 @@ static enum status lane_resume(struct lane *lane, struct error *err)
     struct error why = {0};
     cJSON *json;
 
-    checkpoint_maker(kern_device_name(lane->run.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
+    checkpoint_maker(kern_device_name(lane->session.kern), NULL, lane->trial.maker, sizeof lane->trial.maker);
     if (lane->trial.resume_from == NULL || lane_load(lane, &why) == ST_OK)
         return ST_OK;
-    if (kern_is_lost(lane->run.kern))
+    if (kern_is_lost(lane->session.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
     json = lane_message(lane, "anew");
     if (json != NULL && !json_add_str(json, "reason", why.text)) {
@@ -123,7 +123,7 @@ static bool should_stop(void *ctx)
     struct lane_trial *t = &lane->trial;
     int64_t env_steps, iterations;
 
-    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     atomic_store(&lane->env_steps, env_steps);
     atomic_store(&lane->iterations, iterations);
     if (atomic_load(&lane->stop))
@@ -195,7 +195,7 @@ static bool wait_for_memory(void *ctx)
 
 static void note_memory(struct lane *lane)
 {
-    atomic_store(&lane->pool->device_bytes, kern_memory_held_bytes(lane->run.kern));
+    atomic_store(&lane->pool->device_bytes, kern_memory_held_bytes(lane->session.kern));
 }
 
 /* ---- a trial ---- */
@@ -211,14 +211,14 @@ static enum status lane_open_trial(struct lane *lane, const struct setup *setup,
     pthread_mutex_unlock(&pool->lock);
     gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    rc = run_open(&lane->run, setup, err);
+    rc = session_open(&lane->session, setup, err);
     lane->trial.create_s = clock_mono_s() - begun_s;
     if (rc == ST_OK)
         rc = lane_resume(lane, err);
     if (rc == ST_OK)
         note_memory(lane);
     if (rc == ST_OK) /* nothing of it is on the device when it leaves */
-        rc = kern_sync(lane->run.kern, err);
+        rc = kern_sync(lane->session.kern, err);
     gate_leave_open(&pool->gate);
     return rc;
 }
@@ -241,14 +241,14 @@ static enum status lane_train(struct lane *lane, struct train_result *ret_result
     cJSON *json = lane_message(lane, "training");
     enum status rc;
 
-    trainer_get_progress(lane->run.trainer, &env_steps, &iterations);
+    trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     if (json != NULL && !json_add_i64(json, "env_steps", env_steps)) {
         cJSON_Delete(json);
         json = NULL;
     }
     lane_pool_send(lane->pool, json);
     t->start_s = t->saved_s = clock_mono_s();
-    rc = trainer_run(lane->run.trainer, &callbacks, ret_result, err);
+    rc = trainer_run(lane->session.trainer, &callbacks, ret_result, err);
     if (rc == ST_OK && t->checkpoint_path != NULL &&
         (ret_result->stopped ? atomic_load(&lane->checkpoint) : t->checkpoint_end))
         lane_save(lane);
@@ -283,7 +283,7 @@ static enum status lane_evaluate(struct lane *lane, const struct setup *setup, s
     settings.gate = lane->pool->n_lanes > 1 ? &gate : NULL;
     settings.ctx = lane;
     settings.on_progress = on_evaluation;
-    TRY(trainer_eval(lane->run.trainer, &settings, ret_eval, err));
+    TRY(trainer_eval(lane->session.trainer, &settings, ret_eval, err));
     result->stopped = ret_eval->stopped;
     if (ret_eval->stopped && t->checkpoint_path != NULL && !t->saved && atomic_load(&lane->checkpoint))
         lane_save(lane);
@@ -309,12 +309,13 @@ static void lane_free_trial(struct lane *lane)
 {
     struct lane_pool *pool = lane->pool;
 
-    if (lane->run.trainer == NULL)
+    if (lane->session.trainer == NULL)
         return;
     gate_enter_open(&pool->gate); /* what it frees is work on the device */
-    trainer_destroy(lane->run.trainer); /* on a CPU its memory is not needed while waiting; a GPU's goes to the cache */
-    lane->run.trainer = NULL;
-    if (!kern_is_lost(lane->run.kern) && kern_sync(lane->run.kern, NULL) == ST_OK)
+    trainer_destroy(
+        lane->session.trainer); /* on a CPU its memory is not needed while waiting; a GPU's goes to the cache */
+    lane->session.trainer = NULL;
+    if (!kern_is_lost(lane->session.kern) && kern_sync(lane->session.kern, NULL) == ST_OK)
         note_memory(lane);
     gate_leave_open(&pool->gate);
 }
@@ -325,7 +326,7 @@ static void lane_explain_memory(const struct lane *lane, struct error *why)
     size_t n = strlen(why->text);
     char limit[200];
 
-    if (lane->run.kern != NULL && kern_kind(lane->run.kern) == KERN_CPU &&
+    if (lane->session.kern != NULL && kern_kind(lane->session.kern) == KERN_CPU &&
         worker_limits_explain(lane->pool->memory_bytes, limit, sizeof limit))
         snprintf(why->text + n, sizeof why->text - n, "; %s", limit);
 }
@@ -333,9 +334,9 @@ static void lane_explain_memory(const struct lane *lane, struct error *why)
 /* The device stays open as it is, whatever the config calls it; but a trial has its own number of threads. */
 static void keep_device(const struct lane *lane, struct setup *setup)
 {
-    setup->train.device = lane->run.device;
-    if (setup->train.threads == 0 || setup->train.threads == (int64_t)kern_n_threads(lane->run.kern))
-        setup->train.threads = lane->run.threads; /* its share of the cores, as it was opened */
+    setup->train.device = lane->session.device;
+    if (setup->train.threads == 0 || setup->train.threads == (int64_t)kern_n_threads(lane->session.kern))
+        setup->train.threads = lane->session.threads; /* its share of the cores, as it was opened */
 }
 
 static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
@@ -362,7 +363,7 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
         rc = lane_evaluate(lane, setup, &result, &eval, &why);
     if (rc == ST_NOMEM)
         lane_explain_memory(lane, &why);
-    if (lane->run.kern != NULL && kern_is_lost(lane->run.kern))
+    if (lane->session.kern != NULL && kern_is_lost(lane->session.kern))
         lane_pool_declare_lost(lane->pool);
     if (atomic_load(&lane->pool->lost) && rc != ST_OK)
         log_error("%s", why.text); /* the last lines of a worker that ends go to the controller */
@@ -379,8 +380,8 @@ static cJSON *lane_trial_run(struct lane *lane, const cJSON *message)
 static void lane_drop_cache(struct lane *lane)
 {
     gate_enter_open(&lane->pool->gate);
-    trainer_cache_clear(lane->run.cache);
-    (void)!kern_sync(lane->run.kern, NULL); /* a failure shows in its next trial */
+    trainer_cache_clear(lane->session.cache);
+    (void)!kern_sync(lane->session.kern, NULL); /* a failure shows in its next trial */
     gate_leave_open(&lane->pool->gate);
 }
 
@@ -422,7 +423,7 @@ static void lane_set_state(struct lane *lane, enum lane_state state, bool done)
     lane->state = state;
     lane->drop = false;
     lane->taken = lane->taken && !done;
-    lane->keeps = lane->run.cache != NULL;
+    lane->keeps = lane->session.cache != NULL;
     pool->n_freed++;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
@@ -444,9 +445,9 @@ static void lane_open(struct lane *lane)
 
     gate_enter_open(&pool->gate);
     begun_s = clock_mono_s();
-    rc = run_open_device(&lane->run, pool->setup, &lane->opened_err);
-    if (rc == ST_OK && lane->run.cache != NULL && pool->n_lanes > 1) /* half of the device for what may come */
-        trainer_cache_share(lane->run.cache, kern_memory_total_bytes(lane->run.kern) / (2 * pool->n_lanes),
+    rc = session_open_device(&lane->session, pool->setup, &lane->opened_err);
+    if (rc == ST_OK && lane->session.cache != NULL && pool->n_lanes > 1) /* half of the device for what may come */
+        trainer_cache_share(lane->session.cache, kern_memory_total_bytes(lane->session.kern) / (2 * pool->n_lanes),
                             wait_for_memory, lane);
     note_start(lane, begun_s);
     gate_leave_open(&pool->gate);
@@ -462,15 +463,15 @@ static void lane_warm_up(struct lane *lane)
     struct lane_pool *pool = lane->pool;
     double begun_s;
 
-    if (lane->run.cache != NULL) {
+    if (lane->session.cache != NULL) {
         gate_enter_open(&pool->gate);
         begun_s = clock_mono_s();
-        run_warm_up(&lane->run, pool->setup);
+        session_warm_up(&lane->session, pool->setup);
         note_memory(lane);
         note_start(lane, begun_s);
         gate_leave_open(&pool->gate);
     }
-    if (kern_is_lost(lane->run.kern))
+    if (kern_is_lost(lane->session.kern))
         lane_pool_declare_lost(lane->pool);
 }
 
@@ -497,7 +498,7 @@ void *lane_main(void *arg)
     }
     if (!atomic_load(&lane->pool->lost)) {
         gate_enter_open(&lane->pool->gate);
-        run_close(&lane->run);
+        session_close(&lane->session);
         gate_leave_open(&lane->pool->gate);
     }
     lane_set_state(lane, LANE_ENDED, false);

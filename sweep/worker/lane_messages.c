@@ -61,7 +61,7 @@ static bool fill_scores(cJSON *json, const struct lane_trial *t, const struct tr
 static bool fill_origin(cJSON *json, const struct lane *lane)
 {
     const struct lane_pool *pool = lane->pool;
-    const struct kern *kern = lane->run.kern;
+    const struct kern *kern = lane->session.kern;
     const char *maker = lane->trial.maker;
     double start_s = pool->process_s + 1e-6 * (double)atomic_load(&pool->open_us) + lane->trial.create_s;
 

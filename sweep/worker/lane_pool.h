@@ -1,6 +1,6 @@
 /* lane_pool.h - the lanes of a worker process: threads that each train one trial at a time, all on the worker's one
  * device. What each thread may touch: the reader (main thread) puts messages into mailboxes and sets the flags stop and
- * checkpoint; a lane owns its run and whatever of its trial is not atomic; the heartbeat reads atomics. */
+ * checkpoint; a lane owns its session and whatever of its trial is not atomic; the heartbeat reads atomics. */
 #ifndef SWEEP_WORKER_LANE_POOL_H
 #define SWEEP_WORKER_LANE_POOL_H
 
@@ -15,7 +15,7 @@
 #include "study/checkpoint_label.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 #include "trainer/trainer.h"
 
 struct setup;
@@ -40,7 +40,7 @@ struct lane_trial {
     double checkpoint_every_s; /* 0: never by time */
     bool checkpoint_end; /* write one more when the trial is done */
     double saved_s; /* time of the last save */
-    bool saved; /* checkpoint_path holds the run's present state */
+    bool saved; /* checkpoint_path holds the present state of the training */
     double start_s; /* start of training; 0: not begun */
     struct train_metrics last;
     bool has_last;
@@ -49,7 +49,7 @@ struct lane_trial {
 struct lane {
     struct lane_pool *pool;
     pthread_t thread;
-    struct run run;
+    struct session session;
     struct lane_trial trial;
     /* guarded by pool->lock */
     enum lane_state state;

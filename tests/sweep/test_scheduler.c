@@ -29,7 +29,7 @@
 #include "sweep/controller/flight.h"
 #include "sweep/controller/gain.h"
 #include "sweep/controller/scheduler.h"
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/launch/proto.h"
 #include "sweep/launch/worker_process.h"
 
@@ -49,7 +49,7 @@ struct place {
     struct store *store;
     struct devices *devices;
     struct scheduler *sched;
-    struct study_run *runs[4];
+    struct sched_study *runs[4];
     size_t n_runs;
     struct trial *stored; /* (n_stored) what load_stored found last; owned */
     size_t n_stored;
@@ -91,7 +91,7 @@ static void let_go(struct place *p)
     scheduler_destroy(p->sched);
     p->sched = NULL;
     for (size_t i = 0; i < p->n_runs; i++)
-        study_run_destroy(p->runs[i]);
+        sched_study_destroy(p->runs[i]);
     p->n_runs = 0;
 }
 
@@ -150,7 +150,7 @@ static void add_device(struct place *p, const char *name, int lanes)
     snprintf(spec->label, sizeof spec->label, "d%zu", p->devices->n - 1);
 }
 
-static void on_trial_end(void *ctx, const struct study_run *run, const struct trial *trial)
+static void on_trial_end(void *ctx, const struct sched_study *ss, const struct trial *trial)
 {
     struct place *p = ctx;
 
@@ -159,32 +159,32 @@ static void on_trial_end(void *ctx, const struct study_run *run, const struct tr
     if (p->stop_quarantined && p->sched->workers[0].quarantined)
         scheduler_stop(p->sched);
     if (p->stop_at > 0 && p->n_ended >= p->stop_at &&
-        (!p->stop_beside || study_view_count(&run->view, TRIAL_RUNNING) > 0))
+        (!p->stop_beside || study_view_count(&ss->view, TRIAL_RUNNING) > 0))
         scheduler_stop(p->sched);
 }
 
-static struct study_run *serve(struct place *p, const char *name)
+static struct sched_study *serve(struct place *p, const char *name)
 {
-    struct study_run *run = NULL;
+    struct sched_study *ss = NULL;
 
     if (p->sched == NULL) {
         OK(scheduler_create(&p->sched, p->devices, err));
         p->sched->listener = (struct sched_listener){.ctx = p, .on_trial_end = on_trial_end};
         p->sched->hang_timeout_s = 0;
     }
-    OK(study_run_open(&run, p->store, name, err));
-    OK(scheduler_add(p->sched, run, err));
-    p->runs[p->n_runs++] = run;
-    return run;
+    OK(sched_study_open(&ss, p->store, name, err));
+    OK(scheduler_add(p->sched, ss, err));
+    p->runs[p->n_runs++] = ss;
+    return ss;
 }
 
 /* The trials as the store has them. */
-static const struct trial *load_stored(struct place *p, const struct study_run *run)
+static const struct trial *load_stored(struct place *p, const struct sched_study *ss)
 {
     trial_list_free(p->stored, p->n_stored);
     p->stored = NULL;
-    OK(store_trial_list(p->store, run->view.study.id, &p->stored, &p->n_stored, err));
-    assert_int_equal(p->n_stored, run->view.n);
+    OK(store_trial_list(p->store, ss->view.study.id, &p->stored, &p->n_stored, err));
+    assert_int_equal(p->n_stored, ss->view.n);
     return p->stored;
 }
 
@@ -197,15 +197,15 @@ static void texts_are_forgotten(const struct trial *t)
 }
 
 /* Every trial but `number` is done, as the store has it too; gives back that one. */
-static const struct trial *all_done_but(struct place *p, const struct study_run *run, int64_t number, int64_t n)
+static const struct trial *all_done_but(struct place *p, const struct sched_study *ss, int64_t number, int64_t n)
 {
-    const struct trial *trials = load_stored(p, run);
+    const struct trial *trials = load_stored(p, ss);
 
     assert_int_equal(p->n_stored, n);
     for (size_t i = 0; i < p->n_stored; i++) {
-        texts_are_forgotten(&run->view.trials[i]);
+        texts_are_forgotten(&ss->view.trials[i]);
         assert_int_equal(trials[i].number, i);
-        assert_int_equal(trials[i].state, run->view.trials[i].state);
+        assert_int_equal(trials[i].state, ss->view.trials[i].state);
         if (trials[i].number != number)
             assert_int_equal(trials[i].state, TRIAL_DONE);
     }
@@ -227,9 +227,9 @@ static void each_trial_runs_once(void **state)
     for (int i = 0; i < 4; i++)
         add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 40, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    (void)all_done_but(p, run, -1, 40);
+    (void)all_done_but(p, ss, -1, 40);
     for (size_t i = 0; i < 40; i++) {
         const struct trial *t = &p->stored[i];
         assert_int_equal(t->attempt, 1);
@@ -239,8 +239,8 @@ static void each_trial_runs_once(void **state)
         used[t->slot[1] - '0']++;
     }
     assert_true((used[0] > 0) + (used[1] > 0) + (used[2] > 0) + (used[3] > 0) > 1);
-    assert_string_equal(run->end.rule, "trials");
-    assert_int_equal(run->state, STUDY_RUN_ENDED);
+    assert_string_equal(ss->end.rule, "trials");
+    assert_int_equal(ss->state, SCHED_STUDY_ENDED);
 }
 
 static void a_crash_costs_its_trial(void **state)
@@ -250,14 +250,14 @@ static void a_crash_costs_its_trial(void **state)
     add_device(p, "crash@3", 1);
     add_device(p, "crash@3", 1);
     create_study(p, "a", "sobol", 12, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    const struct trial *t = all_done_but(p, run, 3, 12);
+    const struct trial *t = all_done_but(p, ss, 3, 12);
     failed_because(t, "signal 6");
     assert_int_equal(t->attempt, 1);
     assert_non_null(strstr(t->log_tail, "last words of trial 3"));
     for (size_t i = 0; i < 12; i++)
-        assert_int_equal(run->view.trials[i].attempt, 1); /* nobody else paid */
+        assert_int_equal(ss->view.trials[i].attempt, 1); /* nobody else paid */
 }
 
 static void among_lanes_the_guilty_is_found(void **state)
@@ -266,9 +266,9 @@ static void among_lanes_the_guilty_is_found(void **state)
 
     add_device(p, "crash@3", 4);
     create_study(p, "a", "sobol", 16, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    const struct trial *t = all_done_but(p, run, 3, 16);
+    const struct trial *t = all_done_but(p, ss, 3, 16);
     failed_because(t, "signal 6");
     assert_true(t->attempt > 1 && t->attempt <= 3);
 }
@@ -279,12 +279,12 @@ static void a_hang_is_seen_by_its_progress(void **state)
 
     add_device(p, "hang@2", 3);
     create_study(p, "a", "sobol", 9, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     p->sched->hang_timeout_s = PATIENCE_S;
     OK(scheduler_run(p->sched, err));
-    failed_because(all_done_but(p, run, 2, 9), "no progress");
+    failed_because(all_done_but(p, ss, 2, 9), "no progress");
     for (size_t i = 0; i < 9; i++)
-        assert_int_equal(run->view.trials[i].deaths, 0); /* it is known who hung */
+        assert_int_equal(ss->view.trials[i].deaths, 0); /* it is known who hung */
 }
 
 static void a_worker_that_falls_silent_is_replaced(void **state)
@@ -293,10 +293,10 @@ static void a_worker_that_falls_silent_is_replaced(void **state)
 
     add_device(p, "mute@1", 1);
     create_study(p, "a", "sobol", 4, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     p->sched->silence_timeout_s = PATIENCE_S;
     OK(scheduler_run(p->sched, err));
-    (void)all_done_but(p, run, -1, 4); /* it was frozen from outside, and its trial runs again */
+    (void)all_done_but(p, ss, -1, 4); /* it was frozen from outside, and its trial runs again */
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(p->stored[i].attempt, i == 1 ? 2 : 1);
         assert_int_equal(p->stored[i].losses, i == 1 ? 1 : 0);
@@ -313,9 +313,9 @@ static void killed_from_outside_it_runs_again_twice(void **state)
         p->devices->n = 0;
         add_device(p, "killed@2", lanes);
         create_study(p, name, "sobol", 9, 1);
-        const struct study_run *run = serve(p, name);
+        const struct sched_study *ss = serve(p, name);
         OK(scheduler_run(p->sched, err));
-        const struct trial *t = all_done_but(p, run, 2, 9);
+        const struct trial *t = all_done_but(p, ss, 2, 9);
         failed_because(t, "ended from outside 3 times, the last time: killed by signal 9");
         assert_non_null(strstr(t->reason, "trawl retry"));
         assert_int_equal(t->attempt, 3);
@@ -344,9 +344,9 @@ static void a_trial_that_cannot_be_told_fails(void **state)
     OK(store_trial_create(p->store, &first, err));
     study_free(&study);
     mem_free(config);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    failed_because(all_done_but(p, run, 0, 4), "too long");
+    failed_because(all_done_but(p, ss, 0, 4), "too long");
     assert_int_equal(p->stored[0].attempt, 1);
 }
 
@@ -377,12 +377,12 @@ static void a_late_report_is_judged_by_what_it_says(void **state)
 
     add_device(p, "late@12", 1);
     create_study(p, "a", "sobol", 13, 1);
-    struct study_run *run = serve(p, "a");
-    run->early.on = true;
-    run->setup->train.total_timesteps = 100;
+    struct sched_study *ss = serve(p, "a");
+    ss->early.on = true;
+    ss->setup->train.total_timesteps = 100;
     OK(scheduler_run(p->sched, err));
-    assert_int_equal(run->early.n, 13);
-    all_done_but(p, run, -1, 13);
+    assert_int_equal(ss->early.n, 13);
+    all_done_but(p, ss, -1, 13);
 }
 
 static void a_lost_device_costs_who_lost_it(void **state)
@@ -391,9 +391,9 @@ static void a_lost_device_costs_who_lost_it(void **state)
 
     add_device(p, "lost@2", 3);
     create_study(p, "a", "sobol", 9, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    const struct trial *t = all_done_but(p, run, 2, 9);
+    const struct trial *t = all_done_but(p, ss, 2, 9);
     failed_because(t, "illegal access");
     assert_int_equal(t->attempt, 1);
 }
@@ -404,9 +404,9 @@ static void what_is_no_message_costs_the_worker(void **state)
 
     add_device(p, "garbage@1", 1);
     create_study(p, "a", "sobol", 4, 1);
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    failed_because(all_done_but(p, run, 1, 4), "JSON");
+    failed_because(all_done_but(p, ss, 1, 4), "JSON");
 }
 
 static void a_device_that_keeps_failing_is_left_alone(void **state)
@@ -416,13 +416,13 @@ static void a_device_that_keeps_failing_is_left_alone(void **state)
     add_device(p, "quit", 1);
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 3000, 1); /* a minute of trials and more: the back-off takes 3.5 s */
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     p->stop_quarantined = true;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
     assert_true(p->sched->workers[0].quarantined);
     assert_false(p->sched->workers[1].quarantined);
-    assert_int_equal(study_view_count(&run->view, TRIAL_FAILED), 0);
-    assert_true(study_view_count(&run->view, TRIAL_DONE) > 0);
+    assert_int_equal(study_view_count(&ss->view, TRIAL_FAILED), 0);
+    assert_true(study_view_count(&ss->view, TRIAL_DONE) > 0);
 }
 
 static void without_devices_the_sweep_ends(void **state)
@@ -468,16 +468,16 @@ static void note_start(void *ctx, const struct flight *flight)
     struct place *p = ctx;
 
     assert_true(p->n_starts < sizeof p->starts / sizeof p->starts[0]);
-    p->starts[p->n_starts++] = flight->run == p->runs[0] ? 'a' : 'b';
+    p->starts[p->n_starts++] = flight->ss == p->runs[0] ? 'a' : 'b';
 }
 
 /* a alone; with b, which comes; b alone, a being paused; both again. */
-static void move_on(void *ctx, const struct study_run *run, const struct trial *trial)
+static void move_on(void *ctx, const struct sched_study *ss, const struct trial *trial)
 {
     static const char says[] = "bpc";
     struct place *p = ctx;
 
-    (void)run, (void)trial;
+    (void)ss, (void)trial;
     if (p->n_starts < STARTS * ((size_t)p->said + 1))
         return;
     if (says[p->said] == '\0') {
@@ -520,15 +520,15 @@ static void devices_get_their_share(void **state)
 }
 
 /* Says p, b, e, c in turn over the pipe, as a control socket would. */
-static void command_after_trial(void *ctx, const struct study_run *run, const struct trial *trial)
+static void command_after_trial(void *ctx, const struct sched_study *ss, const struct trial *trial)
 {
     struct place *p = ctx;
     const char *say = NULL;
 
     (void)trial;
-    if (p->said == 0 && run == p->runs[0] && run->view.n >= 5)
+    if (p->said == 0 && ss == p->runs[0] && ss->view.n >= 5)
         say = "pb";
-    else if (p->said == 1 && run == p->runs[1] && study_view_count(&run->view, TRIAL_DONE) >= 5)
+    else if (p->said == 1 && ss == p->runs[1] && study_view_count(&ss->view, TRIAL_DONE) >= 5)
         say = "ec";
     if (say == NULL)
         return;
@@ -543,14 +543,14 @@ static void a_study_may_come_pause_and_end_on_the_way(void **state)
     add_device(p, "ok", 1);
     create_study(p, "a", "sobol", 20, 1);
     create_study(p, "b", "sobol", 1000, 1);
-    const struct study_run *a = serve(p, "a");
+    const struct sched_study *a = serve(p, "a");
     assert_int_equal(pipe(p->pipe), 0);
     OK(scheduler_watch(p->sched, p->pipe[0], 1 /* POLLIN */, on_pipe, p, err));
     p->sched->listener.on_trial_end = command_after_trial;
     OK(scheduler_run(p->sched, err));
     assert_int_equal(p->woken, 4);
     (void)all_done_but(p, a, -1, 20);
-    const struct study_run *b = p->runs[1];
+    const struct sched_study *b = p->runs[1];
     assert_ptr_equal(scheduler_find(p->sched, "b"), b);
     assert_string_equal(b->end.rule, "user");
     assert_int_equal(study_view_count(&b->view, TRIAL_RUNNING), 0);
@@ -564,24 +564,24 @@ static void stopped_means_queued_again(void **state)
     add_device(p, "ok", 1);
     add_device(p, "long", 2);
     create_study(p, "a", "sobol", 200, 1); /* 4 s of trials and more, for the second worker to begin */
-    const struct study_run *run = serve(p, "a");
+    const struct sched_study *ss = serve(p, "a");
     p->stop_at = 5;
     p->stop_beside = true;
     assert_int_equal(scheduler_run(p->sched, NULL), ST_INTERRUPTED);
-    assert_int_equal(study_view_count(&run->view, TRIAL_RUNNING), 0);
-    assert_true(study_view_count(&run->view, TRIAL_QUEUED) > 0);
+    assert_int_equal(study_view_count(&ss->view, TRIAL_RUNNING), 0);
+    assert_true(study_view_count(&ss->view, TRIAL_QUEUED) > 0);
     let_go(p);
     p->stop_at = 0;
     p->devices->n = 1;
-    run = serve(p, "a");
+    ss = serve(p, "a");
     OK(scheduler_run(p->sched, err));
-    (void)all_done_but(p, run, -1, 200);
+    (void)all_done_but(p, ss, -1, 200);
 }
 
 /* Parameters of the first n trials, one line each. */
-static void params_of(struct place *p, const struct study_run *run, size_t n, char *buf, size_t size)
+static void params_of(struct place *p, const struct sched_study *ss, size_t n, char *buf, size_t size)
 {
-    const struct trial *trials = load_stored(p, run);
+    const struct trial *trials = load_stored(p, ss);
     size_t used = 0;
 
     for (size_t i = 0; i < n && used < size; i++)
@@ -621,9 +621,9 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
         p->devices->n = 0;
         add_device(p, kinds[k], 1);
         create_study(p, name[0], "pareto", 18, 1);
-        const struct study_run *run = serve(p, name[0]);
+        const struct sched_study *ss = serve(p, name[0]);
         OK(scheduler_run(p->sched, err));
-        params_of(p, run, 18, whole, sizeof whole);
+        params_of(p, ss, 18, whole, sizeof whole);
         assert_string_equal(p->stored[17].origin, "confirm"); /* what is found last could not be confirmed */
         a_share_confirms(p);
         let_go(p);
@@ -631,10 +631,10 @@ static void a_resumed_study_proposes_as_if_never_stopped(void **state)
         for (int stop = 0; stop < 5; stop++) {
             p->n_ended = 0;
             p->stop_at = stop < 4 ? 3 : 0;
-            run = serve(p, name[1]);
+            ss = serve(p, name[1]);
             assert_int_equal(scheduler_run(p->sched, NULL), stop < 4 ? ST_INTERRUPTED : ST_OK);
             if (stop == 4)
-                params_of(p, run, 18, parts, sizeof parts);
+                params_of(p, ss, 18, parts, sizeof parts);
             let_go(p);
         }
         assert_string_equal(whole, parts);

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "sweep/worker/run.h"
+#include "sweep/worker/session.h"
 
 struct setup;
 
@@ -16,7 +16,7 @@ struct bench {
     double seconds; /* of each repeat */
     const char *device, *precision; /* of bench env */
     struct setup *setup;
-    struct run run;
+    struct session session;
 };
 
 struct bench_spread {

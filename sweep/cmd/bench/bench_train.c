@@ -63,30 +63,30 @@ static enum status measure(struct bench *b, struct train_numbers *t, struct erro
     if (train->total_timesteps <
         train->total_agents * train->horizon) /* it runs by time: the steps asked for are not its own */
         train->total_timesteps = train->total_agents * train->horizon;
-    TRY(run_open(&b->run, b->setup, err));
-    TRY(sgemm_rate(b->run.kern, &t->sgemm, err));
+    TRY(session_open(&b->session, b->setup, err));
+    TRY(sgemm_rate(b->session.kern, &t->sgemm, err));
     for (int i = 0; i < WARM_ITERATIONS; i++)
-        TRY(trainer_iterate(b->run.trainer, err));
-    TRY(trainer_sync(b->run.trainer, err));
-    trainer_get_metrics(b->run.trainer, &before);
+        TRY(trainer_iterate(b->session.trainer, err));
+    TRY(trainer_sync(b->session.trainer, err));
+    trainer_get_metrics(b->session.trainer, &before);
     for (int i = 0; i < PHASE_COUNT; i++)
         t->phase_s[i] = -before.phase_s[i];
     for (int64_t i = 0; i < b->repeats; i++) {
         double start = clock_mono_s(), now;
-        trainer_get_metrics(b->run.trainer, &before);
+        trainer_get_metrics(b->session.trainer, &before);
         do {
-            TRY(trainer_iterate(b->run.trainer, err));
+            TRY(trainer_iterate(b->session.trainer, err));
             now = clock_mono_s();
         } while (now - start < b->seconds);
-        TRY(trainer_sync(b->run.trainer, err)); /* what is in flight counts with its time */
+        TRY(trainer_sync(b->session.trainer, err)); /* what is in flight counts with its time */
         now = clock_mono_s();
-        trainer_get_metrics(b->run.trainer, &after);
+        trainer_get_metrics(b->session.trainer, &after);
         rates[i] = (double)(after.env_steps - before.env_steps) / (now - start);
     }
     for (int i = 0; i < PHASE_COUNT; i++)
         t->phase_s[i] += after.phase_s[i];
     t->rate = bench_spread_of(rates, b->repeats);
-    t->n_params = trainer_n_params(b->run.trainer);
+    t->n_params = trainer_n_params(b->session.trainer);
     t->share = t->rate.median * (2 + 6 * b->setup->train.replay_ratio) * (double)t->n_params / t->sgemm;
     return ST_OK;
 }
@@ -95,15 +95,15 @@ static cJSON *numbers_json(const struct bench *b, const struct train_numbers *t)
 {
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_str(json, "bench", "train") && json_add_str(json, "env", b->setup->env->name) &&
-              json_add_str(json, "operations", kern_ops(b->run.kern)->name) &&
+              json_add_str(json, "operations", kern_ops(b->session.kern)->name) &&
               bench_add_spread(json, "steps_per_s", &t->rate) &&
-              json_add(json, "profile", run_profile_json(t->phase_s)) &&
+              json_add(json, "profile", session_profile_json(t->phase_s)) &&
               json_add_f64(json, "sgemm_gflops", t->sgemm * 1e-9) && json_add_f64(json, "sgemm_share", t->share) &&
               json_add_i64(json, "n_params", (int64_t)t->n_params) &&
-              json_add_i64(json, "threads", (int64_t)kern_n_threads(b->run.kern)) &&
+              json_add_i64(json, "threads", (int64_t)kern_n_threads(b->session.kern)) &&
               json_add_i64(json, "repeats", b->repeats) && json_add_f64(json, "seconds", b->seconds) &&
               json_add(json, "config", config_to_json(b->setup->config)) &&
-              bench_add_machine(json, kern_device_name(b->run.kern));
+              bench_add_machine(json, kern_device_name(b->session.kern));
     if (!ok) {
         cJSON_Delete(json);
         return NULL;
@@ -121,7 +121,7 @@ enum status bench_train(struct bench *b, struct error *err)
     if (b->json)
         return cli_print_json(numbers_json(b, &t), err);
     printf("%s: %s steps/s on %s (%s to %s over %lld repeats)\n", b->setup->env->name,
-           num_format_short(t.rate.median, text), kern_device_name(b->run.kern), num_format_short(t.rate.min, low),
+           num_format_short(t.rate.median, text), kern_device_name(b->session.kern), num_format_short(t.rate.min, low),
            num_format_short(t.rate.max, high), (long long)b->repeats);
     printf("%zu weights; %.1f %% of this device's matrix rate of %.1f GFLOP/s\n", t.n_params, 100 * t.share,
            t.sgemm * 1e-9);

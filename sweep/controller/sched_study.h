@@ -1,4 +1,4 @@
-/* study_run.h - a study while it is served: its view, proposals, queue and failures. It owns all it holds but the
+/* sched_study.h - a study while the scheduler serves it: its view, proposals, queue and failures. It owns all it holds but the
  * store; the scheduler's thread. A failure of one study ends that study and is kept in its err. */
 #ifndef SWEEP_CONTROLLER_STUDY_RUN_H
 #define SWEEP_CONTROLLER_STUDY_RUN_H
@@ -24,18 +24,18 @@ struct track_rows;
 struct trial_check;
 struct worker;
 
-enum study_run_state {
-    STUDY_RUN_ACTIVE,
-    STUDY_RUN_PAUSED, /* no new trials; trials in flight end */
-    STUDY_RUN_ENDING, /* no new trials; ended once no trial is in flight */
-    STUDY_RUN_ENDED,
+enum sched_study_state {
+    SCHED_STUDY_ACTIVE,
+    SCHED_STUDY_PAUSED, /* no new trials; trials in flight end */
+    SCHED_STUDY_ENDING, /* no new trials; ended once no trial is in flight */
+    SCHED_STUDY_ENDED,
 };
 
-struct study_run {
+struct sched_study {
     struct store *store; /* the caller's */
     struct setup *setup; /* owned, like view */
     struct study_view view;
-    enum study_run_state state;
+    enum sched_study_state state;
     struct early_stop early;
     struct gain_watch gain;
     double wall_from_s; /* start of the time that is not in the store yet; 0: time does not count now */
@@ -58,32 +58,32 @@ struct study_run {
     struct error err; /* a failure that ended it */
 };
 /* Loads a study of the store with its config; nothing is changed. Limits and priority are those of view.study. */
-enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name,
-                           struct error *err) MUST_USE;
+enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name,
+                             struct error *err) MUST_USE;
 /* A wider space of the same points (search_widen), in the store too; takes what wider holds and leaves it empty. */
-enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err) MUST_USE;
-void study_run_destroy(struct study_run *run); /* after scheduler_remove or scheduler_destroy */
+enum status sched_study_take_space(struct sched_study *ss, struct search *wider, struct error *err) MUST_USE;
+void sched_study_destroy(struct sched_study *ss); /* after scheduler_remove or scheduler_destroy */
 /* Sets the state in the store and in the view. */
-enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,
-                                struct error *err) MUST_USE;
+enum status sched_study_set_state(struct sched_study *ss, enum study_state state, const char *rule, const char *text,
+                                  struct error *err) MUST_USE;
 /* How many trials it could hand out now; INT64_MAX: without limit. */
-int64_t study_run_wants(const struct study_run *run);
+int64_t sched_study_wants(const struct sched_study *ss);
 
-enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err) MUST_USE;
+enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error *err) MUST_USE;
 /* Takes a queued trial for that worker; false: none. */
-bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i);
+bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i);
 /* Asks for a proposal, unless one is being made or none may be made. */
-enum status study_run_ask(struct study_run *run, const struct scheduler *s, struct error *err) MUST_USE;
-enum status study_run_collect(struct study_run *run,
-                              struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
-size_t study_run_ahead(const struct study_run *run, size_t n_slots); /* how many trials should wait in the queue */
-double study_run_running_s(const struct study_run *run, const struct scheduler *s);
-/* The part of study_run_running_s that no checkpoint holds. */
-double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s);
+enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err) MUST_USE;
+enum status sched_study_collect(struct sched_study *ss,
+                                struct error *err) MUST_USE; /* a finished proposal becomes a queued trial */
+size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots); /* how many trials should wait in the queue */
+double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s);
+/* The part of sched_study_running_s that no checkpoint holds. */
+double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s);
 /* Takes trials into its queue that another command added to the store (`trawl retry`). */
-enum status study_run_adopt(struct study_run *run, struct error *err) MUST_USE;
-enum status study_run_recorded(struct study_run *run, size_t i, struct error *err) MUST_USE; /* its row has ended */
+enum status sched_study_adopt(struct sched_study *ss, struct error *err) MUST_USE;
+enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err) MUST_USE; /* its row has ended */
 /* Frees the texts of trial i, if it has ended: the store has them, and the controller no longer needs them. */
-void study_run_forget(struct study_run *run, size_t i);
+void sched_study_forget(struct sched_study *ss, size_t i);
 
 #endif

@@ -1,8 +1,8 @@
-/* study_run.c - a study while it is served: its proposals, its queue, its failures.
+/* sched_study.c - a study while it is served: its proposals, its queue, its failures.
  * Invariants: (1) a proposal becomes a queued row of the store before it can run; (2) trials are handed out in order of
  * number; (3) whether to propose ahead depends on the store's contents alone, so that a resumed study proposes as it
  * would have done. */
-#include "sweep/controller/study_run.h"
+#include "sweep/controller/sched_study.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,66 +48,66 @@ static enum status load_setup(const struct study *study, struct setup **ret_setu
     return setup_from_text(ret_setup, name, study->config, err);
 }
 
-enum status study_run_open(struct study_run **ret_run, struct store *store, const char *name, struct error *err)
+enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
-    struct study_run *run = mem_alloc(sizeof *run);
+    struct sched_study *ss = mem_alloc(sizeof *ss);
     enum status rc;
 
-    if (run == NULL)
+    if (ss == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for a study");
-    run->store = store;
-    rc = study_view_load(store, name, &run->view, err);
+    ss->store = store;
+    rc = study_view_load(store, name, &ss->view, err);
     if (rc == ST_OK)
-        rc = load_setup(&run->view.study, &run->setup, err);
+        rc = load_setup(&ss->view.study, &ss->setup, err);
     if (rc == ST_OK)
-        rc = search_bind(&run->view.search, run->setup, err);
+        rc = search_bind(&ss->view.search, ss->setup, err);
     if (rc == ST_OK)
-        rc = warm_start_load(store, run->setup, &run->view, err);
+        rc = warm_start_load(store, ss->setup, &ss->view, err);
     if (rc != ST_OK) {
-        study_run_destroy(run);
+        sched_study_destroy(ss);
         return rc;
     }
-    *ret_run = run;
+    *ret_run = ss;
     return ST_OK;
 }
 
-void study_run_destroy(struct study_run *run)
+void sched_study_destroy(struct sched_study *ss)
 {
-    if (run == NULL)
+    if (ss == NULL)
         return;
-    track_rows_close(run->track, &run->view, run->end.text, LAST_UPLOADS_S);
-    proposer_destroy(run->proposer); /* before the points that it reads and what it asks */
-    trial_check_destroy(run->check);
-    early_stop_free(&run->early);
-    gain_watch_free(&run->gain);
-    study_view_free(&run->view);
-    setup_destroy(run->setup);
-    mem_free(run);
+    track_rows_close(ss->track, &ss->view, ss->end.text, LAST_UPLOADS_S);
+    proposer_destroy(ss->proposer); /* before the points that it reads and what it asks */
+    trial_check_destroy(ss->check);
+    early_stop_free(&ss->early);
+    gain_watch_free(&ss->gain);
+    study_view_free(&ss->view);
+    setup_destroy(ss->setup);
+    mem_free(ss);
 }
 
 /* Trials that an earlier program left running are queued again. */
-static enum status recover(struct study_run *run, struct error *err)
+static enum status recover(struct sched_study *ss, struct error *err)
 {
-    struct study_view *v = &run->view;
+    struct study_view *v = &ss->view;
     enum status rc;
 
-    STORE_INSIST(rc, run->store, err, store_trials_recover(run->store, v->study.id, true, &run->n_recovered, err));
+    STORE_INSIST(rc, ss->store, err, store_trials_recover(ss->store, v->study.id, true, &ss->n_recovered, err));
     TRY(rc);
-    run->n_queued = 0;
+    ss->n_queued = 0;
     for (size_t i = 0; i < v->n; i++) {
         if (v->trials[i].state == TRIAL_RUNNING)
             v->trials[i].state = TRIAL_QUEUED; /* pending as before: nothing to update */
-        run->n_queued += v->trials[i].state == TRIAL_QUEUED;
+        ss->n_queued += v->trials[i].state == TRIAL_QUEUED;
     }
-    if (run->n_recovered > 0)
-        log_info("%lld trial(s) were cut off and run again", (long long)run->n_recovered);
+    if (ss->n_recovered > 0)
+        log_info("%lld trial(s) were cut off and run again", (long long)ss->n_recovered);
     return ST_OK;
 }
 
 /* Of ten thousand trials the configs alone are 15 MB. The reasons of failures are printed at the end of a sweep. */
-void study_run_forget(struct study_run *run, size_t i)
+void sched_study_forget(struct sched_study *ss, size_t i)
 {
-    struct trial *t = &run->view.trials[i];
+    struct trial *t = &ss->view.trials[i];
     char **texts[] = {&t->params,   &t->config,  &t->device,  &t->slot,  &t->cost_method,
                       &t->log_tail, &t->program, &t->kernels, &t->reason};
     size_t n = sizeof texts / sizeof texts[0];
@@ -126,72 +126,72 @@ static size_t room_for(const struct study *study)
     return study->limits.trials_max < ROOM_MAX ? (size_t)study->limits.trials_max : ROOM_MAX;
 }
 
-static enum status open_proposer(struct study_run *run, const struct space *space, struct proposer **ret_proposer,
+static enum status open_proposer(struct sched_study *ss, const struct space *space, struct proposer **ret_proposer,
                                  struct error *err)
 {
-    const struct sweep_settings *s = &run->setup->sweep;
+    const struct sweep_settings *s = &ss->setup->sweep;
     struct suggest_settings settings = {.method = (enum suggest_method)s->method,
                                         .seed = (uint64_t)s->seed,
                                         .n_init = (size_t)s->n_init,
                                         .max_cost = s->max_cost,
                                         .allowed = trial_check_allows,
-                                        .allowed_ctx = run->check};
+                                        .allowed_ctx = ss->check};
 
-    return proposer_create(ret_proposer, space, &settings, room_for(&run->view.study), run->wake_fd, err);
+    return proposer_create(ret_proposer, space, &settings, room_for(&ss->view.study), ss->wake_fd, err);
 }
 
-enum status study_run_take_space(struct study_run *run, struct search *wider, struct error *err)
+enum status sched_study_take_space(struct sched_study *ss, struct search *wider, struct error *err)
 {
     struct proposer *proposer = NULL;
     char *text = NULL;
     enum status rc = search_to_json(wider, &text, err);
 
-    if (rc == ST_OK && run->proposer != NULL)
-        rc = open_proposer(run, &wider->space, &proposer, err);
+    if (rc == ST_OK && ss->proposer != NULL)
+        rc = open_proposer(ss, &wider->space, &proposer, err);
     if (rc == ST_OK)
-        STORE_INSIST(rc, run->store, err, store_study_set_space(run->store, run->view.study.id, text, err));
+        STORE_INSIST(rc, ss->store, err, store_study_set_space(ss->store, ss->view.study.id, text, err));
     if (rc != ST_OK) {
         proposer_destroy(proposer);
         mem_free(text);
         return rc;
     }
-    proposer_destroy(run->proposer); /* with a proposal for the old space, if it has one */
-    run->proposer = proposer;
-    mem_free(run->view.study.space);
-    run->view.study.space = text;
-    search_free(&run->view.search);
-    run->view.search = *wider;
+    proposer_destroy(ss->proposer); /* with a proposal for the old space, if it has one */
+    ss->proposer = proposer;
+    mem_free(ss->view.study.space);
+    ss->view.study.space = text;
+    search_free(&ss->view.search);
+    ss->view.search = *wider;
     memset(wider, 0, sizeof *wider);
-    run->used_up = false;
-    run->stuck_at = SIZE_MAX;
+    ss->used_up = false;
+    ss->stuck_at = SIZE_MAX;
     return ST_OK;
 }
 
-enum status study_run_begin(struct study_run *run, int wake_fd, struct error *err)
+enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error *err)
 {
-    run->wake_fd = wake_fd;
-    TRY(recover(run, err));
-    checkpoints_begin(run);
-    TRY(checkpoints_prune(run, err));
-    TRY(track_rows_open(&run->track, run->store, &run->view.study, run->setup, err));
-    TRY(study_view_reserve(&run->view, room_for(&run->view.study), err));
-    TRY(trial_check_create(&run->check, run->setup, &run->view.search, err));
-    TRY(open_proposer(run, &run->view.search.space, &run->proposer, err));
-    run->early.on = run->setup->sweep.early_stop;
-    run->stuck_at = SIZE_MAX;
-    TRY(gain_watch_begin(&run->gain, &run->view, clock_mono_s(), err));
-    for (size_t i = 0; i < run->view.n; i++) {
-        TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
-        study_run_forget(run, i);
+    ss->wake_fd = wake_fd;
+    TRY(recover(ss, err));
+    checkpoints_begin(ss);
+    TRY(checkpoints_prune(ss, err));
+    TRY(track_rows_open(&ss->track, ss->store, &ss->view.study, ss->setup, err));
+    TRY(study_view_reserve(&ss->view, room_for(&ss->view.study), err));
+    TRY(trial_check_create(&ss->check, ss->setup, &ss->view.search, err));
+    TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
+    ss->early.on = ss->setup->sweep.early_stop;
+    ss->stuck_at = SIZE_MAX;
+    TRY(gain_watch_begin(&ss->gain, &ss->view, clock_mono_s(), err));
+    for (size_t i = 0; i < ss->view.n; i++) {
+        TRY(early_stop_learn(&ss->early, ss->store, &ss->view, i, err));
+        sched_study_forget(ss, i);
     }
-    run->state = STUDY_RUN_ACTIVE;
+    ss->state = SCHED_STUDY_ACTIVE;
     return ST_OK;
 }
 
-enum status study_run_set_state(struct study_run *run, enum study_state state, const char *rule, const char *text,
-                                struct error *err)
+enum status sched_study_set_state(struct sched_study *ss, enum study_state state, const char *rule, const char *text,
+                                  struct error *err)
 {
-    struct study *study = &run->view.study;
+    struct study *study = &ss->view.study;
     char *rule_copy = rule != NULL ? mem_strdup(rule) : NULL, *text_copy = text != NULL ? mem_strdup(text) : NULL;
 
     if ((rule != NULL && rule_copy == NULL) || (text != NULL && text_copy == NULL)) {
@@ -205,18 +205,18 @@ enum status study_run_set_state(struct study_run *run, enum study_state state, c
     study->end_text = text_copy;
     study->state = state;
     enum status rc;
-    STORE_INSIST(rc, run->store, err, store_study_set_state(run->store, study->id, state, rule, text, err));
+    STORE_INSIST(rc, ss->store, err, store_study_set_state(ss->store, study->id, state, rule, text, err));
     return rc;
 }
 
-int64_t study_run_wants(const struct study_run *run)
+int64_t sched_study_wants(const struct sched_study *ss)
 {
     int64_t left;
 
-    if (run->state != STUDY_RUN_ACTIVE)
+    if (ss->state != SCHED_STUDY_ACTIVE)
         return 0;
-    left = run->used_up ? 0 : stop_rules_trials_left(&run->view);
-    return left > INT64_MAX - (int64_t)run->n_queued ? INT64_MAX : left + (int64_t)run->n_queued;
+    left = ss->used_up ? 0 : stop_rules_trials_left(&ss->view);
+    return left > INT64_MAX - (int64_t)ss->n_queued ? INT64_MAX : left + (int64_t)ss->n_queued;
 }
 
 static bool is_suspect(const struct trial *trial)
@@ -231,18 +231,18 @@ static bool suits(const struct trial *trial, const struct worker *worker)
         return true;
     for (int lane = 0; lane < worker->spec.lanes; lane++) {
         const struct flight *f = worker->slots[lane].flight;
-        if (f != NULL && is_suspect(&f->run->view.trials[f->i]))
+        if (f != NULL && is_suspect(&f->ss->view.trials[f->i]))
             return false;
     }
     return true;
 }
 
-bool study_run_take(struct study_run *run, const struct worker *worker, size_t *ret_i)
+bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i)
 {
-    if (run->state != STUDY_RUN_ACTIVE || run->n_queued == 0)
+    if (ss->state != SCHED_STUDY_ACTIVE || ss->n_queued == 0)
         return false;
-    for (size_t i = 0; i < run->view.n; i++)
-        if (run->view.trials[i].state == TRIAL_QUEUED && suits(&run->view.trials[i], worker)) {
+    for (size_t i = 0; i < ss->view.n; i++)
+        if (ss->view.trials[i].state == TRIAL_QUEUED && suits(&ss->view.trials[i], worker)) {
             *ret_i = i;
             return true;
         }
@@ -255,10 +255,10 @@ static int64_t trial_seed(int64_t study_seed, int64_t number)
 }
 
 /* The whole config of a new trial at x. */
-static enum status trial_config(const struct study_run *run, const double *x, int64_t seed, char **ret_text,
+static enum status trial_config(const struct sched_study *ss, const double *x, int64_t seed, char **ret_text,
                                 struct error *err)
 {
-    const struct search *search = &run->view.search;
+    const struct search *search = &ss->view.search;
     struct setup_override overrides[SPACE_MAX_DIM + 1];
     struct setup *setup = NULL;
     size_t n = 0;
@@ -269,16 +269,16 @@ static enum status trial_config(const struct study_run *run, const double *x, in
     }
     overrides[n].key = "train.seed";
     snprintf(overrides[n].value, sizeof overrides[n].value, "%lld", (long long)seed);
-    TRY(setup_derive(run->setup, overrides, n + 1, "proposal", &setup, err));
+    TRY(setup_derive(ss->setup, overrides, n + 1, "proposal", &setup, err));
     enum status rc = setup_to_ini(setup, ret_text, err);
     setup_destroy(setup);
     return rc;
 }
 
-static enum status queue_trial(struct study_run *run, const struct suggestion *s, double propose_s, struct error *err)
+static enum status queue_trial(struct sched_study *ss, const struct suggestion *s, double propose_s, struct error *err)
 {
-    struct trial trial = {.study_id = run->view.study.id,
-                          .number = (int64_t)run->view.n,
+    struct trial trial = {.study_id = ss->view.study.id,
+                          .number = (int64_t)ss->view.n,
                           .score = NAN,
                           .perf = NAN,
                           .cost_s = NAN,
@@ -286,67 +286,67 @@ static enum status queue_trial(struct study_run *run, const struct suggestion *s
                           .propose_s = propose_s};
     enum status rc;
 
-    trial.seed = trial_seed(run->view.study.seed, trial.number);
-    rc = search_params_json(&run->view.search, s->x, &trial.params, err);
+    trial.seed = trial_seed(ss->view.study.seed, trial.number);
+    rc = search_params_json(&ss->view.search, s->x, &trial.params, err);
     if (rc == ST_OK)
-        rc = trial_config(run, s->x, trial.seed, &trial.config, err);
+        rc = trial_config(ss, s->x, trial.seed, &trial.config, err);
     if (rc == ST_OK && (trial.origin = mem_strdup(s->origin)) == NULL)
         rc = FAIL(err, ST_NOMEM, "out of memory for a trial");
     if (rc == ST_OK)
-        STORE_INSIST(rc, run->store, err, store_trial_create(run->store, &trial, err));
+        STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
     if (rc == ST_OK)
-        rc = study_view_append(&run->view, &trial, s->x, err);
+        rc = study_view_append(&ss->view, &trial, s->x, err);
     if (rc == ST_OK)
-        run->n_queued++;
+        ss->n_queued++;
     trial_free(&trial);
     return rc;
 }
 
 /* The first trial is the config as it stands, where its values lie in the space: the model's snapping to powers of two
  * and the like is not for it. */
-static bool config_trial(struct study_run *run, struct suggestion *ret)
+static bool config_trial(struct sched_study *ss, struct suggestion *ret)
 {
     *ret = (struct suggestion){.origin = "default"};
-    return run->view.n == 0 && search_config_point(&run->view.search, run->setup, ret->x) &&
-           trial_check_allows(run->check, ret->x);
+    return ss->view.n == 0 && search_config_point(&ss->view.search, ss->setup, ret->x) &&
+           trial_check_allows(ss->check, ret->x);
 }
 
-static size_t n_ended(const struct study_run *run)
+static size_t n_ended(const struct sched_study *ss)
 {
-    return run->view.n - run->n_queued - run->n_flights;
+    return ss->view.n - ss->n_queued - ss->n_flights;
 }
 
-enum status study_run_ask(struct study_run *run, const struct scheduler *s, struct error *err)
+enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err)
 {
     struct suggestion first;
     struct confirm_plan plan;
 
-    if (run->state != STUDY_RUN_ACTIVE || run->used_up || stop_rules_trials_left(&run->view) == 0 ||
-        proposer_is_busy(run->proposer) || run->stuck_at == n_ended(run))
+    if (ss->state != SCHED_STUDY_ACTIVE || ss->used_up || stop_rules_trials_left(&ss->view) == 0 ||
+        proposer_is_busy(ss->proposer) || ss->stuck_at == n_ended(ss))
         return ST_OK;
-    if (config_trial(run, &first))
-        return queue_trial(run, &first, 0, err);
-    confirm_plan_make(&run->view, &run->setup->sweep, study_run_running_s(run, s), stop_rules_wall_s(run, s->now_s),
+    if (config_trial(ss, &first))
+        return queue_trial(ss, &first, 0, err);
+    confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
-    run->asked_at = n_ended(run);
-    return proposer_ask(run->proposer, &run->view.history, (int64_t)run->view.n, &plan, err);
+    ss->asked_at = n_ended(ss);
+    return proposer_ask(ss->proposer, &ss->view.history, (int64_t)ss->view.n, &plan, err);
 }
 
-enum status study_run_collect(struct study_run *run, struct error *err)
+enum status sched_study_collect(struct sched_study *ss, struct error *err)
 {
     struct proposal proposal;
     struct error none = {0};
     enum status rc;
 
-    if (!proposer_take(run->proposer, &proposal, &none))
+    if (!proposer_take(ss->proposer, &proposal, &none))
         return ST_OK;
     rc = proposal.status;
     if (proposal.advice.n > 0)
-        study_view_take_advice(&run->view, &proposal.advice);
-    run->stuck_at = SIZE_MAX;
+        study_view_take_advice(&ss->view, &proposal.advice);
+    ss->stuck_at = SIZE_MAX;
     if (rc == ST_LIMIT) { /* what has run since, or still runs, may leave a doubt worth a run */
-        run->stuck_at = run->asked_at;
-        run->used_up = run->stuck_at == run->view.n;
+        ss->stuck_at = ss->asked_at;
+        ss->used_up = ss->stuck_at == ss->view.n;
         return ST_OK;
     }
     if (rc != ST_OK)
@@ -354,34 +354,34 @@ enum status study_run_collect(struct study_run *run, struct error *err)
     if (strcmp(proposal.suggestion.origin, "default") ==
         0) /* the suggester's start, which is not the config (config_trial) */
         strcpy(proposal.suggestion.origin, "start");
-    return queue_trial(run, &proposal.suggestion, proposal.seconds, err);
+    return queue_trial(ss, &proposal.suggestion, proposal.seconds, err);
 }
 
-enum status study_run_adopt(struct study_run *run, struct error *err)
+enum status sched_study_adopt(struct sched_study *ss, struct error *err)
 {
-    struct study_view *v = &run->view;
+    struct study_view *v = &ss->view;
     int64_t n;
 
-    TRY(limits_count_trials(run->store, &v->study, &n, err));
+    TRY(limits_count_trials(ss->store, &v->study, &n, err));
     while ((int64_t)v->n < n) {
         struct trial trial = {0};
         double x[SPACE_MAX_DIM];
         enum status rc;
-        TRY(store_trial_find(run->store, v->study.id, (int64_t)v->n, &trial, err));
+        TRY(store_trial_find(ss->store, v->study.id, (int64_t)v->n, &trial, err));
         rc = search_point(&v->search, trial.params, x, err);
         if (rc == ST_OK)
             rc = study_view_append(v, &trial, x, err);
         if (rc == ST_OK)
-            run->n_queued++;
+            ss->n_queued++;
         trial_free(&trial);
         TRY(rc);
     }
     return ST_OK;
 }
 
-size_t study_run_ahead(const struct study_run *run, size_t n_slots)
+size_t sched_study_ahead(const struct sched_study *ss, size_t n_slots)
 {
-    const struct study_view *v = &run->view;
+    const struct study_view *v = &ss->view;
     double propose_s = 0, trial_s = 0, need;
     int n_propose = 0, n_trial = 0;
 
@@ -404,7 +404,7 @@ size_t study_run_ahead(const struct study_run *run, size_t n_slots)
     return (size_t)fmin(fmax(ceil(2 * need * (double)n_slots), 1), (double)n_slots); /* slots come free in bursts */
 }
 
-static double sum_flights(const struct study_run *run, const struct scheduler *s,
+static double sum_flights(const struct sched_study *ss, const struct scheduler *s,
                           double (*cost_s)(const struct flight *, double))
 {
     double sum = 0;
@@ -412,38 +412,37 @@ static double sum_flights(const struct study_run *run, const struct scheduler *s
     for (size_t w = 0; w < s->n_workers; w++)
         for (int lane = 0; lane < s->workers[w].spec.lanes; lane++) {
             const struct flight *f = s->workers[w].slots[lane].flight;
-            if (f != NULL && f->run == run)
+            if (f != NULL && f->ss == ss)
                 sum += cost_s(f, s->now_s);
         }
     return sum;
 }
 
-double study_run_running_s(const struct study_run *run, const struct scheduler *s)
+double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s)
 {
-    return sum_flights(run, s, flight_cost_s);
+    return sum_flights(ss, s, flight_cost_s);
 }
 
-double study_run_at_risk_s(const struct study_run *run, const struct scheduler *s)
+double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s)
 {
-    return sum_flights(run, s, flight_at_risk_s);
+    return sum_flights(ss, s, flight_at_risk_s);
 }
 
-enum status study_run_recorded(struct study_run *run, size_t i, struct error *err)
+enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err)
 {
-    struct trial *t = &run->view.trials[i];
+    struct trial *t = &ss->view.trials[i];
 
-    TRY(study_view_update(&run->view, i, err));
-    TRY(checkpoints_prune(run, err));
-    TRY(track_rows_front(run->track, &run->view, err));
-    TRY(early_stop_learn(&run->early, run->store, &run->view, i, err));
-    TRY(gain_watch_note(&run->gain, i, clock_mono_s(), err));
-    run->failures = t->state == TRIAL_FAILED ? run->failures + 1 : 0;
-    if (run->setup->sweep.max_failures > 0 && run->failures >= run->setup->sweep.max_failures &&
-        run->err.status == ST_OK)
+    TRY(study_view_update(&ss->view, i, err));
+    TRY(checkpoints_prune(ss, err));
+    TRY(track_rows_front(ss->track, &ss->view, err));
+    TRY(early_stop_learn(&ss->early, ss->store, &ss->view, i, err));
+    TRY(gain_watch_note(&ss->gain, i, clock_mono_s(), err));
+    ss->failures = t->state == TRIAL_FAILED ? ss->failures + 1 : 0;
+    if (ss->setup->sweep.max_failures > 0 && ss->failures >= ss->setup->sweep.max_failures && ss->err.status == ST_OK)
         (void)FAIL(
-            &run->err, ST_LIMIT,
+            &ss->err, ST_LIMIT,
             "%lld trials failed in a row, the last because: %s; fix the config's ranges and start a new study, or "
             "continue with --resume %s",
-            (long long)run->failures, t->reason != NULL ? t->reason : "it gave no reason", run->view.study.name);
+            (long long)ss->failures, t->reason != NULL ? t->reason : "it gave no reason", ss->view.study.name);
     return ST_OK;
 }

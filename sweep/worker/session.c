@@ -1,0 +1,104 @@
+/* session.c - a device and a trainer for a setup; the device stays open between runs on it. */
+#include "sweep/worker/session.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "kernels/kernels.h"
+#include "study/setup.h"
+#include "trainer/trainer.h"
+
+#include <string.h>
+
+/* The formulas are the same on every CPU, the bytes are not. */
+static void log_units(const struct session *session, const struct setup *setup)
+{
+    const char *want = setup->train.vector_units, *have = kern_vector_units(session->kern);
+
+    if (want[0] != '\0' && have[0] != '\0' && strcmp(want, have) != 0)
+        log_warn("this run was made with the vector units %s, here they are %s: the same bytes cannot come out", want,
+                 have);
+}
+
+#define WARM_ITERATIONS 2 /* plain, and recorded */
+
+enum status session_open_device(struct session *session, const struct setup *setup, struct error *err)
+{
+    trainer_destroy(session->trainer); /* it borrows the device */
+    session->trainer = NULL;
+    if (session->kern != NULL && (session->device != setup->train.device || session->threads != setup->train.threads)) {
+        trainer_cache_destroy(session->cache);
+        session->cache = NULL;
+        kern_close(session->kern);
+        session->kern = NULL;
+    }
+    if (session->kern == NULL) {
+        struct kern_settings settings = {.kind = (enum kern_kind)setup->train.device,
+                                         .n_threads = (size_t)setup->train.threads,
+                                         .ordinal = session->ordinal,
+                                         .patience_s = setup->train.device_timeout_s};
+        TRY(kern_open(&session->kern, &settings, err));
+        session->device = setup->train.device;
+        session->threads = setup->train.threads;
+        log_units(session, setup);
+        if (kern_can_record(session->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
+            TRY(trainer_cache_create(&session->cache, err));
+    }
+    return ST_OK;
+}
+
+enum status session_open(struct session *session, const struct setup *setup, struct error *err)
+{
+    TRY(session_open_device(session, setup, err));
+    return trainer_create_cached(&session->trainer, session->cache, session->kern, setup->env, setup->env_settings,
+                                 &setup->policy, &setup->train, err);
+}
+
+void session_warm_up(struct session *session, const struct setup *setup)
+{
+    struct error why = {0};
+    enum status rc = ST_OK;
+
+    if (session->cache == NULL)
+        return;
+    rc = session_open(session, setup, &why);
+    for (int i = 0; rc == ST_OK && i < WARM_ITERATIONS; i++)
+        rc = trainer_iterate(session->trainer, &why);
+    if (rc == ST_OK)
+        rc = trainer_sync(session->trainer, &why);
+    if (rc != ST_OK)
+        log_debug("the device was not warmed up: %s", why.text);
+    trainer_destroy(session->trainer);
+    session->trainer = NULL;
+}
+
+void session_close(struct session *session)
+{
+    trainer_destroy(session->trainer);
+    trainer_cache_destroy(session->cache);
+    kern_close(session->kern);
+    session->trainer = NULL;
+    session->cache = NULL;
+    session->kern = NULL;
+}
+
+cJSON *session_profile_json(const double phase_s[PHASE_COUNT])
+{
+    cJSON *json = cJSON_CreateObject();
+    double sum = 0;
+    bool ok = json != NULL;
+
+    for (int i = 0; i < PHASE_COUNT; i++)
+        sum += phase_s[i];
+    for (int i = 0; ok && i < PHASE_COUNT; i++) {
+        cJSON *phase = cJSON_CreateObject();
+        ok = phase != NULL && json_add_f64(phase, "ms", phase_s[i] * 1e3) &&
+             json_add_f64(phase, "percent", sum > 0 ? 100 * phase_s[i] / sum : 0);
+        ok = json_add(json, train_phase_name((enum train_phase)i), phase) && ok;
+    }
+    if (!ok) {
+        cJSON_Delete(json);
+        return NULL;
+    }
+    return json;
+}

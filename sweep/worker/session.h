@@ -1,0 +1,34 @@
+/* session.h - a device and a trainer for a setup. struct session owns them until session_close; one thread. */
+#ifndef SWEEP_WORKER_SESSION_H
+#define SWEEP_WORKER_SESSION_H
+
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/status.h"
+#include "trainer/trainer.h"
+
+struct kern;
+struct setup;
+struct trainer;
+struct trainer_cache;
+
+struct session {
+    struct kern *kern;
+    int device; /* train.device and threads that kern was opened with */
+    int64_t threads;
+    int ordinal; /* which GPU; set before it is opened */
+    struct trainer *trainer;
+    struct trainer_cache *cache; /* on a GPU: what earlier trainers leave to later ones */
+};
+/* A session starts zeroed; an open device of the same kind is kept. */
+enum status session_open_device(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
+enum status session_open(struct session *session, const struct setup *setup, struct error *err) MUST_USE;
+/* On a GPU: loads what a run of this setup needs and leaves a trainer of its shape in the cache, so that no trial pays
+ * for it. A failure is ignored: the trial meets it again. */
+void session_warm_up(struct session *session, const struct setup *setup);
+void session_close(struct session *session);
+/* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */
+cJSON *session_profile_json(const double phase_s[PHASE_COUNT]);
+
+#endif
