@@ -1,7 +1,7 @@
 /* batch.c - n instances of one game, stepped by a pool of threads.
  * Invariants: (1) instance i is a function of (settings, rng_split(root, i), its actions) alone, so neither the number
- * of threads nor the split into parts changes a byte; (2) nothing is allocated after creation; (3) the whole state is
- * the two arrays `states` and `logs`. One caller at a time. */
+ * of threads nor the split into parts changes a byte; (2) nothing is allocated after creation; (3) the whole state of a
+ * game of plain bytes is the two arrays `states` and `logs`. One caller at a time. */
 #include "envs/envs.h"
 
 #include "base/mem.h"
@@ -11,13 +11,13 @@
 #define BATCH_MAX_AGENTS ((size_t)1 << 31)
 
 struct env_batch {
-    const struct env_def *def; /* borrowed: a registry entry, or a caller's */
+    const struct env_def *def; /* borrowed: a built-in game's, a library's, or a caller's */
     void *settings; /* (def->options.settings_size) owned copy */
     struct env_shape shape;
     size_t n_envs;
     size_t grain; /* instances that stay together, see batch_grain */
     struct rng root;
-    void *states; /* (n_envs, def->state_size) owned */
+    void *states; /* (n_envs, def->state_size) owned; of a game with memory of its own: what open gave */
     struct env_log *logs; /* (n_envs) owned */
 };
 
@@ -28,6 +28,18 @@ static size_t batch_grain(const struct env_shape *shape)
     return grain ? grain : 1;
 }
 
+/* What a game may declare and no trainer here can do yet. */
+static enum status check_supported(const struct env_def *def, const struct env_shape *shape, struct error *err)
+{
+    for (int h = 0; h < shape->n_heads && h < ENV_MAX_HEADS; h++)
+        if (shape->head_sizes[h] == 0)
+            return FAIL(err, ST_CONFIG, "env %s: action %d is a number, not a choice; only choices can be trained",
+                        def->name, h);
+    if (shape->u8)
+        return FAIL(err, ST_CONFIG, "env %s: observations are bytes; only floats can be trained", def->name);
+    return ST_OK;
+}
+
 enum status env_def_check(const struct env_def *def, const void *settings, size_t n_envs, struct env_shape *ret_shape,
                           struct error *err)
 {
@@ -36,7 +48,8 @@ enum status env_def_check(const struct env_def *def, const void *settings, size_
     if (def->api_version != ENV_API_VERSION)
         return FAIL(err, ST_VERSION, "env %s is built for interface version %u, this program has %d; rebuild it",
                     def->name ? def->name : "?", (unsigned)def->api_version, ENV_API_VERSION);
-    TRY(def->shape(settings, shape, err));
+    TRY(def->shape(def, settings, shape, err));
+    TRY(check_supported(def, shape, err));
     bool heads_ok = shape->n_heads >= 1 && shape->n_heads <= ENV_MAX_HEADS;
     for (int h = 0; heads_ok && h < shape->n_heads; h++)
         heads_ok = shape->head_sizes[h] >= 2;
@@ -70,29 +83,38 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
     batch->grain = batch_grain(&shape);
     batch->root = root;
     batch->settings = mem_alloc(def->options.settings_size);
-    batch->states = mem_try_array(n_envs, def->state_size);
+    memcpy(batch->settings, settings, def->options.settings_size);
     batch->logs = mem_try_array(n_envs, sizeof *batch->logs);
-    if (!batch->states || !batch->logs) {
+    batch->states = def->open == NULL ? mem_try_array(n_envs, def->state_size) : NULL;
+    if (!batch->logs || (!batch->states && def->open == NULL))
         rc = FAIL(err, ST_NOMEM, "env %s: %zu instances of %zu bytes do not fit into memory; lower train.total_agents",
                   def->name, n_envs, def->state_size);
-        goto fail;
+    else if (def->open != NULL)
+        rc = def->open(batch->settings, n_envs, &batch->states, err);
+    if (rc != ST_OK) {
+        env_batch_destroy(batch);
+        return rc;
     }
-    memcpy(batch->settings, settings, def->options.settings_size);
     *ret_batch = batch;
     return ST_OK;
-fail:
-    env_batch_destroy(batch);
-    return rc;
 }
 
 void env_batch_destroy(struct env_batch *batch)
 {
     if (!batch)
         return;
+    if (batch->def->open == NULL)
+        mem_free(batch->states);
+    else if (batch->states != NULL)
+        batch->def->close(batch->settings, batch->states, batch->n_envs);
     mem_free(batch->logs);
-    mem_free(batch->states);
     mem_free(batch->settings);
     mem_free(batch);
+}
+
+enum status env_batch_failed(const struct env_batch *batch, struct error *err)
+{
+    return batch->def->failed != NULL ? batch->def->failed(batch->states, err) : ST_OK;
 }
 
 void env_batch_set_root(struct env_batch *batch, struct rng root)
@@ -134,12 +156,18 @@ static void observe_job(void *ctx, size_t worker, size_t from, size_t to)
     batch->def->observe_range(batch->settings, batch->states, job->obs, job->mask, from, to);
 }
 
+static void run(struct pool *pool, const struct env_batch *batch, size_t n, pool_fn *fn, struct batch_job *job)
+{
+    pool_run(batch->def->whole ? NULL : pool, n, batch->grain, fn, job);
+}
+
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask)
 {
     struct batch_job job = {.batch = batch, .obs = obs, .mask = mask};
-    memset(batch->states, 0, batch->n_envs * batch->def->state_size);
+    if (batch->def->open == NULL)
+        memset(batch->states, 0, batch->n_envs * batch->def->state_size);
     memset(batch->logs, 0, batch->n_envs * sizeof *batch->logs);
-    pool_run(pool, batch->n_envs, batch->grain, reset_job, &job);
+    run(pool, batch, batch->n_envs, reset_job, &job);
 }
 
 void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env_io *io)
@@ -150,13 +178,13 @@ void env_batch_step(struct env_batch *batch, struct pool *pool, const struct env
 void env_batch_step_part(struct env_batch *batch, struct pool *pool, const struct env_io *io, size_t from, size_t to)
 {
     struct batch_job job = {.batch = batch, .first = from, .io = io};
-    pool_run(pool, to - from, batch->grain, step_job, &job);
+    run(pool, batch, to - from, step_job, &job);
 }
 
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask)
 {
     struct batch_job job = {.batch = batch, .obs = obs, .mask = mask};
-    pool_run(pool, batch->n_envs, batch->grain, observe_job, &job);
+    run(pool, batch, batch->n_envs, observe_job, &job);
 }
 
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs)
@@ -175,21 +203,48 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log)
 }
 
 /* -- whole state -- */
+static size_t states_bytes(const struct env_batch *batch)
+{
+    const struct env_def *def = batch->def;
+
+    if (def->open == NULL)
+        return batch->n_envs * def->state_size;
+    return def->saved_bytes != NULL ? def->saved_bytes(batch->states, batch->n_envs) : 0;
+}
+
 size_t env_batch_state_bytes(const struct env_batch *batch)
 {
-    return batch->n_envs * (batch->def->state_size + sizeof *batch->logs);
+    return states_bytes(batch) + batch->n_envs * sizeof *batch->logs;
 }
 
 void env_batch_save(const struct env_batch *batch, void *bytes)
 {
-    size_t n = batch->n_envs * batch->def->state_size;
-    memcpy(bytes, batch->states, n);
+    size_t n = states_bytes(batch);
+
+    if (batch->def->open == NULL)
+        memcpy(bytes, batch->states, n);
+    else if (n > 0)
+        batch->def->save(batch->states, batch->n_envs, bytes);
     memcpy((char *)bytes + n, batch->logs, batch->n_envs * sizeof *batch->logs);
 }
 
 void env_batch_load(struct env_batch *batch, const void *bytes)
 {
-    size_t n = batch->n_envs * batch->def->state_size;
-    memcpy(batch->states, bytes, n);
+    size_t n = states_bytes(batch);
+
+    if (batch->def->open == NULL)
+        memcpy(batch->states, bytes, n);
+    else if (n > 0)
+        batch->def->load(batch->states, batch->n_envs, bytes);
     memcpy(batch->logs, (const char *)bytes + n, batch->n_envs * sizeof *batch->logs);
+}
+
+/* -- picture -- */
+void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture)
+{
+    *ret_picture = (struct env_picture){.width = 320, .height = 120};
+    if (def->draw != NULL && def->open == NULL)
+        def->draw(settings, state, ret_picture);
+    else
+        env_draw_text(ret_picture, 160, 64, 16, 0, "no picture of %.20s", def->name);
 }

@@ -1,10 +1,12 @@
-/* draw.h - a game as a picture: a short list of shapes that whoever shows it paints in order. Host only. (public)
- * Coordinates are the game's own, y downwards, inside width x height. Colours are roles, so that the one who paints
- * chooses by theme. */
+/* draw.h - a game as a picture: a short list of shapes that are painted in order. Host only. (public; part of
+ * trawl_env.h) Coordinates are the game's own, y downwards, inside width x height. Colours are roles, so that a
+ * page paints them by its theme. */
 #ifndef ENVS_DRAW_H
 #define ENVS_DRAW_H
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define ENV_PICTURE_MAX 256 /* shapes; what does not fit is left out */
 #define ENV_TEXT_MAX 48
@@ -36,8 +38,59 @@ struct env_picture {
     struct env_mark marks[ENV_PICTURE_MAX];
 };
 
-struct env_def;
-/* The picture of one instance (its state_size bytes, as a save has them first). */
-void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);
+/* The next shape; what does not fit is drawn into one that nothing shows. */
+static inline struct env_mark *env_draw_mark(struct env_picture *p, enum env_shape_kind kind, enum env_colour colour)
+{
+    static __thread struct env_mark spare;
+    struct env_mark *mark = p->n < ENV_PICTURE_MAX ? &p->marks[p->n++] : &spare;
+
+    mark->kind = kind;
+    mark->colour = colour;
+    return mark;
+}
+
+static inline void env_draw_rect(struct env_picture *p, double x, double y, double w, double h, enum env_colour colour)
+{
+    struct env_mark *m = env_draw_mark(p, ENV_RECT, colour);
+    m->a[0] = x;
+    m->a[1] = y;
+    m->a[2] = w;
+    m->a[3] = h;
+}
+
+static inline void env_draw_circle(struct env_picture *p, double x, double y, double radius, enum env_colour colour)
+{
+    struct env_mark *m = env_draw_mark(p, ENV_CIRCLE, colour);
+    m->a[0] = x;
+    m->a[1] = y;
+    m->a[2] = radius;
+}
+
+static inline void env_draw_line(struct env_picture *p, double x1, double y1, double x2, double y2, double width,
+                                 enum env_colour colour)
+{
+    struct env_mark *m = env_draw_mark(p, ENV_LINE, colour);
+    m->a[0] = x1;
+    m->a[1] = y1;
+    m->a[2] = x2;
+    m->a[3] = y2;
+    m->a[4] = width;
+}
+
+/* align: -1 begins at x, 0 has its middle there, 1 ends there. No quotes, no backslashes. */
+__attribute__((format(printf, 6, 7))) static inline void env_draw_text(struct env_picture *p, double x, double y,
+                                                                       double size, int align, const char *fmt, ...)
+{
+    struct env_mark *m = env_draw_mark(p, ENV_TEXT, ENV_FOREGROUND);
+    va_list args;
+
+    m->a[0] = x;
+    m->a[1] = y;
+    m->a[2] = size;
+    m->align = align;
+    va_start(args, fmt);
+    vsnprintf(m->text, sizeof m->text, fmt, args);
+    va_end(args);
+}
 
 #endif

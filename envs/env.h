@@ -1,6 +1,6 @@
-/* env.h - what a game is. (public: kernels/cuda includes it with the game headers)
+/* env.h - what a game is. (public: kernels/cuda includes it with the game headers; part of trawl_env.h)
  *
- * A game is one header, envs/NAME.h, in the subset of C and CUDA C++ that gcc and nvcc both accept: plain structs,
+ * A game is one header, envs/games/NAME.h, in the subset of C and CUDA C++ that gcc and nvcc both accept: plain structs,
  * functions marked ENV_FN, no globals, no allocation, no libc but math.h, randomness only from the struct rng that
  * lies in its state. It declares
  *   struct NAME_settings   read-only options of the batch (doubles, int64_t, bool: filled from its option table)
@@ -11,9 +11,14 @@
  *   NAME_step(settings, state, actions, step)          one agent decision for all its agents
  *   NAME_observe(settings, state, agent, obs)          obs (obs_size) env_obs: assigned from f32, never read
  *   NAME_mask(settings, state, agent, mask)            only if has_mask: (sum of head_sizes) u8, 1 = allowed
- * and is registered in envs/registry.c (option rows, inclusion of env_loop.h, a line of the table) and by name in
- * envs/meson.build; docs/envs.md walks through a whole one. Actions outside their head's range must do no harm (they
- * count as some legal choice). Before NAME_step the loop clears ended, truncated, score and perf; rewards it does not.
+ * and, below #ifndef __CUDACC__ (the program shows these, no kernel needs them),
+ *   static const struct opt_def NAME_options[]         its options; their ranges keep every shape and counter in range
+ *   static const struct env_about NAME_about           its summary, and what it sets in other sections
+ *   NAME_draw(settings, state, picture)                its state as a picture
+ * and ENV_GPU(NAME, ...): how a block of a GPU writes its observations. Its name stands in envs/meson.build and nowhere
+ * else; docs/envs.md walks through a whole one. A game outside the program is the same header, built by `trawl env
+ * build`. Actions outside their head's range must do no harm (they count as some legal choice). Before NAME_step the
+ * loop clears ended, truncated, score and perf; rewards it does not.
  *
  * The batch loop (env_loop.h), not the game, handles the ends of episodes: when a step sets ended (or truncated) it
  * keeps the last observation of truncated agents, adds the episode to the log, resets and observes the new episode.
@@ -27,6 +32,14 @@
 #include <stdint.h>
 
 #include "base/rng.h"
+#ifdef __CUDACC__
+extern "C++" { /* also where a header of C is included as one */
+#include <cuda_bf16.h>
+}
+#else
+#include "envs/draw.h"
+#include "envs/env_def.h"
+#endif
 
 /* ENV_UNROLL before a loop of a constant length over an array of the state: on the device the array, and the struct
  * around it, can then stay in registers. */
@@ -46,7 +59,28 @@
 typedef float env_obs;
 #endif
 
-#define ENV_API_VERSION 1
+/* ENV_GPU(game, how) declares `game_gpu`: how a block of a GPU writes observations (kernels/cuda/play), nothing on the
+ * host.
+ *   env_gpu_rows<N>   N values each, the same for all settings: collected in shared memory
+ *   env_gpu_direct    each instance writes its own; fits every game
+ * A game with a writer of its own declares game_gpu itself: breakout (packs) and squared (sparse). */
+#ifdef __CUDACC__
+extern "C++" {
+template <int N> struct env_gpu_rows {
+    enum { row_size = N, sparse = 0, packs = 0 };
+    struct rest {
+    };
+};
+struct env_gpu_direct : env_gpu_rows<0> {
+};
+}
+#define ENV_GPU(game, ...)                                                                                             \
+    struct game##_gpu : __VA_ARGS__ {                                                                                  \
+    };
+#else
+#define ENV_GPU(game, ...)
+#endif
+
 #define ENV_MAX_HEADS 8 /* action components of one agent */
 #define ENV_MAX_AGENTS 512 /* agents of one instance */
 
@@ -54,11 +88,15 @@ typedef float env_obs;
 struct env_shape {
     int obs_size; /* f32 per agent */
     int n_agents; /* per instance, 1..ENV_MAX_AGENTS */
-    int n_heads; /* multi-discrete components, 1..ENV_MAX_HEADS */
-    int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2 */
+    int n_heads; /* components of an action, 1..ENV_MAX_HEADS */
+    int head_sizes[ENV_MAX_HEADS]; /* choices of each, >= 2; 0: a number from low to high */
     bool has_mask; /* the game limits choices per step */
     int channels, height, width; /* of a grid: obs is (height, width, channels); 0 when it is a plain list */
     bool may_truncate; /* some step may set truncated; false spares the values after truncations */
+    bool agents_end; /* terms and truncs differ among the agents of an instance: one may end alone */
+    /* Declared for games outside the program, not trained yet: env_def_check refuses them. */
+    bool u8; /* observations are bytes: io->obs and final_obs hold uint8_t, 0..255 */
+    float low[ENV_MAX_HEADS], high[ENV_MAX_HEADS]; /* of heads whose size is 0, low < high; actions come in io->reals */
 };
 
 /* What an instance did in its finished episodes since the log was last read; sums, so logs add up. For a multi-agent
@@ -101,7 +139,8 @@ struct env_step {
 
 /* One step's tensors, agent-major, owned by the caller. A = n_envs * n_agents. */
 struct env_io {
-    const int32_t *actions; /* (A, n_heads) */
+    const int32_t *actions; /* (A, n_heads) choices */
+    const float *reals; /* (A, n_heads) numbers of the heads of size 0; NULL when there are none */
     float *rewards; /* (A) unclipped */
     uint8_t *terms; /* (A) 0/1 */
     uint8_t *truncs; /* (A) 0/1, never 1 where terms is 1 */

@@ -1,7 +1,8 @@
 /* env_loop.h - what a batch does with one instance of a game, the same code on host and device. (public)
  * A template: include it once per game, after the game's header:
  *   #define ENV_GAME breakout
- *   #include "envs/env_loop.h"        (a game with a mask defines ENV_GAME_HAS_MASK as well)
+ *   #include "envs/env_loop.h"        (a game with a mask has #define ENV_GAME_HAS_MASK below its header's guard)
+ * ENV_GAME_PLAIN before it leaves out the struct env_def, and what a header needs for it alone: options, about, draw.
  * It declares struct breakout_instance and the functions breakout_instance_{reset,observe,step}; a batch is an array of
  * instances, and a batch loop calls one of these for every index (a kernel that writes observations in its own way
  * takes breakout_instance_{play,end} instead of step). Everything is per instance: nothing is shared, so the result
@@ -10,15 +11,12 @@
  * Order within a step: game step -> flags -> (at an end) final observation if truncated, log, new episode ->
  * observation and mask of what the next decision sees. */
 #include "envs/env.h"
-#ifndef __CUDACC__
-#include <stddef.h>
-
-#include "base/status.h"
-#endif
 
 #define LOOP_PASTE_(a, b) a##b
 #define LOOP_PASTE(a, b) LOOP_PASTE_(a, b)
 #define LOOP(suffix) LOOP_PASTE(ENV_GAME, suffix)
+#define LOOP_TEXT_(name) #name
+#define LOOP_TEXT(name) LOOP_TEXT_(name)
 
 #ifndef ENVS_ENV_LOOP_H
 #define ENVS_ENV_LOOP_H
@@ -142,7 +140,7 @@ ENV_FN void LOOP(_instance_step)(const struct LOOP(_settings) * settings, struct
 static void LOOP(_reset_range)(const void *settings, void *states, struct rng root, size_t from, size_t to)
 {
     const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
-    struct LOOP(_instance) *instances = states;
+    struct LOOP(_instance) *instances = (struct LOOP(_instance) *)states;
     for (size_t i = from; i < to; i++)
         LOOP(_instance_reset)(&own, &instances[i], root, i);
 }
@@ -151,7 +149,7 @@ static void LOOP(_observe_range)(const void *settings, const void *states, float
                                  size_t to)
 {
     const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
-    const struct LOOP(_instance) *instances = states;
+    const struct LOOP(_instance) *instances = (const struct LOOP(_instance) *)states;
     for (size_t i = from; i < to; i++)
         LOOP(_instance_observe)(&own, &instances[i], obs, mask, i);
 }
@@ -161,22 +159,51 @@ static void LOOP(_step_range)(const void *settings, void *states, struct env_log
 {
     const struct LOOP(_settings) own = *(const struct LOOP(_settings) *)settings;
     const struct env_io own_io = *io;
-    struct LOOP(_instance) *instances = states;
+    struct LOOP(_instance) *instances = (struct LOOP(_instance) *)states;
     for (size_t i = from; i < to; i++)
         LOOP(_instance_step)(&own, &instances[i], &logs[i], &own_io, i);
 }
 
-static enum status LOOP(_check_shape)(const void *settings, struct env_shape *ret_shape, struct error *err)
+static enum status LOOP(_check_shape)(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
+                                      struct error *err)
 {
-    (void)err;
-    *ret_shape = (struct env_shape){0};
-    LOOP(_shape)(settings, ret_shape);
+    (void)def, (void)err;
+    LOOP(_shape)((const struct LOOP(_settings) *)settings, ret_shape);
     return ST_OK;
 }
+
+#ifndef ENV_GAME_PLAIN
+static void LOOP(_draw_state)(const void *settings, const void *state, struct env_picture *picture)
+{
+    LOOP(_draw)((const struct LOOP(_settings) *)settings, (const struct LOOP(_state) *)state, picture);
+}
+
+static const struct env_def LOOP(_def) = {
+    .api_version = ENV_API_VERSION,
+    .def_bytes = sizeof(struct env_def),
+    .name = LOOP_TEXT(ENV_GAME),
+    .about = &LOOP(_about),
+    .options = {.section = "env",
+                .title = "Environment: " LOOP_TEXT(ENV_GAME),
+                .defs = LOOP(_options),
+                .n_defs = sizeof LOOP(_options) / sizeof LOOP(_options)[0],
+                .settings_size = sizeof(struct LOOP(_settings))},
+    .shape = LOOP(_check_shape),
+    .reset_range = LOOP(_reset_range),
+    .observe_range = LOOP(_observe_range),
+    .step_range = LOOP(_step_range),
+    .state_size = sizeof(struct LOOP(_instance)),
+    .track_at = offsetof(struct LOOP(_instance), track),
+    .draw = LOOP(_draw_state),
+};
+#endif
 #endif
 
 #undef LOOP
 #undef LOOP_PASTE
 #undef LOOP_PASTE_
+#undef LOOP_TEXT
+#undef LOOP_TEXT_
 #undef ENV_GAME
 #undef ENV_GAME_HAS_MASK
+#undef ENV_GAME_PLAIN

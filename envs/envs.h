@@ -1,4 +1,4 @@
-/* envs.h - registry of games and host-side stepping of a batch (public face of envs/).
+/* envs.h - list of games and host-side stepping of a batch (public face of envs/).
  * Stepping splits instances over a pool without allocation and without locks; results do not depend on the number
  * of threads, because every instance owns its random stream and its log. */
 #ifndef ENVS_ENVS_H
@@ -9,31 +9,11 @@
 #include "base/config/opt.h"
 #include "base/pool.h"
 #include "base/status.h"
+#include "envs/draw.h"
 #include "envs/env.h"
+#include "envs/env_def.h"
 
-/* A default that the env sets in another section: {"train.reward_clip", "1"}. */
-struct env_default {
-    const char *key, *value;
-};
-
-struct env_def {
-    uint32_t api_version; /* ENV_API_VERSION; a mismatch is refused by env_batch_create */
-    const char *name;
-    const char *summary; /* one line for `trawl envs` */
-    struct opt_table options; /* section "env"; settings_size is the settings struct's */
-    const struct env_default *defaults;
-    size_t n_defaults;
-    size_t state_size;
-    size_t track_at; /* where the struct env_track lies in a state; 0: it has none */
-    /* Checks settings beyond their ranges and gives the shape. */
-    enum status (*shape)(const void *settings, struct env_shape *ret_shape, struct error *err);
-    /* Batch loops over instances [from, to): the game's code inlined. states: (n_envs, state_size). */
-    void (*reset_range)(const void *settings, void *states, struct rng root, size_t from, size_t to);
-    void (*observe_range)(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to);
-    void (*step_range)(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
-                       size_t to);
-};
-
+/* Built-in games. */
 size_t env_count(void);
 const struct env_def *env_at(size_t i); /* i < env_count() */
 const struct env_def *env_find(const char *name); /* NULL if unknown */
@@ -50,6 +30,8 @@ enum status env_batch_create(struct env_batch **ret_batch, const struct env_def 
                              size_t n_envs, struct rng root, struct error *err) MUST_USE;
 void env_batch_destroy(struct env_batch *batch);
 void env_batch_set_root(struct env_batch *batch, struct rng root); /* for the next reset */
+/* What went wrong in a step since creation, ST_OK: nothing. */
+enum status env_batch_failed(const struct env_batch *batch, struct error *err) MUST_USE;
 
 /* First episodes. obs, mask as in env_io. */
 void env_batch_reset(struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
@@ -63,10 +45,13 @@ void env_batch_take_log(struct env_batch *batch, struct env_log *ret_log);
 void env_batch_take_logs(struct env_batch *batch, struct env_log *ret_logs);
 
 /* Whole state as bytes (states, then logs, each in the order of the instances), for bit-exact resume; observe again
- * after a load. */
+ * after a load. A game whose memory cannot be saved has only logs there: it continues as it is after a load. */
 size_t env_batch_state_bytes(const struct env_batch *batch);
 void env_batch_save(const struct env_batch *batch, void *bytes);
 void env_batch_load(struct env_batch *batch, const void *bytes);
 void env_batch_observe(const struct env_batch *batch, struct pool *pool, float *obs, uint8_t *mask);
+
+/* The picture of one instance of a game of plain bytes (its state_size bytes, as a save has them first). */
+void env_draw(const struct env_def *def, const void *settings, const void *state, struct env_picture *ret_picture);
 
 #endif

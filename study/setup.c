@@ -198,9 +198,9 @@ static enum status add_env(struct setup *setup, struct error *err)
 
     snprintf(origin, sizeof origin, "%s's default", setup->env->name);
     TRY(config_add_table(setup->config, &setup->env->options, err));
-    for (size_t i = 0; i < setup->env->n_defaults; i++)
-        TRY(config_set(setup->config, CONFIG_ENV, setup->env->defaults[i].key, setup->env->defaults[i].value, origin,
-                       err));
+    for (size_t i = 0; i < setup->env->about->n_defaults; i++)
+        TRY(config_set(setup->config, CONFIG_ENV, setup->env->about->defaults[i].key,
+                       setup->env->about->defaults[i].value, origin, err));
     setup->env_settings = mem_alloc(setup->env->options.settings_size);
     if (setup->env_settings == NULL)
         return FAIL(err, ST_NOMEM, "out of memory for the settings of %s", setup->env->name);

@@ -46,7 +46,7 @@ static struct env_log log_of(const struct eval_run *e, size_t i)
 {
     struct env_log log;
 
-    memcpy(&log, e->state + e->n_games * e->t->def->state_size + i * sizeof log, sizeof log);
+    memcpy(&log, e->state + e->state_bytes - (e->n_games - i) * sizeof log, sizeof log);
     return log;
 }
 
@@ -95,7 +95,7 @@ static enum status eval_limit_logs(struct eval_run *e, struct error *err)
 
     TRY(kern_env_save(e->t->kern, e->play.games, e->state, err));
     for (size_t i = 0; i < e->n_games; i++)
-        memcpy(e->state + e->n_games * e->t->def->state_size + i * sizeof log, &log, sizeof log);
+        memcpy(e->state + e->state_bytes - (e->n_games - i) * sizeof log, &log, sizeof log);
     TRY(kern_env_load(e->t->kern, e->play.games, e->state, err));
     return kern_sync(e->t->kern, err); /* the upload may still read from state */
 }

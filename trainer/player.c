@@ -86,7 +86,7 @@ static void player_count(struct player *p, double reward, struct player_frame *r
 {
     struct env_log log;
 
-    memcpy(&log, p->state + p->t->def->state_size, sizeof log);
+    memcpy(&log, p->state + p->state_bytes - sizeof log, sizeof log);
     p->steps++;
     p->ep_steps++;
     p->ep_return += reward;

@@ -247,7 +247,7 @@ static enum status shape_of(struct kb_shape *z, const struct kb_options *o, stru
     if (rc == ST_OK)
         rc = setup_finish(setup, err);
     if (rc == ST_OK)
-        rc = setup->env->shape(setup->env_settings, &env, err);
+        rc = setup->env->shape(setup->env, setup->env_settings, &env, err);
     setup_destroy(setup);
     if (rc != ST_OK)
         return rc;

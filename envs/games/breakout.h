@@ -416,4 +416,110 @@ ENV_OBS_FN void breakout_observe(const struct breakout_settings *settings, const
         flags[96 + i] = (float)(int32_t)(words[3] >> i & 1u);
 }
 
+/* -- on a GPU: in bf16 everything is written two values at a time, by one thread or by many -- */
+#ifdef __CUDACC__
+#define BREAKOUT_HEAD_PAIRS (BREAKOUT_HEAD / 2)
+#define BREAKOUT_FLAG_PAIRS (BREAKOUT_ROWS * BREAKOUT_COLS / 2)
+
+struct breakout_gpu : env_gpu_rows<BREAKOUT_OBS> {
+    enum { packs = 1 };
+    struct rest { /* what a lane leaves of its row for the whole warp to write: its flags */
+        uint32_t words[4];
+    };
+
+    /* The flags of the lowest two bits; 0x3f80 is 1.0. */
+    __device__ static inline uint32_t flags(uint32_t two)
+    {
+        return ((two & 1u) ? 0x3f80u : 0u) | ((two & 2u) ? 0x3f800000u : 0u);
+    }
+
+    __device__ static inline void head(const breakout_state *state, uint32_t *pairs)
+    {
+        float head[BREAKOUT_HEAD];
+
+        breakout_observe_head(state, head);
+#pragma unroll
+        for (int i = 0; i < BREAKOUT_HEAD_PAIRS; i++) {
+            __nv_bfloat162 pair = __floats2bfloat162_rn(head[2 * i], head[2 * i + 1]);
+            pairs[i] = *(uint32_t *)&pair;
+        }
+    }
+
+    /* A whole row, by one thread. */
+    __device__ static inline void row(const breakout_state *state, uint32_t *pairs)
+    {
+        uint32_t words[4];
+
+        head(state, pairs);
+        breakout_flag_words(state, words);
+#pragma unroll
+        for (int i = 0; i < BREAKOUT_FLAG_PAIRS; i++)
+            pairs[BREAKOUT_HEAD_PAIRS + i] = flags(words[i / 16] >> (i % 16 * 2));
+    }
+
+    /* What head has left of a row, by `each` threads, of which this is `thread`. */
+    __device__ static inline void tail(const breakout_state *state, uint32_t *pairs, int thread, int each)
+    {
+        for (int p = thread; p < BREAKOUT_FLAG_PAIRS; p += each) { /* no pair is in two rows */
+            const uint32_t *bricks = state->bricks;
+            int brick = 2 * p, row = brick / BREAKOUT_COLS;
+            pairs[BREAKOUT_HEAD_PAIRS + p] = flags(~(bricks[row] >> (brick - row * BREAKOUT_COLS)));
+        }
+    }
+
+    /* Head by the lane whose game it is, flags by the warp: rows of its agents; who: lanes that began theirs. */
+    __device__ static inline void row_begin(const breakout_state *state, uint32_t *pairs, rest *left)
+    {
+        head(state, pairs);
+        breakout_flag_words(state, left->words);
+    }
+
+    __device__ static inline void row_finish(__nv_bfloat16 *rows, uint32_t who, const rest *left)
+    {
+        const int lane = (int)(threadIdx.x % 32);
+
+        for (; who != 0; who &= who - 1) {
+            int from = __ffs((int)who) - 1;
+            uint32_t *pairs = (uint32_t *)(rows + from * BREAKOUT_OBS) + BREAKOUT_HEAD_PAIRS;
+            uint32_t w[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                w[i] = __shfl_sync(0xffffffffu, left->words[i], from);
+            pairs[lane] = flags((lane < 16 ? w[0] : w[1]) >> (lane % 16 * 2));
+            if (lane + 32 < BREAKOUT_FLAG_PAIRS)
+                pairs[lane + 32] = flags((lane < 16 ? w[2] : w[3]) >> (lane % 16 * 2));
+        }
+    }
+};
+#else
+/* -- what the program shows -- */
+/* Bricks give up to 7 points, losing a ball nothing: clipped, every brick is worth the same to the learner. */
+static const struct env_default breakout_defaults[] = {{"train.reward_clip", "1"}};
+
+static const struct opt_def breakout_options[] = {
+    OPT_ROW_INT(struct breakout_settings, frameskip, "4", 1, 60, OPT_FIXED, 0, 0, "frames",
+                "Frames of 1/60 s played per decision."),
+};
+static const struct env_about breakout_about = {"clear two walls of bricks with ball and paddle", breakout_defaults, 1};
+
+static inline void breakout_draw(const struct breakout_settings *settings, const struct breakout_state *s,
+                                 struct env_picture *p)
+{
+    (void)settings;
+    p->width = BREAKOUT_WIDTH;
+    p->height = BREAKOUT_HEIGHT;
+    for (int r = 0; r < BREAKOUT_ROWS; r++)
+        for (int c = 0; c < BREAKOUT_COLS; c++)
+            if (s->bricks[r] >> c & 1u)
+                env_draw_rect(p, c * (double)BREAKOUT_BRICK_W + 1,
+                              (double)BREAKOUT_BRICK_Y + r * (double)BREAKOUT_BRICK_H + 1, (double)BREAKOUT_BRICK_W - 2,
+                              (double)BREAKOUT_BRICK_H - 2, (enum env_colour)(ENV_RAMP + r));
+    env_draw_rect(p, (double)s->paddle_x, (double)BREAKOUT_PADDLE_Y, (double)s->paddle_width,
+                  (double)BREAKOUT_PADDLE_HEIGHT, ENV_OWN);
+    env_draw_rect(p, (double)s->ball_x, (double)s->ball_y, (double)BREAKOUT_BALL, (double)BREAKOUT_BALL, ENV_GOAL);
+    env_draw_text(p, 8, 30, 20, -1, "%d points", (int)s->points);
+    env_draw_text(p, p->width - 8, 30, 20, 1, "%d balls left", s->balls > 0 ? (int)s->balls : 0);
+}
+#endif
+
 #endif

@@ -10,6 +10,9 @@
 
 #include "envs/env.h"
 #include "envs/env_math.h"
+#ifndef __CUDACC__
+#include <math.h>
+#endif
 
 #define CARTPOLE_OBS 4
 #define CARTPOLE_X_LIMIT 2.4
@@ -85,5 +88,36 @@ ENV_OBS_FN void cartpole_observe(const struct cartpole_settings *settings, const
     obs[2] = (float)state->theta;
     obs[3] = (float)state->theta_dot;
 }
+
+ENV_GPU(cartpole, env_gpu_rows<CARTPOLE_OBS>)
+
+#ifndef __CUDACC__
+/* -- what the program shows -- */
+static const struct opt_def cartpole_options[] = {
+    OPT_ROW_INT(struct cartpole_settings, max_steps, "500", 1, 1e6, OPT_FIXED, 0, 0, "steps",
+                "Steps after which an episode is truncated; perf is steps / max_steps."),
+};
+static const struct env_about cartpole_about = {"balance a pole on a cart (CartPole-v1)", NULL, 0};
+
+static inline void cartpole_draw(const struct cartpole_settings *settings, const struct cartpole_state *s,
+                                 struct env_picture *p)
+{
+    const double scale = 100, cart_w = 60, cart_h = 30, pole = 125, ground = 220;
+    double x, y = ground - cart_h;
+
+    (void)settings;
+    p->width = 2 * scale * CARTPOLE_X_LIMIT + 80;
+    p->height = 260;
+    x = p->width / 2 + scale * s->x;
+    env_draw_line(p, 0, ground, p->width, ground, 2, ENV_FOREGROUND);
+    for (int side = -1; side <= 1; side += 2)
+        env_draw_line(p, p->width / 2 + side * scale * CARTPOLE_X_LIMIT, ground - 12,
+                      p->width / 2 + side * scale * CARTPOLE_X_LIMIT, ground + 12, 2, ENV_FAINT);
+    env_draw_rect(p, x - cart_w / 2, y, cart_w, cart_h, ENV_OWN);
+    env_draw_line(p, x, y, x + pole * sin(s->theta), y - pole * cos(s->theta), 10, ENV_GOAL);
+    env_draw_circle(p, x, y, 5, ENV_FOREGROUND);
+    env_draw_text(p, 10, 24, 16, -1, "%lld steps", (long long)s->steps);
+}
+#endif
 
 #endif

@@ -56,4 +56,35 @@ ENV_OBS_FN void memory_observe(const struct memory_settings *settings, const str
     obs[0] = state->steps == 0 ? (float)state->cue : 0.0f;
 }
 
+ENV_GPU(memory, env_gpu_rows<1>)
+
+#ifndef __CUDACC__
+/* -- what the program shows -- */
+static const struct opt_def memory_options[] = {
+    OPT_ROW_INT(struct memory_settings, length, "4", 1, 1e6, OPT_FIXED, 0, 0, "steps",
+                "Observations of zero between the cue and the answer."),
+};
+static const struct env_about memory_about = {"repeat a cue after a silence; needs a recurrent policy", NULL, 0};
+
+static inline void memory_draw(const struct memory_settings *settings, const struct memory_state *s,
+                               struct env_picture *p)
+{
+    double length = (double)settings->length, done = (double)s->steps / length;
+
+    p->width = 360;
+    p->height = 160;
+    env_draw_text(p, 180, 34, 18, 0,
+                  s->steps == 0                 ? "the cue"
+                  : s->steps < settings->length ? "silence"
+                                                : "the answer?");
+    if (s->steps == 0)
+        env_draw_text(p, 180, 92, 40, 0, "%+d", (int)s->cue);
+    else
+        env_draw_circle(p, 180, 78, s->steps < settings->length ? 6 : 16,
+                        s->steps < settings->length ? ENV_FAINT : ENV_GOAL);
+    env_draw_rect(p, 20, 126, 320, 10, ENV_FAINT);
+    env_draw_rect(p, 20, 126, 320 * (done < 1 ? done : 1), 10, ENV_OWN);
+}
+#endif
+
 #endif

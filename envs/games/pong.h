@@ -151,4 +151,30 @@ ENV_OBS_FN void pong_observe(const struct pong_settings *settings, const struct 
     obs[7] = env_div_const((float)state->own_points, (float)PONG_POINTS);
 }
 
+ENV_GPU(pong, env_gpu_rows<PONG_OBS>)
+
+#ifndef __CUDACC__
+/* -- what the program shows -- */
+static const struct opt_def pong_options[] = {
+    OPT_ROW_INT(struct pong_settings, frameskip, "8", 1, 60, OPT_FIXED, 0, 0, "frames", "Frames played per decision."),
+};
+static const struct env_about pong_about = {"return the ball against a following opponent, first to 21", NULL, 0};
+
+static inline void pong_draw(const struct pong_settings *settings, const struct pong_state *s, struct env_picture *p)
+{
+    const double paddle = 20;
+
+    (void)settings;
+    p->width = PONG_WIDTH + 2 * paddle;
+    p->height = PONG_HEIGHT;
+    for (int i = 0; i < 16; i++)
+        env_draw_line(p, p->width / 2, i * 40.0 + 10, p->width / 2, i * 40.0 + 30, 2, ENV_FAINT);
+    env_draw_text(p, p->width / 2 - 30, 50, 36, 1, "%d", (int)s->opponent_points);
+    env_draw_text(p, p->width / 2 + 30, 50, 36, -1, "%d", (int)s->own_points);
+    env_draw_rect(p, 0, s->opponent_y, paddle, PONG_PADDLE_HEIGHT, ENV_OPPONENT);
+    env_draw_rect(p, paddle + PONG_WIDTH, s->own_y, paddle, PONG_PADDLE_HEIGHT, ENV_OWN);
+    env_draw_rect(p, paddle + s->ball_x, s->ball_y, PONG_BALL, PONG_BALL, ENV_GOAL);
+}
+#endif
+
 #endif

@@ -104,4 +104,38 @@ ENV_OBS_FN void squared_observe(const struct squared_settings *settings, const s
     squared_observe_cells(settings, state, obs);
 }
 
+/* -- on a GPU: a block clears its rows together, then each instance writes its two cells -- */
+#ifdef __CUDACC__
+struct squared_gpu : env_gpu_direct {
+    enum { sparse = 1 };
+    template <typename T>
+    __device__ static inline void cells(const squared_settings *settings, const squared_state *state, T *obs)
+    {
+        squared_observe_cells(settings, state, obs);
+    }
+};
+#else
+/* -- what the program shows -- */
+static const struct opt_def squared_options[] = {
+    OPT_ROW_INT(struct squared_settings, n, "5", 1, SQUARED_N_MAX, OPT_FIXED, 0, 0, "cells",
+                "Cells from the centre to the border: the grid has (2n+1)^2 cells."),
+};
+static const struct env_about squared_about = {"walk to a target on the border of a grid", NULL, 0};
+
+static inline void squared_draw(const struct squared_settings *settings, const struct squared_state *s,
+                                struct env_picture *p)
+{
+    int side = 2 * (int)settings->n + 1;
+    double cell = 440.0 / side;
+
+    p->width = p->height = 440;
+    for (int i = 0; i <= side; i++) {
+        env_draw_line(p, 0, i * cell, 440, i * cell, 1, ENV_FAINT);
+        env_draw_line(p, i * cell, 0, i * cell, 440, 1, ENV_FAINT);
+    }
+    env_draw_rect(p, s->target_col * cell, s->target_row * cell, cell, cell, ENV_GOAL);
+    env_draw_circle(p, (s->col + 0.5) * cell, (s->row + 0.5) * cell, 0.4 * cell, ENV_OWN);
+}
+#endif
+
 #endif

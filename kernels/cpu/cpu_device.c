@@ -134,10 +134,15 @@ static enum status cpu_transfer(struct kern *kern, void *dst, const void *src, s
     return ST_OK;
 }
 
+/* Every operation has finished when it returns; what is left to report is a game that failed. */
 static enum status cpu_sync(struct kern *kern, struct error *err)
 {
-    (void)kern, (void)err;
-    return ST_OK; /* every operation has finished when it returns */
+    struct error failed = cpu_of(kern)->failed;
+
+    if (failed.status == ST_OK)
+        return ST_OK;
+    error_clear(&cpu_of(kern)->failed);
+    return FAIL(err, failed.status, "%s", failed.text);
 }
 
 struct kern_slot {
@@ -168,9 +173,8 @@ static enum status cpu_slot_take(struct kern *kern, struct kern_slot *slot, cons
 
 static enum status cpu_slot_wait(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err)
 {
-    (void)kern, (void)err;
     *ret_bytes = slot->mem;
-    return ST_OK;
+    return cpu_sync(kern, err);
 }
 
 static size_t cpu_n_lanes(const struct kern *kern)
@@ -206,8 +210,6 @@ static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, 
     enum status rc;
 
     (void)kern;
-    if (env == NULL)
-        return FAIL(err, ST_NOMEM, "creating the games: out of memory");
     env->base.device = &cpu_device;
     rc = env_batch_create(&env->batch, def, settings, n_envs, root, err);
     if (rc != ST_OK) {
@@ -273,6 +275,8 @@ static void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern
                           .final_obs = io->final_obs,
                           .mask = io->mask};
     env_batch_step(batch_of(env), cpu_of(k)->pool, &host);
+    if (env_batch_failed(batch_of(env), &cpu_of(k)->failed) != ST_OK)
+        return; /* reported by the next cpu_sync */
 }
 
 static void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)

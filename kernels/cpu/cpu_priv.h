@@ -18,6 +18,7 @@ struct cpu {
     struct pool *pool; /* owned; NULL in a lane, which is one thread */
     double *partials; /* (n_threads, CPU_PARTIALS), owned; a lane borrows its row */
     struct cpu_lane *lanes; /* (n_threads), owned; NULL in a lane */
+    struct error failed; /* what a game's step failed with since the last cpu_sync */
 };
 
 struct cpu_lane {

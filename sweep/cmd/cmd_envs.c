@@ -23,7 +23,7 @@ static enum status default_shape(const struct env_def *env, struct env_shape *re
     if (rc == ST_OK)
         rc = setup_finish(setup, err);
     if (rc == ST_OK)
-        rc = env->shape(setup->env_settings, ret_shape, err);
+        rc = env->shape(env, setup->env_settings, ret_shape, err);
     setup_destroy(setup);
     return rc;
 }
@@ -62,9 +62,9 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
         cJSON *option = option_json(&env->options.defs[i]);
         ok = option != NULL && cJSON_AddItemToArray(options, option);
     }
-    for (size_t i = 0; ok && i < env->n_defaults; i++)
-        ok = json_add_str(defaults, env->defaults[i].key, env->defaults[i].value);
-    ok = ok && json_add_str(json, "name", env->name) && json_add_str(json, "summary", env->summary) &&
+    for (size_t i = 0; ok && i < env->about->n_defaults; i++)
+        ok = json_add_str(defaults, env->about->defaults[i].key, env->about->defaults[i].value);
+    ok = ok && json_add_str(json, "name", env->name) && json_add_str(json, "summary", env->about->summary) &&
          json_add_i64(json, "obs_size", shape->obs_size) && json_add_i64(json, "agents", shape->n_agents) &&
          json_add_bool(json, "mask", shape->has_mask);
     if (!ok) {
@@ -86,7 +86,7 @@ static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
 
 static void print_env(const struct env_def *env, const struct env_shape *shape, bool options)
 {
-    printf("%-10s %s\n", env->name, env->summary);
+    printf("%-10s %s\n", env->name, env->about->summary);
     printf("           observation %d, actions ", shape->obs_size);
     for (int i = 0; i < shape->n_heads; i++)
         printf("%s%d", i > 0 ? " x " : "", shape->head_sizes[i]);
@@ -108,8 +108,9 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
         else
             printf(" (default %s)\n", o->def);
     }
-    for (size_t i = 0; i < env->n_defaults; i++)
-        printf("           sets %s = %s unless the config does\n", env->defaults[i].key, env->defaults[i].value);
+    for (size_t i = 0; i < env->about->n_defaults; i++)
+        printf("           sets %s = %s unless the config does\n", env->about->defaults[i].key,
+               env->about->defaults[i].value);
 }
 
 static enum status print_all(const char *name, bool json, struct error *err)

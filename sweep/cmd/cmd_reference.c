@@ -29,9 +29,9 @@ static enum status add_game(const struct env_def *env, struct strbuf *out, struc
 
     if (rc == ST_OK)
         rc = config_write_reference(config, out, err);
-    for (size_t i = 0; rc == ST_OK && i < env->n_defaults; i++)
-        strbuf_addf(out, "%s`%s = %s` unless the config does.\n", i == 0 ? "\nSets " : "", env->defaults[i].key,
-                    env->defaults[i].value);
+    for (size_t i = 0; rc == ST_OK && i < env->about->n_defaults; i++)
+        strbuf_addf(out, "%s`%s = %s` unless the config does.\n", i == 0 ? "\nSets " : "", env->about->defaults[i].key,
+                    env->about->defaults[i].value);
     config_destroy(config);
     return rc;
 }

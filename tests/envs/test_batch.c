@@ -47,7 +47,7 @@ static void test_registry(void **unused)
         assert_string_equal(env_nearest(def->name), def->name);
         assert_true(i == 0 || strcmp(env_at(i - 1)->name, def->name) < 0);
         assert_string_equal(def->options.section, "env");
-        assert_true(strlen(def->summary) > 0);
+        assert_true(strlen(def->about->summary) > 0);
         for (size_t k = 0; k < def->options.n_defs; k++) {
             const struct opt_def *opt = &def->options.defs[k];
             double value;

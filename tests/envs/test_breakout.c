@@ -539,9 +539,9 @@ static void test_default_clip(void **unused)
 {
     (void)unused;
     const struct env_def *def = env_find("breakout");
-    assert_int_equal(def->n_defaults, 1);
-    assert_string_equal(def->defaults[0].key, "train.reward_clip");
-    assert_string_equal(def->defaults[0].value, "1");
+    assert_int_equal(def->about->n_defaults, 1);
+    assert_string_equal(def->about->defaults[0].key, "train.reward_clip");
+    assert_string_equal(def->about->defaults[0].value, "1");
 }
 
 int main(void)

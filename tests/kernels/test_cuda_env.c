@@ -69,15 +69,17 @@ ENV_FN void pair_mask(const struct pair_settings *settings, const struct pair_st
 
 #define ENV_GAME pair
 #define ENV_GAME_HAS_MASK
+#define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
 
 static const struct opt_def pair_options[] = {
     OPT_ROW_INT(struct pair_settings, length, "9", 1, 100, OPT_FIXED, 0, 0, "steps", "Longest episode."),
 };
+static const struct env_about pair_about = {"two agents", NULL, 0};
 static const struct env_def pair_def = {
     .api_version = ENV_API_VERSION,
     .name = "pair",
-    .summary = "two agents",
+    .about = &pair_about,
     .options = {.section = "env",
                 .title = "Environment: pair",
                 .defs = pair_options,
@@ -130,7 +132,7 @@ static void side_open(struct side *s, enum kern_kind kind, enum kern_precision p
     s->kern = kern_of_kind(kind);
     must(kern_precision_set(s->kern, precision, &err), &err);
     s->ops = kern_ops(s->kern);
-    must(def->shape(settings, &s->shape, &err), &err);
+    must(def->shape(def, settings, &s->shape, &err), &err);
     for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
         width += (size_t)s->shape.head_sizes[h];
     s->n_agents = n_envs * (size_t)s->shape.n_agents;

@@ -92,7 +92,7 @@ static struct start start_new(const struct rollout_case *c, uint64_t seed)
     s.settings = test_settings(s.def);
     if (c->setting != 0)
         memcpy(s.settings, &c->setting, sizeof c->setting);
-    must(s.def->shape(s.settings, &s.shape, &err), &err);
+    must(s.def->shape(s.def, s.settings, &s.shape, &err), &err);
     D = (size_t)s.shape.obs_size;
     *net = (struct kern_net){
         .core = c->core, .encoder_act = c->act, .act = c->act, .obs_size = D, .width = c->H, .n_layers = c->L};

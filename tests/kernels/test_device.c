@@ -87,7 +87,7 @@ static void games_step_save_and_load(void **state)
     (void)state;
     assert_non_null(def);
     settings = test_settings(def);
-    assert_int_equal(def->shape(settings, &shape, &err), ST_OK);
+    assert_int_equal(def->shape(def, settings, &shape, &err), ST_OK);
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         struct kern_env *env;

@@ -52,12 +52,14 @@ ENV_OBS_FN void lots_observe(const struct lots_settings *settings, const struct 
 }
 
 #define ENV_GAME lots
+#define ENV_GAME_PLAIN
 #include "envs/env_loop.h"
 
+static const struct env_about lots_about = {"short or long by lot", NULL, 0};
 static const struct env_def lots_def = {
     .api_version = ENV_API_VERSION,
     .name = "lots",
-    .summary = "short or long by lot",
+    .about = &lots_about,
     .options = {.section = "env", .title = "Lots", .settings_size = sizeof(struct lots_settings)},
     .state_size = sizeof(struct lots_instance),
     .track_at = offsetof(struct lots_instance, track),

@@ -15,8 +15,10 @@ struct clock_state {
     double ep_return;
 };
 
-static enum status clock_shape(const void *settings, struct env_shape *shape, struct error *err)
+static enum status clock_shape(const struct env_def *def, const void *settings, struct env_shape *shape,
+                               struct error *err)
 {
+    (void)def;
     (void)settings;
     (void)err;
     *shape = (struct env_shape){.obs_size = 2,
@@ -78,10 +80,11 @@ static void clock_step_range(const void *settings, void *states, struct env_log 
     }
 }
 
+static const struct env_about clock_about = {"ends by the clock", NULL, 0};
 static const struct env_def clock_def = {
     .api_version = ENV_API_VERSION,
     .name = "clock",
-    .summary = "ends by the clock",
+    .about = &clock_about,
     .options = {.section = "env", .title = "Clock", .settings_size = sizeof(struct clock_settings)},
     .state_size = sizeof(struct clock_state),
     .shape = clock_shape,

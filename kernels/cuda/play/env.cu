@@ -69,32 +69,20 @@ __device__ static inline void clear_block(void *dst, size_t bytes)
 
 /* ---- one kernel for each game, type of observation and mode ---- */
 
-template <class A, class B> struct same_type {
-    enum { yes = 0 };
-};
-template <class A> struct same_type<A, A> {
-    enum { yes = 1 };
-};
-
 /* obs of the block's instances first..first + count - 1; `it` is instance `game` of them when this thread has one.
- * Threads meet before they copy, so tile->states is complete then too. Breakout's many flags are written by all
- * threads. */
+ * Threads meet before they copy, so tile->states is complete then too. */
 template <class G, typename T, int GAMES>
 __device__ static inline void observe_block(const typename G::settings *settings, env_tile<G, T, GAMES> *tile,
                                             const typename G::instance *it, bool mine, int game, size_t first,
                                             int count, T *obs, uint8_t *mask)
 {
-    if constexpr (same_type<G, cuda_game_breakout>::yes && same_type<T, __nv_bfloat16>::yes) {
+    if constexpr (cuda_env_packs<G, T>::yes) {
         const int each = ENV_BLOCK / GAMES, one = (int)threadIdx.x / each;
         uint32_t *pairs = (uint32_t *)(tile->rows + one * G::row_size);
         if (mine)
-            cuda_breakout_head(&it->state, pairs);
+            G::gpu::head(&it->state, pairs);
         __syncthreads();
-        for (int p = (int)threadIdx.x % each; p < CUDA_BREAKOUT_FLAG_PAIRS; p += each) { /* no pair is in two rows */
-            const uint32_t *bricks = tile->states[one].state.bricks;
-            int brick = 2 * p, row = brick / BREAKOUT_COLS;
-            pairs[CUDA_BREAKOUT_HEAD_PAIRS + p] = cuda_breakout_flags(~(bricks[row] >> (brick - row * BREAKOUT_COLS)));
-        }
+        G::gpu::tail(&tile->states[one].state, pairs, (int)threadIdx.x % each, each);
         __syncthreads();
         copy_block(obs + first * G::row_size, tile->rows, (size_t)count * G::row_size * sizeof(T));
     } else if constexpr (G::row_size > 0) {
@@ -102,14 +90,14 @@ __device__ static inline void observe_block(const typename G::settings *settings
             cuda_env_row<G, T>(settings, it, tile->rows + game * G::row_size);
         __syncthreads();
         copy_block(obs + first * G::row_size, tile->rows, (size_t)count * G::row_size * sizeof(T));
-    } else if constexpr (G::row_size == CUDA_ENV_SPARSE) {
+    } else if constexpr (G::gpu::sparse) {
         struct env_shape shape;
         G::shape(settings, &shape);
         T *rows = obs + first * (size_t)shape.obs_size;
         clear_block(rows, (size_t)count * (size_t)shape.obs_size * sizeof(T));
         __syncthreads();
         if (mine)
-            squared_observe_cells(settings, &it->state, rows + (size_t)game * (size_t)shape.obs_size);
+            G::gpu::cells(settings, &it->state, rows + (size_t)game * (size_t)shape.obs_size);
     } else {
         if (mine)
             G::observe_all(settings, it, obs, mask, first + (size_t)game);
@@ -210,7 +198,7 @@ struct cuda_env_game {
     env_launch_fn *reset[2], *step[2], *observe[2]; /* f32, bf16 */
 };
 
-#define GAMES_ROW(game, row_size_)                                                                                     \
+#define GAMES_ROW(game)                                                                                                \
     {                                                                                                                  \
         #game,                                                                                                         \
         sizeof(struct game##_settings),                                                                                \
@@ -221,7 +209,7 @@ struct cuda_env_game {
         {env_launch<cuda_game_##game, float, 64, ENV_OBSERVE>,                                                         \
          env_launch<cuda_game_##game, __nv_bfloat16, 64, ENV_OBSERVE>},                                                \
     },
-static const struct cuda_env_game games[] = {CUDA_ENV_GAMES(GAMES_ROW)};
+static const struct cuda_env_game games[] = {ENV_GAMES(GAMES_ROW)};
 
 /* A definition that only shares its name with one of ours is another game. */
 static const struct cuda_env_game *game_of(const struct env_def *def)
@@ -341,7 +329,8 @@ extern "C" enum status cuda_env_take_log(struct kern *kern, struct kern_env *bas
     struct env_log *sum = cuda_env_of(base)->log_parts + CUDA_ENV_LOG_PARTS;
 
     cuda_env_log_take(kern, base, sum);
-    return kern_download(kern, ret_log, sum, sizeof *ret_log, err);
+    TRY(kern_download(kern, ret_log, sum, sizeof *ret_log, err));
+    return cuda_env_of(base)->game == NULL ? env_batch_failed(cuda_env_host_batch(cuda_env_of(base)), err) : ST_OK;
 }
 
 /* ---- life ---- */
@@ -418,8 +407,10 @@ extern "C" enum status cuda_env_restart(struct kern *kern, struct kern_env *base
 
 extern "C" size_t cuda_env_state_bytes(const struct kern_env *base)
 {
-    const struct cuda_env *env = cuda_env_of(base);
-    return env->n_envs * (env->def->state_size + sizeof *env->logs);
+    struct cuda_env *env = cuda_env_of(base);
+
+    return env->game != NULL ? env->n_envs * (env->def->state_size + sizeof *env->logs)
+                             : env_batch_state_bytes(cuda_env_host_batch(env));
 }
 
 extern "C" enum status cuda_env_save(struct kern *kern, struct kern_env *base, void *bytes, struct error *err)
@@ -430,7 +421,7 @@ extern "C" enum status cuda_env_save(struct kern *kern, struct kern_env *base, v
     if (env->game == NULL) {
         TRY(kern_sync(kern, err));
         env_batch_save(cuda_env_host_batch(env), bytes);
-        return ST_OK;
+        return env_batch_failed(cuda_env_host_batch(env), err);
     }
     TRY(kern_download(kern, bytes, env->states, n, err));
     return kern_download(kern, (char *)bytes + n, env->logs, env->n_envs * sizeof *env->logs, err);

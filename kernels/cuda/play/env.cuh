@@ -8,36 +8,14 @@
 
 #include "kernels/cuda/common.h"
 
-#include "envs/games/breakout.h"
-#define ENV_GAME breakout
-#include "envs/env_loop.h"
-#include "envs/games/cartpole.h"
-#define ENV_GAME cartpole
-#include "envs/env_loop.h"
-#include "envs/games/memory.h"
-#define ENV_GAME memory
-#include "envs/env_loop.h"
-#include "envs/games/pong.h"
-#define ENV_GAME pong
-#include "envs/env_loop.h"
-#include "envs/games/squared.h"
-#define ENV_GAME squared
-#include "envs/env_loop.h"
+#include "generated/games.h"
 
-/* The games that live on the device, a line each; others are stepped on the host. How a block writes its observations:
- *   rows > 0   this many values each, the same for all settings: collected in shared memory
- *   CUDA_ENV_DIRECT   each instance writes its own; fits every game
- *   CUDA_ENV_SPARSE   cleared together, then squared's two cells */
-#define CUDA_ENV_DIRECT 0
-#define CUDA_ENV_SPARSE -1
-#define CUDA_ENV_GAMES(X)                                                                                              \
-    X(breakout, BREAKOUT_OBS) X(cartpole, CARTPOLE_OBS) X(memory, 1) X(pong, PONG_OBS) X(squared, CUDA_ENV_SPARSE)
-
-#define CUDA_ENV_GAME(game, row_size_)                                                                                 \
+#define CUDA_ENV_GAME(game)                                                                                            \
     struct cuda_game_##game {                                                                                          \
         typedef struct game##_settings settings;                                                                       \
         typedef struct game##_instance instance;                                                                       \
-        enum { row_size = row_size_ };                                                                                 \
+        typedef game##_gpu gpu;                                                                                        \
+        enum { row_size = gpu::row_size };                                                                             \
         ENV_FN void shape(const settings *s, struct env_shape *ret_shape)                                              \
         {                                                                                                              \
             game##_shape(s, ret_shape);                                                                                \
@@ -64,7 +42,7 @@
             game##_instance_observe(s, it, obs, mask, i);                                                              \
         }                                                                                                              \
     };
-CUDA_ENV_GAMES(CUDA_ENV_GAME)
+ENV_GAMES(CUDA_ENV_GAME)
 #undef CUDA_ENV_GAME
 
 /* A batch of games of the CUDA backend: base.device is cuda_device. */
@@ -104,47 +82,26 @@ struct env_batch *cuda_env_host_batch(struct cuda_env *env); /* after kern_sync 
 
 /* ---- rows of observations ---- */
 
-/* Row of a dense game into memory that is its own, aligned to 4 bytes when row_size is even. */
+template <class A, class B> struct same_type {
+    enum { yes = 0 };
+};
+template <class A> struct same_type<A, A> {
+    enum { yes = 1 };
+};
+
+/* Does the game write its rows in T two values at a time, in a way of its own? */
+template <class G, typename T> struct cuda_env_packs {
+    enum { yes = G::gpu::packs && same_type<T, __nv_bfloat16>::yes };
+};
+
+/* Row of a game of rows into memory that is its own, aligned to 4 bytes when row_size is even. */
 template <class G, typename T>
 __device__ static inline void cuda_env_row(const typename G::settings *settings, const typename G::instance *it, T *row)
 {
-    G::observe(settings, it, 0, row);
-}
-
-/* Breakout in bf16: everything two at a time. */
-#define CUDA_BREAKOUT_HEAD_PAIRS (BREAKOUT_HEAD / 2)
-#define CUDA_BREAKOUT_FLAG_PAIRS (BREAKOUT_ROWS * BREAKOUT_COLS / 2)
-
-__device__ static inline void cuda_breakout_head(const breakout_state *state, uint32_t *pairs)
-{
-    float head[BREAKOUT_HEAD];
-
-    breakout_observe_head(state, head);
-#pragma unroll
-    for (int i = 0; i < CUDA_BREAKOUT_HEAD_PAIRS; i++) {
-        __nv_bfloat162 pair = __floats2bfloat162_rn(head[2 * i], head[2 * i + 1]);
-        pairs[i] = *(uint32_t *)&pair;
-    }
-}
-
-/* The flags of the lowest two bits; 0x3f80 is 1.0. */
-__device__ static inline uint32_t cuda_breakout_flags(uint32_t two)
-{
-    return ((two & 1u) ? 0x3f80u : 0u) | ((two & 2u) ? 0x3f800000u : 0u);
-}
-
-template <>
-__device__ inline void cuda_env_row<cuda_game_breakout, __nv_bfloat16>(const breakout_settings *settings,
-                                                                       const breakout_instance *it, __nv_bfloat16 *row)
-{
-    (void)settings;
-    uint32_t *pairs = (uint32_t *)row, words[4];
-
-    cuda_breakout_head(&it->state, pairs);
-    breakout_flag_words(&it->state, words);
-#pragma unroll
-    for (int i = 0; i < CUDA_BREAKOUT_FLAG_PAIRS; i++)
-        pairs[CUDA_BREAKOUT_HEAD_PAIRS + i] = cuda_breakout_flags(words[i / 16] >> (i % 16 * 2));
+    if constexpr (cuda_env_packs<G, T>::yes)
+        G::gpu::row(&it->state, (uint32_t *)row);
+    else
+        G::observe(settings, it, 0, row);
 }
 
 #endif

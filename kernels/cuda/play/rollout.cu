@@ -246,10 +246,10 @@ static rollout_kernel *rollout_kernel_at(size_t H, int n_blocks)
 
 static int rollout_game_of(const struct cuda_env *env)
 {
-#define ROLLOUT_GAME(game, row_size)                                                                                   \
+#define ROLLOUT_GAME(game)                                                                                             \
     if (cuda_env_is(env, game))                                                                                        \
         return ROLLOUT_##game;
-    CUDA_ENV_GAMES(ROLLOUT_GAME)
+    ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME
     return ROLLOUT_GAMES;
 }

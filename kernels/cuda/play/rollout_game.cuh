@@ -11,8 +11,8 @@
 #define ROLLOUT_OUT 8 /* policy outputs at most: they are half of a block's rows */
 
 enum rollout_game {
-#define ROLLOUT_GAME(game, row_size) ROLLOUT_##game,
-    CUDA_ENV_GAMES(ROLLOUT_GAME)
+#define ROLLOUT_GAME(game) ROLLOUT_##game,
+    ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME
         ROLLOUT_GAMES
 };
@@ -62,53 +62,22 @@ __device__ static inline float rollout_clip(float x, float clip)
 
 /* ---- rows of observations ---- */
 
-/* What a lane leaves of its row for the whole warp to write. */
-struct rollout_rest {
-    uint32_t words[4]; /* of breakout: its flags */
-};
-
 template <class G>
 __device__ static inline void rollout_row_begin(const typename G::settings *settings, const typename G::instance *it,
-                                                __nv_bfloat16 *row, struct rollout_rest *rest)
+                                                __nv_bfloat16 *row, typename G::gpu::rest *rest)
 {
-    (void)rest;
-    cuda_env_row<G, __nv_bfloat16>(settings, it, row);
+    if constexpr (G::gpu::packs)
+        G::gpu::row_begin(&it->state, (uint32_t *)row, rest);
+    else
+        cuda_env_row<G, __nv_bfloat16>(settings, it, row);
 }
 
 /* rows: of the warp's agents, `size` elements each; who: lanes that began theirs. */
 template <class G>
-__device__ static inline void rollout_row_finish(__nv_bfloat16 *rows, uint32_t who, const struct rollout_rest *rest)
+__device__ static inline void rollout_row_finish(__nv_bfloat16 *rows, uint32_t who, const typename G::gpu::rest *rest)
 {
-    (void)rows, (void)who, (void)rest;
-}
-
-template <>
-__device__ inline void rollout_row_begin<cuda_game_breakout>(const breakout_settings *settings,
-                                                             const breakout_instance *it, __nv_bfloat16 *row,
-                                                             struct rollout_rest *rest)
-{
-    (void)settings;
-    cuda_breakout_head(&it->state, (uint32_t *)row);
-    breakout_flag_words(&it->state, rest->words);
-}
-
-template <>
-__device__ inline void rollout_row_finish<cuda_game_breakout>(__nv_bfloat16 *rows, uint32_t who,
-                                                              const struct rollout_rest *rest)
-{
-    const int lane = (int)(threadIdx.x % 32);
-
-    for (; who != 0; who &= who - 1) {
-        int from = __ffs((int)who) - 1;
-        uint32_t *pairs = (uint32_t *)(rows + from * BREAKOUT_OBS) + CUDA_BREAKOUT_HEAD_PAIRS;
-        uint32_t w[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            w[i] = __shfl_sync(0xffffffffu, rest->words[i], from);
-        pairs[lane] = cuda_breakout_flags((lane < 16 ? w[0] : w[1]) >> (lane % 16 * 2));
-        if (lane + 32 < CUDA_BREAKOUT_FLAG_PAIRS)
-            pairs[lane + 32] = cuda_breakout_flags((lane < 16 ? w[2] : w[3]) >> (lane % 16 * 2));
-    }
+    if constexpr (G::gpu::packs)
+        G::gpu::row_finish(rows, who, rest);
 }
 
 /* ---- playing ---- */
@@ -156,7 +125,7 @@ __device__ __noinline__ struct rollout_played rollout_step_game(struct rollout_s
 {
     const typename G::settings *settings = (const typename G::settings *)seat.settings;
     struct rollout_played played = {};
-    struct rollout_rest rest = {};
+    typename G::gpu::rest rest = {};
 
     if (seat.plays) {
         typename G::instance it;
@@ -181,7 +150,7 @@ template <class G>
 __device__ __noinline__ void rollout_next_game(struct rollout_seat seat, struct rollout_played played)
 {
     const typename G::settings *settings = (const typename G::settings *)seat.settings;
-    struct rollout_rest rest = {};
+    typename G::gpu::rest rest = {};
 
     if (seat.plays) {
         typename G::instance it;
@@ -199,10 +168,10 @@ __device__ __noinline__ void rollout_next_game(struct rollout_seat seat, struct 
 __device__ static inline struct rollout_played rollout_step(int game, struct rollout_seat seat, int32_t action)
 {
     switch (game) {
-#define ROLLOUT_GAME(name, row_size)                                                                                   \
+#define ROLLOUT_GAME(name)                                                                                             \
     case ROLLOUT_##name:                                                                                               \
         return rollout_step_game<cuda_game_##name>(seat, action);
-        CUDA_ENV_GAMES(ROLLOUT_GAME)
+        ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME
     }
     return {};
@@ -211,11 +180,11 @@ __device__ static inline struct rollout_played rollout_step(int game, struct rol
 __device__ static inline void rollout_next(int game, struct rollout_seat seat, struct rollout_played played)
 {
     switch (game) {
-#define ROLLOUT_GAME(name, row_size)                                                                                   \
+#define ROLLOUT_GAME(name)                                                                                             \
     case ROLLOUT_##name:                                                                                               \
         rollout_next_game<cuda_game_##name>(seat, played);                                                             \
         break;
-        CUDA_ENV_GAMES(ROLLOUT_GAME)
+        ENV_GAMES(ROLLOUT_GAME)
 #undef ROLLOUT_GAME
     }
 }
