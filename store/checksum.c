@@ -1,14 +1,14 @@
-/* checksum.c - rows and learning curves that changed in the file without us are found when they are read.
+/* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are read.
  *
  * Rows: study, trial and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
- * value of each that is not NULL. So a column that a later version adds changes nothing as long as it is NULL in old
- * rows. Whoever changes a row checks it first and computes its checksum again from what the table holds then, in one
- * transaction: damage is never sealed. A row without a checksum (of an older version, or edited by hand with checksum =
- * NULL) counts as unchecked.
+ * value of each column that is not NULL. A column that a later version adds therefore changes nothing as long as it is
+ * NULL in old rows. A function that changes a row checks it first and afterwards computes the checksum again from the
+ * table, in one transaction: damage is never sealed. A row without a checksum (written by an older version, or edited by
+ * hand with checksum = NULL) counts as unchecked.
  *
- * Curves: for each trial one row in curve_sum with an entry for each metric: how many points, the sum of their CRC-32s,
- * and the last point. The sum does not depend on their order and can be carried on, a new point costs no look at the
- * old ones; 28 bytes for a curve. */
+ * Curves: each trial has one row in curve_sum with an entry for each metric: the number of points, the sum of their
+ * CRC-32s, and the last point. The sum does not depend on the order and grows point by point without reading earlier
+ * points; 28 bytes for a curve. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -34,7 +34,7 @@ static uint32_t crc_add_u64(uint32_t crc, uint64_t value)
     return crc_add(crc, &value, sizeof value);
 }
 
-/* Bits of a number as the file can hold it: SQLite has neither NaN nor -0. */
+/* The bits of a number as the file holds it: SQLite has neither NaN nor -0. */
 static uint64_t f64_bits(double value)
 {
     uint64_t bits;
@@ -49,7 +49,9 @@ static const char *column_name(sqlite3_stmt *stmt, int at)
 {
     const char *name = sqlite3_column_name(stmt, at);
 
-    return name != NULL ? name : ""; /* out of memory */
+    if (name == NULL)
+        mem_refused(0);
+    return name;
 }
 
 static uint32_t crc_add_column(uint32_t crc, sqlite3_stmt *stmt, int at)
@@ -67,11 +69,13 @@ static uint32_t crc_add_column(uint32_t crc, sqlite3_stmt *stmt, int at)
         return crc_add_u64(crc, f64_bits(sqlite3_column_double(stmt, at)));
     const void *bytes = sqlite3_column_blob(stmt, at);
     size_t n = (size_t)sqlite3_column_bytes(stmt, at);
+    if (bytes == NULL && n > 0)
+        mem_refused(n);
     crc = crc_add_u64(crc, n);
-    return n > 0 && bytes != NULL ? crc_add(crc, bytes, n) : crc;
+    return n > 0 ? crc_add(crc, bytes, n) : crc;
 }
 
-/* Of the table's own columns, which stand last in the row and begin with id; *ret_at: where its checksum is. */
+/* The CRC of the table's own columns, which are the last of the row and begin with id; *ret_at: the checksum column. */
 static uint32_t row_sum(sqlite3_stmt *stmt, int *ret_at)
 {
     int n = sqlite3_column_count(stmt), from = n - 1;
@@ -136,12 +140,9 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
     sqlite3_bind_int64(stmt, 1, id);
     TRY(store_sql_step(store, stmt, &step, "sealing a row", err));
     crc = step == SQLITE_ROW ? row_sum(stmt, &at) : 0;
-    bool whole = sqlite3_errcode(store->db) != SQLITE_NOMEM;
     sqlite3_reset(stmt);
     if (step != SQLITE_ROW)
         return ST_OK;
-    if (!whole)
-        return FAIL(err, ST_NOMEM, "%s: out of memory for a checksum", store->path);
     TRY(store_sql(store, row == SQL_STUDY_ROW ? SQL_STUDY_SEAL : SQL_TRIAL_SEAL, &stmt, err));
     sqlite3_bind_int64(stmt, 1, id);
     sqlite3_bind_int64(stmt, 2, (int64_t)crc);
@@ -176,18 +177,17 @@ struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id)
     return NULL;
 }
 
-enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t name_id, struct curve_sum **ret_sum,
-                           struct error *err)
+struct curve_sum *store_sums_get(struct store_sums *sums, int64_t name_id)
 {
-    *ret_sum = store_sums_find(sums, name_id);
-    if (*ret_sum != NULL)
-        return ST_OK;
-    if (!MEM_ROOM(sums->v, sums->n, sums->cap))
-        return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
-    *ret_sum = &sums->v[sums->n++];
-    **ret_sum = (struct curve_sum){.name_id = name_id, .last_steps = INT64_MIN};
+    struct curve_sum *sum = store_sums_find(sums, name_id);
+
+    if (sum != NULL)
+        return sum;
+    (void)MEM_ROOM(sums->v, sums->n, sums->cap);
+    sum = &sums->v[sums->n++];
+    *sum = (struct curve_sum){.name_id = name_id, .last_steps = INT64_MIN};
     sums->next = 0;
-    return ST_OK;
+    return sum;
 }
 
 void store_sum_add(struct curve_sum *sum, int64_t env_steps, uint32_t crc)
@@ -206,27 +206,23 @@ static const unsigned char *take(const unsigned char *at, void *value, size_t n)
     return at + n;
 }
 
-static enum status unpack(struct store *store, struct store_sums *sums, const unsigned char *bytes, size_t n,
-                          struct error *err)
+static void unpack(struct store_sums *sums, const unsigned char *bytes, size_t n)
 {
     sums->n = 0;
     for (const unsigned char *at = bytes; n >= ENTRY_BYTES; n -= ENTRY_BYTES) {
         uint32_t name, count, crc;
         uint64_t sum, steps;
-        struct curve_sum *entry;
         at = take(at, &name, 4);
         at = take(at, &count, 4);
         at = take(at, &sum, 8);
         at = take(at, &steps, 8);
         at = take(at, &crc, 4);
-        TRY(store_sums_get(store, sums, (int64_t)le32toh(name), &entry, err));
-        *entry = (struct curve_sum){.name_id = (int64_t)le32toh(name),
-                                    .n = (int64_t)le32toh(count),
-                                    .sum = le64toh(sum),
-                                    .last_steps = (int64_t)le64toh(steps),
-                                    .last_crc = le32toh(crc)};
+        *store_sums_get(sums, (int64_t)le32toh(name)) = (struct curve_sum){.name_id = (int64_t)le32toh(name),
+                                                                           .n = (int64_t)le32toh(count),
+                                                                           .sum = le64toh(sum),
+                                                                           .last_steps = (int64_t)le64toh(steps),
+                                                                           .last_crc = le32toh(crc)};
     }
-    return ST_OK;
 }
 
 enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_sums *sums, struct error *err)
@@ -239,12 +235,9 @@ enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_
     TRY(store_sql(store, SQL_METRIC_ALL, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading learning curves", err)) == ST_OK && step == SQLITE_ROW) {
-        struct curve_sum *sum;
         int64_t steps = sqlite3_column_int64(stmt, 1);
-        rc = store_sums_get(store, sums, sqlite3_column_int64(stmt, 0), &sum, err);
-        if (rc != ST_OK)
-            break;
-        store_sum_add(sum, steps, store_point_sum(steps, store_column_f64(stmt, 2), store_column_f64(stmt, 3)));
+        store_sum_add(store_sums_get(sums, sqlite3_column_int64(stmt, 0)), steps,
+                      store_point_sum(steps, store_column_f64(stmt, 2), store_column_f64(stmt, 3)));
     }
     sqlite3_reset(stmt);
     return rc;
@@ -255,7 +248,6 @@ enum status store_sums_read(struct store *store, int64_t trial_id, struct store_
 {
     int step;
     sqlite3_stmt *stmt;
-    enum status rc = ST_OK;
 
     sums->n = sums->next = 0;
     TRY(store_sql(store, SQL_SUMS_FIND, &stmt, err));
@@ -263,9 +255,9 @@ enum status store_sums_read(struct store *store, int64_t trial_id, struct store_
     TRY(store_sql_step(store, stmt, &step, "reading the checksums of learning curves", err));
     *ret_there = step == SQLITE_ROW;
     if (step == SQLITE_ROW)
-        rc = unpack(store, sums, sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0), err);
+        unpack(sums, sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
     sqlite3_reset(stmt);
-    return rc;
+    return ST_OK;
 }
 
 static unsigned char *put(unsigned char *at, const void *value, size_t n)
@@ -280,8 +272,6 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
     unsigned char *bytes = mem_alloc(sums->n * ENTRY_BYTES + 1), *at = bytes;
     enum status rc;
 
-    if (bytes == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory for the checksums of learning curves", store->path);
     for (size_t i = 0; i < sums->n; i++) {
         const struct curve_sum *s = &sums->v[i];
         uint32_t name = htole32((uint32_t)s->name_id), count = htole32((uint32_t)s->n), crc = htole32(s->last_crc);

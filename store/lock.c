@@ -1,11 +1,11 @@
 /* lock.c - at most one writing process per store.
  *
- * The lock is an flock on PATH.lock: the kernel drops it when the process dies, however it dies, so a left-over file
- * never blocks anybody. The file holds the owner's pid for messages only. A clean close removes it; whoever gets the
- * lock checks that the path still names the locked file, since its owner may have removed it in between. The lock goes
- * by the real path of the store, so that no symbolic link leads past it, also one that points to nothing yet.
- * A lock file can be removed under its owner, and the next program would lock a new one. So an owner also binds an abstract
- * socket named by the store's directory and name, which nobody can remove; it is gone with the process, too. */
+ * The lock is an flock on PATH.lock: the kernel drops it when the process dies, in whatever way, and a left-over file
+ * never blocks another process. The file holds the owner's pid for messages only. A clean close removes it; a process
+ * that gets the lock checks that the path still names the locked file, since the owner may have removed it in between.
+ * The lock is at the real path of the store: no symbolic link leads past it, also one whose target does not exist yet.
+ * A lock file can be removed under its owner, and the next program would lock a new one. The owner therefore also binds
+ * an abstract socket, named by the store's directory and name, which nobody can remove; it ends with the process, too. */
 #include "store/store_priv.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #define LOCK_TRIES 20
-#define LOOK_TRIES 3 /* somebody who only looks (store_is_held) holds it for microseconds */
+#define LOOK_TRIES 3 /* a process that only checks (store_is_held) holds the lock for microseconds */
 #define LOOK_WAIT_US 20000
-#define LINKS_MAX 40 /* as the kernel follows */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 static enum status open_failed(struct store *store, struct error *err)
 {
@@ -61,7 +61,7 @@ static enum status lock_refused(struct store *store, int fd, struct error *err)
                 store->path, pid[0] != '\0' ? pid : "unknown");
 }
 
-/* path is a symbolic link: writes where it points to into buf, as seen from the link's directory. */
+/* path is a symbolic link: writes its target into buf, as seen from the link's directory. */
 static bool follow_link(const char *path, char buf[PATH_MAX])
 {
     char target[PATH_MAX];
@@ -106,7 +106,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Binds the name of the store; where there are no such sockets, or no directory, the flock alone has to do. */
+/* Binds the socket of the store's name; without such sockets, or without a directory, the flock alone must do. */
 static enum status guard_take(struct store *store, struct error *err)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -211,7 +211,7 @@ void store_lock_drop(struct store *store)
 
     if (store->lock_fd < 0)
         return;
-    /* Not one that somebody else has made meanwhile. */
+    /* A lock file that another process has made meanwhile is left alone. */
     if (fstat(store->lock_fd, &held) == 0 && stat(store->lock_path, &named) == 0 && same_file(&held, &named))
         unlink(store->lock_path);
     close(store->lock_fd);
@@ -219,4 +219,23 @@ void store_lock_drop(struct store *store)
     if (store->guard_fd >= 0)
         close(store->guard_fd);
     store->guard_fd = -1;
+}
+
+bool store_is_held(const char *path, int64_t *ret_pid)
+{
+    char real[PATH_MAX], lock_path[PATH_MAX + 8], text[24] = "";
+    int fd;
+    bool held;
+
+    *ret_pid = 0;
+    snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
+    fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait where the file is a pipe */
+    if (fd < 0)
+        return false;
+    /* A shared lock, dropped at once: two processes that check at the same time do not see each other. */
+    held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (held && pread(fd, text, sizeof text - 1, 0) > 0)
+        *ret_pid = strtoll(text, NULL, 10);
+    close(fd);
+    return held;
 }

@@ -1,8 +1,8 @@
 /* metric.c - learning curves and checkpoints by reference.
  *
- * What is written of a trial goes between store_metric_open and store_metric_close, which carry the checksums of its
- * curves (checksum.c). A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN values are kept
- * as NULL and come back as NaN. */
+ * Points of a trial are written between store_metric_open and store_metric_close, which read and write the checksums of
+ * its curves (checksum.c). A curve's point is keyed by (trial, metric, env_steps); names are kept once. NaN is kept as
+ * NULL and read back as NaN. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -20,17 +20,7 @@ void store_names_clear(struct store *store)
     store->n_names = store->cap_names = store->next_name = 0;
 }
 
-static enum status remember_name(struct store *store, const char *name, int64_t id, struct error *err)
-{
-    char *copy = MEM_ROOM(store->names, store->n_names, store->cap_names) ? mem_strdup(name) : NULL;
-
-    if (copy == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory for a metric's name", store->path);
-    store->names[store->n_names++] = (struct store_name){.name = copy, .id = id};
-    return ST_OK;
-}
-
-/* Reports hold the same names in the same order: the next one mostly follows the last. */
+/* Reports hold the same names in the same order: the search starts after the last name found. */
 static bool find_name(struct store *store, const char *name, int64_t *ret_id)
 {
     for (size_t k = 0; k < store->n_names; k++) {
@@ -63,7 +53,9 @@ static enum status name_id(struct store *store, const char *name, int64_t *ret_i
         TRY(store_sql_run(store, stmt, "adding a metric's name", err));
         *ret_id = sqlite3_last_insert_rowid(store->db);
     }
-    return remember_name(store, name, *ret_id, err);
+    (void)MEM_ROOM(store->names, store->n_names, store->cap_names);
+    store->names[store->n_names++] = (struct store_name){.name = mem_strdup(name), .id = *ret_id};
+    return ST_OK;
 }
 
 enum status store_metric_open(struct store *store, int64_t trial_id, struct error *err)
@@ -71,7 +63,8 @@ enum status store_metric_open(struct store *store, int64_t trial_id, struct erro
     bool there;
 
     TRY(store_sums_read(store, trial_id, &store->sums, &there, err));
-    return there ? ST_OK : store_sums_scan(store, trial_id, &store->sums, err); /* of an older version, or none yet */
+    return there ? ST_OK
+                 : store_sums_scan(store, trial_id, &store->sums, err); /* written by an older version, or new */
 }
 
 enum status store_metric_close(struct store *store, int64_t trial_id, struct error *err)
@@ -79,7 +72,7 @@ enum status store_metric_close(struct store *store, int64_t trial_id, struct err
     return store->sums.n > 0 ? store_sums_write(store, trial_id, &store->sums, err) : ST_OK;
 }
 
-/* Takes a point that will be replaced out of the sum of its curve. */
+/* Removes a point that will be replaced from the sum of its curve. */
 static enum status forget_point(struct store *store, int64_t trial_id, struct curve_sum *sum, int64_t env_steps,
                                 struct error *err)
 {
@@ -107,7 +100,7 @@ enum status store_metric_insert(struct store *store, int64_t trial_id, const str
         struct curve_sum *sum;
         int64_t id;
         TRY(name_id(store, p->name, &id, err));
-        TRY(store_sums_get(store, &store->sums, id, &sum, err));
+        sum = store_sums_get(&store->sums, id);
         if (p->env_steps <= sum->last_steps)
             TRY(forget_point(store, trial_id, sum, p->env_steps, err));
         sqlite3_stmt *stmt;
@@ -206,10 +199,7 @@ static enum status read_curve(struct store *store, int64_t trial_id, const char 
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, name);
     while ((rc = store_sql_step(store, stmt, &step, "reading a learning curve", err)) == ST_OK && step == SQLITE_ROW) {
-        if (!MEM_ROOM(*points, *n, cap)) {
-            rc = store_nomem(store, "reading a learning curve", err);
-            break;
-        }
+        (void)MEM_ROOM(*points, *n, cap);
         struct curve_point *p = &(*points)[(*n)++];
         *p = (struct curve_point){.env_steps = sqlite3_column_int64(stmt, 0),
                                   .wall_s = store_column_f64(stmt, 1),
@@ -259,7 +249,7 @@ enum status store_curve(struct store *store, int64_t trial_id, const char *name,
 
     *ret_points = NULL;
     *ret_n = 0;
-    TRY(store_read_begin(store, &begun, err)); /* points and their sum of one instant */
+    TRY(store_read_begin(store, &begun, err)); /* points and their sum from one state of the store */
     rc = read_curve(store, trial_id, name, &points, &n, &sum, err);
     if (rc == ST_OK)
         rc = store_curve_expected(store, trial_id, name, &known, &expected, err);
@@ -306,7 +296,6 @@ enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struc
 
 enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **ret_path, struct error *err)
 {
-    enum status rc = ST_OK;
     int step;
     sqlite3_stmt *stmt;
 
@@ -314,8 +303,8 @@ enum status store_checkpoint_path(struct store *store, int64_t trial_id, char **
     TRY(store_sql(store, SQL_CHECKPOINT_FIND, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     TRY(store_sql_step(store, stmt, &step, "reading a checkpoint's path", err));
-    if (step == SQLITE_ROW && store_column_text(stmt, 0, ret_path) != ST_OK)
-        rc = store_nomem(store, "reading a checkpoint's path", err);
+    if (step == SQLITE_ROW)
+        *ret_path = store_column_text(stmt, 0);
     sqlite3_reset(stmt);
-    return rc;
+    return ST_OK;
 }

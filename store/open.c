@@ -1,12 +1,12 @@
-/* open.c - a connection's life: the file is looked at before SQLite touches it, locked (writer), opened, set up.
+/* open.c - a connection's life: the file is checked before SQLite opens it, locked (writer), opened, set up.
  *
- * Invariants: (1) a file that is not ours is never changed; (2) the writer holds PATH.lock from before the first
+ * Invariants: (1) a file of another program is never changed; (2) the writer holds PATH.lock from before the first
  * access until after the last; (3) readers open read-only and never wait for the writer (WAL).
  *
- * The log is folded back into the file at 250 pages, a MB, rather than at SQLite's 1000: on a small disk it would
- * fill what the file needs. Only the writer folds (a checkpoint); neither second connections nor readers do: before
- * 3.51.3 SQLite loses pages when one connection writes while another ends its second checkpoint in a row (the WAL-reset
- * bug). */
+ * The log is folded back into the file at 250 pages, 1 MB, rather than at SQLite's 1000: on a small disk the log would
+ * take the space that the file needs. Only the writer folds (a checkpoint); second connections and readers do not:
+ * before 3.51.3 SQLite loses pages when one connection writes while another ends its second checkpoint in a row (the
+ * WAL-reset bug). */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -22,10 +22,10 @@
 #define CHECK_AT_OPEN_MAX_BYTES (256ll << 20)
 #define FOLD_PAGES 250
 
-/* What stands at the store's path: nothing or an empty file (*ret_empty), a file, or something to refuse. It is never
- * opened here: closing it would drop the locks that SQLite has on it for another connection of this process. Whether it
- * is an SQLite file is for SQLite to see, which reads it before it writes. */
-static enum status look_at_file(const struct store *store, bool *ret_empty, struct error *err)
+/* Is there nothing or an empty file at the store's path (*ret_empty), a file, or something to refuse? The file is not
+ * opened here: closing it would drop SQLite's locks for another connection of this process. SQLite itself checks that
+ * it is an SQLite file, which it reads before it writes. */
+static enum status check_file(const struct store *store, bool *ret_empty, struct error *err)
 {
     struct stat st;
 
@@ -42,7 +42,7 @@ static enum status look_at_file(const struct store *store, bool *ret_empty, stru
     if (st.st_nlink > 1)
         return FAIL(
             err, ST_IO,
-            "%s has %ld names (hard links), and the log of what was written last is beside one of them alone: two "
+            "%s has %ld names (hard links), and its log with the last writes is beside only one of them: two "
             "programs could write it at a time. Remove the others, or work on a copy ('trawl backup' makes one)",
             store->path, (long)st.st_nlink);
     if (access(store->file, R_OK) != 0)
@@ -52,26 +52,21 @@ static enum status look_at_file(const struct store *store, bool *ret_empty, stru
     return ST_OK;
 }
 
-static enum status store_new(struct store **ret_store, const char *path, bool writer, struct error *err)
+static struct store *store_new(const char *path, bool writer)
 {
     char real[PATH_MAX];
     const char *file = store_real_path(path, real);
     size_t size = strlen(file) + sizeof ".lock";
     struct store *store = mem_alloc(sizeof *store);
 
-    *ret_store = store;
-    if (store == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
     store->writer = writer;
     store->lock_fd = -1;
     store->guard_fd = -1;
     store->path = mem_strdup(path);
     store->file = mem_strdup(file);
     store->lock_path = mem_alloc(size);
-    if (store->path == NULL || store->file == NULL || store->lock_path == NULL)
-        return FAIL(err, ST_NOMEM, "%s: out of memory while opening the store", path);
     snprintf(store->lock_path, size, "%s.lock", file);
-    return ST_OK;
+    return store;
 }
 
 static int on_commit(void *ctx, sqlite3 *db, const char *name, int n_pages)
@@ -149,7 +144,7 @@ enum status store_check(struct store *store, struct error *err)
     return check_by(store, "PRAGMA foreign_key_check", "a row without its owner in table ", err);
 }
 
-/* A sweep of hours should not be added to a damaged file. Reading all of it costs about a second per GB. */
+/* A sweep of hours should not be added to a damaged file. Reading the whole file takes about a second per GB. */
 static enum status check_if_small(struct store *store, struct error *err)
 {
     struct stat st;
@@ -159,9 +154,9 @@ static enum status check_if_small(struct store *store, struct error *err)
     return check_by(store, "PRAGMA integrity_check(1)", "", err);
 }
 
-/* Rows have checksums, but what leads to them has none: an index that lost an entry hides a row. Costs a reader as much
- * as it costs to read these tables, learning curves left out. */
-static enum status check_ways(struct store *store, struct error *err)
+/* Rows have checksums, but indexes have none: an index that lost an entry hides a row. Takes as long as reading these
+ * tables, which is without learning curves. */
+static enum status check_indexes(struct store *store, struct error *err)
 {
     static const char *const tables[] = {"study", "trial", "metric_name", "curve_sum"};
     char pragma[64];
@@ -173,7 +168,7 @@ static enum status check_ways(struct store *store, struct error *err)
     return check_by(store, "PRAGMA foreign_key_check('trial')", "a row without its study in table ", err);
 }
 
-/* WAL mode is set only once the schema is known to be ours, since setting it writes. */
+/* WAL mode is set only after the schema was found to be a store's, since setting it writes. */
 static enum status open_checked(struct store *store, bool empty, struct error *err)
 {
     int flags = store->writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
@@ -188,7 +183,7 @@ static enum status open_checked(struct store *store, bool empty, struct error *e
     if (empty)
         return ST_OK;
     if (!store->blind)
-        TRY(check_ways(store, err));
+        TRY(check_indexes(store, err));
     if (!store->writer)
         return ST_OK;
     TRY(check_if_small(store, err));
@@ -197,18 +192,16 @@ static enum status open_checked(struct store *store, bool empty, struct error *e
 
 enum status store_open_writer(struct store **ret_store, const char *path, struct error *err)
 {
-    struct store *store = NULL;
+    struct store *store = store_new(path, true);
     bool empty;
     enum status rc;
 
     *ret_store = NULL;
-    rc = store_new(&store, path, true, err);
-    if (rc == ST_OK)
-        rc = look_at_file(store, &empty, err);
+    rc = check_file(store, &empty, err);
     if (rc == ST_OK)
         rc = store_lock_take(store, err);
     if (rc == ST_OK) /* again: its owner may have just made it */
-        rc = look_at_file(store, &empty, err);
+        rc = check_file(store, &empty, err);
     if (rc == ST_OK) {
         store->folds = true;
         rc = open_checked(store, empty, err);
@@ -225,16 +218,11 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err)
 {
-    struct store *store = NULL;
-    enum status rc;
+    struct store *store = store_new(path, true);
+    int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    enum status rc = code == SQLITE_OK ? ST_OK : store_sql_fail(store, code, "opening the store", err);
 
     *ret_store = NULL;
-    rc = store_new(&store, path, true, err);
-    if (rc == ST_OK) {
-        int code = sqlite3_open_v2(store->file, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-        if (code != SQLITE_OK)
-            rc = store_sql_fail(store, code, "opening the store", err);
-    }
     if (rc == ST_OK)
         rc = set_up(store, err);
     if (rc == ST_OK)
@@ -247,8 +235,8 @@ enum status store_open_second(struct store **ret_store, const char *path, struct
     return ST_OK;
 }
 
-/* Did opening fail for want of a place for the log's shared memory: no right to write there, or a full disk? A store
- * that a controller has open has its place already. */
+/* Did opening fail because the log's shared memory could not be made: no right to write there, or a full disk? A store
+ * that a controller has open has its shared memory already. */
 static bool lacks_shared_memory(const struct store *store)
 {
     int code = store->db != NULL ? sqlite3_extended_errcode(store->db) : SQLITE_OK;
@@ -265,61 +253,48 @@ static bool lacks_shared_memory(const struct store *store)
     }
 }
 
-/* A WAL file in a directory that cannot be written has no place for its shared memory. When no log is left
- * nobody writes it, and it can be read as it stands. */
+/* In a directory that cannot be written, the log's shared memory has no place. When no log is left, no process writes
+ * the store, and it can be read as it is. */
 static enum status open_immutable(struct store *store, struct error *err)
 {
-    char *uri;
+    char path[PATH_MAX + 8];
+    struct strbuf uri;
+    struct stat log;
     int rc;
 
     sqlite3_close(store->db);
     store->db = NULL;
-    uri = sqlite3_mprintf("%s-wal", store->file);
-    if (uri == NULL)
-        return store_nomem(store, "opening the store", err);
-    struct stat log;
-    bool has_log = stat(uri, &log) == 0 && log.st_size > 0; /* readers may leave an empty one */
-    sqlite3_free(uri);
-    if (has_log)
+    snprintf(path, sizeof path, "%.*s-wal", PATH_MAX, store->file);
+    if (stat(path, &log) == 0 && log.st_size > 0) /* readers may leave an empty log */
         return FAIL(
             err, ST_IO,
-            "%s has an unfinished log beside it, and its directory cannot be written or its disk is full, so that the "
-            "log cannot be read; free some space, or copy the store with its -wal file to where you may write",
+            "%s has an unfinished log beside it, which cannot be read: the directory cannot be written, or the disk is "
+            "full; free some space, or copy the store with its -wal file to where you may write",
             store->path);
-    sqlite3_str *text = sqlite3_str_new(NULL);
-    sqlite3_str_appendall(text, store->file[0] == '/' ? "file://" : "file:");
-    for (const char *c = store->file; *c != '\0'; c++) {
-        if (strchr("?#%", *c) != NULL)
-            sqlite3_str_appendf(text, "%%%02X", (unsigned char)*c);
-        else
-            sqlite3_str_appendchar(text, 1, *c);
-    }
-    sqlite3_str_appendall(text, "?immutable=1");
-    uri = sqlite3_str_finish(text);
-    if (uri == NULL)
-        return store_nomem(store, "opening the store", err);
-    rc = sqlite3_open_v2(uri, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
-    sqlite3_free(uri);
+    strbuf_init(&uri, 4 * PATH_MAX);
+    strbuf_add(&uri, store->file[0] == '/' ? "file://" : "file:");
+    for (const char *c = store->file; *c != '\0'; c++)
+        strbuf_addf(&uri, strchr("?#%", *c) != NULL ? "%%%02X" : "%c", (unsigned char)*c);
+    strbuf_add(&uri, "?immutable=1");
+    rc = sqlite3_open_v2(uri.text, &store->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    strbuf_free(&uri);
     if (rc != SQLITE_OK)
         return store_sql_fail(store, rc, "opening the store", err);
     TRY(set_up(store, err));
     TRY(store_schema_open(store, err));
-    return store->blind ? ST_OK : check_ways(store, err);
+    return store->blind ? ST_OK : check_indexes(store, err);
 }
 
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err)
 {
     struct error first = {ST_OK, ""};
-    struct store *store = NULL;
+    struct store *store = store_new(path, false);
     bool empty;
     enum status rc;
 
     *ret_store = NULL;
-    rc = store_new(&store, path, false, err);
-    if (rc == ST_OK)
-        rc = look_at_file(store, &empty, err);
-    if (rc == ST_OK)
-        store->blind = blind;
+    store->blind = blind;
+    rc = check_file(store, &empty, err);
     if (rc == ST_OK && empty)
         rc = access(path, F_OK) == 0
                  ? FAIL(err, ST_NOTFOUND,

@@ -1,7 +1,7 @@
 /* outbox.c - rows that wait for the trackers.
  *
- * A row is written in the transaction of what it reports and is removed by the commit that makes the last tracker's
- * position pass it (tracker.c). Rows about the study itself have trial_id 0. */
+ * A row is written in one transaction with the event that it reports. It is removed by the commit that moves the last
+ * tracker's position past it (tracker.c). Rows about the study itself have trial_id 0. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@
 enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                                 struct error *err)
 {
-    static const char what[] = "recording news for the trackers";
+    static const char what[] = "recording a row for the trackers";
     int64_t now_ms = clock_utc_ms();
     sqlite3_stmt *stmt;
 
@@ -33,7 +33,7 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
 enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                              struct error *err)
 {
-    static const char what[] = "recording news for the trackers";
+    static const char what[] = "recording a row for the trackers";
 
     TRY(store_begin(store, what, err));
     return store_end(store, store_outbox_insert(store, study_id, trial_id, json, err), what, err);
@@ -61,21 +61,6 @@ static enum status check_row(struct store *store, sqlite3_stmt *stmt, int64_t st
     return store_damaged(store, what, err);
 }
 
-static enum status add_row(struct store *store, sqlite3_stmt *stmt, struct outbox_list *list, size_t *cap,
-                           struct error *err)
-{
-    if (!MEM_ROOM(list->rows, list->n, *cap))
-        return store_nomem(store, "reading the outbox", err);
-    struct outbox_row *row = &list->rows[list->n];
-    row->id = sqlite3_column_int64(stmt, 0);
-    row->created_ms = sqlite3_column_int64(stmt, 1);
-    if (store_column_text(stmt, 2, &row->payload) != ST_OK)
-        return store_nomem(store, "reading the outbox", err);
-    list->n++;
-    list->bytes += (size_t)sqlite3_column_bytes(stmt, 2);
-    return ST_OK;
-}
-
 enum status store_outbox_read(struct store *store, int64_t study_id, int64_t trial_id, int64_t after_id, int64_t to_id,
                               size_t rows_max, size_t bytes_max, struct outbox_list *ret_list, struct error *err)
 {
@@ -95,9 +80,13 @@ enum status store_outbox_read(struct store *store, int64_t study_id, int64_t tri
         size_t size = (size_t)sqlite3_column_bytes(stmt, 2);
         if (ret_list->n > 0 && ret_list->bytes + size > bytes_max)
             break;
-        rc = add_row(store, stmt, ret_list, &cap, err);
-        if (rc == ST_OK)
-            rc = check_row(store, stmt, study_id, trial_id, &ret_list->rows[ret_list->n - 1], err);
+        (void)MEM_ROOM(ret_list->rows, ret_list->n, cap);
+        struct outbox_row *row = &ret_list->rows[ret_list->n++];
+        *row = (struct outbox_row){.id = sqlite3_column_int64(stmt, 0),
+                                   .created_ms = sqlite3_column_int64(stmt, 1),
+                                   .payload = store_column_text(stmt, 2)};
+        ret_list->bytes += size;
+        rc = check_row(store, stmt, study_id, trial_id, row, err);
         if (rc != ST_OK)
             break;
     }
@@ -123,10 +112,7 @@ enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t aft
     sqlite3_bind_int64(stmt, 1, study_id);
     sqlite3_bind_int64(stmt, 2, after_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the outbox", err)) == ST_OK && step == SQLITE_ROW) {
-        if (!MEM_ROOM(runs, n, cap)) {
-            rc = store_nomem(store, "reading the outbox", err);
-            break;
-        }
+        (void)MEM_ROOM(runs, n, cap);
         runs[n] = (struct outbox_run){.trial_id = sqlite3_column_int64(stmt, 0),
                                       .number = sqlite3_column_int64(stmt, 1),
                                       .first_id = sqlite3_column_int64(stmt, 2),

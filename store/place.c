@@ -1,11 +1,11 @@
 /* place.c - a store whose file goes away while it is open, and copies of an open store.
  *
- * Whoever has a file open keeps it when its name is removed, moved or given to another: SQLite continues to write to
- * what nobody will find. So the writer looks now and then whether the names of its three files (the store, its log, the
- * log's shared memory) and of its lock still lead to what it has open. A file that is copied over the store keeps its
- * name: that is seen by its time and size, which nobody changes but who folds the log. Copies are made by SQLite's
- * backup of the open connection, which also reads what no longer has a name; they are written beside their name and get
- * it when they are whole. */
+ * A process that has a file open keeps it when its name is removed, moved or given to another file: SQLite continues to
+ * write to a file without a name. The writer therefore checks at times that the names of its three files (the store, its
+ * log, the log's shared memory) and of its lock still lead to the open files. A file that is copied over the store keeps
+ * its name; it shows in time and size, which only folding the log changes. Copies are made by SQLite's backup of the open
+ * connection, which also reads a file without a name. A copy is written beside its name and gets the name when it is
+ * whole. */
 #include "store/store_priv.h"
 
 #include "base/log.h"
@@ -22,13 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COPY_TRIES 100 /* of a step that meets a lock, 50 ms apart */
+#define COPY_TRIES 100 /* for a step that meets a lock, 50 ms apart */
 #define COPY_WAIT_US 50000
 
 static const char *const suffixes[] = {"", "-wal", "-shm"};
 #define N_FILES (sizeof suffixes / sizeof suffixes[0])
 
-/* Looks at one file; a log that was not there when the store was opened is noted when it comes. */
+/* Checks one file; a log that did not exist when the store was opened is noted when it appears. */
 static enum status look(struct store *store, size_t i, struct error *err)
 {
     struct store_mark *mark = &store->marks[i];
@@ -38,7 +38,7 @@ static enum status look(struct store *store, size_t i, struct error *err)
     snprintf(path, sizeof path, "%.*s%s", PATH_MAX, store->file, suffixes[i]);
     if (stat(path, &st) != 0) {
         if (mark->ino == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ESTALE))
-            return ST_OK; /* what cannot be seen just now is not gone */
+            return ST_OK; /* a file that cannot be seen at the moment is not gone */
         return FAIL(err, ST_IO, "%s was removed or moved while the store was in use", path);
     }
     if (mark->ino == 0)
@@ -48,9 +48,9 @@ static enum status look(struct store *store, size_t i, struct error *err)
     return ST_OK;
 }
 
-static atomic_bool warned; /* SQLite's log is one for the process, and so is this */
+static atomic_bool warned; /* one for the process, as SQLite's log is */
 
-/* Called by SQLite in whatever thread it works in. What fails a call is said where the call was made. */
+/* Called by SQLite in any thread. Failures of calls are reported where the call was made. */
 static void on_sqlite_log(void *ctx, int code, const char *text)
 {
     (void)ctx;
@@ -59,7 +59,7 @@ static void on_sqlite_log(void *ctx, int code, const char *text)
     log_debug("SQLite: %s (%d)", text, code);
 }
 
-void store_sqlite_hear(void)
+void store_sqlite_log(void)
 {
     (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }
@@ -131,8 +131,8 @@ static bool is_whole(struct store *store)
     return ok;
 }
 
-/* Somebody else has written into the file: another program that folds the log (a database browser does no harm by it),
- * or a copy of another file over it? That is seen by who opens it. */
+/* Another process has written into the file: a program that folds the log (a database browser, which is harmless), or a
+ * copy of another file over it? Opening the file shows it. */
 static enum status look_inside(struct store *store, struct error *err)
 {
     struct store *fresh = NULL;
@@ -145,8 +145,8 @@ static enum status look_inside(struct store *store, struct error *err)
     if (rc == ST_OK && !is_whole(fresh)) /* another file's pages below those of our log */
         n_fresh = -1;
     store_close(fresh);
-    if (rc == ST_NOMEM || rc == ST_BUSY)
-        return ST_OK; /* another time */
+    if (rc == ST_BUSY)
+        return ST_OK; /* checked again next time */
     if (rc == ST_OK)
         rc = count_trials(store, &n_ours);
     if (rc == ST_OK && n_ours == n_fresh) {
@@ -172,7 +172,7 @@ void store_place_close(struct store *store)
 {
     char path[PATH_MAX + 8];
 
-    if (store->overwritten) /* what stands there is somebody's file: our log is nothing for it */
+    if (store->overwritten) /* the file at the path is another one: our log does not belong to it */
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->db);
     for (size_t i = 1; store->overwritten && i < N_FILES; i++) {
@@ -224,7 +224,7 @@ static enum status copy_pages(struct store *store, sqlite3 *to, const char *path
     int rc = backup != NULL ? SQLITE_OK : sqlite3_errcode(to);
 
     for (int i = 0; backup != NULL && i < COPY_TRIES; i++) {
-        rc = sqlite3_backup_step(backup, -1); /* all at once: one state of the store, whoever writes meanwhile */
+        rc = sqlite3_backup_step(backup, -1); /* all at once: one state of the store, also while others write */
         if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
             break;
         usleep(COPY_WAIT_US);
@@ -233,7 +233,7 @@ static enum status copy_pages(struct store *store, sqlite3 *to, const char *path
         int end = sqlite3_backup_finish(backup);
         rc = rc == SQLITE_DONE ? end : rc;
     }
-    if (rc == SQLITE_OK) /* one file alone, which can be read wherever it is put */
+    if (rc == SQLITE_OK) /* a single file, which can be read in any place */
         rc = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         return ST_OK;
@@ -241,7 +241,7 @@ static enum status copy_pages(struct store *store, sqlite3 *to, const char *path
                 store->path, path, sqlite3_errstr(rc));
 }
 
-/* Never over what is there. */
+/* Never replaces an existing file. */
 static enum status give_name(const char *part, const char *path, struct error *err)
 {
     if (link(part, path) == 0)
@@ -258,10 +258,8 @@ enum status store_copy(struct store *store, const char *path, struct error *err)
     sqlite3 *to = NULL;
     enum status rc;
 
-    if (part == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a copy of %s", store->path);
     snprintf(part, size, "%s.part", path);
-    (void)unlink(part); /* of a copy that was cut off */
+    (void)unlink(part); /* left by a copy that was killed */
     int code = sqlite3_open_v2(part, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     rc = code == SQLITE_OK ? copy_pages(store, to, path, err)
                            : FAIL(err, ST_IO, "%s cannot be written: %s", part, sqlite3_errmsg(to));
@@ -293,7 +291,7 @@ enum status store_rescue(struct store *store, char **ret_path, struct error *err
         snprintf(path, sizeof path, "%.*s/trawl-rescue-%s.db", PATH_MAX - 1, dirs[i], when);
         rc = store_copy(store, path, err);
     }
-    if (rc == ST_OK && (*ret_path = mem_strdup(path)) == NULL)
-        rc = FAIL(err, ST_NOMEM, "out of memory for a path");
+    if (rc == ST_OK)
+        *ret_path = mem_strdup(path);
     return rc;
 }

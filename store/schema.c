@@ -1,11 +1,10 @@
 /* schema.c - the tables, as numbered migrations.
  *
  * Invariants: (1) PRAGMA user_version is the number of migrations applied; a migration and its number are one
- * transaction; (2) a released migration never changes, what comes later is a new one at the end of the list;
- * (3) application_id is ours from the first migration on; a file with another is never touched.
+ * transaction; (2) a released migration never changes, a later change is a new one at the end of the list;
+ * (3) application_id is Trawl's from the first migration on; a file with another one is never changed.
  *
- * A column that comes later is NULL in the rows that there are, or its migration sets their checksum to NULL
- * (checksum.c).
+ * A new column is NULL in existing rows, or its migration sets their checksum to NULL (checksum.c).
  *
  * Values: NaN is NULL (SQLite has no NaN), +-Inf is a REAL; times are UTC milliseconds, NULL until they happen.
  * A finished trial is final: besides the checks of trial.c a trigger refuses any change of such a row. */
@@ -83,7 +82,7 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX checkpoint_by_trial ON checkpoint (trial_id);"
 
-    /* What trackers still have to get, oldest first; AUTOINCREMENT: an id is never used twice. */
+    /* Rows that trackers have yet to get, oldest first; AUTOINCREMENT: an id is never used twice. */
     "CREATE TABLE outbox ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
@@ -92,9 +91,9 @@ static const char migration_1[] =
     ") STRICT;"
     "CREATE INDEX outbox_by_trial ON outbox (trial_id);";
 
-/* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, so no foreign key: rows of a trial go
- * with it by a trigger), and each tracker's position in each run is kept beside it, so that both change in one
- * transaction and a copy of the store is a copy of both. */
+/* 2: trackers. The outbox also holds rows about the study itself (trial_id 0, hence no foreign key: a trigger deletes a
+ * trial's rows with it). Each tracker's position in each run is kept in the same file: both change in one transaction,
+ * and a copy of the store has both. */
 static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever written to it */
                                   "CREATE TABLE outbox ("
                                   "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* an id is never used twice */
@@ -129,8 +128,8 @@ static const char migration_2[] = "DROP TABLE outbox;" /* nothing was ever writt
                                   "  PRIMARY KEY (tracker_id, trial_id)"
                                   ") STRICT, WITHOUT ROWID;";
 
-/* 3: studies that are paused, ended by a rule, weighed against each other. Of an older study the program cannot know
- * whether it was to continue: it counts as paused, or as ended where its limit says so. */
+/* 3: studies that are paused, ended by a rule, or share devices by priority. Whether an older study was to continue is
+ * unknown: it becomes paused, or ended where it has reached its limit. */
 static const char migration_3[] =
     "ALTER TABLE study ADD COLUMN state TEXT NOT NULL DEFAULT 'running'"
     "  CHECK (state IN ('running', 'paused', 'ended'));"
@@ -149,29 +148,29 @@ static const char migration_3[] =
     "UPDATE study SET state = 'ended', end_rule = 'budget', end_text = 'its budget is spent' WHERE budget_s > 0 AND"
     "  (SELECT total(cost_s) FROM trial WHERE study_id = study.id) >= budget_s;";
 
-/* 4: where a trial ran and how its cost was measured, for the timeline; what its worker said last when it died. */
+/* 4: the trial's slot and the method of its cost, for the timeline; the last output of a worker that died. */
 static const char migration_4[] = "ALTER TABLE trial ADD COLUMN slot TEXT;"
                                   "ALTER TABLE trial ADD COLUMN cost_method TEXT;"
                                   "ALTER TABLE trial ADD COLUMN log_tail TEXT;"
                                   "ALTER TABLE trial ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;"
                                   "ALTER TABLE trial ADD COLUMN propose_s REAL;";
 
-/* 5: a score is an evaluation of the trial's policy; what a run needs to be repeated to the byte; what ended it from
- * outside. */
+/* 5: a score from an evaluation of the trial's policy; facts that repeating a run to the byte needs; the number of
+ * losses from outside. */
 static const char migration_5[] =
     "ALTER TABLE trial ADD COLUMN score_se REAL;" /* standard error of score over the evaluated episodes */
     "ALTER TABLE trial ADD COLUMN eval_episodes INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE trial ADD COLUMN eval_unfinished INTEGER NOT NULL DEFAULT 0;" /* of eval_episodes, at the step limit */
     "ALTER TABLE trial ADD COLUMN eval_s REAL;" /* seconds of the evaluation, not part of cost_s */
-    /* that a fresh process needs before its first iteration, not in cost_s */
+    /* seconds that a fresh process needs before its first iteration, not in cost_s */
     "ALTER TABLE trial ADD COLUMN start_s REAL;"
-    "ALTER TABLE trial ADD COLUMN program TEXT;" /* build that ran it; NULL: that of the study */
-    /* "avx512/4 threads": what the bytes depend on beside config and seed */
+    "ALTER TABLE trial ADD COLUMN program TEXT;" /* the build that ran it; NULL: the study's */
+    /* "avx512/4 threads": with config and seed, it determines the bytes */
     "ALTER TABLE trial ADD COLUMN kernels TEXT;"
-    /* workers killed or frozen from outside under it */
+    /* workers that were killed or frozen from outside while they ran it */
     "ALTER TABLE trial ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE study ADD COLUMN lost_s REAL NOT NULL DEFAULT 0;" /* training that no trial's cost holds */
-    /* Checksums: checksum.c. NULL, and no row of curve_sum: written before there were any. */
+    /* Checksums: checksum.c. NULL, and no row in curve_sum: written by an older version. */
     "ALTER TABLE study ADD COLUMN checksum INTEGER;"
     "ALTER TABLE trial ADD COLUMN checksum INTEGER;"
     "ALTER TABLE outbox ADD COLUMN checksum INTEGER;"

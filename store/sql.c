@@ -1,7 +1,7 @@
 /* sql.c - the statements of the store and the way to run them.
  *
- * Invariants: (1) a statement is reset before the function that stepped it returns, so that no read transaction stays
- * open and keeps the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
+ * Invariants: (1) a statement is reset before the function that stepped it returns: an open read transaction would keep
+ * the WAL from being checkpointed; (2) every SQLite failure becomes a status here and nowhere else. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@
     "id, study_id, number, state, params, config, origin, seed, attempt, device, score, perf, cost_s, device_s, "      \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, log_tail, deaths, propose_s, "         \
     "score_se, eval_episodes, eval_s, start_s, program, kernels, losses, eval_unfinished"
-/* Without config and log_tail, which are most of a row. */
+/* Without config and log_tail, the largest columns. */
 #define TRIAL_COLUMNS_LIGHT                                                                                            \
     "id, study_id, number, state, params, NULL, origin, seed, attempt, device, score, perf, cost_s, device_s, "        \
     "env_steps, reason, created_ms, started_ms, finished_ms, slot, cost_method, NULL, deaths, propose_s, "             \
@@ -34,7 +34,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
         "priority, "
         "trials_max, budget_s, wall_max_s, device_max_s, target_score, gain_min) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    /* TABLE.* at the end: what the checksum is of. */
+    /* TABLE.* at the end: the columns that the checksum covers. */
     [SQL_STUDY_FIND] = "SELECT " STUDY_COLUMNS ", study.* FROM study WHERE name = ?1",
     [SQL_STUDY_LIST] = "SELECT " STUDY_COLUMNS ", study.* FROM study ORDER BY id",
     [SQL_STUDY_ROW] = "SELECT * FROM study WHERE id = ?1",
@@ -123,7 +123,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
                             "= o.trial_id AND r.tracker_id = "
                             "(SELECT id FROM tracker WHERE study_id = ?1 AND name = ?2) "
                             "WHERE o.study_id = ?1 AND o.id > coalesce(r.acked_id, 0)",
-    /* What every tracker of the study has acknowledged; one that knows nothing of the run yet keeps all. */
+    /* Removes rows that every tracker of the study has acknowledged; a tracker without a position in the run keeps all. */
     [SQL_OUTBOX_TRIM] = "DELETE FROM outbox WHERE study_id = ?1 AND trial_id = ?2 AND id <= "
                         "(SELECT min(coalesce(r.acked_id, 0)) FROM tracker AS t LEFT JOIN tracker_run AS r "
                         "ON r.tracker_id = t.id AND r.trial_id = ?2 WHERE t.study_id = ?1)",
@@ -153,7 +153,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
 enum status store_sql_fail(struct store *store, int rc, const char *what, struct error *err)
 {
     int primary = rc & 0xff;
-    int os = primary == SQLITE_IOERR ? errno : 0; /* which SQLite keeps of a statement, but not of a COMMIT */
+    int os = primary == SQLITE_IOERR ? errno : 0; /* SQLite keeps it for a statement, but not for a COMMIT */
     const char *text = store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
 
     if (os == 0 && store->db != NULL)
@@ -187,7 +187,7 @@ enum status store_sql_fail(struct store *store, int rc, const char *what, struct
                     "--store or restore a copy",
                     store->path);
     case SQLITE_NOMEM:
-        return FAIL(err, ST_NOMEM, "%s: %s: out of memory", store->path, what);
+        mem_refused(0);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
@@ -210,7 +210,7 @@ enum status store_sql(struct store *store, enum store_sql id, sqlite3_stmt **ret
     *ret_stmt = NULL;
     if (*stmt == NULL) {
         int rc = sqlite3_prepare_v3(store->db, store_sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
-        /* The texts are right for our schema: when a table or column is missing the file is wrong. */
+        /* The texts are right for the schema: when a table or column is missing, the file is wrong. */
         if ((rc & 0xff) == SQLITE_ERROR)
             return FAIL(err, ST_CORRUPT, "%s: the tables are not those of a Trawl store (%s); restore a copy",
                         store->path, sqlite3_errmsg(store->db));
@@ -268,7 +268,7 @@ enum status store_begin(struct store *store, const char *what, struct error *err
 
 enum status store_begin_synced(struct store *store, const char *what, struct error *err)
 {
-    TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* which no statement that is kept can say */
+    TRY(store_exec(store, "PRAGMA synchronous = FULL", what, err)); /* no prepared statement can do this */
     store->synced = true;
     return store_begin(store, what, err);
 }
@@ -281,13 +281,13 @@ enum status store_end(struct store *store, enum status rc, const char *what, str
         rc = store_sql(store, SQL_COMMIT, &stmt, err);
     if (rc == ST_OK)
         rc = store_sql_run(store, stmt, what, err);
-    /* SQLite itself rolls back on some failures (a full disk): only what is still open needs it. */
+    /* SQLite itself rolls back after some failures (a full disk): only an open transaction needs it. */
     if (rc != ST_OK && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     if (rc != ST_OK)
         store_names_clear(store);
     if (store->synced && sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL) == SQLITE_OK)
-        store->synced = false; /* else the next ones wait too, which only takes time */
+        store->synced = false; /* else the next transactions wait for the disk too, which only takes time */
     return rc;
 }
 
@@ -337,7 +337,7 @@ void store_on_locked(struct store *store, store_locked_fn *locked, void *ctx)
         sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 }
 
-bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
+bool store_wait_for_space(struct store *store, enum status rc, struct error *err)
 {
     bool full = rc != ST_OK && store->full;
 
@@ -347,7 +347,7 @@ bool store_wait_for_room(struct store *store, enum status rc, struct error *err)
     store->waited = false;
     if (!full || store->wait == NULL)
         return false;
-    store_fold_now(store); /* a log that is folded back is used again */
+    store_fold_now(store); /* the space of a folded log is used again */
     store->waited = store->wait(store->wait_ctx, store->path, false);
     if (store->waited)
         error_clear(err);
@@ -362,23 +362,16 @@ void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)
         sqlite3_bind_null(stmt, at);
 }
 
-enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text)
+char *store_column_text(sqlite3_stmt *stmt, int at)
 {
     const char *text = (const char *)sqlite3_column_text(stmt, at);
 
-    *ret_text = NULL;
-    if (text == NULL)
-        return sqlite3_column_type(stmt, at) == SQLITE_NULL ? ST_OK : ST_NOMEM;
-    *ret_text = mem_strdup(text);
-    return *ret_text != NULL ? ST_OK : ST_NOMEM;
+    if (text == NULL && sqlite3_column_type(stmt, at) != SQLITE_NULL)
+        mem_refused(0);
+    return text != NULL ? mem_strdup(text) : NULL;
 }
 
 double store_column_f64(sqlite3_stmt *stmt, int at)
 {
     return sqlite3_column_type(stmt, at) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(stmt, at);
-}
-
-enum status store_nomem(const struct store *store, const char *what, struct error *err)
-{
-    return FAIL(err, ST_NOMEM, "%s: out of memory while %s", store->path, what);
 }

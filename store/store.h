@@ -1,13 +1,13 @@
 /* store.h - studies, trials, learning curves, checkpoints and the tracker outbox in one SQLite file (public face of
  * store/).
  *
- * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, tied to its life); readers open
- * read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
- * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) a new study, what a user asked of
- * it and a trial's result are on the disk when the call returns; smaller news (a trial's start, its curve) get there
- * with the next of these or a little later, in order: a power cut may take the last of them and nothing else; (5) WAL,
- * foreign keys on, schema version in user_version, migrations numbered, a newer file is refused with ST_VERSION. Times
- * are UTC milliseconds, durations seconds. Strings returned in structs are owned by them (…_free). */
+ * Invariants: (1) one writing process, the one that holds PATH.lock (an flock, which ends with the process); readers
+ * open read-only and never block it; (2) a trial row exists before its worker starts and a finished row never changes;
+ * (3) a trial's result, its last metrics and its outbox rows are one transaction; (4) a new study, a user's change to
+ * it and a trial's result are on the disk when the call returns; smaller events (a trial's start, its curve) reach the
+ * disk with the next of these or a little later, in order: a power cut may lose the last of them and nothing else;
+ * (5) WAL, foreign keys on, schema version in user_version, migrations numbered, a newer file is refused with
+ * ST_VERSION. Times are UTC milliseconds, durations seconds. A struct owns the strings returned in it (…_free). */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -29,52 +29,52 @@ enum status store_open_writer(struct store **ret_store, const char *path, struct
 enum status store_open_reader(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 void store_close(struct store *store); /* NULL is fine */
 const char *store_path(const struct store *store);
-/* Does some process hold the writer's lock of the store at path? *ret_pid: which, as it says itself; 0: unknown. */
+/* Does a process hold the writer's lock of the store at path? *ret_pid: its pid from the lock file; 0: unknown. */
 bool store_is_held(const char *path, int64_t *ret_pid);
 
 /* -- the place of a store that is open (place.c) -- */
-/* By the writer: is what it has open still what its path names? ST_IO says what was removed, moved or replaced, ST_BUSY
- * that somebody else has taken the lock after its file was removed; *ret_lock_again: it was removed, and taken
- * again. */
+/* For the writer: do its paths still name its open files? ST_IO: one was removed, moved or replaced (the message names
+ * it). ST_BUSY: the lock file was removed and another process has the lock now. *ret_lock_again: the lock file was
+ * removed and is made and locked again. */
 enum status store_place_check(struct store *store, bool *ret_lock_again, struct error *err) MUST_USE;
-/* "NFS", where the file lies on a network's file system, whose locks and shared memory hold on one machine alone; else
+/* "NFS", where the file is on a network file system, whose locks and shared memory work on one machine only; else
  * NULL. */
 const char *store_network_fs(const char *path);
-/* From now on SQLite's own log is heard, which is the debug log; before any store is opened. */
-void store_sqlite_hear(void);
-bool store_sqlite_warned(void); /* since it was asked last: "file renamed while open" */
-/* After ST_BUSY: from now on every write fails, since the store is somebody else's. */
+/* Writes SQLite's own log to the debug log; call it before any store is opened. */
+void store_sqlite_log(void);
+bool store_sqlite_warned(void); /* has SQLite warned since the last call? "file renamed while open" */
+/* After ST_BUSY: every later write fails, since the store belongs to another process. */
 void store_let_go(struct store *store);
-/* Folds a log that has grown long back into the file, as far as readers let it: second connections write and never
- * fold. To be called now and then by the writer; failures wait for the next time. */
+/* Folds a log that has grown long back into the file, as far as readers allow: second connections write and never
+ * fold. The writer calls it at times; after a failure the next call tries again. */
 void store_fold(struct store *store);
-/* One state of the store, as a file that did not exist (ST_EXISTS); also while others write, and after it lost its
+/* Copies one state of the store into a new file (ST_EXISTS); works while others write, and after the store lost its
  * name. */
 enum status store_copy(struct store *store, const char *path, struct error *err) MUST_USE;
-/* A copy for a store that lost its name, beside where it was, else where there is room. *ret_path: mem_free. */
+/* Copies a store that lost its name, to its old folder, else to a folder with space. *ret_path: mem_free. */
 enum status store_rescue(struct store *store, char **ret_path, struct error *err) MUST_USE;
 
 /* -- a full disk -- */
-/* What the owner of a connection does before a write that found no room is tried again; false: it is given up. Called
- * once more, with has_room, when it has been written or fails for another reason. */
-typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_room);
-void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL: as at first, nobody waits */
-/* After a write that ended with rc: is it to be tried again? Only when the disk was full and the owner has waited; err
- * is empty then. */
-bool store_wait_for_room(struct store *store, enum status rc, struct error *err) MUST_USE;
-/* For what must not be lost: rc = write, as often as it takes. */
+/* Called before a write that met a full disk is tried again; false: the write fails. Called once more, with has_space,
+ * when the write has succeeded or has failed for another reason. */
+typedef bool store_wait_fn(void *ctx, const char *store_path, bool has_space);
+void store_on_full(struct store *store, store_wait_fn *wait, void *ctx); /* wait NULL, the default: no write waits */
+/* After a write that ended with rc: shall it be tried again? Only when the disk was full and the owner has waited; err
+ * is then empty. */
+bool store_wait_for_space(struct store *store, enum status rc, struct error *err) MUST_USE;
+/* For a write that must not be lost: rc = write, repeated while the disk is full. */
 #define STORE_INSIST(rc, store, err, write)                                                                            \
     do                                                                                                                 \
         (rc) = (write);                                                                                                \
-    while (store_wait_for_room(store, rc, err))
+    while (store_wait_for_space(store, rc, err))
 
 /* -- another program's lock -- */
-/* What the owner of a connection does while another program or thread keeps the store locked: called again and again,
- * waits shortly each time, and must not use the connection, which is in the middle of something. waited_s: so far.
- * False: the call that waits is given up (ST_BUSY). */
+/* Called repeatedly while another program or thread keeps the store locked. Waits shortly each time and must not use
+ * the connection, which is in the middle of a call. waited_s: the wait so far. False: the waiting call fails
+ * (ST_BUSY). */
 typedef bool store_locked_fn(void *ctx, const char *store_path, double waited_s);
 void store_on_locked(struct store *store, store_locked_fn *locked,
-                     void *ctx); /* NULL: as at first, a call gives up after ten seconds */
+                     void *ctx); /* locked NULL, the default: a call fails after ten seconds */
 
 /* -- studies -- */
 enum study_state {
@@ -103,7 +103,7 @@ struct study {
     int64_t id;
     char *name;
     char *config; /* ini text of the whole resolved config */
-    char *space; /* JSON of the search space (sweep/ writes and reads it) */
+    char *space; /* JSON of the search space (study/search_json.c) */
     char *method, *metric;
     bool maximize;
     int64_t seed;
@@ -120,17 +120,17 @@ void study_free(struct study *study); /* its strings; NULL-safe */
 enum status store_study_create(struct store *store, struct study *study, struct error *err) MUST_USE;
 enum status store_study_find(struct store *store, const char *name, struct study *ret_study,
                              struct error *err) MUST_USE; /* ST_NOTFOUND names the near ones */
-/* Writes study->limits but for the priority. */
+/* Writes study->limits except the priority. */
 enum status store_study_set_limits(struct store *store, const struct study *study, struct error *err) MUST_USE;
-/* rule and text say why it is paused or has ended (ended needs a rule); a running study has none. */
+/* rule and text are the reason of a pause or an end (an end needs a rule); a running study has none. */
 enum status store_study_set_state(struct store *store, int64_t study_id, enum study_state state, const char *rule,
                                   const char *text, struct error *err) MUST_USE;
-/* The text of another search space, of which all trials are points as they are of the old one. */
+/* Another search space, which must contain all trials as the old one does. */
 enum status store_study_set_space(struct store *store, int64_t study_id, const char *space, struct error *err) MUST_USE;
 enum status store_study_set_priority(struct store *store, int64_t study_id, int64_t priority,
                                      struct error *err) MUST_USE;
-/* Adds to wall_used_s and sets lost_s, which holds what would be lost if the controller ended now; it calls this as it
- * goes, so that a crash forgets seconds. */
+/* Adds to wall_used_s and sets lost_s, the training that is lost if the controller ends now. The controller calls it
+ * every few seconds: a crash loses seconds of the account. */
 enum status store_study_add_wall(struct store *store, int64_t study_id, double seconds, double lost_s,
                                  struct error *err) MUST_USE;
 enum status store_study_list(struct store *store, struct study **ret_studies, size_t *ret_n,
@@ -149,39 +149,39 @@ struct trial {
     double score, perf, cost_s, device_s; /* NaN when unknown */
     int64_t env_steps; /* 0 until finished */
     char *reason; /* why failed, stopped, lost; NULL */
-    char *slot; /* which of the sweep's slots ran it: "cpu/1", "cuda:0/3"; NULL until started */
-    char *cost_method; /* how its cost was measured: "wall", "calibrated"; NULL when unknown */
-    char *log_tail; /* last lines of a worker that died of it; NULL */
+    char *slot; /* the sweep's slot that ran it: "cpu/1", "cuda:0/3"; NULL until started */
+    char *cost_method; /* method of its cost: "wall", "calibrated"; NULL when unknown */
+    char *log_tail; /* last lines of a worker that the trial killed; NULL */
     int64_t deaths; /* workers that died while they ran it */
     int64_t losses; /* workers that were killed or frozen from outside while they ran it */
-    double propose_s; /* that it took to find its values; NaN when unknown */
-    double score_se; /* standard error of score over eval_episodes; NaN: not an evaluation */
-    int64_t eval_episodes; /* score and perf are means over them; 0: over the end of training */
-    int64_t eval_unfinished; /* of them, at the step limit: counted with what they had */
+    double propose_s; /* seconds that finding its values took; NaN when unknown */
+    double score_se; /* standard error of score over eval_episodes; NaN: score is not from an evaluation */
+    int64_t eval_episodes; /* score and perf are means over these episodes; 0: over the end of training */
+    int64_t eval_unfinished; /* evaluation episodes at the step limit, counted with their score so far */
     double eval_s; /* seconds of the evaluation, not part of cost_s; NaN when unknown */
-    double start_s; /* that a fresh process needs before its first iteration, not part of cost_s; NaN when unknown */
-    char *program; /* build that ran it; NULL: that of the study */
-    char *kernels; /* what its bytes depend on beside config and seed; NULL when unknown */
+    double start_s; /* seconds before a fresh process' first iteration, not part of cost_s; NaN when unknown */
+    char *program; /* the build that ran it; NULL: the study's */
+    char *kernels; /* vector units and threads: with config and seed, they determine its bytes; NULL when unknown */
     int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
 };
 void trial_free(struct trial *trial);
 
 /* Inserts a queued trial; number is the study's next one; fills id, number, created_ms. */
 enum status store_trial_create(struct store *store, struct trial *trial, struct error *err) MUST_USE;
-/* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are forgotten. ST_EXISTS from
+/* queued or lost -> running, attempt + 1; curve and checkpoints of an earlier attempt are deleted. ST_EXISTS from
  * any other state. slot: NULL is fine. */
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
                               struct error *err) MUST_USE;
-/* As store_trial_start, but curve and checkpoint are kept: the trial continues where they end. */
+/* Like store_trial_start, but curve and checkpoint are kept: the trial continues where they end. */
 enum status store_trial_resume(struct store *store, int64_t trial_id, const char *device, const char *slot,
                                struct error *err) MUST_USE;
-/* Curve and checkpoints of a running trial are forgotten: it begins again after all. */
-enum status store_trial_anew(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
-/* The config of a trial that waits, completed by what was chosen for it when it is about to run. */
+/* Deletes curve and checkpoints of a running trial, which starts again from its beginning. */
+enum status store_trial_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
+/* The config of a queued trial, completed before its start by values that depend on the device. */
 enum status store_trial_set_config(struct store *store, int64_t trial_id, const char *config,
                                    struct error *err) MUST_USE;
-/* Why a trial goes back into the queue: it was stopped, its worker died under it (deaths), or its worker was killed or
- * frozen from outside (losses). */
+/* The reason why a trial goes back into the queue: it was stopped, its worker died (deaths), or its worker was killed
+ * or frozen from outside (losses). */
 enum trial_requeue { REQUEUE_STOPPED, REQUEUE_DIED, REQUEUE_LOST };
 /* running -> queued again. ST_EXISTS from any other state. */
 enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why,
@@ -200,8 +200,7 @@ struct metric_report {
     size_t n;
     const char *outbox_json; /* NULL: none */
 };
-/* Reports that came at once, in one transaction: all of them or none. ST_EXISTS when a trial is not running (a stale
- * one). */
+/* Several reports in one transaction: all or none. ST_EXISTS when a trial is not running (a stale report). */
 enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n,
                               struct error *err) MUST_USE;
 
@@ -212,12 +211,12 @@ struct trial_result {
     const char *reason; /* NULL when done */
     const char *checkpoint_path; /* NULL: none */
     const char *cost_method, *log_tail; /* NULL: none */
-    int64_t eval_episodes; /* 0: score is of the end of training, and score_se and eval_s are unknown */
+    int64_t eval_episodes; /* 0: score is from the end of training, and score_se and eval_s are unknown */
     int64_t eval_unfinished;
     double score_se, eval_s;
     double start_s; /* 0: unknown */
     const char *program, *kernels; /* NULL: unknown */
-    const char *device; /* NULL: as it was when it began */
+    const char *device; /* NULL: the device of its start */
     const struct metric_point *points; /* last points of the learning curve, in the same transaction; may be NULL */
     size_t n_points;
 };
@@ -225,7 +224,7 @@ struct trial_result {
  * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
 enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
                                const char *outbox_json, struct error *err) MUST_USE;
-/* Start-up recovery by the writer: running -> queued again (requeue) or lost. *ret_n: how many. */
+/* Start-up recovery by the writer: running -> queued again (requeue) or lost. *ret_n: number of such trials. */
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n,
                                  struct error *err) MUST_USE;
 enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
@@ -241,7 +240,7 @@ struct curve_point {
 };
 enum status store_curve(struct store *store, int64_t trial_id, const char *name, struct curve_point **ret_points,
                         size_t *ret_n, struct error *err) MUST_USE;
-/* In place of earlier ones of that trial. */
+/* Replaces earlier checkpoints of the trial. */
 enum status store_checkpoint_add(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                  struct error *err) MUST_USE;
 enum status store_checkpoint_forget(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
@@ -257,13 +256,13 @@ struct study_counts {
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err) MUST_USE;
 
-/* -- trackers: the outbox and what each tracker has got of it; payloads: web/track/track.h -- */
+/* -- trackers: the outbox and each tracker's position in it; payloads: web/track/track.h -- */
 
-/* A second writing connection of the process that holds the writer's lock, for a thread of its own; its transactions
- * are small, since the first one waits for them. */
+/* A second writing connection of the process that holds the writer's lock, for another thread; its transactions are
+ * small, since the first connection waits for them. */
 enum status store_open_second(struct store **ret_store, const char *path, struct error *err) MUST_USE;
 
-/* One more row, in a transaction of its own; trial_id 0: about the study. */
+/* Adds a row, in its own transaction; trial_id 0: a row about the study. */
 enum status store_outbox_add(struct store *store, int64_t study_id, int64_t trial_id, const char *json,
                              struct error *err) MUST_USE;
 struct outbox_row {
@@ -276,7 +275,7 @@ struct outbox_list {
     size_t bytes; /* sum of the payloads */
 };
 void outbox_list_free(struct outbox_list *list); /* NULL-safe, zeroed after */
-/* Rows of one run with after_id < id <= to_id, oldest first, at most rows_max and (but for the first) bytes_max. */
+/* Rows of one run with after_id < id <= to_id, oldest first, at most rows_max and (after the first row) bytes_max. */
 enum status store_outbox_read(struct store *store, int64_t study_id, int64_t trial_id, int64_t after_id, int64_t to_id,
                               size_t rows_max, size_t bytes_max, struct outbox_list *ret_list,
                               struct error *err) MUST_USE;
@@ -289,37 +288,37 @@ struct outbox_run {
 enum status store_outbox_runs(struct store *store, int64_t study_id, int64_t after_id, struct outbox_run **ret_runs,
                               size_t *ret_n, int64_t *ret_last_id, struct error *err) MUST_USE; /* mem_free */
 
-/* The study's trackers; key: of its runs in all trackers, made once at random ("k3j9x0ab"). */
+/* The study's trackers; key: names its runs in all trackers, made once at random ("k3j9x0ab"). */
 #define TRACKER_KEY_MAX 16
 enum status store_tracker_register(struct store *store, int64_t study_id, const char *tracker,
                                    char ret_key[TRACKER_KEY_MAX], struct error *err) MUST_USE;
-/* Forgets a tracker of the study and what it has got: its rows wait no longer. ST_NOTFOUND. */
+/* Removes a tracker of the study with its positions: rows no longer wait for it. ST_NOTFOUND. */
 enum status store_tracker_forget(struct store *store, int64_t study_id, const char *tracker,
                                  struct error *err) MUST_USE;
-/* Names, in order of registration; the list and its texts are freed by store_tracker_names_free. */
+/* Names in order of registration; the caller frees them with store_names_free. */
 enum status store_tracker_names(struct store *store, int64_t study_id, char ***ret_names, size_t *ret_n,
                                 struct error *err) MUST_USE;
-void store_tracker_names_free(char **names, size_t n);
+void store_names_free(char **names, size_t n); /* the list and its texts */
 
-/* What one tracker has got of one run. */
+/* The position of one tracker in one run. */
 struct tracker_position {
     int64_t acked_id; /* rows up to here are acknowledged */
-    int64_t claimed_id; /* rows up to here were tried: a resend ends there too; >= acked_id */
+    int64_t claimed_id; /* rows up to here were sent at least once: a resend ends there too; >= acked_id */
     int64_t thin_ms; /* thinning of the claimed rows */
     int64_t last_step; /* env_steps of the last metrics row sent; -1: none */
-    int64_t sent_rows; /* sent so far, thinned ones not counted */
+    int64_t sent_rows; /* rows sent so far, without thinned ones */
     bool ended; /* the result was sent */
     char *state; /* JSON object of the tracker; owned; never NULL after store_tracker_position */
-    char *refused; /* why this run is given up; NULL: it is not; owned */
+    char *refused; /* reason why this run gets no more rows; NULL: it gets them; owned */
 };
 void tracker_position_free(struct tracker_position *position);
-/* Zeros, "{}" and last_step -1 when there is none yet. */
+/* Zeros, "{}" and last_step -1 when the run has no position yet. */
 enum status store_tracker_position(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
                                    struct tracker_position *ret_position, struct error *err) MUST_USE;
-/* One transaction: the position, and the removal of the run's rows that all trackers of the study have got. */
+/* In one transaction: sets the position, and removes the run's rows that all trackers of the study have. */
 enum status store_tracker_commit(struct store *store, int64_t study_id, const char *tracker, int64_t trial_id,
                                  const struct tracker_position *position, struct error *err) MUST_USE;
-/* Rows that the tracker has not acknowledged (NULL: that are still in the outbox at all). */
+/* The number of rows that the tracker has not acknowledged (NULL: of all rows in the outbox). */
 enum status store_outbox_count(struct store *store, int64_t study_id, const char *tracker, int64_t *ret_n,
                                struct error *err) MUST_USE;
 
@@ -327,28 +326,27 @@ enum status store_outbox_count(struct store *store, int64_t study_id, const char
 
 /* Rises whenever another connection has committed since this one looked. */
 enum status store_data_version(struct store *store, int64_t *ret_version, struct error *err) MUST_USE;
-/* Trials from that number on, without config and log_tail (NULL). */
+/* Trials from number `from` on, without config and log_tail (NULL). */
 enum status store_trial_list_from(struct store *store, int64_t study_id, int64_t from, struct trial **ret_trials,
                                   size_t *ret_n, struct error *err) MUST_USE;
-/* Last point of a metric's curve; *ret_found is false when it has none. */
+/* The last point of a metric's curve; *ret_found is false for an empty curve. */
 enum status store_metric_last(struct store *store, int64_t trial_id, const char *name, struct curve_point *ret_point,
                               bool *ret_found, struct error *err) MUST_USE;
-/* Names of all curves of a trial, sorted. */
+/* Names of all curves of a trial, sorted; the caller frees them with store_names_free. */
 enum status store_metric_names(struct store *store, int64_t trial_id, char ***ret_names, size_t *ret_n,
                                struct error *err) MUST_USE;
-void store_metric_names_free(char **names, size_t n);
 
-/* -- checking (verify.c): all of a store against SQLite's own checks and the checksums of rows and curves -- */
+/* -- checking (verify.c): a whole store against SQLite's own checks and the checksums of rows and curves -- */
 struct store_tally {
-    int64_t n, n_unchecked; /* n_unchecked: written before there were checksums */
+    int64_t n, n_unchecked; /* n_unchecked: without a checksum, from an older version */
 };
 struct store_verdict {
     struct store_tally studies, trials, curves, outbox;
     int64_t points;
     int64_t n_damaged; /* faults reported */
 };
-typedef void store_report_fn(void *ctx, const char *text); /* one thing that is damaged; text is borrowed */
-/* ST_OK also when it is damaged; a failure: it could not be looked at. */
+typedef void store_report_fn(void *ctx, const char *text); /* one finding of damage; text is borrowed */
+/* ST_OK also when the store is damaged; another status: it could not be checked. */
 enum status store_verify(const char *path, struct store_verdict *ret_verdict, store_report_fn *report, void *ctx,
                          struct error *err) MUST_USE;
 /* PRAGMA integrity_check and foreign_key_check. */

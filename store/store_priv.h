@@ -1,6 +1,6 @@
-/* store_priv.h - what the files of store/ share: the connection, its cached statements, SQLite's failures as statuses.
+/* store_priv.h - shared by the files of store/: the connection, its cached statements, SQLite's failures as statuses.
  *
- * Binding and reading go through small helpers so that NULL text and NaN (kept as NULL) mean the same everywhere. */
+ * Small helpers bind and read values: NULL text and NaN (kept as NULL) mean the same everywhere. */
 #ifndef STORE_PRIV_H
 #define STORE_PRIV_H
 
@@ -13,7 +13,7 @@
 
 #define STORE_APP_ID 0x54524157 /* "TRAW" in PRAGMA application_id: marks a store among SQLite files */
 #define STORE_BUSY_MS 10000
-#define STORE_LOG_MAX_BYTES 1048576 /* it is cut to this whenever it is begun again */
+#define STORE_LOG_MAX_BYTES 1048576 /* the log is cut to this size when it starts again from its beginning */
 
 /* One cached statement per connection for each; texts in sql.c. */
 enum store_sql {
@@ -83,13 +83,13 @@ struct store_name {
     int64_t id;
 };
 
-/* A file that the connection has open, as its path named it; ino 0: not seen yet. */
+/* The identity of a file that the connection has open; ino 0: not seen yet. */
 struct store_mark {
     dev_t dev;
     ino_t ino;
 };
 
-/* What a learning curve of a trial is to hold: checksum.c. */
+/* The checksum of one learning curve: checksum.c. */
 struct curve_sum {
     int64_t name_id, n; /* points */
     uint64_t sum; /* of their CRC-32s */
@@ -97,8 +97,8 @@ struct curve_sum {
     uint32_t last_crc;
 };
 struct store_sums {
-    struct curve_sum *v; /* (n) of one trial */
-    size_t n, cap, next; /* next: after the one that was asked for last */
+    struct curve_sum *v; /* (n) the curves of one trial */
+    size_t n, cap, next; /* next: after the entry that was found last */
 };
 
 struct store {
@@ -107,28 +107,28 @@ struct store {
     char *file; /* without symbolic links, for SQLite */
     char *lock_path;
     int lock_fd; /* writer only, else -1; holds the flock */
-    int guard_fd; /* writer only, else -1; a socket whose name no second writer can have (lock.c) */
+    int guard_fd; /* writer only, else -1; a socket whose name no second writer can bind (lock.c) */
     bool writer;
-    bool blind; /* it is read to find out what is damaged: opening does not look */
-    bool taken; /* by somebody else: it may not be written */
+    bool blind; /* opened to list damage: opening checks nothing */
+    bool taken; /* another process has the store: no more writes */
     bool folds; /* the one connection that folds the log back (checkpoints) */
-    struct timespec written; /* when the file was changed last, by us: only folding changes it */
-    off_t size; /* and how long it was then */
-    bool touched; /* somebody else has changed it; nothing is folded until that was looked into */
-    bool overwritten; /* it is another store now */
-    struct store_mark marks[3]; /* writer only: of the file, its log and the log's shared memory */
-    bool full; /* the last failure: no room on the disk */
-    store_wait_fn *wait; /* NULL: nobody waits for room */
+    struct timespec written; /* time of the file's last change by this process: only folding changes it */
+    off_t size; /* the file's size then */
+    bool touched; /* another process has changed the file; nothing is folded until the file was checked */
+    bool overwritten; /* the path names another store now */
+    struct store_mark marks[3]; /* writer only: the file, its log and the log's shared memory */
+    bool full; /* the last failure was a full disk */
+    store_wait_fn *wait; /* NULL: a full disk is a failure at once */
     void *wait_ctx;
-    bool waited; /* for a write that is to be tried again */
-    store_locked_fn *locked; /* NULL: STORE_BUSY_MS is waited for a lock */
+    bool waited; /* the owner has waited, and the write is tried again */
+    store_locked_fn *locked; /* NULL: a call waits STORE_BUSY_MS for a lock */
     void *locked_ctx;
-    double locked_s; /* when the lock was met that is waited for, by the monotonic clock */
-    bool synced; /* the open transaction is on the disk when it has been committed */
+    double locked_s; /* when the present wait for a lock began, by the monotonic clock */
+    bool synced; /* the open transaction's commit waits for the disk */
     sqlite3_stmt *stmts[SQL_COUNT]; /* prepared at first use */
-    struct store_name *names; /* (n_names) of metrics, as the table has them; emptied by a rollback */
-    struct store_sums sums; /* room for one trial's, while it is written or checked */
-    size_t n_names, cap_names, next_name; /* next_name: after the last that was asked for */
+    struct store_name *names; /* (n_names) metrics' names, as the table has them; emptied by a rollback */
+    struct store_sums sums; /* checksums of the trial that is being written or checked */
+    size_t n_names, cap_names, next_name; /* next_name: after the name that was found last */
 };
 
 /* -- sql.c -- */
@@ -142,8 +142,8 @@ enum status store_sql_run(struct store *store, sqlite3_stmt *stmt, const char *w
 enum status store_sql_step(struct store *store, sqlite3_stmt *stmt, int *ret_step, const char *what,
                            struct error *err) MUST_USE;
 enum status store_exec(struct store *store, const char *sql, const char *what, struct error *err) MUST_USE;
-enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* refuses on a reader */
-/* The same, and what it commits, with all before it, outlives a power cut: one wait for the disk. */
+enum status store_begin(struct store *store, const char *what, struct error *err) MUST_USE; /* readers: ST_INTERNAL */
+/* The same; its commit waits for the disk once, and that and all earlier commits outlive a power cut. */
 enum status store_begin_synced(struct store *store, const char *what, struct error *err) MUST_USE;
 /* Commits when rc is ST_OK, rolls back when not or when the commit fails; returns the first failure. */
 enum status store_end(struct store *store, enum status rc, const char *what, struct error *err) MUST_USE;
@@ -154,29 +154,26 @@ enum status store_read_end(struct store *store, bool begun, enum status rc) MUST
 
 void store_bind_text(sqlite3_stmt *stmt, int at,
                      const char *text); /* borrowed until the statement's reset; NULL: NULL */
-enum status store_column_text(sqlite3_stmt *stmt, int at, char **ret_text); /* owned copy; NULL: NULL */
+char *store_column_text(sqlite3_stmt *stmt, int at) MUST_USE; /* owned copy; NULL: NULL */
 double store_column_f64(sqlite3_stmt *stmt, int at); /* NULL: NaN */
 
 /* -- checksum.c -- */
 enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
-/* Of a row that ends with all columns of its table ("TABLE.*"). */
+/* Checks the statement's row, which ends with all columns of its table ("TABLE.*"). */
 enum store_soundness store_row_sound(sqlite3_stmt *stmt);
-/* ST_CORRUPT that names what ("trial 7 of study 'a'"). */
-/* ST_NOMEM, "PATH: out of memory while WHAT". */
-enum status store_nomem(const struct store *store, const char *what, struct error *err) MUST_USE;
+/* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
-/* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Before a row is changed, and after it, in one transaction. */
+/* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Check before a change of the row and seal after it, in one transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);
 uint32_t store_point_sum(int64_t env_steps, double wall_s, double value);
-struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id); /* NULL: there is none */
-enum status store_sums_get(struct store *store, struct store_sums *sums, int64_t name_id, struct curve_sum **ret_sum,
-                           struct error *err) MUST_USE; /* added when new */
+struct curve_sum *store_sums_find(struct store_sums *sums, int64_t name_id); /* NULL: no entry */
+struct curve_sum *store_sums_get(struct store_sums *sums, int64_t name_id); /* adds an entry when there is none */
 void store_sum_add(struct curve_sum *sum, int64_t env_steps, uint32_t crc);
-/* Of the points that there are. */
+/* Sums of the points in the table. */
 enum status store_sums_scan(struct store *store, int64_t trial_id, struct store_sums *sums, struct error *err) MUST_USE;
-/* As they were written; *ret_there: false, the trial is of a version without them. */
+/* Sums as they were written; *ret_there: false, the trial was written by a version without them. */
 enum status store_sums_read(struct store *store, int64_t trial_id, struct store_sums *sums, bool *ret_there,
                             struct error *err) MUST_USE;
 enum status store_sums_write(struct store *store, int64_t trial_id, const struct store_sums *sums,
@@ -187,27 +184,27 @@ enum status store_sums_write(struct store *store, int64_t trial_id, const struct
 enum status store_schema_open(struct store *store, struct error *err) MUST_USE;
 
 /* -- open.c -- */
-/* store_open_reader; blind: also where the tables are damaged. */
+/* store_open_reader; blind: damaged tables are no failure. */
 enum status store_open_blind(struct store **ret_store, const char *path, bool blind, struct error *err) MUST_USE;
 
 /* -- lock.c -- */
-/* Without symbolic links, so that every name of a store has the same lock, also before it is made; path itself where it
- * cannot be followed. buf: (PATH_MAX). */
+/* The path without symbolic links, also of a file that does not exist yet: every name of a store has the same lock.
+ * Returns path itself where it cannot be followed. buf: (PATH_MAX). */
 const char *store_real_path(const char *path, char *buf);
 enum status store_lock_take(struct store *store, struct error *err) MUST_USE;
-/* Is the lock file still the one at its path? One that was removed is taken again (*ret_again); ST_BUSY: somebody else
- * was quicker. */
+/* Is the lock file still the one at its path? A removed lock file is made and locked again (*ret_again); ST_BUSY:
+ * another process was faster. */
 enum status store_lock_keep(struct store *store, bool *ret_again, struct error *err) MUST_USE;
-void store_lock_drop(struct store *store); /* also of a store that has none */
+void store_lock_drop(struct store *store); /* no lock is fine */
 
 /* -- place.c -- */
-enum status store_place_mark(struct store *store, struct error *err) MUST_USE; /* what is open now */
-void store_place_close(struct store *store); /* of the connection; a file that is not ours any more stays as it is */
-/* Folds the log back, unless somebody else has changed the file; no failure, the next commit tries again. */
+enum status store_place_mark(struct store *store, struct error *err) MUST_USE; /* notes the files that are open now */
+void store_place_close(struct store *store); /* closes the connection; an overwritten file stays as it is */
+/* Folds the log back, unless another process has changed the file. Never fails: the next commit tries again. */
 void store_fold_now(struct store *store);
 
 /* -- metric.c: parts of a transaction that the caller opened -- */
-/* store->sums, for store_metric_insert, and back. */
+/* Reads store->sums for store_metric_insert, and writes them. */
 enum status store_metric_open(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 enum status store_metric_close(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 enum status store_metric_insert(struct store *store, int64_t trial_id, const struct metric_point *points, size_t n,
@@ -217,22 +214,21 @@ enum status store_outbox_insert(struct store *store, int64_t study_id, int64_t t
 enum status store_checkpoint_insert(struct store *store, int64_t trial_id, int64_t env_steps, const char *path,
                                     struct error *err) MUST_USE;
 void store_names_clear(struct store *store);
-/* What a curve is to hold, zeros when it is to be empty; *ret_known: false, the trial has no checksums. */
+/* The checksum that a curve must have, zeros for an empty one; *ret_known: false, the trial has no checksums. */
 enum status store_curve_expected(struct store *store, int64_t trial_id, const char *name, bool *ret_known,
                                  struct curve_sum *ret_sum, struct error *err) MUST_USE;
 enum status store_curve_damaged(struct store *store, int64_t trial_id, const char *name,
                                 struct error *err); /* ST_CORRUPT */
-/* Forgets curve and checkpoints of an earlier attempt. */
+/* Deletes curves and checkpoints of an earlier attempt. */
 enum status store_attempt_clear(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 
 /* -- trial.c -- */
-/* A row of TRIAL_COLUMNS (light or not) and "trial.*": is it sound, and the one that was asked for? ST_CORRUPT names
- * it. */
+/* Is a row of TRIAL_COLUMNS (light or not) and "trial.*" sound, and the requested one? ST_CORRUPT names it. */
 enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err) MUST_USE;
 
 /* -- study_state.c -- */
-enum study_state study_state_parse(const char *word); /* STUDY_STATES when there is no such word */
+enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */
 void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study); /* six values from `at` on */
 
 #endif

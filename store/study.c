@@ -1,4 +1,4 @@
-/* study.c - studies: created once, found by name, listed, counted. What may change later stands in study_state.c. */
+/* study.c - studies: created once, found by name, listed, counted. study_state.c has the later changes. */
 #include "store/store_priv.h"
 
 #include "base/clock.h"
@@ -75,8 +75,6 @@ enum status store_study_create(struct store *store, struct study *study, struct 
 /* study is overwritten; whole or empty afterwards. */
 static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct study *study, struct error *err)
 {
-    enum status rc;
-
     *study = (struct study){0};
     if (store_row_sound(stmt) == STORE_DAMAGED) {
         char what[300];
@@ -86,25 +84,14 @@ static enum status read_study(struct store *store, sqlite3_stmt *stmt, struct st
         return store_damaged(store, what, err);
     }
     study->id = sqlite3_column_int64(stmt, 0);
-    rc = store_column_text(stmt, 1, &study->name);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 2, &study->config);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 3, &study->space);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 4, &study->method);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 5, &study->metric);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 10, &study->program);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 13, &study->end_rule);
-    if (rc == ST_OK)
-        rc = store_column_text(stmt, 14, &study->end_text);
-    if (rc != ST_OK) {
-        study_free(study);
-        return store_nomem(store, "reading a study", err);
-    }
+    study->name = store_column_text(stmt, 1);
+    study->config = store_column_text(stmt, 2);
+    study->space = store_column_text(stmt, 3);
+    study->method = store_column_text(stmt, 4);
+    study->metric = store_column_text(stmt, 5);
+    study->program = store_column_text(stmt, 10);
+    study->end_rule = store_column_text(stmt, 13);
+    study->end_text = store_column_text(stmt, 14);
     const char *direction = (const char *)sqlite3_column_text(stmt, 6);
     study->maximize = direction == NULL || strcmp(direction, "minimize") != 0;
     study->seed = sqlite3_column_int64(stmt, 7);
@@ -184,8 +171,8 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     *ret_n = 0;
     TRY(store_sql(store, SQL_STUDY_LIST, &stmt, err));
     while ((rc = store_sql_step(store, stmt, &step, "listing the studies", err)) == ST_OK && step == SQLITE_ROW) {
-        rc = MEM_ROOM(studies, n, cap) ? read_study(store, stmt, &studies[n], err)
-                                       : store_nomem(store, "listing the studies", err);
+        (void)MEM_ROOM(studies, n, cap);
+        rc = read_study(store, stmt, &studies[n], err);
         if (rc != ST_OK)
             break;
         n++;
@@ -200,7 +187,7 @@ enum status store_study_list(struct store *store, struct study **ret_studies, si
     return ST_OK;
 }
 
-/* From the rows and not from their index, which has no checksum. */
+/* Counts rows, not entries of their index, which has no checksum. */
 enum status store_study_counts(struct store *store, const struct study *study, struct study_counts *ret_counts,
                                struct error *err)
 {

@@ -1,4 +1,4 @@
-/* study_state.c - what may change about a study after it was made: limits, state, priority, time spent.
+/* study_state.c - changes to a study after it was created: limits, state, priority, time spent.
  *
  *   running <-> paused      by people
  *   running, paused -> ended -> running      by a stop rule, which is kept, and by larger limits
@@ -7,15 +7,8 @@
  * transaction. */
 #include "store/store_priv.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 static const char *const state_names[STUDY_STATES] = {"running", "paused", "ended"};
 
@@ -44,7 +37,7 @@ void store_bind_limits(sqlite3_stmt *stmt, int at, const struct study *study)
     sqlite3_bind_double(stmt, at + 5, study->limits.gain_min);
 }
 
-/* Runs an UPDATE of one study, bound but for the id. */
+/* Runs an UPDATE of one study, whose values are bound except the id. */
 static enum status update(struct store *store, sqlite3_stmt *stmt, int64_t study_id, const char *what,
                           struct error *err)
 {
@@ -116,23 +109,4 @@ enum status store_study_add_wall(struct store *store, int64_t study_id, double s
     sqlite3_bind_double(stmt, 2, isfinite(seconds) && seconds > 0 ? seconds : 0);
     sqlite3_bind_double(stmt, 3, isfinite(lost_s) && lost_s > 0 ? lost_s : 0);
     return update(store, stmt, study_id, "counting the study's time", err);
-}
-
-bool store_is_held(const char *path, int64_t *ret_pid)
-{
-    char real[PATH_MAX], lock_path[PATH_MAX + 8], text[24] = "";
-    int fd;
-    bool held;
-
-    *ret_pid = 0;
-    snprintf(lock_path, sizeof lock_path, "%.*s.lock", PATH_MAX, store_real_path(path, real));
-    fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is nothing to wait for */
-    if (fd < 0)
-        return false;
-    /* Shared and let go at once: two that look at the same time do not see each other. */
-    held = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (held && pread(fd, text, sizeof text - 1, 0) > 0)
-        *ret_pid = strtoll(text, NULL, 10);
-    close(fd);
-    return held;
 }

@@ -1,6 +1,6 @@
-/* tracker.c - the trackers of a study and what each has got of each run.
+/* tracker.c - the trackers of a study and each tracker's position in each run.
  *
- * Invariants: (1) a position only moves forward; (2) position and removal of rows are one transaction, so a copy of the
+ * Invariants: (1) a position only moves forward; (2) position and removal of rows are one transaction: a copy of the
  * store at any instant holds either the row or a position past it. */
 #include "store/store_priv.h"
 
@@ -15,7 +15,7 @@
 
 #define KEY_CHARS 8
 
-/* 8 base-36 characters, about 41 bits: two studies of one project with the same key are never seen. */
+/* 8 base-36 characters, about 41 bits: no two studies of a project will have the same key. */
 static void make_key(char ret_key[TRACKER_KEY_MAX])
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -100,7 +100,7 @@ enum status store_tracker_forget(struct store *store, int64_t study_id, const ch
     return store_end(store, rc, what, err);
 }
 
-void store_tracker_names_free(char **names, size_t n)
+void store_names_free(char **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         mem_free(names[i]);
@@ -121,15 +121,12 @@ enum status store_tracker_names(struct store *store, int64_t study_id, char ***r
     TRY(store_sql(store, SQL_TRACKER_LIST, &stmt, err));
     sqlite3_bind_int64(stmt, 1, study_id);
     while ((rc = store_sql_step(store, stmt, &step, "reading the trackers", err)) == ST_OK && step == SQLITE_ROW) {
-        if (!MEM_ROOM(names, n, cap) || store_column_text(stmt, 0, &names[n]) != ST_OK) {
-            rc = store_nomem(store, "reading the trackers", err);
-            break;
-        }
-        n++;
+        (void)MEM_ROOM(names, n, cap);
+        names[n++] = store_column_text(stmt, 0);
     }
     sqlite3_reset(stmt);
     if (rc != ST_OK) {
-        store_tracker_names_free(names, n);
+        store_names_free(names, n);
         return rc;
     }
     *ret_names = names;
@@ -150,7 +147,6 @@ enum status store_tracker_position(struct store *store, int64_t study_id, const 
                                    struct tracker_position *ret_position, struct error *err)
 {
     int step;
-    enum status rc = ST_OK;
     sqlite3_stmt *stmt;
 
     *ret_position = (struct tracker_position){.last_step = -1};
@@ -166,17 +162,12 @@ enum status store_tracker_position(struct store *store, int64_t study_id, const 
         ret_position->last_step = sqlite3_column_int64(stmt, 3);
         ret_position->sent_rows = sqlite3_column_int64(stmt, 4);
         ret_position->ended = sqlite3_column_int(stmt, 5) != 0;
-        rc = store_column_text(stmt, 6, &ret_position->state);
-        if (rc == ST_OK)
-            rc = store_column_text(stmt, 7, &ret_position->refused);
-    } else if ((ret_position->state = mem_strdup("{}")) == NULL) {
-        rc = ST_NOMEM;
+        ret_position->state = store_column_text(stmt, 6);
+        ret_position->refused = store_column_text(stmt, 7);
+    } else {
+        ret_position->state = mem_strdup("{}");
     }
     sqlite3_reset(stmt);
-    if (rc != ST_OK) {
-        tracker_position_free(ret_position);
-        return store_nomem(store, "reading a tracker's position", err);
-    }
     return ST_OK;
 }
 

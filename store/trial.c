@@ -47,7 +47,7 @@ void trial_list_free(struct trial *trials, size_t n)
     mem_free(trials);
 }
 
-/* "trial 3 of study 'a'", for what is wrong with it. */
+/* "trial 3 of study 'a'", for messages. */
 static void name_trial(struct store *store, int64_t study_id, int64_t number, char *ret_name, size_t size)
 {
     sqlite3_stmt *stmt = NULL;
@@ -80,15 +80,15 @@ enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64
     *ret_state = (enum trial_state)state;
     if ((number < 0 || is_number == number) && (study_id < 0 || is_study == study_id))
         return ST_OK;
-    name_trial(store, study_id, number, what, sizeof what); /* an index that leads astray, or a row that is lost */
+    name_trial(store, study_id, number, what, sizeof what); /* a wrong entry of the index, or a lost row */
     name_trial(store, is_study, is_number, there, sizeof there);
     return FAIL(err, ST_CORRUPT,
                 "%s: %s cannot be found, in its place is %s; restore a backup ('trawl check %s' lists what is damaged)",
                 store->path, what, there, store->path);
 }
 
-/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: what
- * is to be there; -1: any. */
+/* trial is overwritten; whole or empty afterwards. Columns: TRIAL_COLUMNS of sql.c and trial.*. study_id, number: the
+ * expected ones; -1: any. */
 static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                               struct trial *trial, struct error *err)
 {
@@ -99,17 +99,11 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
                  {15, &trial->reason},  {19, &trial->slot},   {20, &trial->cost_method}, {21, &trial->log_tail},
                  {28, &trial->program}, {29, &trial->kernels}};
     enum trial_state state;
-    enum status rc;
 
     *trial = (struct trial){0};
     TRY(store_trial_row_check(store, stmt, study_id, number, &state, err));
-    rc = ST_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rc == ST_OK; i++)
-        rc = store_column_text(stmt, texts[i].column, texts[i].text);
-    if (rc != ST_OK) {
-        trial_free(trial);
-        return store_nomem(store, "reading a trial", err);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        *texts[i].text = store_column_text(stmt, texts[i].column);
     trial->id = sqlite3_column_int64(stmt, 0);
     trial->study_id = sqlite3_column_int64(stmt, 1);
     trial->number = sqlite3_column_int64(stmt, 2);
@@ -169,7 +163,7 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
     return ST_OK;
 }
 
-/* ST_NOTFOUND: there is none. The caller frees it. */
+/* ST_NOTFOUND: no such trial. The caller frees it. */
 static enum status trial_by_id(struct store *store, int64_t trial_id, struct trial *ret_trial, struct error *err)
 {
     enum status rc;
@@ -186,7 +180,7 @@ static enum status trial_by_id(struct store *store, int64_t trial_id, struct tri
     return rc;
 }
 
-/* Why an UPDATE of a trial's state touched no row: it is not there, or in a state that forbids it. */
+/* The failure of an UPDATE of a trial's state that changed no row: no such trial, or its state forbids it. */
 static enum status not_allowed(struct store *store, int64_t trial_id, const char *verb, struct error *err)
 {
     struct trial trial;
@@ -198,7 +192,7 @@ static enum status not_allowed(struct store *store, int64_t trial_id, const char
     return rc;
 }
 
-/* Runs a bound UPDATE of one trial, which was sound, and seals it. */
+/* Checks one trial's row, runs a bound UPDATE of it, and seals it. */
 static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial_id, const char *verb, const char *what,
                           struct error *err)
 {
@@ -209,7 +203,7 @@ static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial
     return store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
 }
 
-static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool anew,
+static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool fresh,
                          struct error *err)
 {
     static const char what[] = "starting a trial";
@@ -223,7 +217,7 @@ static enum status start(struct store *store, int64_t trial_id, const char *devi
     sqlite3_bind_int64(stmt, 3, clock_utc_ms());
     store_bind_text(stmt, 4, slot);
     rc = change(store, stmt, trial_id, "started", what, err);
-    if (rc == ST_OK && anew)
+    if (rc == ST_OK && fresh)
         rc = store_attempt_clear(store, trial_id, err);
     return store_end(store, rc, what, err);
 }
@@ -240,7 +234,7 @@ enum status store_trial_resume(struct store *store, int64_t trial_id, const char
     return start(store, trial_id, device, slot, false, err);
 }
 
-enum status store_trial_anew(struct store *store, int64_t trial_id, struct error *err)
+enum status store_trial_clear(struct store *store, int64_t trial_id, struct error *err)
 {
     static const char what[] = "clearing a trial";
 
@@ -286,7 +280,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* The trial is not open any more: fine when it holds this very result. */
+/* The trial has ended already: fine when it holds the same result. */
 static enum status finish_again(struct store *store, int64_t trial_id, const struct trial_result *result,
                                 struct error *err)
 {
@@ -318,7 +312,7 @@ static enum status check_result(const struct store *store, const struct trial_re
     return ST_OK;
 }
 
-static enum status add_news(struct store *store, int64_t trial_id, const char *json, struct error *err)
+static enum status add_outbox_row(struct store *store, int64_t trial_id, const char *json, struct error *err)
 {
     struct trial trial;
     enum status rc = trial_by_id(store, trial_id, &trial, err);
@@ -374,7 +368,7 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     if (rc == ST_OK && result->checkpoint_path != NULL)
         rc = store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err);
     if (rc == ST_OK && outbox_json != NULL)
-        rc = add_news(store, trial_id, outbox_json, err);
+        rc = add_outbox_row(store, trial_id, outbox_json, err);
     return store_end(store, rc, what, err);
 }
 
@@ -393,10 +387,7 @@ static enum status running_ids(struct store *store, int64_t study_id, int64_t **
     sqlite3_bind_int64(stmt, 1, study_id);
     store_bind_text(stmt, 2, trial_state_name(TRIAL_RUNNING));
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        if (!MEM_ROOM(*ret_ids, *ret_n, cap)) {
-            rc = store_nomem(store, "listing the trials", err);
-            break;
-        }
+        (void)MEM_ROOM(*ret_ids, *ret_n, cap);
         (*ret_ids)[(*ret_n)++] = sqlite3_column_int64(stmt, 0);
     }
     sqlite3_reset(stmt);
@@ -428,7 +419,7 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     return ST_OK;
 }
 
-/* All rows of a statement that is bound for a study's trials from a number on. */
+/* All rows of a statement that lists a study's trials from a number on; its values are bound. */
 static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t from,
                                struct trial **ret_trials, size_t *ret_n, struct error *err)
 {
@@ -438,8 +429,8 @@ static enum status read_trials(struct store *store, sqlite3_stmt *stmt, int64_t 
     int step;
 
     while ((rc = store_sql_step(store, stmt, &step, "listing the trials", err)) == ST_OK && step == SQLITE_ROW) {
-        rc = MEM_ROOM(trials, n, cap) ? read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err)
-                                      : store_nomem(store, "listing the trials", err);
+        (void)MEM_ROOM(trials, n, cap);
+        rc = read_trial(store, stmt, study_id, from + (int64_t)n, &trials[n], err);
         if (rc != ST_OK)
             break;
         n++;

@@ -1,4 +1,4 @@
-/* verify.c - the whole of a store against its checksums: what `trawl check` does. Goes on after what is damaged. */
+/* verify.c - checks a whole store against its checksums, for `trawl check`. Continues after damage. */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -29,7 +29,7 @@ static void PRINTF_LIKE(2, 3) found(struct verify *v, const char *fmt, ...)
         v->report(v->ctx, text);
 }
 
-/* The rows of a query, one after the other; what cannot be read is a finding like any other. */
+/* The rows of a query, one after the other; a row that cannot be read is a finding like any other. */
 static void each(struct verify *v, const char *what, const char *sql, void (*row)(struct verify *v, sqlite3_stmt *stmt))
 {
     sqlite3_stmt *stmt = NULL;
@@ -60,7 +60,7 @@ static void file_row(struct verify *v, sqlite3_stmt *stmt)
 
 static void owner_row(struct verify *v, sqlite3_stmt *stmt)
 {
-    found(v, "table %s, row %lld: what it belongs to is missing", text_of(stmt, 0),
+    found(v, "table %s, row %lld: the row that it belongs to is missing", text_of(stmt, 0),
           (long long)sqlite3_column_int64(stmt, 1));
 }
 
@@ -86,7 +86,7 @@ static bool same_sum(const struct curve_sum *a, const struct curve_sum *b)
            a->last_crc == b->last_crc;
 }
 
-/* The curves of one trial; is: what there is, want: what was written. */
+/* The curves of one trial; is: sums of the points in the table, want: sums as they were written. */
 static void compare(struct verify *v, struct store_sums *is, struct store_sums *want, bool known, int64_t number,
                     const char *study)
 {
@@ -117,7 +117,7 @@ static void trial_row(struct verify *v, sqlite3_stmt *stmt)
     v->verdict->trials.n_unchecked += sound == STORE_UNCHECKED;
     if (sound == STORE_DAMAGED)
         found(v, "trial %lld of study '%s': its row does not fit its checksum", (long long)number, text_of(stmt, 1));
-    /* The statement that stands on this row keeps one state of the store. */
+    /* The statement at this row keeps one state of the store. */
     enum status rc = store_sums_read(v->store, id, &want, &known, &err);
     if (rc == ST_OK)
         rc = store_sums_scan(v->store, id, &v->store->sums, &err);

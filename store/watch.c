@@ -1,4 +1,4 @@
-/* watch.c - cheap questions of a reader that stays open while a sweep runs: did anything change, how far is a trial. */
+/* watch.c - cheap queries of a reader that stays open while a sweep runs: did anything change, how far is a trial? */
 #include "store/store_priv.h"
 
 #include "base/mem.h"
@@ -54,14 +54,7 @@ enum status store_metric_last(struct store *store, int64_t trial_id, const char 
     return store_read_end(store, begun, rc);
 }
 
-void store_metric_names_free(char **names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        mem_free(names[i]);
-    mem_free(names);
-}
-
-/* Are there as many curves as were written? */
+/* Does the store have all curves that were written? */
 static enum status check_names(struct store *store, int64_t trial_id, size_t n, struct error *err)
 {
     bool known;
@@ -84,11 +77,8 @@ static enum status read_names(struct store *store, int64_t trial_id, char ***ret
     TRY(store_sql(store, SQL_METRIC_NAMES, &stmt, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     while ((rc = store_sql_step(store, stmt, &step, "listing the metrics", err)) == ST_OK && step == SQLITE_ROW) {
-        if (!MEM_ROOM(*ret_names, *ret_n, cap) || store_column_text(stmt, 0, &(*ret_names)[*ret_n]) != ST_OK) {
-            rc = store_nomem(store, "listing the metrics", err);
-            break;
-        }
-        ++*ret_n;
+        (void)MEM_ROOM(*ret_names, *ret_n, cap);
+        (*ret_names)[(*ret_n)++] = store_column_text(stmt, 0);
     }
     sqlite3_reset(stmt);
     return rc;
@@ -108,7 +98,7 @@ enum status store_metric_names(struct store *store, int64_t trial_id, char ***re
         rc = check_names(store, trial_id, *ret_n, err);
     rc = store_read_end(store, begun, rc);
     if (rc != ST_OK) {
-        store_metric_names_free(*ret_names, *ret_n);
+        store_names_free(*ret_names, *ret_n);
         *ret_names = NULL;
         *ret_n = 0;
     }

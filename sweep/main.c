@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     hold_standard_streams();
     if (getenv("TRAWL_DEBUG") != NULL)
         log_set_level(LOG_LEVEL_DEBUG);
-    store_sqlite_hear();
+    store_sqlite_log();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported once below */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow (ulimit -f) */
     rc = flush_output(dispatch(argc, argv, &err), &err);

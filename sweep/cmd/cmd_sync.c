@@ -48,7 +48,7 @@ static enum status load_settings(struct sync_cmd *s, const struct study *study, 
         t->strict = false;
         rc = track_settings_check(t, err);
     }
-    store_tracker_names_free(names, n);
+    store_names_free(names, n);
     if (rc != ST_OK) {
         setup_destroy(*ret_setup);
         *ret_setup = NULL;

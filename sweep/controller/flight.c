@@ -257,7 +257,7 @@ static enum status begin_again(struct flight *f, const char *reason, struct erro
     f->resumed = false;
     log_warn("%s: trial %lld begins again: %s", f->ss->view.study.name, (long long)trial_of(f)->number,
              reason != NULL ? reason : "its checkpoint cannot be taken");
-    STORE_INSIST(rc, f->ss->store, err, store_trial_anew(f->ss->store, f->trial_id, err));
+    STORE_INSIST(rc, f->ss->store, err, store_trial_clear(f->ss->store, f->trial_id, err));
     return rc;
 }
 

@@ -364,7 +364,7 @@ static enum status create_uploader(struct track_rows *h, const struct uploader_o
     size_t n = 0;
     enum status rc = store_tracker_names(h->store, options->study_id, &names, &n, err);
 
-    store_tracker_names_free(names, n);
+    store_names_free(names, n);
     if (rc == ST_OK)
         rc = uploader_create(&h->uploader, options, &why);
     if (rc == ST_CONFIG && n > 0 && !settings.strict) {

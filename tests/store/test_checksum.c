@@ -83,7 +83,7 @@ static enum status dump_curves(struct store *store, int64_t trial_id, struct str
     TRY(store_metric_names(store, trial_id, &names, &n_names, NULL));
     for (size_t i = 0; i < n_names; i++)
         strbuf_addf(out, "name %s\n", names[i]);
-    store_metric_names_free(names, n_names);
+    store_names_free(names, n_names);
     for (size_t i = 0; i < sizeof metric_names / sizeof metric_names[0]; i++) {
         struct curve_point *points = NULL, last;
         bool found;

@@ -70,7 +70,7 @@ static void rows_wait_for_the_slowest(void **state)
     REFUSED(store_tracker_forget(second, study.id, "mlflow", err), ST_NOTFOUND, "mlflow");
     OK(store_tracker_names(second, study.id, &names, &n, err));
     assert_true(n == 1 && strcmp(names[0], "wandb") == 0);
-    store_tracker_names_free(names, n);
+    store_names_free(names, n);
     store_close(second);
     store_close(store);
 }
@@ -111,7 +111,6 @@ static void positions_come_back(void **state)
     store_close(store);
 }
 
-/* Allocation failures end in ST_NOMEM and change nothing. */
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)

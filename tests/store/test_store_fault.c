@@ -354,12 +354,12 @@ static void full_disk(void **state)
     assert_true(again == ST_OK && later.n[TRIAL_QUEUED] == n);
 }
 
-static bool make_room(void *ctx, const char *store_path, bool has_room)
+static bool free_space(void *ctx, const char *store_path, bool has_space)
 {
     char path[160];
     int *n_calls = ctx;
 
-    if (has_room) {
+    if (has_space) {
         *n_calls += 100;
         return true;
     }
@@ -389,13 +389,13 @@ static void full_disk_is_waited_for(void **state)
     fill_disk(place->dir);
     (void)add_until_refused(store, study.id, &n, NULL);
     nobody = store_trial_create(store, &t, &said);
-    bool waited = store_wait_for_room(store, nobody, &said); /* nobody does */
+    bool waited = store_wait_for_space(store, nobody, &said); /* nobody does */
     error_clear(&said);
-    store_on_full(store, make_room, &n_calls);
+    store_on_full(store, free_space, &n_calls);
     STORE_INSIST(rc, store, &said, store_trial_create(store, &t, &said));
     int n_needed = n_calls;
     other = store_trial_requeue(store, t.id, REQUEUE_STOPPED, NULL); /* a failure that no room mends */
-    waited = store_wait_for_room(store, other, NULL) || waited;
+    waited = store_wait_for_space(store, other, NULL) || waited;
     enum status counted = store_study_counts(store, &study, &counts, NULL);
     store_close(store);
     umount(place->dir);

@@ -133,7 +133,7 @@ static enum status put_names(struct store *store, int64_t id, struct strbuf *out
         put_str(out, names[i]);
     }
     strbuf_add(out, "]");
-    store_metric_names_free(names, n);
+    store_names_free(names, n);
     return ST_OK;
 }
 
