@@ -1,9 +1,14 @@
 /* beliefs.c - what to believe of each tried point: the score to expect of it with an interval, all its runs and the
  * model of all others taken together. The model gives the expected score f ~ N(m, s^2), own runs among its rows; s is
  * stated DOUBT times as wide, since the model takes its hyper-parameters as known, and points are looked at because
- * they came out well. With the noise v of a run (model_noise.c), the mean of GP_PROMISE_SEEDS fresh runs is m plus a
- * Student t, of the degrees of freedom that v has, times sqrt(s^2 + v / GP_PROMISE_SEEDS). DOUBT and MODEL_NOISE_RUNS
- * were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief, and its
+ * they came out well. With the noise v of a run, the mean of GP_PROMISE_SEEDS fresh runs is m plus a Student t, of the
+ * degrees of freedom that v has, times sqrt(s^2 + v / GP_PROMISE_SEEDS).
+ *
+ * While no config has been repeated, the data hardly tell noise between seeds from differences between configs, and the
+ * most probable noise is far too small. So m, s and v are averages over BELIEFS_LEVELS levels of noise. At each the
+ * lengths are fitted again, and model_noise.c learns how noise depends on the score; a level weighs what the data and a
+ * log-normal prior say of it. Repeats sharpen the weights, and with them the intervals. DOUBT, MODEL_NOISE_RUNS and the
+ * prior were set by `trawl-bench promise` (bench/notes/controller.md). Invariant: runs of one point have one belief, and its
  * first finished trial stands for it on the front. */
 #include "gp/pareto_priv.h"
 
@@ -15,6 +20,13 @@
 #include <string.h>
 
 #define DOUBT 1.5
+#define NOISE_MEDIAN 0.07 /* of the range of a score: the noise between seeds before anything is known */
+#define NOISE_LOG_SD 1.0 /* of its logarithm: 95 % between a hundredth and half of the range */
+#define SPREADS 3.0 /* standard deviations of the scores that stand for their range, where that is unknown */
+#define LEVEL_STEP 1.0 /* between levels, of the logarithm */
+#define LEVEL_MIDDLE 3.0 /* the level of the median */
+#define LEVEL_EVALS 10 /* of the likelihood, from the lengths of the fit in which the noise is free, */
+#define LEVEL_ROWS 192 /* on this many rows */
 #define COVERAGE 0.95
 
 static double within(const struct gp_history *history, double score)
@@ -45,26 +57,78 @@ static void state_interval(const struct gp_history *history, const struct mean_s
     b->score = within(history, b->score);
 }
 
+/* Standard deviation of a run's noise at level k, and minus the log of its prior. */
+static double noise_level(const struct pareto_search *s, const struct gp_history *history, size_t k,
+                          double *ret_penalty)
+{
+    double z = ((double)k - LEVEL_MIDDLE) * LEVEL_STEP;
+    double range = history->has_score_bounds ? history->score_max - history->score_min : SPREADS * s->score.y_sd;
+    *ret_penalty = 0.5 * z * z / (NOISE_LOG_SD * NOISE_LOG_SD);
+    return NOISE_MEDIAN * range * exp(z);
+}
+
+enum status beliefs_learn(struct pareto_search *s, const struct gp_history *history, struct error *err)
+{
+    double top = -INFINITY, sum = 0.0, penalty;
+    for (size_t k = 0; k < BELIEFS_LEVELS; k++) {
+        struct model *m = &s->level[k];
+        double sd = noise_level(s, history, k, &penalty) / s->score.y_sd;
+        TRY(pareto_load_score(s, m, err));
+        model_fit_at_noise(m, sd * sd, LEVEL_EVALS, LEVEL_ROWS);
+        TRY(model_factor(m, err));
+        TRY(model_learn_noise(m, err));
+        s->weight[k] = model_evidence(m) - penalty;
+        top = fmax(top, s->weight[k]);
+    }
+    for (size_t k = 0; k < BELIEFS_LEVELS; k++)
+        sum += s->weight[k] = exp(s->weight[k] - top);
+    for (size_t k = 0; k < BELIEFS_LEVELS; k++)
+        s->weight[k] /= sum;
+    return ST_OK;
+}
+
+/* Moments over the levels at m points: mean and standard deviation of the score, variance of a run and its degrees of
+ * freedom. Standardised. */
+static void predict_score(const struct pareto_search *s, const double *u, const size_t *groups, size_t m, double *cross,
+                          double *ret_mean, double *ret_sd, double *ret_noise, double *ret_freedom)
+{
+    double mean[BELIEFS_BATCH], sd[BELIEFS_BATCH];
+    for (size_t p = 0; p < m; p++)
+        ret_mean[p] = ret_sd[p] = ret_noise[p] = 0.0;
+    for (size_t k = 0; k < BELIEFS_LEVELS; k++) {
+        double w = s->weight[k];
+        model_predict(&s->level[k], u, m, cross, mean, sd);
+        for (size_t p = 0; p < m; p++) {
+            size_t row = groups ? s->score_row[groups[p]] : SIZE_MAX;
+            ret_noise[p] += w * model_noise(&s->level[k], mean[p], row, &ret_freedom[p]);
+            ret_mean[p] += w * mean[p];
+            ret_sd[p] += w * (sd[p] * sd[p] + mean[p] * mean[p]);
+        }
+    }
+    for (size_t p = 0; p < m; p++)
+        ret_sd[p] = sqrt(fmax(ret_sd[p] - ret_mean[p] * ret_mean[p], 0.0));
+}
+
 void beliefs_predict(const struct pareto_search *s, const struct gp_history *history, const double *u,
                      const size_t *groups, size_t m, double *cross, struct gp_belief *ret)
 {
     static const struct mean_ss none = {0};
     const struct mean_ss *own;
-    double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], freedom;
+    double m1[BELIEFS_BATCH], s1[BELIEFS_BATCH], m2[BELIEFS_BATCH], s2[BELIEFS_BATCH], noise[BELIEFS_BATCH];
+    double freedom[BELIEFS_BATCH];
     const struct model *score = &s->score, *cost = &s->cost;
     model_predict(cost, u, m, cross, m1, s1);
-    model_predict(score, u, m, cross, m2, s2);
+    predict_score(s, u, groups, m, cross, m2, s2, noise, freedom);
     for (size_t p = 0; p < m; p++) {
-        double noise = model_noise(score, m2[p], groups ? s->score_row[groups[p]] : SIZE_MAX, &freedom);
         ret[p] = (struct gp_belief){.score = score->y_mean + score->y_sd * m2[p],
                                     .score_sd = score->constant ? 0.0 : DOUBT * score->y_sd * s2[p],
                                     .log_cost = cost->y_mean + cost->y_sd * m1[p],
                                     .log_cost_sd = cost->constant ? 0.0 : cost->y_sd * s1[p],
-                                    .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise)};
+                                    .noise_sd = score->constant ? 0.0 : score->y_sd * sqrt(noise[p])};
         own = groups ? &s->obs.done_score[groups[p]] : &none;
         if (own->n > 0.0 && s->obs.score[groups[p]].mean > own->mean + 1e-9 * score->y_sd)
-            believe_runs(own, score->y_sd, &freedom, &ret[p]);
-        state_interval(history, own, freedom, &ret[p]);
+            believe_runs(own, score->y_sd, &freedom[p], &ret[p]);
+        state_interval(history, own, freedom[p], &ret[p]);
     }
 }
 

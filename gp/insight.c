@@ -317,6 +317,8 @@ static enum status look(struct gp_insight *ret, const struct space *space, const
         return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", n);
     rc = pareto_models_init(s, space, history, 0, NULL, &why);
     if (rc == ST_OK)
+        rc = beliefs_learn(s, history, &why);
+    if (rc == ST_OK)
         rc = beliefs_init(ret, s, history, &why);
     if (rc == ST_OK && whole) {
         edges(ret, space, history);

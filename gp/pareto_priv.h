@@ -25,6 +25,9 @@ struct pareto_hyper {
     bool has_ok;
 };
 
+/* Levels of the noise between runs that beliefs are averaged over, see beliefs.c. */
+#define BELIEFS_LEVELS 6
+
 struct pareto_search {
     const struct space *space;
     bool smooth; /* the kind of its models */
@@ -34,6 +37,8 @@ struct pareto_search {
     size_t *score_row; /* (groups) row of the score model; SIZE_MAX: none; owned */
     size_t n_pending; /* pending groups that are believed */
     struct model score, cost; /* factored, with the pending points */
+    struct model level[BELIEFS_LEVELS]; /* of the score, at several levels of noise: beliefs_learn */
+    double weight[BELIEFS_LEVELS]; /* of each level; 1 in all */
     struct model ok; /* of 1 (worked) and -1 (failed), when has_ok */
     bool has_ok;
     struct ehvi ehvi;
@@ -62,6 +67,8 @@ enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyp
 /* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
+/* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */
+enum status pareto_load_score(struct pareto_search *search, struct model *model, struct error *err) MUST_USE;
 void pareto_search_free(struct pareto_search *search);
 /* As good as zeroed, for the next search of the same space; the models keep their memory. */
 void pareto_search_clear(struct pareto_search *search);
@@ -82,6 +89,8 @@ enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search 
 /* ---- beliefs.c ---- */
 
 #define BELIEFS_BATCH 128 /* points predicted at a time */
+/* Learns the score at every level of noise; after pareto_models_init. ST_NUMERIC: these data have no model. */
+enum status beliefs_learn(struct pareto_search *search, const struct gp_history *history, struct error *err) MUST_USE;
 /* What to believe of m <= BELIEFS_BATCH points u (m, dim), of which the search has the groups with their own runs
  * (NULL: none has been run). Of the history the bounds alone count. on_front is left. cross is work of (m, larger ld of
  * both models). */

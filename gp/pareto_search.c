@@ -105,7 +105,7 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
             order[n++] = g;
     for (size_t j = 0; j < n; j++) {
         const struct mean_ss *value = &values[order[j]];
-        if (model == &s->score)
+        if (values == o->score)
             s->score_row[order[j]] = j;
         memcpy(u + j * dim, o->u + order[j] * dim, dim * sizeof *u);
         mean[j] = value->mean;
@@ -121,7 +121,7 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
                                                .mean = mean,
                                                .ss = ss,
                                                .repeats = repeats,
-                                               .noise_min = model == &s->score ? least : NULL,
+                                               .noise_min = values == o->score ? least : NULL,
                                                .smooth = s->smooth});
 done:
     mem_free(keep);
@@ -143,9 +143,14 @@ static enum status load_model(struct pareto_search *s, struct model *model, cons
         if (model->n > FIT_SMALL)
             model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     }
-    TRY(model_factor(model, err));
-    /* for what is said of a study, not for proposals: those were no better for it (bench/notes/controller.md) */
-    return model == &s->score && !theta ? model_learn_noise(model, err) : ST_OK;
+    return model_factor(model, err);
+}
+
+enum status pareto_load_score(struct pareto_search *s, struct model *model, struct error *err)
+{
+    TRY(load_rows(s, model, s->obs.score, 0, err));
+    memcpy(model->theta, s->score.theta, sizeof model->theta);
+    return ST_OK;
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -254,9 +259,7 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     if (n == 0)
         return ST_OK;
     memcpy(theta, s->score.theta, sizeof theta);
-    bool learned = s->score.n_noise > 0;
-    TRY(load_model(s, &s->score, o->score, n_pending, theta, err));
-    return learned ? model_learn_noise(&s->score, err) : ST_OK;
+    return load_model(s, &s->score, o->score, n_pending, theta, err);
 }
 
 static enum status learn_history(struct pareto_search *s, const struct space *space, const struct gp_history *history,
@@ -376,4 +379,6 @@ void pareto_search_free(struct pareto_search *s)
     model_free(&s->score);
     model_free(&s->cost);
     model_free(&s->ok);
+    for (size_t k = 0; k < BELIEFS_LEVELS; k++)
+        model_free(&s->level[k]);
 }

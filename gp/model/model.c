@@ -258,7 +258,8 @@ void model_fit(struct model *m, int max_evals, size_t max_rows)
     model_fit_more(m, &o, max_evals, max_evals, max_rows);
 }
 
-void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows)
+static void fit_in_box(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows, double noise_lo,
+                       double noise_hi)
 {
     double lo[OPTIMISE_MAX_DIM], hi[OPTIMISE_MAX_DIM];
     o->done = o->done || m->constant;
@@ -270,8 +271,8 @@ void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piec
     }
     lo[m->dim] = -5.0;
     hi[m->dim] = 5.0;
-    lo[m->dim + 1] = log(MODEL_NOISE_FLOOR);
-    hi[m->dim + 1] = 1.0;
+    lo[m->dim + 1] = noise_lo;
+    hi[m->dim + 1] = noise_hi;
     size_t n = m->n, stride = (n + max_rows - 1) / max_rows;
     if (stride > 1)
         thin(m, stride, false);
@@ -280,6 +281,30 @@ void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piec
     m->n = n;
     if (stride > 1)
         thin(m, stride, true);
+}
+
+void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows)
+{
+    fit_in_box(m, o, max_evals, piece, max_rows, log(MODEL_NOISE_FLOOR), 1.0);
+}
+
+void model_fit_at_noise(struct model *m, double noise, int max_evals, size_t max_rows)
+{
+    struct optimise o = {0};
+    double at = log(fmax(noise - MODEL_NOISE_FLOOR, MODEL_NOISE_FLOOR));
+    m->theta[m->dim + 1] = at;
+    fit_in_box(m, &o, max_evals, max_evals, max_rows, at, at);
+}
+
+double model_evidence(const struct model *m)
+{
+    double sum = -0.5 * cblas_ddot((int)m->n, m->y, 1, m->alpha, 1), unused[OPTIMISE_MAX_DIM] = {0};
+    double noise = exp(m->theta[m->dim + 1]);
+    for (size_t j = 0; j < m->n; j++) {
+        double v = m->noise * m->share[j] * m->runs[j]; /* of one run */
+        sum += log(m->inverse[j * m->ld + j]) - 0.5 * fmax(m->runs[j] - 1.0, 0.0) * log(v) - 0.5 * m->runs_ss[j] / v;
+    }
+    return sum - add_prior(m, m->theta, unused) + NOISE_RATE * noise - NOISE_SHAPE * m->theta[m->dim + 1];
 }
 
 enum status model_factor(struct model *m, struct error *err)

@@ -128,6 +128,11 @@ double model_trend(const struct model *model, const double *u, size_t stride);
 double model_objective(void *model, const double *theta, double *ret_gradient);
 /* Best theta in max_evals evaluations on at most max_rows rows. */
 void model_fit(struct model *model, int max_evals, size_t max_rows);
+/* Best lengths and variance for this variance of a run's noise (standardised), from where theta is. */
+void model_fit_at_noise(struct model *model, double noise, int max_evals, size_t max_rows);
+/* Log likelihood of all runs, repeats of a row included, and the penalties of lengths and variance; after model_factor
+ * or model_learn_noise. A constant is left out. */
+double model_evidence(const struct model *model);
 /* The same in pieces of so many evaluations (see optimise_more); between them theta and the data stay as they are. */
 void model_fit_more(struct model *model, struct optimise *o, int max_evals, int piece, size_t max_rows);
 /* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */

@@ -31,6 +31,8 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
                                     .score_max = history->score_max};
     openblas_set_num_threads(1);
     rc = pareto_models_init(&s->search, &s->space, history, 0, NULL, err);
+    if (rc == ST_OK)
+        rc = beliefs_learn(&s->search, history, err);
     if (rc == ST_OK) {
         ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
         s->cross = mem_array2(BELIEFS_BATCH, ld, sizeof *s->cross);
