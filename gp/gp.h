@@ -243,39 +243,4 @@ void gp_surrogate_destroy(struct gp_surrogate *surrogate); /* NULL is fine */
 /* x: (n, dim) natural values. n_seeds is left 0, mean NaN, on_front false. */
 void gp_surrogate_predict(struct gp_surrogate *surrogate, const double *x, size_t n, struct gp_belief *ret_beliefs);
 
-/* ---- early stopping, from the curves of finished runs ---- */
-
-#define STOP_PROGRESS_MIN 0.2 /* share of its steps that every run may take */
-#define STOP_PROGRESS_MAX 0.9 /* share after which there is little left to save */
-#define STOP_CURVES_MIN 10 /* finished runs with a curve, below which none is stopped */
-#define STOP_CHANCE 0.02 /* of improving the front, below which a run is stopped */
-
-struct gp_curve_point {
-    double progress; /* share of the run's steps, rising */
-    double score; /* higher is better */
-};
-
-/* A finished run: its curve and how it ended. */
-struct gp_curve {
-    size_t n;
-    const struct gp_curve_point *points;
-    double score, cost;
-};
-
-struct gp_stop_now { /* of the run that may be stopped */
-    double progress, score, cost; /* so far */
-};
-
-struct gp_verdict {
-    bool stop;
-    double chance; /* that it ends above level; 1 when nothing is known */
-    double final_mean, final_sd, final_cost; /* where it is expected to end */
-    double level; /* best score that a finished run has for no more than final_cost; -INFINITY: none */
-    size_t n_known; /* finished runs it was judged by */
-};
-
-/* Free of scale and shift of the scores; O(n) in the runs. */
-void gp_stop_judge(const struct gp_curve *finished, size_t n, const struct gp_stop_now *now,
-                   struct gp_verdict *ret_verdict);
-
 #endif

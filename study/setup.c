@@ -75,8 +75,6 @@ static const struct opt_def sweep_defs[] = {
                   .depends = "sweep.method = pareto"),
     OPT_ROW_ENUM(struct sweep_settings, cost, "wall", "wall|device|env_steps", OPT_FIXED,
                  "Says what a trial costs: seconds of training by the clock, seconds of its device, or env steps."),
-    OPT_ROW_BOOL(struct sweep_settings, early_stop, "false",
-                 "Stops a trial when finished curves say that it will not improve the front."),
     OPT_ROW_FLOAT(
         struct sweep_settings, confirm, "0.2", 0, 0.5, OPT_FIXED, 0, 0, NULL,
         "Runs what is shown as advice (best, knee, front) again under fresh seeds, the most doubtful first, for "

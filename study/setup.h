@@ -35,7 +35,6 @@ struct sweep_settings {
     int64_t seed, n_init;
     double max_cost;
     int cost; /* 0: wall, 1: device, 2: env_steps */
-    bool early_stop;
     double confirm; /* share of the budget for runs of advice under fresh seeds; 0: none */
     int64_t max_failures;
     int keep; /* enum sweep_keep */

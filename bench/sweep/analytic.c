@@ -246,4 +246,4 @@ static void analytic_draw(const struct problem *problem, const double *x, struct
         ret->cost *= 0.3; /* divergence shows early */
 }
 
-const struct problem_ops problem_analytic_ops = {analytic_open, NULL, analytic_truth, analytic_draw, NULL};
+const struct problem_ops problem_analytic_ops = {analytic_open, NULL, analytic_truth, analytic_draw};

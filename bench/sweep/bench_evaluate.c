@@ -119,7 +119,7 @@ static enum status answer_study(struct evaluator *e, char **words, size_t n, str
         play_free(&e->study);
     e->has_study = false;
     strcpy(e->method, words[1]);
-    TRY(play_init(&e->study, &e->problem, e->method, (uint64_t)seed, (size_t)trials, 1, false, err));
+    TRY(play_init(&e->study, &e->problem, e->method, (uint64_t)seed, (size_t)trials, 1, err));
     e->has_study = true;
     e->now = 0.0;
     puts("ok");
@@ -138,7 +138,7 @@ static enum status answer_point(struct evaluator *e, char **words, size_t n, str
         study->latency_s[study->n_latency++] = seconds;
     play_start(study, x, e->now);
     study->order[study->n_done] = study->n_done;
-    e->now = study->trials[study->n_done].event;
+    e->now = study->trials[study->n_done].end;
     print_outcome(&study->trials[study->n_done++].seen);
     return ST_OK;
 }

@@ -122,7 +122,7 @@ static enum status find_method(const char *name, struct play_method *ret, struct
 struct sweep_bench {
     const char *problems, *methods, *data, *fronts;
     int64_t trials, parallel, seeds, first_seed;
-    bool early_stop, json;
+    bool json;
 };
 
 /* Sums over the seeds of what a line of the table shows. */
@@ -175,7 +175,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
     struct play_method id;
 
     TRY(find_method(method, &id, err));
-    TRY(play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel, b->early_stop, err));
+    TRY(play_init(&study, problem, method, (uint64_t)seed, (size_t)b->trials, (size_t)b->parallel, err));
     enum status rc = play_run(&study, id, err);
     if (rc == ST_OK) {
         cJSON *json = play_measure(&study, known);
@@ -269,8 +269,6 @@ enum status bench_sweep(int argc, char **argv, struct error *err)
         {"parallel", 0, CLI_INT, &b.parallel, "K", "trials under way at a time, in virtual time (1)"},
         {"seeds", 0, CLI_INT, &b.seeds, "S", "studies of each problem and method (20)"},
         {"first-seed", 0, CLI_INT, &b.first_seed, "N", "seed of the first of them (0)"},
-        {"early-stop", 0, CLI_FLAG, &b.early_stop, NULL,
-         "stop trials as sweep.early_stop does, where a problem has curves"},
         {"data", 0, CLI_TEXT, &b.data, "DIR", "where data from outside the repository lie"},
         {"fronts", 0, CLI_TEXT, &b.fronts, "FILE", "best known fronts (bench/sweep/fronts.json)"},
         {"json", 0, CLI_FLAG, &b.json, NULL, "print one JSON object a study, one a line"},

@@ -168,4 +168,4 @@ static void lcbench_draw(const struct problem *problem, const double *x, struct 
     ret->cost *= exp(0.05 * rng_normal(rng));
 }
 
-const struct problem_ops problem_lcbench_ops = {lcbench_open, lcbench_close, lcbench_truth, lcbench_draw, NULL};
+const struct problem_ops problem_lcbench_ops = {lcbench_open, lcbench_close, lcbench_truth, lcbench_draw};

@@ -17,23 +17,17 @@
 enum { STREAM_DRAW = 1, STREAM_UNSEEN };
 
 enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
-                      size_t max_trials, size_t parallel, bool early_stop, struct error *err)
+                      size_t max_trials, size_t parallel, struct error *err)
 {
     size_t dim = problem->space.dim;
 
-    *study = (struct play){.problem = problem,
-                           .method = method,
-                           .seed = seed,
-                           .max_trials = max_trials,
-                           .parallel = parallel,
-                           .early_stop = early_stop};
+    *study = (struct play){
+        .problem = problem, .method = method, .seed = seed, .max_trials = max_trials, .parallel = parallel};
     study->trials = mem_array(max_trials, sizeof *study->trials);
     study->order = mem_array(max_trials, sizeof *study->order);
     study->x = mem_array2(max_trials, dim, sizeof *study->x);
     study->latency_s = mem_array(max_trials, sizeof *study->latency_s);
-    study->curves = mem_array(max_trials, sizeof *study->curves);
-    if (study->trials == NULL || study->curves == NULL || study->order == NULL || study->x == NULL ||
-        study->latency_s == NULL) {
+    if (study->trials == NULL || study->order == NULL || study->x == NULL || study->latency_s == NULL) {
         play_free(study);
         return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", max_trials);
     }
@@ -46,13 +40,7 @@ void play_free(struct play *study)
     mem_free(study->order);
     mem_free(study->x);
     mem_free(study->latency_s);
-    mem_free(study->curves);
     *study = (struct play){0};
-}
-
-static void next_event(struct play_trial *t)
-{
-    t->event = t->start + t->seen.cost * (t->at < t->n_course ? t->course[t->at].progress : 1.0);
 }
 
 void play_start(struct play *study, const double *x, double now)
@@ -63,54 +51,30 @@ void play_start(struct play *study, const double *x, double now)
 
     t->x = study->x + number * dim;
     memcpy(t->x, x, dim * sizeof *x);
-    if (study->early_stop && study->problem->ops->course != NULL)
-        t->n_course = study->problem->ops->course(study->problem, x, rng, t->course);
     study->problem->ops->draw(study->problem, x, &rng, &t->seen);
-    t->start = now;
-    next_event(t);
+    t->end = now + t->seen.cost;
 }
 
-/* The trial that reports or ends first among those under way; of equals the lower number. */
-static size_t first_event(const struct play *study, const struct gp_trial *trials)
+/* The trial that ends first among those under way; of equals the lower number. */
+static size_t first_to_end(const struct play *study, const struct gp_trial *trials)
 {
     size_t first = SIZE_MAX;
 
     for (size_t i = 0; i < study->n_started; i++)
         if (trials[i].state == GP_TRIAL_PENDING &&
-            (first == SIZE_MAX || study->trials[i].event < study->trials[first].event))
+            (first == SIZE_MAX || study->trials[i].end < study->trials[first].end))
             first = i;
     return first;
 }
 
 static void end_trial(struct play *study, size_t number, struct gp_trial *trial)
 {
-    struct play_trial *t = &study->trials[number];
-    const struct outcome *seen = &t->seen;
+    const struct outcome *seen = &study->trials[number].seen;
 
     study->order[study->n_done++] = number;
-    trial->state = t->stopped ? GP_TRIAL_STOPPED : seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE;
+    trial->state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE;
     trial->score = seen->score;
     trial->cost = seen->cost;
-    if (study->early_stop && trial->state == GP_TRIAL_DONE) {
-        t->course[t->n_course++] = (struct gp_curve_point){1.0, seen->score};
-        study->curves[study->n_curves++] =
-            (struct gp_curve){.n = t->n_course, .points = t->course, .score = seen->score, .cost = seen->cost};
-    }
-}
-
-/* A report: true when the trial ends with it, as stopped. */
-static bool judge_report(struct play *study, struct play_trial *t)
-{
-    const struct gp_curve_point *p = &t->course[t->at];
-    struct gp_verdict verdict;
-
-    gp_stop_judge(study->curves, study->n_curves,
-                  &(struct gp_stop_now){p->progress, p->score, t->seen.cost * p->progress}, &verdict);
-    if (verdict.stop) {
-        t->stopped = true;
-        t->seen = (struct outcome){.score = p->score, .cost = t->seen.cost * p->progress};
-    }
-    return verdict.stop;
 }
 
 enum status play_run(struct play *study, struct play_method method, struct error *err)
@@ -139,15 +103,9 @@ enum status play_run(struct play *study, struct play_method method, struct error
             play_start(study, suggestion.x, now);
             trials[history.n] = (struct gp_trial){.x = study->trials[history.n].x, .state = GP_TRIAL_PENDING};
         }
-        size_t number = first_event(study, trials);
-        struct play_trial *t = &study->trials[number];
-        now = t->event;
-        if (t->at >= t->n_course || judge_report(study, t)) {
-            end_trial(study, number, &trials[number]);
-        } else {
-            t->at++;
-            next_event(t);
-        }
+        size_t number = first_to_end(study, trials);
+        now = study->trials[number].end;
+        end_trial(study, number, &trials[number]);
     }
 done:
     suggester_destroy(suggester);
@@ -194,9 +152,7 @@ static enum status recommended(const struct play *study, size_t *ret_number, str
     for (size_t i = 0; i < study->n_done; i++) {
         const struct outcome *seen = &study->trials[i].seen;
         trials[i] = (struct gp_trial){.x = study->trials[i].x,
-                                      .state = study->trials[i].stopped ? GP_TRIAL_STOPPED
-                                               : seen->failed           ? GP_TRIAL_FAILED
-                                                                        : GP_TRIAL_DONE,
+                                      .state = seen->failed ? GP_TRIAL_FAILED : GP_TRIAL_DONE,
                                       .score = seen->score,
                                       .cost = seen->cost};
     }
@@ -251,7 +207,7 @@ static bool add_course(cJSON *json, struct play *study, const struct known *know
     cJSON *regret = cJSON_AddArrayToObject(json, "regret"), *spent = cJSON_AddArrayToObject(json, "spent"),
           *score = cJSON_AddArrayToObject(json, "reached");
     double sum = 0.0;
-    size_t n = 0, n_failed = 0, n_stopped = 0;
+    size_t n = 0, n_failed = 0;
     bool ok = regret != NULL && spent != NULL && score != NULL;
 
     *ret_best = -(double)INFINITY;
@@ -260,19 +216,16 @@ static bool add_course(cJSON *json, struct play *study, const struct known *know
         study->problem->ops->truth(study->problem, 1, t->x, &t->truth);
         sum += t->seen.cost;
         n_failed += t->seen.failed;
-        n_stopped += t->stopped;
-        if (!t->seen.failed && !t->stopped) {
+        if (!t->seen.failed) {
             points[n++] = t->truth;
             *ret_best = fmax(*ret_best, t->truth.score);
         }
         ok = add_number(regret, 1.0 - known_hypervolume(points, n, known) / known->hypervolume) &&
              add_number(spent, sum / known->ref_cost) &&
-             cJSON_AddItemToArray(score, t->seen.failed || t->stopped
-                                             ? cJSON_CreateNull()
-                                             : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
+             cJSON_AddItemToArray(score, t->seen.failed ? cJSON_CreateNull()
+                                                        : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
     }
-    return ok && json_add_i64(json, "failed", (int64_t)n_failed) &&
-           (!study->early_stop || json_add_i64(json, "stopped", (int64_t)n_stopped));
+    return ok && json_add_i64(json, "failed", (int64_t)n_failed);
 }
 
 cJSON *play_measure(struct play *study, const struct known *known)

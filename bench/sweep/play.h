@@ -8,10 +8,7 @@
 struct play_trial {
     double *x; /* (dim) */
     struct outcome seen, truth; /* truth is filled by play_measure */
-    double start, event; /* virtual time: of its next report, or its end */
-    bool stopped; /* early, by what its reports said */
-    size_t n_course, at; /* reports, those given */
-    struct gp_curve_point course[PROBLEM_MAX_CURVE + 1]; /* with the end, when it finished */
+    double end; /* virtual time */
 };
 
 struct play {
@@ -19,18 +16,15 @@ struct play {
     const char *method;
     uint64_t seed;
     size_t n_started, n_done, max_trials, parallel;
-    bool early_stop;
     struct play_trial *trials; /* by number */
     size_t *order; /* (n_done) numbers in the order of finishing */
     double *x; /* memory of all x */
     double *latency_s; /* (n_started) time of each proposal */
     size_t n_latency;
-    struct gp_curve *curves; /* (n_curves) of finished trials, with early_stop */
-    size_t n_curves;
 };
 
 enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
-                      size_t max_trials, size_t parallel, bool early_stop, struct error *err) MUST_USE;
+                      size_t max_trials, size_t parallel, struct error *err) MUST_USE;
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);

@@ -9,7 +9,6 @@
 #include "gp/gp.h"
 
 #define PROBLEM_NAME_MAX 64
-#define PROBLEM_MAX_CURVE 16
 
 struct outcome {
     bool failed; /* score is then NaN; the cost was spent all the same */
@@ -33,8 +32,6 @@ struct problem_ops {
     void (*truth)(const struct problem *problem, size_t n, const double *x, struct outcome *ret);
     /* One trial with its noise. */
     void (*draw)(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret);
-    /* Scores on the way of the trial that draw gives from the same rng; at most PROBLEM_MAX_CURVE. NULL: none known. */
-    size_t (*course)(const struct problem *problem, const double *x, struct rng rng, struct gp_curve_point *ret);
 };
 
 /* One name and its family; the list ends with a NULL name. */

@@ -381,19 +381,6 @@ static const float *draw_run(const struct problem *problem, const double *x, str
     return t->resid + (row * t->n_seeds + seed) * t->n_points;
 }
 
-static size_t table_course(const struct problem *problem, const double *x, struct rng rng, struct gp_curve_point *ret)
-{
-    const struct table *t = problem->data;
-    double w[TABLE_MAX_ROWS], end = t->budget >= 0 ? log(x[t->budget]) : t->log_steps[t->n_points - 1];
-    const float *r = draw_run(problem, x, &rng, w);
-    size_t n = 0;
-
-    for (size_t k = 0; k < t->n_points && n < PROBLEM_MAX_CURVE && t->log_steps[k] < end; k++)
-        if (isfinite(r[k]))
-            ret[n++] = (struct gp_curve_point){exp(t->log_steps[k] - end), smooth_mean(t, w, k, 0.0) + (double)r[k]};
-    return n;
-}
-
 static void table_draw(const struct problem *problem, const double *x, struct rng *rng, struct outcome *ret)
 {
     const struct table *t = problem->data;
@@ -408,4 +395,4 @@ static void table_draw(const struct problem *problem, const double *x, struct rn
     ret->cost = table_cost(problem, x) * exp(t->cost_sd * rng_normal(rng));
 }
 
-const struct problem_ops problem_table_ops = {table_open, table_close, table_truth, table_draw, table_course};
+const struct problem_ops problem_table_ops = {table_open, table_close, table_truth, table_draw};

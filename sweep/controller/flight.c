@@ -15,7 +15,6 @@
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/controller/checkpoints.h"
-#include "sweep/controller/early_stop.h"
 #include "sweep/controller/reports.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/share.h"
@@ -182,30 +181,21 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
                                 struct error *err)
 {
     struct metric_report report;
-    char reason[sizeof f->reason];
-    double score = NAN;
 
     if (!report_parse(message, f->trial_id, &report))
         return ST_OK; /* of another program: nothing to keep */
-    const int64_t env_steps = report.points[0].env_steps;
     const double wall_s = report.points[0].wall_s;
     for (size_t i = 0; i < report.n; i++)
         if (strcmp(report.points[i].name, f->ss->view.study.metric) == 0)
-            f->score = score = report.points[i].value;
+            f->score = report.points[i].value;
     f->reported_s = wall_s;
     if (f->resumed)
         f->saved_s = fmax(wall_s - (now_s - f->start_s), 0);
     f->resumed = false;
-    flight_progress(f, env_steps, f->iterations, now_s);
+    flight_progress(f, report.points[0].env_steps, f->iterations, now_s);
     report.outbox_json = track_rows_metrics(f->ss->track, &report);
     TRY(reports_add(reports, f->ss->store, &report, err));
     TRY(flight_alive(f, now_s, err));
-    /* wall_s and not the time now: the message may have waited here for space on the disk */
-    if (f->stop == FLIGHT_NO_STOP && early_stop_judge(&f->ss->early, &f->ss->view, f->i, f->ss->setup, env_steps, score,
-                                                      wall_s, reason, sizeof reason)) {
-        memcpy(f->reason, reason, sizeof reason);
-        flight_ask_stop(f, FLIGHT_EARLY, now_s);
-    }
     return ST_OK;
 }
 

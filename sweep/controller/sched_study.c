@@ -19,7 +19,6 @@
 #include "study/warm_start.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/confirm.h"
-#include "sweep/controller/early_stop.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/gain.h"
 #include "sweep/controller/stop_rules.h"
@@ -78,7 +77,6 @@ void sched_study_destroy(struct sched_study *ss)
     track_rows_close(ss->track, &ss->view, ss->end.text, LAST_UPLOADS_S);
     proposer_destroy(ss->proposer); /* before the points that it reads and what it asks */
     trial_check_destroy(ss->check);
-    early_stop_free(&ss->early);
     gain_watch_free(&ss->gain);
     study_view_free(&ss->view);
     setup_destroy(ss->setup);
@@ -177,13 +175,10 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     TRY(study_view_reserve(&ss->view, room_for(&ss->view.study), err));
     TRY(trial_check_create(&ss->check, ss->setup, &ss->view.search, err));
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
-    ss->early.on = ss->setup->sweep.early_stop;
     ss->stuck_at = SIZE_MAX;
     TRY(gain_watch_begin(&ss->gain, &ss->view, clock_mono_s(), err));
-    for (size_t i = 0; i < ss->view.n; i++) {
-        TRY(early_stop_learn(&ss->early, ss->store, &ss->view, i, err));
+    for (size_t i = 0; i < ss->view.n; i++)
         sched_study_forget(ss, i);
-    }
     ss->state = SCHED_STUDY_ACTIVE;
     return ST_OK;
 }
@@ -435,7 +430,6 @@ enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error 
     TRY(study_view_update(&ss->view, i, err));
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_front(ss->track, &ss->view, err));
-    TRY(early_stop_learn(&ss->early, ss->store, &ss->view, i, err));
     TRY(gain_watch_note(&ss->gain, i, clock_mono_s(), err));
     ss->failures = t->state == TRIAL_FAILED ? ss->failures + 1 : 0;
     if (ss->setup->sweep.max_failures > 0 && ss->failures >= ss->setup->sweep.max_failures && ss->err.status == ST_OK)

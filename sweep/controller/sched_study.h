@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "store/store.h"
 #include "study/study_view.h"
-#include "sweep/controller/early_stop.h"
 #include "sweep/controller/gain.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/share.h"
@@ -36,7 +35,6 @@ struct sched_study {
     struct setup *setup; /* owned, like view */
     struct study_view view;
     enum sched_study_state state;
-    struct early_stop early;
     struct gain_watch gain;
     double wall_from_s; /* start of the time that is not in the store yet; 0: time does not count now */
     double at_risk_s; /* training of its flights that the store counts as lost if this controller ends */

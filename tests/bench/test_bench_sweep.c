@@ -200,46 +200,12 @@ static void test_table(void **state)
     problem_close(&problem);
 }
 
-static void play(struct play *p, const struct problem *problem, enum suggest_method method, size_t parallel,
-                 bool early_stop)
+static void play(struct play *p, const struct problem *problem, enum suggest_method method, size_t parallel)
 {
     struct error err = {0};
-    assert_int_equal(play_init(p, problem, "x", 3, 24, parallel, early_stop, &err), ST_OK);
+    assert_int_equal(play_init(p, problem, "x", 3, 24, parallel, &err), ST_OK);
     assert_int_equal(play_run(p, (struct play_method){.own = method}, &err), ST_OK);
     assert_int_equal(p->n_done, 24);
-}
-
-/* A trial that is stopped has spent its share and ended at its report; the others are as they are without. */
-static void test_early_stop(void **state)
-{
-    (void)state;
-    struct problem problem;
-    struct error err = {0};
-    struct play whole, cut;
-    size_t n_stopped = 0;
-    write_table("bench_table_test/arl-cc-cartpole-ppo.tbl");
-    assert_int_equal(problem_open(&problem, "arl-cc-cartpole-ppo", "bench_table_test", &err), ST_OK);
-    play(&whole, &problem, SUGGEST_SOBOL, 3, false);
-    play(&cut, &problem, SUGGEST_SOBOL, 3, true);
-    assert_memory_equal(whole.x, cut.x, 24 * problem.space.dim * sizeof(double));
-    for (size_t i = 0; i < 24; i++) {
-        const struct play_trial *w = &whole.trials[i], *c = &cut.trials[i];
-        n_stopped += c->stopped;
-        if (c->stopped) {
-            assert_true(c->seen.score == c->course[c->at].score);
-            assert_true(fabs(c->seen.cost - w->seen.cost * c->course[c->at].progress) < 1e-9);
-            assert_true(c->course[c->at].progress >= STOP_PROGRESS_MIN && !c->seen.failed);
-        } else {
-            assert_true(c->seen.cost == w->seen.cost && c->seen.failed == w->seen.failed);
-            assert_true(c->seen.failed || c->seen.score == w->seen.score);
-        }
-        if (i > 0)
-            assert_true(cut.trials[cut.order[i]].event >= cut.trials[cut.order[i - 1]].event);
-    }
-    print_message("# %zu of 24 stopped\n", n_stopped);
-    play_free(&whole);
-    play_free(&cut);
-    problem_close(&problem);
 }
 
 static void test_studies(void **state)
@@ -250,16 +216,16 @@ static void test_studies(void **state)
     struct play a, b;
     struct known known = {.ref_cost = 200.0, .ref_score = 0.0, .best_score = 100.0, .hypervolume = 300.0};
     assert_int_equal(problem_open(&problem, "rl-toy", NULL, &err), ST_OK);
-    play(&a, &problem, SUGGEST_SOBOL, 1, false);
-    play(&b, &problem, SUGGEST_SOBOL, 4, false);
+    play(&a, &problem, SUGGEST_SOBOL, 1);
+    play(&b, &problem, SUGGEST_SOBOL, 4);
     assert_memory_equal(a.x, b.x, 24 * problem.space.dim * sizeof(double)); /* Sobol does not look at results */
     for (size_t i = 0; i < 24; i++) {
         assert_int_equal(a.order[i], i);
         assert_true(a.trials[i].seen.cost == b.trials[i].seen.cost); /* the same draws */
         if (i > 0)
-            assert_true(b.trials[b.order[i]].event >= b.trials[b.order[i - 1]].event);
+            assert_true(b.trials[b.order[i]].end >= b.trials[b.order[i - 1]].end);
     }
-    assert_true(b.trials[b.order[23]].event < 0.9 * a.trials[23].event); /* four at a time are done sooner */
+    assert_true(b.trials[b.order[23]].end < 0.9 * a.trials[23].end); /* four at a time are done sooner */
     cJSON *json = play_measure(&b, &known);
     assert_non_null(json);
     const cJSON *regret = cJSON_GetObjectItemCaseSensitive(json, "regret");
@@ -270,8 +236,8 @@ static void test_studies(void **state)
     cJSON_Delete(json);
     play_free(&a);
     play_free(&b);
-    play(&a, &problem, SUGGEST_PARETO, 2, false);
-    play(&b, &problem, SUGGEST_PARETO, 2, false);
+    play(&a, &problem, SUGGEST_PARETO, 2);
+    play(&b, &problem, SUGGEST_PARETO, 2);
     assert_memory_equal(a.x, b.x, 24 * problem.space.dim * sizeof(double));
     play_free(&a);
     play_free(&b);
@@ -282,7 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hypervolume), cmocka_unit_test(test_formulas), cmocka_unit_test(test_forest),
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_studies),  cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_table),       cmocka_unit_test(test_studies),
     };
     return cmocka_run_group_tests_name("sweep.bench", tests, NULL, NULL);
 }

@@ -119,16 +119,6 @@ static void on_run(struct fake *w, const cJSON *message)
     /* Beside others: those are still there when it comes, however slowly it is proposed. */
     if (w->lanes > 1 && strcmp(w->kind, "crash") == 0 && job->number < w->at && job->attempt == 1)
         job->done_s += 1e6;
-    if (strcmp(w->kind, "late") == 0) { /* the controller hears of trial N's first steps long after they were made */
-        double perf = 1.0 / (1.0 + (double)job->number);
-        if (job->number == w->at)
-            usleep(1000000);
-        report(w, job, 30, 0.15 * TRIAL_S, 0.5 * perf);
-        if (job->number == w->at)
-            job->done_s = clock_mono_s() + 0.3;
-        else
-            report(w, job, 100, TRIAL_S, perf);
-    }
     if (job->number != w->at)
         return;
     if (strcmp(w->kind, "crash") == 0) {

@@ -370,21 +370,6 @@ static void without_descriptors_there_is_no_scheduler(void **state)
     assert_null(p->sched);
 }
 
-/* Its report says what it had cost by then; what passed until it was read is not the trial's. */
-static void a_late_report_is_judged_by_what_it_says(void **state)
-{
-    struct place *p = *state;
-
-    add_device(p, "late@12", 1);
-    create_study(p, "a", "sobol", 13, 1);
-    struct sched_study *ss = serve(p, "a");
-    ss->early.on = true;
-    ss->setup->train.total_timesteps = 100;
-    OK(scheduler_run(p->sched, err));
-    assert_int_equal(ss->early.n, 13);
-    all_done_but(p, ss, -1, 13);
-}
-
 static void a_lost_device_costs_who_lost_it(void **state)
 {
     struct place *p = *state;
@@ -742,7 +727,6 @@ int main(int argc, char **argv)
         CASE(killed_from_outside_it_runs_again_twice),
         CASE(a_trial_that_cannot_be_told_fails),
         CASE(without_descriptors_there_is_no_scheduler),
-        CASE(a_late_report_is_judged_by_what_it_says),
         CASE(a_lost_device_costs_who_lost_it),
         CASE(what_is_no_message_costs_the_worker),
         CASE(a_device_that_keeps_failing_is_left_alone),
