@@ -94,17 +94,6 @@ static void on_open(struct fake *w, const cJSON *message)
 }
 
 /* A report that says that the trial has run for wall_s. */
-static void report(struct fake *w, const struct job *job, int64_t env_steps, double wall_s, double perf)
-{
-    cJSON *json = about("metrics", job), *values = cJSON_CreateObject();
-
-    json_add_i64(json, "env_steps", env_steps);
-    json_add_f64(json, "wall_s", wall_s);
-    json_add_f64(values, "perf", perf);
-    json_add(json, "values", values);
-    say(w, json);
-}
-
 static void on_run(struct fake *w, const cJSON *message)
 {
     struct job *job = w->jobs;
