@@ -1,6 +1,6 @@
 /* checksum.c - rows and learning curves that were changed in the file by anything but Trawl are found when they are read.
  *
- * Rows: study, trial and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
+ * Rows: study, trial, lease and outbox have a column `checksum`, the CRC-32 of all their other columns: of the name, type and
  * value of each column that is not NULL. A column that a later version adds therefore changes nothing as long as it is
  * NULL in old rows. A function that changes a row checks it first and afterwards computes the checksum again from the
  * table, in one transaction: damage is never sealed. A row without a checksum (written by an older version, or edited by
@@ -111,7 +111,12 @@ enum status store_damaged(struct store *store, const char *what, struct error *e
                 store->path, what, store->path);
 }
 
-/* The row of the table with that id, as SQL_STUDY_ROW and SQL_TRIAL_ROW read it. */
+static const char *table_of(enum store_sql row)
+{
+    return row == SQL_STUDY_ROW ? "study" : row == SQL_LEASE_ROW ? "lease" : "trial";
+}
+
+/* The row of the table with that id, as SQL_STUDY_ROW, SQL_TRIAL_ROW and SQL_LEASE_ROW read it. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err)
 {
     char what[64];
@@ -123,7 +128,7 @@ enum status store_row_check(struct store *store, enum store_sql row, int64_t id,
     sqlite3_bind_int64(stmt, 1, id);
     TRY(store_sql_step(store, stmt, &step, "checking a row", err));
     if (step == SQLITE_ROW && store_row_sound(stmt) == STORE_DAMAGED) {
-        snprintf(what, sizeof what, "the %s with id %lld", row == SQL_STUDY_ROW ? "study" : "trial", (long long)id);
+        snprintf(what, sizeof what, "the %s with id %lld", table_of(row), (long long)id);
         rc = store_damaged(store, what, err);
     }
     sqlite3_reset(stmt);
@@ -143,7 +148,10 @@ enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, 
     sqlite3_reset(stmt);
     if (step != SQLITE_ROW)
         return ST_OK;
-    TRY(store_sql(store, row == SQL_STUDY_ROW ? SQL_STUDY_SEAL : SQL_TRIAL_SEAL, &stmt, err));
+    enum store_sql seal = row == SQL_STUDY_ROW   ? SQL_STUDY_SEAL
+                          : row == SQL_LEASE_ROW ? SQL_LEASE_SEAL
+                                                 : SQL_TRIAL_SEAL;
+    TRY(store_sql(store, seal, &stmt, err));
     sqlite3_bind_int64(stmt, 1, id);
     sqlite3_bind_int64(stmt, 2, (int64_t)crc);
     return store_sql_run(store, stmt, "sealing a row", err);

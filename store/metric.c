@@ -162,6 +162,17 @@ static enum status running_study(struct store *store, int64_t trial_id, int64_t 
     return rc;
 }
 
+enum status store_report_part(struct store *store, const struct metric_report *r, struct error *err)
+{
+    int64_t study_id = 0;
+
+    TRY(running_study(store, r->trial_id, &study_id, err));
+    TRY(store_metric_open(store, r->trial_id, err));
+    TRY(store_metric_insert(store, r->trial_id, r->points, r->n, err));
+    TRY(store_metric_close(store, r->trial_id, err));
+    return r->outbox_json != NULL ? store_outbox_insert(store, study_id, r->trial_id, r->outbox_json, err) : ST_OK;
+}
+
 enum status store_reports_add(struct store *store, const struct metric_report *reports, size_t n, struct error *err)
 {
     static const char what[] = "recording metrics";

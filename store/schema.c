@@ -183,7 +183,28 @@ static const char migration_5[] =
     "  WHEN old.state IN ('done', 'stopped', 'failed') AND (old.checksum IS NOT NULL OR new.checksum IS NULL)"
     "  BEGIN SELECT raise(ABORT, 'a finished trial never changes'); END;";
 
-static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5};
+/* 6: trials that clients train elsewhere (lease.c). Every lease that was ever given stays, so that whatever its client
+ * reports late finds it. */
+static const char migration_6[] =
+    "CREATE TABLE lease ("
+    "  id INTEGER PRIMARY KEY,"
+    "  trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,"
+    "  attempt INTEGER NOT NULL," /* of the trial, that it is for */
+    "  client TEXT NOT NULL,"
+    "  token TEXT NOT NULL UNIQUE,"
+    "  state TEXT NOT NULL CHECK (state IN ('open', 'told', 'expired', 'returned')),"
+    "  given_ms INTEGER NOT NULL,"
+    "  until_ms INTEGER NOT NULL,"
+    "  ended_ms INTEGER,"
+    "  seq INTEGER NOT NULL DEFAULT -1," /* of the last report */
+    "  stop TEXT," /* why its client was asked to stop; NULL: it was not */
+    "  told TEXT CHECK (told IS NULL OR json_valid(told))," /* the result as it came; late unless state is told */
+    "  checksum INTEGER"
+    ") STRICT;"
+    "CREATE INDEX lease_by_trial ON lease (trial_id);"
+    "CREATE UNIQUE INDEX lease_open ON lease (trial_id) WHERE state = 'open';"; /* a trial has one client at a time */
+
+static const char *const migrations[] = {migration_1, migration_2, migration_3, migration_4, migration_5, migration_6};
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 
 static enum status query_i64(struct store *store, const char *sql, int64_t *ret_value, struct error *err)

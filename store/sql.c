@@ -70,11 +70,13 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_REQUEUE_ONE] =
         "UPDATE trial SET state = 'queued', device = NULL, started_ms = NULL, slot = NULL, "
         "deaths = deaths + (?2 = 1), losses = losses + (?2 = 2), checksum = NULL WHERE id = ?1 AND state = 'running'",
-    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, reason = 'the program ended while the trial "
-                       "ran', checksum = NULL WHERE id = ?1 AND state = 'running'",
+    [SQL_TRIAL_LOSE] = "UPDATE trial SET state = 'lost', finished_ms = ?2, reason = ?3, checksum = NULL "
+                       "WHERE id = ?1 AND state = 'running'",
     [SQL_TRIAL_ROW] = "SELECT * FROM trial WHERE id = ?1",
     [SQL_TRIAL_SEAL] = "UPDATE trial SET checksum = ?2 WHERE id = ?1",
-    [SQL_TRIAL_IN_STATE] = "SELECT id FROM trial WHERE study_id = ?1 AND state = ?2 ORDER BY id",
+    /* That no client has a lease of. */
+    [SQL_TRIAL_IN_STATE] = "SELECT id FROM trial WHERE study_id = ?1 AND state = ?2 AND NOT EXISTS "
+                           "(SELECT 1 FROM lease WHERE trial_id = trial.id AND state = 'open') ORDER BY id",
     [SQL_TRIAL_LIST] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE study_id = ?1 ORDER BY number",
     [SQL_TRIAL_LIST_FROM] =
         "SELECT " TRIAL_COLUMNS_LIGHT ", trial.* FROM trial WHERE study_id = ?1 AND number >= ?2 ORDER BY number",
@@ -82,6 +84,24 @@ static const char *const store_sql_text[SQL_COUNT] = {
     [SQL_TRIAL_BY_ID] = "SELECT " TRIAL_COLUMNS ", trial.* FROM trial WHERE id = ?1",
 
     [SQL_TRIAL_STATE] = "SELECT study_id, number, state = 'running', state FROM trial WHERE id = ?1",
+
+    [SQL_LEASE_INSERT] = "INSERT INTO lease (trial_id, attempt, client, token, state, given_ms, until_ms, ended_ms, "
+                         "told) SELECT id, attempt + (?4 = 'open'), ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM trial "
+                         "WHERE id = ?1 AND (?4 <> 'open' OR state = 'queued') RETURNING id, attempt",
+    [SQL_LEASE_ROW] = "SELECT * FROM lease WHERE id = ?1",
+    [SQL_LEASE_SEAL] = "UPDATE lease SET checksum = ?2 WHERE id = ?1",
+    [SQL_LEASE_BY_TOKEN] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
+                           "WHERE token = ?1",
+    [SQL_LEASE_OPEN] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
+                       "WHERE t.study_id = ?1 AND lease.state = 'open' ORDER BY t.number",
+    [SQL_LEASE_OF_TRIAL] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
+                           "WHERE trial_id = ?1 ORDER BY lease.id",
+    [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = max(seq, ?3), stop = coalesce(?4, stop) "
+                         "WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_TELL] = "UPDATE lease SET state = 'told', told = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND told IS NULL",
+    [SQL_LEASE_END] = "UPDATE lease SET state = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
+    [SQL_LEASE_EXPIRED] = "SELECT count(*) FROM lease WHERE trial_id = ?1 AND state = 'expired'",
 
     [SQL_METRIC_NAME_INSERT] = "INSERT INTO metric_name (name) VALUES (?1)",
     [SQL_METRIC_NAME_FIND] = "SELECT id FROM metric_name WHERE name = ?1",

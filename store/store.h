@@ -224,7 +224,8 @@ struct trial_result {
  * ST_EXISTS otherwise. A done trial needs a finite score: ST_NUMERIC if not (record it as failed, with a reason). */
 enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
                                const char *outbox_json, struct error *err) MUST_USE;
-/* Start-up recovery by the writer: running -> queued again (requeue) or lost. *ret_n: number of such trials. */
+/* Start-up recovery by the writer: running -> queued again (requeue) or lost, except for trials that a client has leased.
+ * *ret_n: number of such trials. */
 enum status store_trials_recover(struct store *store, int64_t study_id, bool requeue, int64_t *ret_n,
                                  struct error *err) MUST_USE;
 enum status store_trial_list(struct store *store, int64_t study_id, struct trial **ret_trials, size_t *ret_n,
@@ -232,6 +233,60 @@ enum status store_trial_list(struct store *store, int64_t study_id, struct trial
 enum status store_trial_find(struct store *store, int64_t study_id, int64_t number, struct trial *ret_trial,
                              struct error *err) MUST_USE;
 void trial_list_free(struct trial *trials, size_t n);
+
+/* -- leases (lease.c): trials that clients train elsewhere. A lease is one client's right to one attempt of a trial -- */
+enum lease_state {
+    LEASE_OPEN, /* its trial is running */
+    LEASE_TOLD, /* what its client reported is the trial's result */
+    LEASE_EXPIRED, /* its client was silent for too long */
+    LEASE_RETURNED, /* its trial went back into the queue: given back by its client, or recalled by people */
+    LEASE_STATES
+};
+const char *lease_state_name(enum lease_state state); /* "open", ... */
+
+#define LEASE_TOKEN_MAX 160
+#define LEASE_CLIENT_MAX 128
+#define LEASES_OF_TRIAL 2 /* that may expire, after which the trial is lost */
+struct lease {
+    int64_t id, trial_id, attempt;
+    int64_t study_id, number; /* of its trial */
+    enum lease_state state;
+    char client[LEASE_CLIENT_MAX], token[LEASE_TOKEN_MAX];
+    int64_t given_ms, until_ms, ended_ms; /* ended_ms 0: open */
+    int64_t seq; /* of its client's last report; -1: none */
+    char *stop; /* why its client was asked to stop; NULL: it was not */
+    char *told; /* JSON: the result as its client reported it, too late unless the state is told; NULL: none */
+};
+void lease_free(struct lease *lease); /* its strings; NULL-safe */
+void lease_list_free(struct lease *leases, size_t n);
+/* queued -> running, and a lease of trial_id for client under token until until_ms; the rest is filled in. ST_EXISTS
+ * when the trial is not queued. On the disk when it returns: a result must find its lease. */
+enum status store_lease_give(struct store *store, struct lease *lease, struct error *err) MUST_USE;
+enum status store_lease_find(struct store *store, const char *token, struct lease *ret_lease,
+                             struct error *err) MUST_USE; /* ST_NOTFOUND */
+/* The open ones of a study by trial number, or all of one trial, the oldest first. */
+enum status store_lease_list_open(struct store *store, int64_t study_id, struct lease **ret_leases, size_t *ret_n,
+                                  struct error *err) MUST_USE;
+enum status store_lease_list(struct store *store, int64_t trial_id, struct lease **ret_leases, size_t *ret_n,
+                             struct error *err) MUST_USE;
+/* Of an open lease (ST_EXISTS): its end, the number of the report, why its client is to stop (NULL: as it was), and
+ * the report itself (NULL: none). */
+enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq, const char *stop,
+                               const struct metric_report *report, struct error *err) MUST_USE;
+/* open -> told, and the trial's result (store_trial_finish), in one transaction. ST_EXISTS when it is not open. */
+enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,
+                             const char *told_json, const char *outbox_json, struct error *err) MUST_USE;
+/* What came of an expired or returned lease: kept, and not the trial's result. ST_EXISTS: there is one already. */
+enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json,
+                                  struct error *err) MUST_USE;
+/* open -> expired or returned; its trial is queued again, or lost when LEASES_OF_TRIAL of its leases have expired. */
+enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_state state,
+                            enum trial_state *ret_trial_state, struct error *err) MUST_USE;
+/* A trial that was trained elsewhere: inserted (as store_trial_create does) with its result and a lease in the state
+ * told, whose token is key, in one transaction. ST_EXISTS when there is a lease of that token. */
+enum status store_trial_add(struct store *store, struct trial *trial, const struct trial_result *result,
+                            const char *client, const char *key, const char *told_json, const char *outbox_json,
+                            struct error *err) MUST_USE;
 
 /* Learning curve of one metric, by env_steps. */
 struct curve_point {
@@ -341,7 +396,7 @@ struct store_tally {
     int64_t n, n_unchecked; /* n_unchecked: without a checksum, from an older version */
 };
 struct store_verdict {
-    struct store_tally studies, trials, curves, outbox;
+    struct store_tally studies, trials, curves, leases, outbox;
     int64_t points;
     int64_t n_damaged; /* faults reported */
 };

@@ -45,6 +45,17 @@ enum store_sql {
     SQL_TRIAL_FIND,
     SQL_TRIAL_BY_ID,
     SQL_TRIAL_STATE,
+    SQL_LEASE_INSERT,
+    SQL_LEASE_ROW,
+    SQL_LEASE_SEAL,
+    SQL_LEASE_BY_TOKEN,
+    SQL_LEASE_OPEN,
+    SQL_LEASE_OF_TRIAL,
+    SQL_LEASE_EXTEND,
+    SQL_LEASE_TELL,
+    SQL_LEASE_LATE,
+    SQL_LEASE_END,
+    SQL_LEASE_EXPIRED,
     SQL_METRIC_NAME_INSERT,
     SQL_METRIC_NAME_FIND,
     SQL_METRIC_INSERT,
@@ -163,7 +174,8 @@ enum store_soundness { STORE_SOUND, STORE_UNCHECKED, STORE_DAMAGED };
 enum store_soundness store_row_sound(sqlite3_stmt *stmt);
 /* ST_CORRUPT with a message that names `what` ("trial 7 of study 'a'"). */
 enum status store_damaged(struct store *store, const char *what, struct error *err);
-/* row: SQL_STUDY_ROW or SQL_TRIAL_ROW. Check before a change of the row and seal after it, in one transaction. */
+/* row: SQL_STUDY_ROW, SQL_TRIAL_ROW or SQL_LEASE_ROW. Check before a change of the row and seal after it, in one
+ * transaction. */
 enum status store_row_check(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 enum status store_row_seal(struct store *store, enum store_sql row, int64_t id, struct error *err) MUST_USE;
 int64_t store_outbox_sum(int64_t id, int64_t study_id, int64_t trial_id, int64_t created_ms, const char *payload);
@@ -204,6 +216,8 @@ void store_place_close(struct store *store); /* closes the connection; an overwr
 void store_fold_now(struct store *store);
 
 /* -- metric.c: parts of a transaction that the caller opened -- */
+/* Of one running trial (ST_EXISTS), with its outbox row. */
+enum status store_report_part(struct store *store, const struct metric_report *report, struct error *err) MUST_USE;
 /* Reads store->sums for store_metric_insert, and writes them. */
 enum status store_metric_open(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
 enum status store_metric_close(struct store *store, int64_t trial_id, struct error *err) MUST_USE;
@@ -226,6 +240,18 @@ enum status store_attempt_clear(struct store *store, int64_t trial_id, struct er
 /* Is a row of TRIAL_COLUMNS (light or not) and "trial.*" sound, and the requested one? ST_CORRUPT names it. */
 enum status store_trial_row_check(struct store *store, sqlite3_stmt *stmt, int64_t study_id, int64_t number,
                                   enum trial_state *ret_state, struct error *err) MUST_USE;
+
+/* Parts of a transaction that the caller opened. */
+enum status store_trial_create_part(struct store *store, struct trial *trial, struct error *err) MUST_USE;
+/* fresh: curve and checkpoints of an earlier attempt are forgotten. */
+enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                                   bool fresh, struct error *err) MUST_USE;
+enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why,
+                                     struct error *err) MUST_USE;
+enum status store_trial_lose_part(struct store *store, int64_t trial_id, const char *reason,
+                                  struct error *err) MUST_USE;
+enum status store_trial_finish_part(struct store *store, int64_t trial_id, const struct trial_result *result,
+                                    const char *outbox_json, struct error *err) MUST_USE;
 
 /* -- study_state.c -- */
 enum study_state study_state_parse(const char *word); /* STUDY_STATES for an unknown word */

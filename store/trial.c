@@ -129,16 +129,16 @@ static enum status read_trial(struct store *store, sqlite3_stmt *stmt, int64_t s
     return ST_OK;
 }
 
-enum status store_trial_create(struct store *store, struct trial *trial, struct error *err)
+static const char create_what[] = "adding a trial";
+
+enum status store_trial_create_part(struct store *store, struct trial *trial, struct error *err)
 {
-    static const char what[] = "adding a trial";
     int64_t now_ms = clock_utc_ms(), id = 0, number = 0;
     sqlite3_stmt *stmt;
     enum status rc;
     int step;
 
     TRY(store_sql(store, SQL_TRIAL_INSERT, &stmt, err));
-    TRY(store_begin(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial->study_id);
     store_bind_text(stmt, 2, trial->params);
     store_bind_text(stmt, 3, trial->config);
@@ -146,20 +146,29 @@ enum status store_trial_create(struct store *store, struct trial *trial, struct 
     sqlite3_bind_int64(stmt, 5, trial->seed);
     sqlite3_bind_int64(stmt, 6, now_ms);
     sqlite3_bind_double(stmt, 7, trial->propose_s); /* NaN is kept as NULL */
-    rc = store_sql_step(store, stmt, &step, what, err);
+    rc = store_sql_step(store, stmt, &step, create_what, err);
     if (rc == ST_OK) {
         id = sqlite3_column_int64(stmt, 0);
         number = sqlite3_column_int64(stmt, 1);
     }
     sqlite3_reset(stmt);
-    if (rc == ST_OK)
-        rc = store_row_seal(store, SQL_TRIAL_ROW, id, err);
-    TRY(store_end(store, rc, what, err));
+    TRY(rc);
+    TRY(store_row_seal(store, SQL_TRIAL_ROW, id, err));
     trial->id = id;
     trial->number = number;
     trial->state = TRIAL_QUEUED;
     trial->attempt = 0;
     trial->created_ms = now_ms;
+    return ST_OK;
+}
+
+enum status store_trial_create(struct store *store, struct trial *trial, struct error *err)
+{
+    struct trial made = *trial; /* nothing is filled in when the commit fails */
+
+    TRY(store_begin(store, create_what, err));
+    TRY(store_end(store, store_trial_create_part(store, &made, err), create_what, err));
+    *trial = made;
     return ST_OK;
 }
 
@@ -203,23 +212,27 @@ static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t trial
     return store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
 }
 
-static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool fresh,
-                         struct error *err)
+enum status store_trial_start_part(struct store *store, int64_t trial_id, const char *device, const char *slot,
+                                   bool fresh, struct error *err)
 {
-    static const char what[] = "starting a trial";
     sqlite3_stmt *stmt;
-    enum status rc;
 
     TRY(store_sql(store, SQL_TRIAL_START, &stmt, err));
-    TRY(store_begin(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, device);
     sqlite3_bind_int64(stmt, 3, clock_utc_ms());
     store_bind_text(stmt, 4, slot);
-    rc = change(store, stmt, trial_id, "started", what, err);
-    if (rc == ST_OK && fresh)
-        rc = store_attempt_clear(store, trial_id, err);
-    return store_end(store, rc, what, err);
+    TRY(change(store, stmt, trial_id, "started", "starting a trial", err));
+    return fresh ? store_attempt_clear(store, trial_id, err) : ST_OK;
+}
+
+static enum status start(struct store *store, int64_t trial_id, const char *device, const char *slot, bool fresh,
+                         struct error *err)
+{
+    static const char what[] = "starting a trial";
+
+    TRY(store_begin(store, what, err));
+    return store_end(store, store_trial_start_part(store, trial_id, device, slot, fresh, err), what, err);
 }
 
 enum status store_trial_start(struct store *store, int64_t trial_id, const char *device, const char *slot,
@@ -256,18 +269,33 @@ enum status store_trial_set_config(struct store *store, int64_t trial_id, const 
     return store_end(store, rc, what, err);
 }
 
-enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
+static const char requeue_what[] = "putting a trial back into the queue";
+
+enum status store_trial_requeue_part(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
 {
-    static const char what[] = "putting a trial back into the queue";
     sqlite3_stmt *stmt;
-    enum status rc;
 
     TRY(store_sql(store, SQL_TRIAL_REQUEUE_ONE, &stmt, err));
-    TRY(store_begin(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     sqlite3_bind_int64(stmt, 2, why);
-    rc = change(store, stmt, trial_id, "put back into the queue", what, err);
-    return store_end(store, rc, what, err);
+    return change(store, stmt, trial_id, "put back into the queue", requeue_what, err);
+}
+
+enum status store_trial_requeue(struct store *store, int64_t trial_id, enum trial_requeue why, struct error *err)
+{
+    TRY(store_begin(store, requeue_what, err));
+    return store_end(store, store_trial_requeue_part(store, trial_id, why, err), requeue_what, err);
+}
+
+enum status store_trial_lose_part(struct store *store, int64_t trial_id, const char *reason, struct error *err)
+{
+    sqlite3_stmt *stmt;
+
+    TRY(store_sql(store, SQL_TRIAL_LOSE, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    sqlite3_bind_int64(stmt, 2, clock_utc_ms());
+    store_bind_text(stmt, 3, reason);
+    return change(store, stmt, trial_id, "given up", "giving a trial up", err);
 }
 
 static bool same_f64(double a, double b)
@@ -323,16 +351,16 @@ static enum status add_outbox_row(struct store *store, int64_t trial_id, const c
     return rc;
 }
 
-enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
-                               const char *outbox_json, struct error *err)
+static const char finish_what[] = "recording a result";
+
+enum status store_trial_finish_part(struct store *store, int64_t trial_id, const struct trial_result *result,
+                                    const char *outbox_json, struct error *err)
 {
-    static const char what[] = "recording a result";
     sqlite3_stmt *stmt;
-    enum status rc;
 
     TRY(check_result(store, result, err));
+    TRY(store_row_check(store, SQL_TRIAL_ROW, trial_id, err));
     TRY(store_sql(store, SQL_TRIAL_FINISH, &stmt, err));
-    TRY(store_begin_synced(store, what, err));
     sqlite3_bind_int64(stmt, 1, trial_id);
     store_bind_text(stmt, 2, trial_state_name(result->state));
     sqlite3_bind_double(stmt, 3, result->score); /* NaN is kept as NULL */
@@ -352,24 +380,23 @@ enum status store_trial_finish(struct store *store, int64_t trial_id, const stru
     store_bind_text(stmt, 17, result->kernels);
     sqlite3_bind_int64(stmt, 18, result->eval_unfinished);
     store_bind_text(stmt, 19, result->device);
-    rc = store_row_check(store, SQL_TRIAL_ROW, trial_id, err);
-    if (rc == ST_OK)
-        rc = store_sql_run(store, stmt, what, err);
-    if (rc == ST_OK && sqlite3_changes(store->db) == 0)
-        return store_end(store, finish_again(store, trial_id, result, err), what, err);
-    if (rc == ST_OK)
-        rc = store_row_seal(store, SQL_TRIAL_ROW, trial_id, err);
-    if (rc == ST_OK)
-        rc = store_metric_open(store, trial_id, err);
-    if (rc == ST_OK)
-        rc = store_metric_insert(store, trial_id, result->points, result->n_points, err);
-    if (rc == ST_OK)
-        rc = store_metric_close(store, trial_id, err);
-    if (rc == ST_OK && result->checkpoint_path != NULL)
-        rc = store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err);
-    if (rc == ST_OK && outbox_json != NULL)
-        rc = add_outbox_row(store, trial_id, outbox_json, err);
-    return store_end(store, rc, what, err);
+    TRY(store_sql_run(store, stmt, finish_what, err));
+    if (sqlite3_changes(store->db) == 0)
+        return finish_again(store, trial_id, result, err);
+    TRY(store_row_seal(store, SQL_TRIAL_ROW, trial_id, err));
+    TRY(store_metric_open(store, trial_id, err));
+    TRY(store_metric_insert(store, trial_id, result->points, result->n_points, err));
+    TRY(store_metric_close(store, trial_id, err));
+    if (result->checkpoint_path != NULL)
+        TRY(store_checkpoint_insert(store, trial_id, result->env_steps, result->checkpoint_path, err));
+    return outbox_json != NULL ? add_outbox_row(store, trial_id, outbox_json, err) : ST_OK;
+}
+
+enum status store_trial_finish(struct store *store, int64_t trial_id, const struct trial_result *result,
+                               const char *outbox_json, struct error *err)
+{
+    TRY(store_begin_synced(store, finish_what, err));
+    return store_end(store, store_trial_finish_part(store, trial_id, result, outbox_json, err), finish_what, err);
 }
 
 /* The ids of a study's trials that were running; *ret_ids: mem_free. */
@@ -404,15 +431,9 @@ enum status store_trials_recover(struct store *store, int64_t study_id, bool req
     *ret_n = 0;
     TRY(store_begin(store, what, err));
     rc = running_ids(store, study_id, &ids, &n, err);
-    for (size_t i = 0; rc == ST_OK && i < n; i++) {
-        sqlite3_stmt *stmt;
-        rc = store_sql(store, requeue ? SQL_TRIAL_REQUEUE_ONE : SQL_TRIAL_LOSE, &stmt, err);
-        if (rc != ST_OK)
-            break;
-        sqlite3_bind_int64(stmt, 1, ids[i]);
-        sqlite3_bind_int64(stmt, 2, requeue ? REQUEUE_STOPPED : clock_utc_ms());
-        rc = change(store, stmt, ids[i], "recovered", what, err);
-    }
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        rc = requeue ? store_trial_requeue_part(store, ids[i], REQUEUE_STOPPED, err)
+                     : store_trial_lose_part(store, ids[i], "the program ended while the trial ran", err);
     mem_free(ids);
     TRY(store_end(store, rc, what, err));
     *ret_n = (int64_t)n;

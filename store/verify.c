@@ -129,6 +129,17 @@ static void trial_row(struct verify *v, sqlite3_stmt *stmt)
     mem_free(want.v);
 }
 
+static void lease_row(struct verify *v, sqlite3_stmt *stmt)
+{
+    enum store_soundness sound = store_row_sound(stmt);
+
+    v->verdict->leases.n++;
+    v->verdict->leases.n_unchecked += sound == STORE_UNCHECKED;
+    if (sound == STORE_DAMAGED)
+        found(v, "trial %lld of study '%s': a lease of it does not fit its checksum",
+              (long long)sqlite3_column_int64(stmt, 0), text_of(stmt, 1));
+}
+
 static void outbox_row(struct verify *v, sqlite3_stmt *stmt)
 {
     v->verdict->outbox.n++;
@@ -161,6 +172,11 @@ enum status store_verify(const char *path, struct store_verdict *ret_verdict, st
          "SELECT t.number, s.name, t.* FROM trial AS t NOT INDEXED LEFT JOIN study AS s ON s.id = t.study_id ORDER BY "
          "t.id",
          trial_row);
+    each(&v, "the table of leases",
+         "SELECT t.number, s.name, l.* FROM lease AS l LEFT JOIN trial AS t ON t.id = l.trial_id LEFT JOIN study AS s "
+         "ON "
+         "s.id = t.study_id ORDER BY l.id",
+         lease_row);
     each(&v, "the trackers' outbox", "SELECT id, study_id, trial_id, created_ms, payload, checksum FROM outbox",
          outbox_row);
     store_close(v.store);

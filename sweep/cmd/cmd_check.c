@@ -29,7 +29,11 @@ static cJSON *verdict_json(const struct store_verdict *v)
     const struct {
         const char *name;
         const struct store_tally *tally;
-    } rows[] = {{"studies", &v->studies}, {"trials", &v->trials}, {"curves", &v->curves}, {"outbox", &v->outbox}};
+    } rows[] = {{"studies", &v->studies},
+                {"trials", &v->trials},
+                {"curves", &v->curves},
+                {"leases", &v->leases},
+                {"outbox", &v->outbox}};
     cJSON *json = cJSON_CreateObject();
     bool ok = json != NULL && json_add_i64(json, "damaged", v->n_damaged) && json_add_i64(json, "points", v->points);
 
@@ -88,6 +92,7 @@ enum status cmd_check(int argc, char **argv, struct error *err)
     print_tally("trials", &v.trials);
     print_tally("learning curves", &v.curves);
     printf("  %-16s %lld\n", "points", (long long)v.points);
+    print_tally("leases", &v.leases);
     print_tally("outbox rows", &v.outbox);
     return ST_OK;
 }

@@ -1,0 +1,338 @@
+/* lease.c - leases: a client that trains elsewhere has one attempt of a trial until it reports the result or is silent
+ * for too long.
+ *
+ *   open -> told       its result is the trial's
+ *     |---> expired    silent: the trial is queued again, after LEASES_OF_TRIAL of its leases lost
+ *     '---> returned   given back, or recalled: the trial is queued again
+ *   expired, returned: a result that comes now is kept in the lease and changes no trial
+ *
+ * Invariants: (1) a trial has at most one open lease, and is running while it has; (2) a change of a lease's state and
+ * that of its trial are one transaction, with the states that both may come from in its WHERE; (3) a lease is never
+ * removed, and what was told of it is written once. When a lease ends is the controller's decision, by its own clock:
+ * until_ms is for people. */
+#include "store/store_priv.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const state_names[LEASE_STATES] = {"open", "told", "expired", "returned"};
+
+const char *lease_state_name(enum lease_state state)
+{
+    return (unsigned)state < LEASE_STATES ? state_names[state] : "unknown";
+}
+
+void lease_free(struct lease *lease)
+{
+    if (lease == NULL)
+        return;
+    mem_free(lease->stop);
+    mem_free(lease->told);
+    *lease = (struct lease){0};
+}
+
+void lease_list_free(struct lease *leases, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        lease_free(&leases[i]);
+    mem_free(leases);
+}
+
+/* Columns: the trial's study and number, then lease.*. lease is overwritten; whole or empty afterwards. */
+static enum status read_lease(struct store *store, sqlite3_stmt *stmt, struct lease *lease, struct error *err)
+{
+    const char *client = (const char *)sqlite3_column_text(stmt, 5);
+    const char *token = (const char *)sqlite3_column_text(stmt, 6), *word = (const char *)sqlite3_column_text(stmt, 7);
+    char what[96];
+    int state = 0;
+
+    *lease = (struct lease){.study_id = sqlite3_column_int64(stmt, 0), .number = sqlite3_column_int64(stmt, 1)};
+    while (state < LEASE_STATES && (word == NULL || strcmp(word, state_names[state]) != 0))
+        state++;
+    if (store_row_sound(stmt) == STORE_DAMAGED || state == LEASE_STATES || client == NULL || token == NULL) {
+        snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)sqlite3_column_int64(stmt, 3));
+        return store_damaged(store, what, err);
+    }
+    lease->stop = store_column_text(stmt, 12);
+    lease->told = store_column_text(stmt, 13);
+    lease->id = sqlite3_column_int64(stmt, 2);
+    lease->trial_id = sqlite3_column_int64(stmt, 3);
+    lease->attempt = sqlite3_column_int64(stmt, 4);
+    snprintf(lease->client, sizeof lease->client, "%s", client);
+    snprintf(lease->token, sizeof lease->token, "%s", token);
+    lease->state = (enum lease_state)state;
+    lease->given_ms = sqlite3_column_int64(stmt, 8);
+    lease->until_ms = sqlite3_column_int64(stmt, 9);
+    lease->ended_ms = sqlite3_column_int64(stmt, 10); /* NULL reads as 0 */
+    lease->seq = sqlite3_column_int64(stmt, 11);
+    return ST_OK;
+}
+
+enum status store_lease_find(struct store *store, const char *token, struct lease *ret_lease, struct error *err)
+{
+    sqlite3_stmt *stmt;
+    enum status rc;
+    int step;
+
+    *ret_lease = (struct lease){0};
+    TRY(store_sql(store, SQL_LEASE_BY_TOKEN, &stmt, err));
+    store_bind_text(stmt, 1, token);
+    TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
+    rc = step == SQLITE_ROW ? read_lease(store, stmt, ret_lease, err)
+                            : FAIL(err, ST_NOTFOUND, "%s: there is no such lease", store->path);
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+static enum status list(struct store *store, enum store_sql sql, int64_t id, struct lease **ret_leases, size_t *ret_n,
+                        struct error *err)
+{
+    struct lease *leases = NULL;
+    size_t n = 0, cap = 0;
+    enum status rc;
+    int step;
+    sqlite3_stmt *stmt;
+
+    *ret_leases = NULL;
+    *ret_n = 0;
+    TRY(store_sql(store, sql, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, id);
+    while ((rc = store_sql_step(store, stmt, &step, "listing the leases", err)) == ST_OK && step == SQLITE_ROW) {
+        (void)MEM_ROOM(leases, n, cap);
+        rc = read_lease(store, stmt, &leases[n], err);
+        if (rc != ST_OK)
+            break;
+        n++;
+    }
+    sqlite3_reset(stmt);
+    if (rc != ST_OK) {
+        lease_list_free(leases, n);
+        return rc;
+    }
+    *ret_leases = leases;
+    *ret_n = n;
+    return ST_OK;
+}
+
+enum status store_lease_list_open(struct store *store, int64_t study_id, struct lease **ret_leases, size_t *ret_n,
+                                  struct error *err)
+{
+    return list(store, SQL_LEASE_OPEN, study_id, ret_leases, ret_n, err);
+}
+
+enum status store_lease_list(struct store *store, int64_t trial_id, struct lease **ret_leases, size_t *ret_n,
+                             struct error *err)
+{
+    return list(store, SQL_LEASE_OF_TRIAL, trial_id, ret_leases, ret_n, err);
+}
+
+/* A part of a transaction, before the trial starts; fills id and attempt. ended_ms 0: it is open. */
+static enum status insert(struct store *store, struct lease *lease, const char *told_json, struct error *err)
+{
+    static const char what[] = "recording a lease";
+    sqlite3_stmt *stmt;
+    int step;
+
+    TRY(store_sql(store, SQL_LEASE_INSERT, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, lease->trial_id);
+    store_bind_text(stmt, 2, lease->client);
+    store_bind_text(stmt, 3, lease->token);
+    store_bind_text(stmt, 4, state_names[lease->state]);
+    sqlite3_bind_int64(stmt, 5, lease->given_ms);
+    sqlite3_bind_int64(stmt, 6, lease->until_ms);
+    if (lease->ended_ms != 0)
+        sqlite3_bind_int64(stmt, 7, lease->ended_ms);
+    store_bind_text(stmt, 8, told_json);
+    TRY(store_sql_step(store, stmt, &step, what, err));
+    lease->id = sqlite3_column_int64(stmt, 0);
+    lease->attempt = sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    if (step != SQLITE_ROW)
+        return FAIL(err, ST_EXISTS, "%s: the trial with id %lld is not in the queue", store->path,
+                    (long long)lease->trial_id);
+    return store_row_seal(store, SQL_LEASE_ROW, lease->id, err);
+}
+
+enum status store_lease_give(struct store *store, struct lease *lease, struct error *err)
+{
+    static const char what[] = "giving a lease";
+    enum status rc;
+
+    lease->state = LEASE_OPEN;
+    lease->given_ms = clock_utc_ms();
+    lease->ended_ms = 0;
+    lease->seq = -1;
+    TRY(store_begin_synced(store, what, err));
+    rc = insert(store, lease, NULL, err);
+    if (rc == ST_OK)
+        rc = store_trial_start_part(store, lease->trial_id, lease->client, lease->client, true, err);
+    return store_end(store, rc, what, err);
+}
+
+/* Runs a bound UPDATE of one lease, which was sound, and seals it; ST_EXISTS when its state forbids it. A part of a
+ * transaction. */
+static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t lease_id, const char *what,
+                          struct error *err)
+{
+    TRY(store_row_check(store, SQL_LEASE_ROW, lease_id, err));
+    TRY(store_sql_run(store, stmt, what, err));
+    if (sqlite3_changes(store->db) == 0)
+        return FAIL(err, ST_EXISTS, "%s: %s: the lease has ended, or has its result already", store->path, what);
+    return store_row_seal(store, SQL_LEASE_ROW, lease_id, err);
+}
+
+enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq, const char *stop,
+                               const struct metric_report *report, struct error *err)
+{
+    static const char what[] = "extending a lease";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_begin(store, what, err));
+    rc = store_sql(store, SQL_LEASE_EXTEND, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, lease_id);
+        sqlite3_bind_int64(stmt, 2, until_ms);
+        sqlite3_bind_int64(stmt, 3, seq);
+        store_bind_text(stmt, 4, stop);
+        rc = change(store, stmt, lease_id, what, err);
+    }
+    if (rc == ST_OK && report != NULL)
+        rc = store_report_part(store, report, err);
+    return store_end(store, rc, what, err);
+}
+
+/* The trial of a lease. */
+static enum status trial_of(struct store *store, int64_t lease_id, int64_t *ret_trial_id, struct error *err)
+{
+    sqlite3_stmt *stmt;
+    int step;
+
+    TRY(store_sql(store, SQL_LEASE_ROW, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, lease_id);
+    TRY(store_sql_step(store, stmt, &step, "reading a lease", err));
+    *ret_trial_id = sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    return step == SQLITE_ROW
+               ? ST_OK
+               : FAIL(err, ST_NOTFOUND, "%s has no lease with id %lld", store->path, (long long)lease_id);
+}
+
+enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,
+                             const char *told_json, const char *outbox_json, struct error *err)
+{
+    static const char what[] = "recording a client's result";
+    int64_t trial_id = 0;
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(trial_of(store, lease_id, &trial_id, err));
+    TRY(store_begin_synced(store, what, err));
+    rc = store_sql(store, SQL_LEASE_TELL, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, lease_id);
+        store_bind_text(stmt, 2, told_json);
+        sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+        rc = change(store, stmt, lease_id, what, err);
+    }
+    if (rc == ST_OK)
+        rc = store_trial_finish_part(store, trial_id, result, outbox_json, err);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_lease_tell_late(struct store *store, int64_t lease_id, const char *told_json, struct error *err)
+{
+    static const char what[] = "recording a late result";
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    TRY(store_begin_synced(store, what, err));
+    rc = store_sql(store, SQL_LEASE_LATE, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, lease_id);
+        store_bind_text(stmt, 2, told_json);
+        rc = change(store, stmt, lease_id, what, err);
+    }
+    return store_end(store, rc, what, err);
+}
+
+/* Puts the trial of a lease that has just ended back, or gives it up. */
+static enum status release(struct store *store, int64_t trial_id, enum lease_state state,
+                           enum trial_state *ret_trial_state, struct error *err)
+{
+    char reason[128];
+    sqlite3_stmt *stmt;
+    int64_t n;
+    int step;
+
+    *ret_trial_state = TRIAL_QUEUED;
+    if (state == LEASE_RETURNED)
+        return store_trial_requeue_part(store, trial_id, REQUEUE_STOPPED, err);
+    TRY(store_sql(store, SQL_LEASE_EXPIRED, &stmt, err));
+    sqlite3_bind_int64(stmt, 1, trial_id);
+    TRY(store_sql_step(store, stmt, &step, "counting leases", err));
+    n = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    if (n < LEASES_OF_TRIAL)
+        return store_trial_requeue_part(store, trial_id, REQUEUE_LOST, err);
+    *ret_trial_state = TRIAL_LOST;
+    snprintf(reason, sizeof reason, "%lld clients had it, one after the other, and fell silent", (long long)n);
+    return store_trial_lose_part(store, trial_id, reason, err);
+}
+
+enum status store_lease_end(struct store *store, int64_t lease_id, enum lease_state state,
+                            enum trial_state *ret_trial_state, struct error *err)
+{
+    static const char what[] = "ending a lease";
+    int64_t trial_id = 0;
+    sqlite3_stmt *stmt;
+    enum status rc;
+
+    if (state != LEASE_EXPIRED && state != LEASE_RETURNED)
+        return FAIL(err, ST_INTERNAL, "%s: a lease does not end as %s", store->path, lease_state_name(state));
+    TRY(trial_of(store, lease_id, &trial_id, err));
+    TRY(store_begin_synced(store, what, err));
+    rc = store_sql(store, SQL_LEASE_END, &stmt, err);
+    if (rc == ST_OK) {
+        sqlite3_bind_int64(stmt, 1, lease_id);
+        store_bind_text(stmt, 2, state_names[state]);
+        sqlite3_bind_int64(stmt, 3, clock_utc_ms());
+        rc = change(store, stmt, lease_id, what, err);
+    }
+    if (rc == ST_OK)
+        rc = release(store, trial_id, state, ret_trial_state, err);
+    return store_end(store, rc, what, err);
+}
+
+enum status store_trial_add(struct store *store, struct trial *trial, const struct trial_result *result,
+                            const char *client, const char *key, const char *told_json, const char *outbox_json,
+                            struct error *err)
+{
+    static const char what[] = "adding a result from elsewhere";
+    struct lease lease = {.state = LEASE_TOLD};
+    struct trial made = *trial;
+    enum status rc;
+
+    rc = store_lease_find(store, key, &lease, NULL);
+    lease_free(&lease);
+    if (rc != ST_NOTFOUND)
+        return rc != ST_OK ? FAIL(err, rc, "%s: %s: reading its key failed", store->path, what)
+                           : FAIL(err, ST_EXISTS, "%s: %s: it is there already", store->path, what);
+    TRY(store_begin_synced(store, what, err));
+    rc = store_trial_create_part(store, &made, err);
+    if (rc == ST_OK)
+        rc = store_trial_finish_part(store, made.id, result, outbox_json, err);
+    if (rc == ST_OK) {
+        lease = (struct lease){.trial_id = made.id, .state = LEASE_TOLD, .given_ms = clock_utc_ms()};
+        lease.until_ms = lease.ended_ms = lease.given_ms;
+        snprintf(lease.client, sizeof lease.client, "%s", client);
+        snprintf(lease.token, sizeof lease.token, "%s", key);
+        rc = insert(store, &lease, told_json, err);
+    }
+    TRY(store_end(store, rc, what, err));
+    *trial = made;
+    return ST_OK;
+}

@@ -1,0 +1,333 @@
+/* test_lease.c - leases: who has a trial, what its result becomes, and what silence costs. */
+#include "store_test.h"
+
+#include <math.h>
+
+#include <sqlite3.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+static struct lease give(struct store *store, int64_t trial_id, const char *client, const char *token)
+{
+    struct lease lease = {.trial_id = trial_id, .until_ms = 60000};
+
+    snprintf(lease.client, sizeof lease.client, "%s", client);
+    snprintf(lease.token, sizeof lease.token, "%s", token);
+    OK(store_lease_give(store, &lease, err));
+    return lease;
+}
+
+static struct trial find(struct store *store, int64_t study_id, int64_t number)
+{
+    struct trial trial;
+
+    OK(store_trial_find(store, study_id, number, &trial, err));
+    return trial;
+}
+
+static void expect(struct store *store, int64_t study_id, int64_t number, enum trial_state state, int64_t attempt)
+{
+    struct trial t = find(store, study_id, number);
+
+    assert_int_equal(t.state, state);
+    assert_int_equal(t.attempt, attempt);
+    trial_free(&t);
+}
+
+static void a_trial_has_one_client(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    struct lease *open;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id), other = trial_make(store, study.id);
+    struct lease a = give(store, t.id, "a", "token-a"), b = {.trial_id = t.id, .client = "b", .token = "token-b"};
+    assert_true(a.attempt == 1 && a.state == LEASE_OPEN && a.given_ms > 0);
+    expect(store, study.id, 0, TRIAL_RUNNING, 1);
+    REFUSED(store_lease_give(store, &b, err), ST_EXISTS, "not in the queue");
+    expect(store, study.id, 0, TRIAL_RUNNING, 1);
+    (void)give(store, other.id, "a", "token-c"); /* one client may have two trials */
+    OK(store_lease_list_open(store, study.id, &open, &n, err));
+    assert_true(n == 2 && open[0].number == 0 && open[1].number == 1);
+    assert_string_equal(open[0].client, "a");
+    assert_true(open[0].seq == -1 && open[0].stop == NULL && open[0].told == NULL && open[0].until_ms == 60000);
+    lease_list_free(open, n);
+    REFUSED(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
+    store_close(store);
+}
+
+static void a_result_is_the_trials_once(void **state)
+{
+    struct place *place = *state;
+    struct trial_result result = result_make(0.5, 2), other = result_make(0.75, 2), wrong = result_make((double)NAN, 1);
+    struct store *store;
+    struct lease found;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    struct lease a = give(store, t.id, "a", "token-a");
+    REFUSED(store_lease_tell(store, a.id, &wrong, "{}", NULL, err), ST_NUMERIC, "finite score");
+    expect(store, study.id, 0, TRIAL_RUNNING, 1); /* and the lease is open as before: */
+    OK(store_lease_tell(store, a.id, &result, "{\"score\":0.5}", "{\"row\":1}", err));
+    REFUSED(store_lease_tell(store, a.id, &other, "{\"score\":0.75}", "{\"row\":2}", err), ST_EXISTS, "ended");
+    REFUSED(store_lease_tell_late(store, a.id, "{}", err), ST_EXISTS, "ended");
+    store_close(store);
+    OK(store_open_writer(&store, place->path, err));
+    t = find(store, study.id, 0);
+    assert_true(t.state == TRIAL_DONE && t.score == 0.5 && t.cost_s == 2);
+    trial_free(&t);
+    OK(store_lease_find(store, "token-a", &found, err));
+    assert_true(found.state == LEASE_TOLD && found.ended_ms > 0 && found.number == 0 && found.study_id == study.id);
+    assert_string_equal(found.told, "{\"score\":0.5}");
+    lease_free(&found);
+    int64_t n_rows;
+    OK(store_outbox_count(store, study.id, NULL, &n_rows, err));
+    assert_int_equal(n_rows, 1);
+    store_close(store);
+}
+
+static void silence_puts_back_once_then_loses(void **state)
+{
+    struct place *place = *state;
+    struct trial_result result = result_make(0.5, 2);
+    enum trial_state after;
+    struct store *store;
+    struct lease *all;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    struct lease a = give(store, t.id, "a", "token-a");
+    const struct metric_point point = {10, 0.5, "score", 0.25};
+    const struct metric_report report = {.trial_id = t.id, .points = &point, .n = 1};
+    OK(store_lease_extend(store, a.id, 1000, 1, NULL, &report, err));
+    OK(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err));
+    assert_int_equal(after, TRIAL_QUEUED);
+    expect(store, study.id, 0, TRIAL_QUEUED, 1);
+    REFUSED(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err), ST_EXISTS, "ended");
+    REFUSED(store_lease_extend(store, a.id, 1000, 2, NULL, NULL, err), ST_EXISTS, "ended");
+    /* Given back is no silence: it counts neither way. */
+    struct lease b = give(store, t.id, "b", "token-b");
+    OK(store_lease_end(store, b.id, LEASE_RETURNED, &after, err));
+    assert_int_equal(after, TRIAL_QUEUED);
+    struct lease c = give(store, t.id, "c", "token-c");
+    struct curve_point *points;
+    OK(store_curve(store, t.id, "score", &points, &n, err)); /* of the attempt that is lost */
+    assert_int_equal(n, 0);
+    mem_free(points);
+    OK(store_lease_end(store, c.id, LEASE_EXPIRED, &after, err));
+    assert_int_equal(after, TRIAL_LOST);
+    t = find(store, study.id, 0);
+    assert_true(t.state == TRIAL_LOST && t.attempt == 3 && t.losses == 1 && t.finished_ms > 0);
+    assert_string_equal(t.reason, "2 clients had it, one after the other, and fell silent");
+    /* Late results are kept with their leases, and change nothing. */
+    OK(store_lease_tell_late(store, a.id, "{\"score\":1}", err));
+    REFUSED(store_lease_tell_late(store, a.id, "{\"score\":2}", err), ST_EXISTS, "result already");
+    OK(store_lease_tell_late(store, b.id, "{\"score\":3}", err));
+    REFUSED(store_lease_tell(store, c.id, &result, "{}", NULL, err), ST_EXISTS, "ended");
+    struct lease d = {.trial_id = t.id, .client = "d", .token = "token-d"};
+    REFUSED(store_lease_give(store, &d, err), ST_EXISTS, "not in the queue");
+    expect(store, study.id, 0, TRIAL_LOST, 3);
+    OK(store_lease_list(store, t.id, &all, &n, err));
+    assert_int_equal(n, 3);
+    assert_true(all[0].state == LEASE_EXPIRED && all[1].state == LEASE_RETURNED && all[2].state == LEASE_EXPIRED);
+    assert_true(strcmp(all[0].told, "{\"score\":1}") == 0 && strcmp(all[1].told, "{\"score\":3}") == 0);
+    assert_null(all[2].told);
+    assert_true(all[0].seq == 1 && all[2].attempt == 3);
+    lease_list_free(all, n);
+    trial_free(&t);
+    store_close(store);
+}
+
+static void a_report_extends(void **state)
+{
+    struct place *place = *state;
+    const struct metric_point points[] = {{10, 0.5, "score", 0.25}, {10, 0.5, "loss", 2}};
+    struct store *store;
+    struct lease found;
+    struct curve_point *curve;
+    enum trial_state after;
+    size_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id);
+    struct lease a = give(store, t.id, "a", "token-a");
+    const struct metric_report report = {.trial_id = t.id, .points = points, .n = 2};
+    OK(store_lease_extend(store, a.id, 70000, 4, NULL, &report, err));
+    OK(store_lease_extend(store, a.id, 80000, 3, "the budget is spent", NULL, err)); /* the number never falls */
+    OK(store_lease_extend(store, a.id, 90000, 4, NULL, NULL, err)); /* nor is the reason forgotten */
+    store_close(store);
+    OK(store_open_writer(&store, place->path, err));
+    OK(store_lease_find(store, "token-a", &found, err));
+    assert_true(found.until_ms == 90000 && found.seq == 4 && found.state == LEASE_OPEN);
+    assert_string_equal(found.stop, "the budget is spent");
+    lease_free(&found);
+    OK(store_curve(store, t.id, "loss", &curve, &n, err));
+    assert_true(n == 1 && curve[0].value == 2 && curve[0].env_steps == 10);
+    mem_free(curve);
+    OK(store_lease_end(store, a.id, LEASE_RETURNED, &after, err));
+    const struct metric_report late = {.trial_id = t.id, .points = points, .n = 1};
+    REFUSED(store_lease_extend(store, a.id, 99000, 9, NULL, &late, err), ST_EXISTS, "ended");
+    OK(store_lease_find(store, "token-a", &found, err));
+    assert_true(found.until_ms == 90000 && found.seq == 4);
+    lease_free(&found);
+    store_close(store);
+}
+
+/* A controller that starts queues what its own workers ran, and leaves the clients theirs. */
+static void a_restart_leaves_leases_alone(void **state)
+{
+    struct place *place = *state;
+    struct store *store;
+    int64_t n;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct trial t = trial_make(store, study.id), own = trial_make(store, study.id);
+    struct lease a = give(store, t.id, "a", "token-a");
+    OK(store_trial_start(store, own.id, "cpu", NULL, err));
+    OK(store_trials_recover(store, study.id, true, &n, err));
+    assert_int_equal(n, 1);
+    expect(store, study.id, 0, TRIAL_RUNNING, 1);
+    expect(store, study.id, 1, TRIAL_QUEUED, 1);
+    enum trial_state after;
+    OK(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err));
+    OK(store_trial_start(store, t.id, "cpu", NULL, err)); /* put back, a worker of the controller may take it */
+    OK(store_trials_recover(store, study.id, true, &n, err));
+    assert_int_equal(n, 1);
+    store_close(store);
+}
+
+static void a_trial_from_elsewhere_is_added_once(void **state)
+{
+    struct place *place = *state;
+    struct trial_result result = result_make(0.5, 2), wrong = result_make((double)NAN, 2);
+    struct trial made = {.params = "{}", .config = "[train]\n", .origin = "added", .seed = 3, .propose_s = (double)NAN};
+    struct store *store;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    (void)trial_make(store, study.id);
+    made.study_id = study.id;
+    REFUSED(store_trial_add(store, &made, &wrong, "c", "key", "{}", NULL, err), ST_NUMERIC, "finite score");
+    OK(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err));
+    assert_int_equal(made.number, 1); /* the refused one has left no gap */
+    REFUSED(store_trial_add(store, &made, &result, "c", "key", "{}", NULL, err), ST_EXISTS, "already");
+    expect(store, study.id, 1, TRIAL_DONE, 0);
+    REFUSED(store_trial_find(store, study.id, 2, &made, err), ST_NOTFOUND, "no trial 2");
+    store_close(store);
+}
+
+static int count(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    int n;
+
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    n = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return n;
+}
+
+/* Many clients at random: whatever they do, a trial has at most one client and at most one counted result. */
+static void random_clients_double_nothing(void **state)
+{
+    enum { TRIALS = 12, STEPS = 600 };
+    struct place *place = *state;
+    struct store *store;
+    struct rng rng = rng_seed(5);
+    char tokens[STEPS][16];
+    int64_t ids[STEPS], trials[TRIALS];
+    int n_leases = 0, n_told = 0, n_refused = 0;
+    struct store_verdict verdict;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    for (int i = 0; i < TRIALS; i++)
+        trials[i] = trial_make(store, study.id).id;
+    for (int step = 0; step < STEPS; step++) {
+        struct trial_result result = result_make(step, 1);
+        struct lease lease = {.trial_id = trials[rng_u32(&rng) % TRIALS], .client = "c"};
+        enum trial_state after;
+        int what = (int)(rng_u32(&rng) % 8), k = n_leases > 0 ? (int)(rng_u32(&rng) % (unsigned)n_leases) : -1;
+        enum status rc = ST_OK;
+        if (what < 3 || k < 0) {
+            snprintf(tokens[n_leases], sizeof tokens[0], "t%d", n_leases);
+            snprintf(lease.token, sizeof lease.token, "%s", tokens[n_leases]);
+            rc = store_lease_give(store, &lease, NULL);
+            if (rc == ST_OK)
+                ids[n_leases++] = lease.id;
+        } else if (what == 3) {
+            rc = store_lease_tell(store, ids[k], &result, "{}", NULL, NULL);
+            n_told += rc == ST_OK;
+        } else if (what == 4) {
+            rc = store_lease_tell_late(store, ids[k], "{}", NULL);
+        } else {
+            rc = store_lease_end(store, ids[k], what < 7 ? LEASE_RETURNED : LEASE_EXPIRED, &after, NULL);
+        }
+        assert_true(rc == ST_OK || rc == ST_EXISTS);
+        n_refused += rc == ST_EXISTS;
+    }
+    assert_true(n_told >= 3 && n_refused > 50); /* the walk has met both */
+    assert_int_equal(count(place->path, "SELECT count(*) FROM trial WHERE state = 'done'"), n_told);
+    assert_int_equal(count(place->path, "SELECT count(*) FROM lease WHERE state = 'told'"), n_told);
+    assert_int_equal(count(place->path, "SELECT count(*) FROM trial AS t WHERE (state = 'running') <> (SELECT count(*) "
+                                        "FROM lease WHERE trial_id = t.id AND state = 'open')"),
+                     0);
+    assert_int_equal(count(place->path, "SELECT count(*) FROM trial AS t WHERE (state = 'lost') <> ((SELECT count(*) "
+                                        "FROM lease WHERE trial_id = t.id AND state = 'expired') >= 2)"),
+                     0);
+    store_close(store);
+    OK(store_verify(place->path, &verdict, NULL, NULL, err));
+    assert_true(verdict.n_damaged == 0 && verdict.leases.n == n_leases && verdict.leases.n_unchecked == 0);
+}
+
+static void damage_is_found(void **state)
+{
+    struct place *place = *state;
+    struct store_verdict verdict;
+    struct lease found;
+    struct store *store;
+    sqlite3 *db;
+
+    OK(store_open_writer(&store, place->path, err));
+    struct study study = study_make(store, "s");
+    struct lease a = give(store, trial_make(store, study.id).id, "a", "token-a");
+    store_close(store);
+    assert_int_equal(sqlite3_open(place->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE lease SET client = 'b'", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    OK(store_verify(place->path, &verdict, NULL, NULL, err));
+    assert_int_equal(verdict.n_damaged, 1);
+    OK(store_open_writer(&store, place->path, err));
+    REFUSED(store_lease_find(store, "token-a", &found, err), ST_CORRUPT, "lease of the trial");
+    REFUSED(store_lease_extend(store, a.id, 1, 1, NULL, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
+    store_close(store);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
+    const struct CMUnitTest tests[] = {
+        CASE(a_trial_has_one_client),
+        CASE(a_result_is_the_trials_once),
+        CASE(silence_puts_back_once_then_loses),
+        CASE(a_report_extends),
+        CASE(a_restart_leaves_leases_alone),
+        CASE(a_trial_from_elsewhere_is_added_once),
+        CASE(random_clients_double_nothing),
+        CASE(damage_is_found),
+    };
+    return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
+}
