@@ -66,47 +66,98 @@ static void *get_numbers(struct bench *b, size_t n, float scale, struct rng *rng
 
 typedef void part_fn(struct bench *b);
 
+/* All of a direction's tensors are given; an operation takes what it names. */
+static struct kern_lstm lstm_of(const struct bench *b)
+{
+    return {.T = b->T,
+            .B = b->B,
+            .H = b->H,
+            .gates = b->gates,
+            .w_hh = b->w_hh,
+            .reset = b->reset,
+            .state = b->state,
+            .out = b->out,
+            .h_prev = b->h_prev,
+            .c_prev = b->c_prev,
+            .dout = b->dout,
+            .dstate = b->dstate};
+}
+
+static struct kern_conv_layer conv_of(const struct bench *b)
+{
+    return {.shape = &b->conv,
+            .M = b->M,
+            .act = KERN_ACT_RELU,
+            .x = b->x,
+            .w = b->w_ih,
+            .b = b->b,
+            .y = b->out,
+            .dy = b->dout,
+            .dx = b->dx,
+            .dw = b->dw_ih,
+            .db = b->db};
+}
+
+static void inputs(struct bench *b, size_t M)
+{
+    const struct kern_linear l = {.M = M, .N = 4 * b->H, .K = b->H, .x = b->x, .w = b->w_ih, .b = b->b, .y = b->gates};
+    b->ops->linear_forward(b->k, &l);
+}
+
 static void part_inputs(struct bench *b)
 {
-    b->ops->linear_forward(b->k, b->gates, b->x, b->w_ih, b->b, b->M, 4 * b->H, b->H, KERN_ACT_NONE);
+    inputs(b, b->M);
 }
 static void part_forward(struct bench *b)
 {
-    b->ops->lstm_forward(b->k, b->out, b->h_prev, b->c_prev, b->gates, b->state, b->w_hh, b->reset, b->T, b->B, b->H);
+    const struct kern_lstm l = lstm_of(b);
+    b->ops->lstm_forward(b->k, &l);
 }
 static void part_backward(struct bench *b)
 {
-    b->ops->lstm_backward(b->k, b->gates, b->dstate, b->dout, b->c_prev, b->w_hh, b->reset, b->T, b->B, b->H);
+    const struct kern_lstm l = lstm_of(b);
+    b->ops->lstm_backward(b->k, &l);
 }
 static void part_weights(struct bench *b)
 {
-    b->ops->linear_backward(b->k, NULL, b->dw_hh, NULL, b->gates, NULL, b->h_prev, b->w_hh, b->M, 4 * b->H, b->H,
-                            KERN_ACT_NONE, false, false);
-    b->ops->linear_backward(b->k, b->dx, b->dw_ih, b->db, b->gates, NULL, b->x, b->w_ih, b->M, 4 * b->H, b->H,
-                            KERN_ACT_NONE, false, false);
+    const struct kern_linear hidden = {
+        .M = b->M, .N = 4 * b->H, .K = b->H, .x = b->h_prev, .w = b->w_hh, .dy = b->gates, .dw = b->dw_hh};
+    const struct kern_linear input = {.M = b->M,
+                                      .N = 4 * b->H,
+                                      .K = b->H,
+                                      .x = b->x,
+                                      .w = b->w_ih,
+                                      .dy = b->gates,
+                                      .dx = b->dx,
+                                      .dw = b->dw_ih,
+                                      .db = b->db};
+    b->ops->linear_backward(b->k, &hidden);
+    b->ops->linear_backward(b->k, &input);
 }
 static void part_all(struct bench *b)
 {
     part_inputs(b), part_forward(b), part_backward(b), part_weights(b);
 }
-static void part_step(struct bench *b) /* all M rows as agents of one step */
-{
-    b->ops->linear_forward(b->k, b->gates, b->x, b->w_ih, b->b, b->B, 4 * b->H, b->H, KERN_ACT_NONE);
-    b->ops->lstm_step(b->k, b->out, b->state, b->gates, b->w_hh, b->reset, b->B, b->H);
-}
 static void part_cell(struct bench *b)
 {
-    b->ops->lstm_step(b->k, b->out, b->state, b->gates, b->w_hh, b->reset, b->B, b->H);
+    const struct kern_lstm l = lstm_of(b);
+    b->ops->lstm_step(b->k, &l);
+}
+static void part_step(struct bench *b) /* all M rows as agents of one step */
+{
+    inputs(b, b->B);
+    part_cell(b);
 }
 
 static void part_conv(struct bench *b)
 {
-    b->ops->conv_forward(b->k, b->out, b->x, b->w_ih, b->b, NULL, &b->conv, b->M, KERN_ACT_RELU);
+    const struct kern_conv_layer l = conv_of(b);
+    b->ops->conv_forward(b->k, &l);
 }
 static void part_conv_back(struct bench *b)
 {
-    b->ops->conv_backward(b->k, b->dx, b->dw_ih, b->db, b->dout, b->out, b->x, b->w_ih, NULL, &b->conv, b->M,
-                          KERN_ACT_RELU, false);
+    const struct kern_conv_layer l = conv_of(b);
+    b->ops->conv_backward(b->k, &l);
 }
 
 static double time_part(struct bench *b, part_fn *fn)

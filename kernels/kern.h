@@ -1,4 +1,4 @@
-/* kern.h - a device: its memory, lanes, recordings, and games on it. Included by kernels.h, which has its operations.
+/* kern.h - a device: its memory, shards, recordings, and games on it. Included by kernels.h, which has its operations.
  * What a device may be asked is a row of struct kern_device; the calls below hand it on. */
 #ifndef KERNELS_KERN_H
 #define KERNELS_KERN_H
@@ -17,7 +17,7 @@ struct kern_settings {
 
 /* A backend: its functions, and its tables of operations. cpu/ is always there, cuda/ in builds with the toolkit. */
 #define KERN_NAME_MAX 256
-typedef void kern_lane_fn(void *ctx, struct kern *lane, size_t i_lane);
+typedef void kern_shard_fn(void *ctx, struct kern *shard, size_t i_shard);
 struct kern_slot;
 struct kern_graph;
 struct kern_device;
@@ -51,9 +51,9 @@ struct kern_device {
     void (*slot_destroy)(struct kern *kern, struct kern_slot *slot);
     enum status (*slot_take)(struct kern *kern, struct kern_slot *slot, const void *src, struct error *err);
     enum status (*slot_wait)(struct kern *kern, struct kern_slot *slot, const void **ret_bytes, struct error *err);
-    size_t (*n_lanes)(const struct kern *kern);
+    size_t (*n_shards)(const struct kern *kern);
     size_t (*conv_scratch_bytes)(const struct kern *kern, const struct kern_conv *conv); /* NULL: 0 */
-    void (*each_lane)(struct kern *kern, kern_lane_fn *fn, void *ctx);
+    void (*each_shard)(struct kern *kern, kern_shard_fn *fn, void *ctx);
     /* Recording; all NULL where the device cannot. */
     enum status (*record_begin)(struct kern *kern, struct error *err);
     enum status (*record_end)(struct kern *kern, struct kern_graph **ret_graph, struct error *err);
@@ -112,26 +112,26 @@ struct kern_fact {
     char key[24], text[232];
 };
 size_t kern_cuda_facts(struct kern_fact *ret_facts /* (n_max) */, size_t n_max);
-/* Of any number of rows; by the device's precision in force. A lane needs as much of its own. */
+/* Of any number of rows; by the device's precision in force. A shard needs as much of its own. */
 static inline size_t kern_conv_scratch_bytes(const struct kern *kern, const struct kern_conv *conv)
 {
     return kern->device->conv_scratch_bytes == NULL ? 0 : kern->device->conv_scratch_bytes(kern, conv);
 }
 size_t kern_muon_scratch_bytes(const struct kern_tensor *tensors, size_t n_tensors);
-/* Lanes run operations independently of each other: each is a struct kern over the same memory. A CPU has a lane for
- * each thread, whose operations use that thread alone; a GPU has one lane, itself. Work that is given to lanes in whole
+/* Shards run operations independently of each other: each is a struct kern over the same memory. A CPU has a shard for
+ * each thread, whose operations use that thread alone; a GPU has one shard, itself. Work that is given to shards in whole
  * pieces (segments of a minibatch, through all layers) meets once at the end, where single operations meet after
  * each. */
-static inline size_t kern_n_lanes(const struct kern *kern)
+static inline size_t kern_n_shards(const struct kern *kern)
 {
-    return kern->device->n_lanes(kern);
+    return kern->device->n_shards(kern);
 }
-/* Runs fn in every lane at the same time, lane 0 in the caller's thread; returns when all are done. */
-static inline void kern_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+/* Runs fn in every shard at the same time, shard 0 in the caller's thread; returns when all are done. */
+static inline void kern_each_shard(struct kern *kern, kern_shard_fn *fn, void *ctx)
 {
-    kern->device->each_lane(kern, fn, ctx);
+    kern->device->each_shard(kern, fn, ctx);
 }
-/* Tokens that a lane should take through all layers at a time, so that activations stay in its cache; 0: all of
+/* Tokens that a shard should take through all layers at a time, so that activations stay in its cache; 0: all of
  * them. */
 static inline size_t kern_block_tokens(const struct kern *kern)
 {

@@ -14,6 +14,50 @@
 #define KERN_MUON_PAD 64
 #define KERN_MUON_SPLITS 4
 
+/* The operations by name, in the order of the table, so that a backend writes the declarations of its implementations
+ * and its table in a line each. ACT(name) has an implementation for each activation type, ONE(name) a single one. */
+#define KERN_EACH_OP(ACT, ONE)                                                                                         \
+    ACT(linear_forward)                                                                                                \
+    ACT(linear_backward)                                                                                               \
+    ACT(heads_forward)                                                                                                 \
+    ACT(heads_backward)                                                                                                \
+    ACT(conv_forward)                                                                                                  \
+    ACT(conv_backward)                                                                                                 \
+    ACT(mingru_step)                                                                                                   \
+    ACT(mingru_forward)                                                                                                \
+    ACT(mingru_backward)                                                                                               \
+    ACT(lstm_step)                                                                                                     \
+    ACT(lstm_forward)                                                                                                  \
+    ACT(lstm_backward)                                                                                                 \
+    ACT(env_reset)                                                                                                     \
+    ACT(env_step)                                                                                                      \
+    ACT(env_observe)                                                                                                   \
+    ONE(env_log_take)                                                                                                  \
+    ONE(sample)                                                                                                        \
+    ONE(step_post)                                                                                                     \
+    ONE(advantage)                                                                                                     \
+    ONE(mean_std)                                                                                                      \
+    ONE(segments_shuffle)                                                                                              \
+    ONE(segments_priority)                                                                                             \
+    ONE(segments_pick)                                                                                                 \
+    ONE(segments_keep)                                                                                                 \
+    ONE(rng_advance)                                                                                                   \
+    ONE(gather)                                                                                                        \
+    ONE(ppo_loss)                                                                                                      \
+    ONE(minibatch_stats)                                                                                               \
+    ONE(grad_norm)                                                                                                     \
+    ONE(adam)                                                                                                          \
+    ONE(muon)                                                                                                          \
+    ONE(optimiser_tick)                                                                                                \
+    ONE(zero)                                                                                                          \
+    ONE(copy)                                                                                                          \
+    ONE(sum_rows)                                                                                                      \
+    ONE(pack_rows)                                                                                                     \
+    ONE(unpack_rows)                                                                                                   \
+    ONE(mark)
+/* The type of an implementation. */
+#define KERN_OP_TYPE(name) __typeof__(*((const struct kern_ops *)0)->name)
+
 extern const struct kern_device cpu_device;
 
 #ifdef TRAWL_HAVE_CUDA

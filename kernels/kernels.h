@@ -40,14 +40,6 @@ struct kern_tensor {
     bool is_matrix;
 };
 
-#define KERN_MAX_GATHER 24
-/* One tensor that a minibatch takes: dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
-struct kern_gather {
-    void *dst;
-    const void *src;
-    size_t row_bytes, T;
-};
-
 /* One step's tensors, agent-major; A = n_envs * n_agents. What struct env_io is to a game on the host. */
 struct kern_env_io {
     const int32_t *actions; /* (A, n_heads) */
@@ -135,161 +127,268 @@ struct kern_stats {
     int32_t stop; /* set by minibatch_stats: the optimiser steps of this phase do nothing */
 };
 
+/* ---- what an operation takes ----
+ * One struct for a layer or a purpose, by designated initialisers; it lies in host memory and is read before the call
+ * returns. Each operation names what it reads and writes; the rest may be left 0. "-> x": x is written. */
+
+/* Linear layer: y = act(x w^T + b).
+ * linear_forward: x, w, b -> y
+ * linear_backward: dy, y, x, w -> dy in place before the activation, dw = dy^T x, db = column sums, dx = dy w */
+struct kern_linear {
+    size_t M, N, K;
+    enum kern_act act;
+    const void *x, *w, *b; /* (M, K), (N, K), (N) act; b NULL: none */
+    void *y; /* (M, N) act; backward does not look at it without an activation */
+    void *dy; /* (M, N) act */
+    void *dx; /* (M, K) act; NULL: none */
+    float *dw, *db; /* (N, K), (N); db NULL: none */
+    bool add_dx, add_dw; /* adds to dx; to dw and db */
+};
+
+/* The policy's last layer, few columns and f32 throughout: out = x w^T + b.
+ * heads_forward: x, w, b -> out
+ * heads_backward: dout, x, w -> dw = dout^T x, db = column sums, dx = dout w */
+struct kern_heads_layer {
+    size_t M, O, H;
+    const void *x; /* (M, H) act */
+    const float *w, *b; /* (O, H), (O) */
+    float *out; /* (M, O) */
+    const float *dout; /* (M, O) */
+    void *dx; /* (M, H) act */
+    float *dw, *db; /* (O, H), (O) */
+    bool add_dw; /* adds to dw and db */
+};
+
+/* Convolution: y = act(x convolved with w, + b).
+ * conv_forward, conv_backward: as of struct kern_linear */
+struct kern_conv_layer {
+    const struct kern_conv *shape;
+    size_t M;
+    enum kern_act act;
+    const void *x, *w, *b; /* (M, height, width, in), (out, kernel, kernel, in), (out) act */
+    void *y, *dy; /* (M, kern_conv_height, kern_conv_width, out) act */
+    void *dx; /* as x; NULL: none */
+    float *dw, *db; /* as w, b */
+    bool add_dw; /* adds to dw and db */
+    void *scratch; /* kern_conv_scratch_bytes; NULL when that is 0 */
+};
+
+/* MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward.
+ * mingru_step: one step of B agents; gates, x, reset -> out, state in place, zeroed first where reset is 1
+ * mingru_forward: gates, x, h0, reset -> out, and h, kept for the way back; the state itself is f32
+ * mingru_backward: dout, h, gates, x, h0, reset -> dgates, and dx of the highway path (linear_backward then adds W's
+ * part). No gradient flows into h0 */
+struct kern_mingru {
+    size_t T, B, H; /* a step has no T */
+    const void *gates, *x; /* (T, B, 3H), (T, B, H) act */
+    const uint8_t *reset; /* (T, B) */
+    void *out; /* (T, B, H) act */
+    float *state; /* (B, H) of a step */
+    const float *h0; /* (B, H) before the first step of a sequence */
+    void *h; /* (T, B, H) act: after each step */
+    const void *dout; /* (T, B, H) act */
+    void *dx, *dgates; /* (T, B, H), (T, B, 3H) act; dx may be dout */
+};
+
+/* LSTM layer (docs/ppo.md): gates = [i, f, g, o] = x W_ih^T + b, computed by linear_forward.
+ * lstm_step: one step of B agents; gates, w_hh, reset -> out = h, state in place, zeroed first where reset is 1; gates
+ * are overwritten
+ * lstm_forward: the same for T steps; kept for the way back: h_prev, c_prev, the state before each step, 0 where reset,
+ * and in gates the four after their sigmoid or tanh
+ * lstm_backward: dout, gates, c_prev, w_hh, reset -> gates become their gradient before sigmoid and tanh
+ * (linear_backward then gives what x and W_ih, with h_prev also W_hh get), dstate */
+struct kern_lstm {
+    size_t T, B, H; /* a step has no T */
+    void *gates; /* (T, B, 4H) act */
+    const void *w_hh; /* (4H, H) act */
+    const uint8_t *reset; /* (T, B) */
+    float *state; /* (B, 2H), a row [h, c] for each agent: before the first step, then after the last */
+    void *out, *h_prev, *c_prev; /* (T, B, H) act */
+    const void *dout; /* (T, B, H) act */
+    float *dstate; /* (2, B, H): gradient of h and of c before the first step; those after the last have none */
+};
+
+/* sample: out, mask -> actions sampled for each head (greedy: argmax), logp summed over heads, value. A head whose mask
+ * allows nothing is unmasked, here and in segments_keep and ppo_loss. Agent i draws head j from rng_split(*rng, i) at
+ * counter rng->counter + j; then rng->counter += n_heads. */
+struct kern_sample {
+    size_t N;
+    const struct kern_heads *heads; /* host memory */
+    bool greedy;
+    const float *out; /* (N, O) */
+    const uint8_t *mask; /* (N, A) or NULL */
+    struct rng *rng; /* device memory */
+    int32_t *actions; /* (N, n_heads) */
+    float *logp, *value; /* (N) */
+};
+
+/* step_post: rewards are clamped by hyper->reward_clip in place; reset = terms | truncs. */
+struct kern_step_post {
+    size_t N;
+    const uint8_t *terms, *truncs; /* (N) */
+    const struct kern_hyper *hyper;
+    float *rewards; /* (N) */
+    uint8_t *reset; /* (N) */
+};
+
+/* advantage (docs/ppo.md): -> adv, ret */
+struct kern_advantage {
+    size_t T, N;
+    const float *rewards, *values; /* (T, N), (T + 1, N) */
+    const float *boot; /* (T, N): value of the last observation, looked at where truncs is 1 */
+    const uint8_t *terms, *truncs; /* (T, N) */
+    const float *log_ratio; /* (T, N), log of the probability ratios; NULL for GAE: ratios of 1 that nothing clips */
+    const struct kern_hyper *hyper;
+    float *adv, *ret; /* (T, N) */
+};
+
+/* Prioritised segments. segments_priority: adv -> prob
+ * segments_pick: prob -> idx by systematic sampling, weight = (N p)^-prio_beta; *rng advances */
+struct kern_segments {
+    size_t T, N, B;
+    const float *adv; /* (T, N) */
+    const struct kern_hyper *hyper;
+    struct rng *rng;
+    float *prob; /* (N) */
+    int32_t *idx; /* (B) */
+    float *weight; /* (B) */
+};
+
+/* gather: every item's rows idx of N. One item: dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx]. */
+#define KERN_MAX_GATHER 24
+struct kern_gather_item {
+    void *dst;
+    const void *src;
+    size_t row_bytes, T;
+};
+struct kern_gather {
+    size_t N, B;
+    const int32_t *idx; /* (B) */
+    const struct kern_gather_item *items; /* (n_items) in host memory, at most KERN_MAX_GATHER */
+    size_t n_items;
+};
+
+/* A pass's tokens of B segments, which belong to a minibatch of B_all.
+ * ppo_loss: loss and its gradient dout in one pass, formulas of docs/ppo.md; the mean is over the minibatch's T * B_all
+ * tokens. Adds to *part, this shard's statistics of the minibatch. A loss that is not finite makes dout[0] NaN, so that
+ * grad_norm sees it
+ * segments_keep: the ratios found, for their next use: log_ratio = new log-prob - old_logp at the columns idx. An entry
+ * equal to the one before it (idx[-1], if has_before) is left out: that one stores the same */
+struct kern_loss {
+    size_t T, B, B_all;
+    const struct kern_heads *heads; /* host memory */
+    const struct kern_hyper *hyper;
+    const float *out; /* (M, O) */
+    const int32_t *actions; /* (M, n_heads) */
+    const uint8_t *mask; /* (M, A) or NULL */
+    const float *old_logp, *old_value, *adv, *ret; /* (M) */
+    const float *weight; /* (B) or NULL */
+    const float *mean_std; /* (2) of the minibatch's adv; used when hyper->norm_adv */
+    float *dout; /* (M, O) */
+    struct kern_stats *part; /* (1) */
+    const int32_t *idx; /* (B) of N */
+    bool has_before;
+    float *log_ratio; /* (T, N) */
+    size_t N;
+};
+
+/* One step of an optimiser over the flat parameter vector; skipped when norm is NaN or stats->stop is set. Gradients are
+ * scaled by min(1, max_grad_norm / (norm + 1e-6)).
+ * adam: g, n -> w, m, v
+ * muon: g, tensors -> w, m. Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum */
+struct kern_optimiser {
+    float *w, *m, *v; /* (n) */
+    const float *g, *norm; /* (n), (1) */
+    const struct kern_stats *stats;
+    const struct kern_hyper *hyper;
+    const int64_t *step; /* (1): updates made before this one; optimiser_tick advances it after all tensors */
+    size_t n;
+    const struct kern_tensor *tensors; /* (n_tensors) in host memory, at most KERN_MAX_TENSORS */
+    size_t n_tensors;
+    void *scratch; /* kern_muon_scratch_bytes */
+};
+
+/* pack_rows: rows of src with flag set, packed in order into dst; *n_packed = their number
+ * unpack_rows, the way back: the flagged rows of dst are taken in order from src; the others keep their bytes */
+struct kern_pack {
+    size_t N, row_bytes;
+    void *dst;
+    const void *src; /* (N, row_bytes) the one, (at most N, row_bytes) the other */
+    const uint8_t *flag; /* (N) */
+    int64_t *n_packed; /* (1) */
+};
+
 struct kern_ops {
     const char *name; /* "cpu", "cuda f32", "cuda bf16" */
     size_t act_size; /* bytes of an activation: 4 or 2 */
 
-    /* w (n) act = params (n). Not called when act is f32: the parameters themselves are then the weights. */
+    /* Not in every table.
+     * w (n) act = params (n). Not called when act is f32: the parameters themselves are then the weights. */
     void (*weights_cast)(struct kern *k, void *w, const float *params, size_t n);
-
-    /* -- linear: y (M, N) act = act(x (M, K) act  w (N, K)^T act + b (N) act or NULL) -- */
-    void (*linear_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
-                           size_t K, enum kern_act act);
-    /* dy (M, N) act is turned in place into the gradient before the activation, then dw (N, K) = dy^T x, db (N) =
-     * column sums (NULL: none), both f32, and dx (M, K) act = dy w (NULL: none; add_dx: adds to dx). add_dw: adds to dw
-     * and db. y is linear_forward's output, not looked at without an activation. */
-    void (*linear_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                            const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
-    /* The policy's last layer, few columns and f32 throughout: out (M, O) = x (M, H) act  w (O, H)^T + b (O). */
-    void (*heads_forward)(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
-                          size_t H);
-    /* dx (M, H) act = dout w, dw (O, H) = dout^T x, db (O) = column sums; add_dw as above. */
-    void (*heads_backward)(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
-                           const float *w, size_t M, size_t O, size_t H, bool add_dw);
-
-    /* -- convolution: y act = act(x act  convolved with w (out, kernel, kernel, in) act + b (out) act).
-     * Shapes in struct kern_conv. scratch: kern_conv_scratch_bytes, NULL when that is 0 -- */
-    void (*conv_forward)(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
-                         const struct kern_conv *conv, size_t M, enum kern_act act);
-    /* dy (as y) act is turned in place into the gradient before the activation, then dw (as w), db (out) f32 and dx (as
-     * x) act (NULL: none). add_dw: adds to dw and db. */
-    void (*conv_backward)(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                          const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
-                          bool add_dw);
-
-    /* -- MinGRU layer (docs/ppo.md): gates = [a, g, p] = x W^T with W (3H, H), computed by linear_forward -- */
-    /* One step of N agents. h (N, H) f32 is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act. */
-    void (*mingru_step)(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
-                        size_t N, size_t H);
-    /* out, h (T, B, H) act from gates (T, B, 3H), x (T, B, H) act, h0 (B, H) f32: state before the first step, reset
-     * (T, B). The state itself is f32; h keeps it for the way back. */
-    void (*mingru_forward)(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
-                           const uint8_t *reset, size_t T, size_t B, size_t H);
-    /* From dout (T, B, H) act: dgates (T, B, 3H), dx (T, B, H) act of the highway path (linear_backward then adds W's
-     * part). No gradient flows into h0. dx may alias dout. */
-    void (*mingru_backward)(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
-                            const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
-
-    /* -- LSTM layer (docs/ppo.md): gates = [i, f, g, o] (.., 4H) = x W_ih^T + b, computed by linear_forward; w_hh (4H,
-     * H) act. state (.., 2H) f32 is a row [h, c] for each agent -- */
-    /* One step of N agents: state is carried in place, zeroed first where reset (N) u8 is 1. out (N, H) act = h. gates
-     * (N, 4H) act is overwritten. */
-    void (*lstm_step)(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
-                      size_t N, size_t H);
-    /* out (T, B, H) act from gates (T, B, 4H) act, reset (T, B). state (B, 2H) is that before the first step and
-     * becomes that after the last. Kept for the way back: h_prev, c_prev (T, B, H) act, state before each step, 0 where
-     * reset; in gates, the four after their sigmoid or tanh. */
-    void (*lstm_forward)(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
-                         const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
-    /* From dout (T, B, H) act: gates (T, B, 4H) become their gradient before sigmoid and tanh (linear_backward then
-     * gives what x and W_ih, with h_prev also W_hh get). dstate (2, B, H) f32 becomes the gradient of h and of c before
-     * the first step; those after the last have none of their own. */
-    void (*lstm_backward)(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
-                          const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
-
-    /* -- acting -- */
-    /* From out (N, O): actions (N, n_heads) i32 sampled per head (greedy: argmax), logp (N) summed over heads, value
-     * (N). mask (N, A) u8 or NULL; a head whose mask allows nothing is unmasked, here and in ratio and ppo_loss. Agent
-     * i draws head j from rng_split(*rng, i) at counter rng->counter + j; then rng->counter += n_heads. rng is device
-     * memory. */
-    void (*sample)(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
-                   const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
-
-    /* -- games -- */
-    /* obs act, mask as in struct kern_env_io. */
-    void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
-    void (*env_step)(struct kern *k, struct kern_env *env, const struct kern_env_io *io);
-    void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
-    /* *log (device memory) = sum of the games' logs in index order, which are then cleared. */
-    void (*env_log_take)(struct kern *k, struct kern_env *env, struct env_log *log);
-    /* rewards (N) clamped by hyper->reward_clip in place; reset (N) = terms | truncs. */
-    void (*step_post)(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
-                      const struct kern_hyper *hyper, size_t N);
-
     /* The same as linear_forward, mingru_step, heads_forward, sample, env_step and step_post in turn T times, and the
      * value of slot T. False: this backend does not play this net and game in one go, and nothing was done. NULL:
      * never. */
     bool (*rollout)(struct kern *k, const struct kern_rollout *r);
 
-    /* -- advantage (docs/ppo.md): adv, ret (T, N) from rewards (T, N), values (T + 1, N), boot (T, N): value of the
-     * last observation where truncs is 1; log_ratio (T, N), log of the probability ratios, or NULL for GAE: ratios of 1
-     * that nothing clips -- */
-    void (*advantage)(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
-                      const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
-                      const struct kern_hyper *hyper, size_t T, size_t N);
+    /* In every table, in the order of KERN_EACH_OP (kern_priv.h). Layers: */
+    void (*linear_forward)(struct kern *k, const struct kern_linear *l);
+    void (*linear_backward)(struct kern *k, const struct kern_linear *l);
+    void (*heads_forward)(struct kern *k, const struct kern_heads_layer *l);
+    void (*heads_backward)(struct kern *k, const struct kern_heads_layer *l);
+    void (*conv_forward)(struct kern *k, const struct kern_conv_layer *l);
+    void (*conv_backward)(struct kern *k, const struct kern_conv_layer *l);
+    void (*mingru_step)(struct kern *k, const struct kern_mingru *l);
+    void (*mingru_forward)(struct kern *k, const struct kern_mingru *l);
+    void (*mingru_backward)(struct kern *k, const struct kern_mingru *l);
+    void (*lstm_step)(struct kern *k, const struct kern_lstm *l);
+    void (*lstm_forward)(struct kern *k, const struct kern_lstm *l);
+    void (*lstm_backward)(struct kern *k, const struct kern_lstm *l);
+
+    /* Games; obs act, mask as in struct kern_env_io. *log (device memory) = sum of the games' logs in index order, which
+     * are then cleared. */
+    void (*env_reset)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
+    void (*env_step)(struct kern *k, struct kern_env *env, const struct kern_env_io *io);
+    void (*env_observe)(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);
+    void (*env_log_take)(struct kern *k, struct kern_env *env, struct env_log *log);
+
+    /* Acting. */
+    void (*sample)(struct kern *k, const struct kern_sample *s);
+    void (*step_post)(struct kern *k, const struct kern_step_post *p);
+
+    /* Advantages and segments. */
+    void (*advantage)(struct kern *k, const struct kern_advantage *a);
     /* mean_std (2): mean and standard deviation (n in the denominator) of x (n). */
     void (*mean_std)(struct kern *k, float *mean_std, const float *x, size_t n);
-
-    /* -- minibatches -- */
     /* perm (N) i32: the uniform permutation of [0, N) that *rng names: the order of i by draw i (u32), then by i. *rng
      * is not advanced. A minibatch takes B entries. */
     void (*segments_shuffle)(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
-    /* Prioritised: prob (N) from adv (T, N), then idx (B) by systematic sampling, weight (B) = (N p)^-prio_beta. */
-    void (*segments_priority)(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
-                              size_t N);
-    void (*segments_pick)(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
-                          const struct kern_hyper *hyper, size_t N, size_t B);
+    void (*segments_priority)(struct kern *k, const struct kern_segments *s);
+    void (*segments_pick)(struct kern *k, const struct kern_segments *s);
+    void (*segments_keep)(struct kern *k, const struct kern_loss *l);
     void (*rng_advance)(struct kern *k, struct rng *rng, uint64_t n); /* counter += n */
-    /* The ratios that a pass over these B segments has found, kept for their next use: log_ratio (T, N) = new log-prob
-     * - old_logp at the columns idx (B), from out (T, B, O). An entry equal to the one before it (idx[-1], if
-     * has_before) is left out: that one stores the same. */
-    void (*segments_keep)(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
-                          const float *old_logp, const uint8_t *mask, const struct kern_heads *heads,
-                          const int32_t *idx, bool has_before, size_t N, size_t T, size_t B);
-    /* Every item's rows idx (B) of N. At most KERN_MAX_GATHER items. */
-    void (*gather)(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
-                   size_t B);
+    void (*gather)(struct kern *k, const struct kern_gather *g);
 
-    /* -- loss -- */
-    /* Loss and its gradient dout (M, O) in one pass, formulas of docs/ppo.md. These B segments belong to a minibatch of
-     * B_all, and the mean is over its T * B_all tokens. adv, ret, old_value, old_logp (M); weight (B) or NULL; mean_std
-     * of the minibatch's adv (used when hyper->norm_adv). Adds to *part, this lane's statistics of the minibatch. A
-     * loss that is not finite makes dout[0] NaN, so that grad_norm sees it. */
-    void (*ppo_loss)(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
-                     const float *old_logp, const float *adv, const float *ret, const float *old_value,
-                     const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                     const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
-    /* Ends a minibatch: adds its parts (n_parts), one of each lane, to *stats in order and clears them. stats->stop = 1
+    /* Loss. */
+    void (*ppo_loss)(struct kern *k, const struct kern_loss *l);
+    /* Ends a minibatch: adds its parts (n_parts), one of each shard, to *stats in order and clears them. stats->stop = 1
      * when target_kl > 0 and the minibatch's last_kl > target_kl; once it is set, parts are cleared and not added. */
     void (*minibatch_stats)(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
                             const struct kern_hyper *hyper);
 
-    /* -- optimiser, over the flat parameter vector (n) -- */
-    /* norm (1) = |g|_2 and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN. stats is left alone
-     * once stats->stop is set. */
+    /* Optimiser. norm (1) = |g|_2 of g (n) and stats->grad_norm += it; not finite: stats->nonfinite++ and norm = NaN.
+     * stats is left alone once stats->stop is set. optimiser_tick skips as adam and muon do. */
     void (*grad_norm)(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
-    /* Both skip when norm is NaN or stats->stop. step (1) i64: number of updates made so far, advanced by
-     * optimiser_tick once after all tensors of a minibatch. Gradients are scaled by min(1, max_grad_norm / (norm +
-     * 1e-6)). */
-    void (*adam)(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
-                 const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-    /* Matrices: momentum, five Newton-Schulz steps, scaled update; vectors: momentum. tensors lie in host memory, at
-     * most KERN_MAX_TENSORS. scratch: kern_muon_scratch_bytes. */
-    void (*muon)(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
-                 const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
-                 size_t n_tensors);
+    void (*adam)(struct kern *k, const struct kern_optimiser *o);
+    void (*muon)(struct kern *k, const struct kern_optimiser *o);
     void (*optimiser_tick)(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
 
-    /* -- plain -- */
+    /* Plain. */
     void (*zero)(struct kern *k, void *p, size_t bytes);
     void (*copy)(struct kern *k, void *dst, const void *src, size_t bytes);
     /* x (rows, n): row 0 becomes the sum of all rows, added in order. */
     void (*sum_rows)(struct kern *k, float *x, size_t rows, size_t n);
-    /* rows of src (N, row_bytes) with flag (N) u8 set, packed in order into dst; *n_packed (device, i64). */
-    void (*pack_rows)(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
-                      size_t row_bytes, size_t N);
-    /* The way back: the flagged rows of dst (N, row_bytes) are taken in order from src; the others keep their bytes. */
-    void (*unpack_rows)(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+    void (*pack_rows)(struct kern *k, const struct kern_pack *p);
+    void (*unpack_rows)(struct kern *k, const struct kern_pack *p);
     /* *ns (device memory) = a clock's time when all operations before have finished; only differences mean
      * something. */
     void (*mark)(struct kern *k, uint64_t *ns);

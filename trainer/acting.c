@@ -82,8 +82,15 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
 
     policy_forward_step(&t->policy, t->kern, &a->step, &w, act_at(t->ops, a->obs, s * n * D), a->h, n, a->reset + s * n,
                         n);
-    t->ops->sample(t->kern, actions, a->logp + s * n, a->value + s * n, a->step.out,
-                   a->mask != NULL ? a->mask + s * n * A : NULL, &t->policy.heads, a->rng, greedy, n);
+    t->ops->sample(t->kern, &(struct kern_sample){.actions = actions,
+                                                  .logp = a->logp + s * n,
+                                                  .value = a->value + s * n,
+                                                  .out = a->step.out,
+                                                  .mask = a->mask != NULL ? a->mask + s * n * A : NULL,
+                                                  .heads = &t->policy.heads,
+                                                  .rng = a->rng,
+                                                  .greedy = greedy,
+                                                  .N = n});
     t->ops->env_step(t->kern, a->games, &io);
 }
 
@@ -91,8 +98,12 @@ static void go_on(struct acting *a, size_t s, size_t next)
 {
     size_t n = a->n;
 
-    a->t->ops->step_post(a->t->kern, a->rewards + s * n, a->reset + next * n, a->terms + s * n, a->truncs + s * n,
-                         a->t->hyper, n);
+    a->t->ops->step_post(a->t->kern, &(struct kern_step_post){.rewards = a->rewards + s * n,
+                                                              .reset = a->reset + next * n,
+                                                              .terms = a->terms + s * n,
+                                                              .truncs = a->truncs + s * n,
+                                                              .hyper = a->t->hyper,
+                                                              .N = n});
 }
 
 void acting_step(struct acting *a, bool greedy)

@@ -92,12 +92,12 @@ void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan
 }
 
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
-                      size_t n_lanes)
+                      size_t n_shards)
 {
     bool lstm = p->set.core == POLICY_CORE_LSTM;
     size_t a = p->ops->act_size;
 
-    policy_plan_encoder_pass(p, s, plan, n_tokens, n_block, n_lanes);
+    policy_plan_encoder_pass(p, s, plan, n_tokens, n_block, n_shards);
     plan_add(plan, &s->encoded, "encoder activations", a, n_tokens, p->width, 1);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
@@ -110,21 +110,21 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
     }
     plan_add(plan, &s->out, "policy outputs", sizeof(float), n_tokens, p->n_out, 1);
     plan_add(plan, &s->dout, "policy output gradients", sizeof(float), n_tokens, p->n_out, 1);
-    plan_add(plan, &s->dx[0], "activation gradients", a, n_lanes, n_block, p->width);
-    plan_add(plan, &s->dx[1], "activation gradients", a, n_lanes, n_block, p->width);
+    plan_add(plan, &s->dx[0], "activation gradients", a, n_shards, n_block, p->width);
+    plan_add(plan, &s->dx[1], "activation gradients", a, n_shards, n_block, p->width);
     if (p->recurrent && lstm)
-        plan_add(plan, &s->dstate, "state gradients", sizeof(float), n_lanes, n_block, p->state_size);
+        plan_add(plan, &s->dstate, "state gradients", sizeof(float), n_shards, n_block, p->state_size);
     else if (p->recurrent)
-        plan_add(plan, &s->dgates, "gate gradients", a, n_lanes, n_block, 3 * p->width);
+        plan_add(plan, &s->dgates, "gate gradients", a, n_shards, n_block, 3 * p->width);
     s->n_block = n_block;
 }
 
-struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane)
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t shard)
 {
     struct policy_pass at = *s;
-    size_t back = lane * s->n_block * p->width, forward = token * p->width;
+    size_t back = shard * s->n_block * p->width, forward = token * p->width;
 
-    policy_encoder_at(p, &at, token, lane);
+    policy_encoder_at(p, &at, token, shard);
     at.encoded = act_at(p->ops, s->encoded, forward);
     for (size_t l = 0; l < p->n_layers; l++) {
         if (p->recurrent) {
@@ -142,7 +142,7 @@ struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pa
     if (s->dgates != NULL)
         at.dgates = act_at(p->ops, s->dgates, 3 * back);
     if (s->dstate != NULL)
-        at.dstate += lane * s->n_block * p->state_size;
+        at.dstate += shard * s->n_block * p->state_size;
     return at;
 }
 
@@ -221,18 +221,12 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
     return ST_OK;
 }
 
-/* ---- forward and backward ---- */
+/* ---- weights ---- */
 
 /* The order of policy_init: the encoder's tensors, core layers (policy_add_core), heads weight, bias. */
 const void *policy_w(const struct policy *p, const struct policy_weights *w, size_t i)
 {
     return act_at(p->ops, w->act, p->tensors[i].offset);
-}
-
-/* The same for the heads. */
-static const float *policy_w_f32(const struct policy *p, const struct policy_weights *w, size_t i)
-{
-    return w->params + p->tensors[i].offset;
 }
 
 static size_t policy_core_tensor(const struct policy *p, size_t l)
@@ -269,42 +263,93 @@ void policy_fill_net(const struct policy *p, struct kern_net *ret_net)
     }
 }
 
+/* ---- layers ---- */
+
+/* The product of core layer l with x (M, H): the gates of a recurrent layer, all of an MLP layer. */
+static struct kern_linear core_linear(const struct policy *p, const struct policy_weights *w, size_t l, const void *x,
+                                      size_t M)
+{
+    size_t i = policy_core_tensor(p, l), next = policy_core_tensor(p, l + 1);
+    const void *b = next - i > 1 ? policy_w(p, w, next - 1) : NULL; /* MinGRU has none */
+
+    return (struct kern_linear){.M = M,
+                                .N = p->tensors[i].rows,
+                                .K = p->width,
+                                .act = p->recurrent ? KERN_ACT_NONE : p->act,
+                                .x = x,
+                                .w = policy_w(p, w, i),
+                                .b = b};
+}
+
+static struct kern_heads_layer heads_layer(const struct policy *p, const struct policy_weights *w, const void *x,
+                                           size_t M)
+{
+    const float *weights = w->params + p->tensors[p->n_tensors - 2].offset;
+    const float *b = w->params + p->tensors[p->n_tensors - 1].offset;
+
+    return (struct kern_heads_layer){.M = M, .O = p->n_out, .H = p->width, .x = x, .w = weights, .b = b};
+}
+
+/* Without the tensors of one direction. state: (B, S). */
+static struct kern_lstm core_lstm(const struct policy *p, const struct policy_weights *w, size_t l, void *gates,
+                                  float *state, const uint8_t *reset, size_t T, size_t B)
+{
+    const void *w_hh = policy_w(p, w, policy_core_tensor(p, l) + 1);
+    return (struct kern_lstm){
+        .T = T, .B = B, .H = p->width, .gates = gates, .w_hh = w_hh, .reset = reset, .state = state};
+}
+
+/* ---- forward ---- */
+
 /* y (n, H) of core layer l from x (n, H); h (n, S) its state. */
 static void policy_core_step(const struct policy *p, struct kern *k, struct policy_step *s,
                              const struct policy_weights *w, size_t l, void *y, const void *x, float *h,
                              const uint8_t *reset, size_t n)
 {
     const struct kern_ops *ops = p->ops;
-    size_t H = p->width, i = policy_core_tensor(p, l);
-    const void *wi = policy_w(p, w, i);
+    struct kern_linear in = core_linear(p, w, l, x, n);
 
-    switch (p->set.core) {
-    case POLICY_CORE_LSTM:
-        ops->linear_forward(k, s->gates, x, wi, policy_w(p, w, i + 2), n, 4 * H, H, KERN_ACT_NONE);
-        ops->lstm_step(k, y, h, s->gates, policy_w(p, w, i + 1), reset, n, H);
-        break;
-    case POLICY_CORE_MINGRU:
-        ops->linear_forward(k, s->gates, x, wi, NULL, n, 3 * H, H, KERN_ACT_NONE);
-        ops->mingru_step(k, y, h, s->gates, x, reset, n, H);
-        break;
-    default:
-        ops->linear_forward(k, y, x, wi, policy_w(p, w, i + 1), n, H, H, p->act);
-        break;
+    in.y = p->recurrent ? s->gates : y;
+    ops->linear_forward(k, &in);
+    if (p->set.core == POLICY_CORE_LSTM) {
+        struct kern_lstm cell = core_lstm(p, w, l, s->gates, h, reset, 1, n);
+        cell.out = y;
+        ops->lstm_step(k, &cell);
+    } else if (p->set.core == POLICY_CORE_MINGRU) {
+        ops->mingru_step(k,
+                         &(struct kern_mingru){
+                             .B = n, .H = p->width, .gates = s->gates, .x = x, .reset = reset, .state = h, .out = y});
     }
 }
 
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
                          const void *obs, float *h, size_t h_rows, const uint8_t *reset, size_t n)
 {
-    const struct kern_ops *ops = p->ops;
-    size_t H = p->width, cur = 0;
+    struct kern_heads_layer heads;
+    size_t cur = 0;
 
     policy_encode_step(p, k, s, w, obs, n);
     for (size_t l = 0; l < p->n_layers; l++, cur ^= 1)
         policy_core_step(p, k, s, w, l, s->x[cur ^ 1], s->x[cur], p->recurrent ? h + l * h_rows * p->state_size : NULL,
                          reset, n);
-    ops->heads_forward(k, s->out, s->x[cur], policy_w_f32(p, w, p->n_tensors - 2), policy_w_f32(p, w, p->n_tensors - 1),
-                       n, p->n_out, H);
+    heads = heads_layer(p, w, s->x[cur], n);
+    heads.out = s->out;
+    p->ops->heads_forward(k, &heads);
+}
+
+/* The MinGRU of layer l over a sequence, both ways; h0 (B, S). */
+static struct kern_mingru pass_mingru(const struct policy *p, const struct policy_pass *s, size_t l, const void *x,
+                                      const float *h0, const uint8_t *reset, size_t T, size_t B)
+{
+    return (struct kern_mingru){.T = T,
+                                .B = B,
+                                .H = p->width,
+                                .gates = s->gates[l],
+                                .x = x,
+                                .reset = reset,
+                                .h0 = h0,
+                                .out = s->core[l],
+                                .h = s->state[l]};
 }
 
 /* Core layer l over a sequence, from x (T, B, H) into s->core[l]; h0 (B, S). */
@@ -313,40 +358,37 @@ static void policy_core_forward(const struct policy *p, struct kern *k, struct p
                                 const uint8_t *reset, size_t T, size_t B)
 {
     const struct kern_ops *ops = p->ops;
-    size_t H = p->width, M = T * B, i = policy_core_tensor(p, l);
-    const void *wi = policy_w(p, w, i);
+    struct kern_linear in = core_linear(p, w, l, x, T * B);
 
-    switch (p->set.core) {
-    case POLICY_CORE_LSTM:
-        ops->linear_forward(k, s->gates[l], x, wi, policy_w(p, w, i + 2), M, 4 * H, H, KERN_ACT_NONE);
-        ops->lstm_forward(k, s->core[l], s->state[l], s->cell[l], s->gates[l], h0, policy_w(p, w, i + 1), reset, T, B,
-                          H);
-        break;
-    case POLICY_CORE_MINGRU:
-        ops->linear_forward(k, s->gates[l], x, wi, NULL, M, 3 * H, H, KERN_ACT_NONE);
-        ops->mingru_forward(k, s->core[l], s->state[l], s->gates[l], x, h0, reset, T, B, H);
-        break;
-    default:
-        ops->linear_forward(k, s->core[l], x, wi, policy_w(p, w, i + 1), M, H, H, p->act);
-        break;
+    in.y = p->recurrent ? s->gates[l] : s->core[l];
+    ops->linear_forward(k, &in);
+    if (p->set.core == POLICY_CORE_LSTM) {
+        struct kern_lstm cell = core_lstm(p, w, l, s->gates[l], h0, reset, T, B);
+        cell.out = s->core[l], cell.h_prev = s->state[l], cell.c_prev = s->cell[l];
+        ops->lstm_forward(k, &cell);
+    } else if (p->set.core == POLICY_CORE_MINGRU) {
+        struct kern_mingru cell = pass_mingru(p, s, l, x, h0, reset, T, B);
+        ops->mingru_forward(k, &cell);
     }
 }
 
 void policy_forward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                     const void *obs, float *h0, const uint8_t *reset, size_t T, size_t B)
 {
-    const struct kern_ops *ops = p->ops;
-    size_t H = p->width, M = T * B;
+    struct kern_heads_layer heads;
     const void *x = s->encoded;
 
-    policy_encode(p, k, s, w, obs, M);
+    policy_encode(p, k, s, w, obs, T * B);
     for (size_t l = 0; l < p->n_layers; l++) {
         policy_core_forward(p, k, s, w, l, x, p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B);
         x = s->core[l];
     }
-    ops->heads_forward(k, s->out, x, policy_w_f32(p, w, p->n_tensors - 2), policy_w_f32(p, w, p->n_tensors - 1), M,
-                       p->n_out, H);
+    heads = heads_layer(p, w, x, T * B);
+    heads.out = s->out;
+    p->ops->heads_forward(k, &heads);
 }
+
+/* ---- backward ---- */
 
 /* Core layer l on the way back: dx (T, B, H) and its gradients from dy, which is overwritten, and its input x. */
 static void policy_core_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
@@ -354,43 +396,47 @@ static void policy_core_backward(const struct policy *p, struct kern *k, struct 
                                  const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
     const struct kern_ops *ops = p->ops;
-    size_t H = p->width, M = T * B, i = policy_core_tensor(p, l);
-    const struct kern_tensor *tensor = &p->tensors[i];
-    const void *wi = policy_w(p, w, i);
-    float *dw = grads + tensor->offset;
+    const struct kern_tensor *tensor = &p->tensors[policy_core_tensor(p, l)];
+    struct kern_linear in = core_linear(p, w, l, x, T * B);
 
-    switch (p->set.core) {
-    case POLICY_CORE_LSTM:
-        ops->lstm_backward(k, s->gates[l], s->dstate, dy, s->cell[l], policy_w(p, w, i + 1), reset, T, B, H);
-        ops->linear_backward(k, NULL, grads + tensor[1].offset, NULL, s->gates[l], NULL, s->state[l],
-                             policy_w(p, w, i + 1), M, 4 * H, H, KERN_ACT_NONE, false, add);
-        ops->linear_backward(k, dx, dw, grads + tensor[2].offset, s->gates[l], NULL, x, wi, M, 4 * H, H, KERN_ACT_NONE,
-                             false, add);
-        break;
-    case POLICY_CORE_MINGRU:
-        ops->mingru_backward(k, dx, s->dgates, dy, s->state[l], s->gates[l], x, h0, reset, T, B, H);
-        ops->linear_backward(k, dx, dw, NULL, s->dgates, NULL, x, wi, M, 3 * H, H, KERN_ACT_NONE, true, add);
-        break;
-    default:
-        ops->linear_backward(k, dx, dw, grads + tensor[1].offset, dy, s->core[l], x, wi, M, H, H, p->act, false, add);
-        break;
+    in.y = s->core[l], in.dy = dy, in.dx = dx, in.add_dw = add;
+    in.dw = grads + tensor->offset;
+    if (p->set.core == POLICY_CORE_LSTM) {
+        struct kern_lstm cell = core_lstm(p, w, l, s->gates[l], NULL, reset, T, B);
+        struct kern_linear hidden = in; /* W_hh, whose input is the state before each step */
+        cell.c_prev = s->cell[l], cell.dout = dy, cell.dstate = s->dstate;
+        ops->lstm_backward(k, &cell);
+        in.dy = hidden.dy = s->gates[l];
+        hidden.x = s->state[l], hidden.w = cell.w_hh;
+        hidden.dx = NULL, hidden.dw = grads + tensor[1].offset;
+        ops->linear_backward(k, &hidden);
+        in.db = grads + tensor[2].offset;
+    } else if (p->set.core == POLICY_CORE_MINGRU) {
+        struct kern_mingru cell = pass_mingru(p, s, l, x, h0, reset, T, B);
+        cell.dout = dy, cell.dx = dx, cell.dgates = s->dgates;
+        ops->mingru_backward(k, &cell);
+        in.dy = s->dgates, in.add_dx = true;
+    } else {
+        in.db = grads + tensor[1].offset;
     }
+    ops->linear_backward(k, &in);
 }
 
 void policy_backward(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                      float *grads, const void *obs, const float *h0, const uint8_t *reset, size_t T, size_t B, bool add)
 {
-    const struct kern_ops *ops = p->ops;
-    const struct kern_tensor *tensors = p->tensors;
-    size_t H = p->width, M = T * B, cur = 0, n = p->n_tensors;
+    const struct kern_tensor *last = &p->tensors[p->n_tensors - 2];
     const void *x = p->n_layers > 0 ? s->core[p->n_layers - 1] : s->encoded;
+    struct kern_heads_layer heads = heads_layer(p, w, x, T * B);
+    size_t cur = 0;
 
-    ops->heads_backward(k, s->dx[0], grads + tensors[n - 2].offset, grads + tensors[n - 1].offset, s->dout, x,
-                        policy_w_f32(p, w, n - 2), M, p->n_out, H, add);
+    heads.dout = s->dout, heads.dx = s->dx[0], heads.add_dw = add;
+    heads.dw = grads + last[0].offset, heads.db = grads + last[1].offset;
+    p->ops->heads_backward(k, &heads);
     for (size_t l = p->n_layers; l-- > 0; cur ^= 1) {
         x = l > 0 ? s->core[l - 1] : s->encoded;
         policy_core_backward(p, k, s, w, grads, l, s->dx[cur ^ 1], s->dx[cur], x,
                              p->recurrent ? h0 + l * B * p->state_size : NULL, reset, T, B, add);
     }
-    policy_encode_backward(p, k, s, w, grads, s->dx[cur], obs, M, add);
+    policy_encode_backward(p, k, s, w, grads, s->dx[cur], obs, T * B, add);
 }

@@ -94,7 +94,7 @@ void policy_plan_encoder_step(const struct policy *p, struct policy_step *s, str
 }
 
 void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
-                              size_t n_block, size_t n_lanes)
+                              size_t n_block, size_t n_shards)
 {
     size_t a = p->ops->act_size;
 
@@ -102,16 +102,16 @@ void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, str
         return;
     for (size_t i = 0; i < p->n_convs; i++)
         plan_add(plan, &s->conv[i], "convolutions", a, n_tokens, conv_numbers(p, i), 1);
-    plan_add(plan, &s->dconv[0], "gradients of convolutions", a, n_lanes, n_block, conv_numbers_max(p));
-    plan_add(plan, &s->dconv[1], "gradients of convolutions", a, n_lanes, n_block, conv_numbers_max(p));
+    plan_add(plan, &s->dconv[0], "gradients of convolutions", a, n_shards, n_block, conv_numbers_max(p));
+    plan_add(plan, &s->dconv[1], "gradients of convolutions", a, n_shards, n_block, conv_numbers_max(p));
     if (p->conv_scratch_bytes > 0)
         plan_add(plan, &s->conv_scratch, "patches of convolutions", p->conv_scratch_bytes, 1, 1, 1);
-    s->n_lanes = n_lanes;
+    s->n_shards = n_shards;
 }
 
-void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t lane)
+void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t shard)
 {
-    size_t back = lane * at->n_block * conv_numbers_max(p);
+    size_t back = shard * at->n_block * conv_numbers_max(p);
 
     for (size_t i = 0; i < p->n_convs; i++)
         at->conv[i] = act_at(p->ops, at->conv[i], token * conv_numbers(p, i));
@@ -119,57 +119,81 @@ void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t to
         at->dconv[0] = act_at(p->ops, at->dconv[0], back);
         at->dconv[1] = act_at(p->ops, at->dconv[1], back);
     }
-    if (at->conv_scratch != NULL) /* of all the device's threads: each lane is one */
-        at->conv_scratch = (char *)at->conv_scratch + lane * (p->conv_scratch_bytes / at->n_lanes);
+    if (at->conv_scratch != NULL) /* of all the device's threads: each shard is one */
+        at->conv_scratch = (char *)at->conv_scratch + shard * (p->conv_scratch_bytes / at->n_shards);
 }
 
 /* ---- forward and backward ---- */
 
+/* Convolution i of x (M, ..). */
+static struct kern_conv_layer conv_layer(const struct policy *p, const struct policy_weights *w, size_t i,
+                                         const void *x, void *scratch, size_t M)
+{
+    return (struct kern_conv_layer){.shape = &p->convs[i],
+                                    .M = M,
+                                    .act = p->act,
+                                    .x = x,
+                                    .w = policy_w(p, w, 2 * i),
+                                    .b = policy_w(p, w, 2 * i + 1),
+                                    .scratch = scratch};
+}
+
+/* What comes after the convolutions: (M, H) of x (M, encoded_size). */
+static struct kern_linear encoder_linear(const struct policy *p, const struct policy_weights *w, const void *x, void *y,
+                                         size_t M)
+{
+    return (struct kern_linear){.M = M,
+                                .N = p->width,
+                                .K = p->encoded_size,
+                                .act = p->encoder_act,
+                                .x = x,
+                                .w = policy_w(p, w, 2 * p->n_convs),
+                                .b = policy_w(p, w, 2 * p->n_convs + 1),
+                                .y = y};
+}
+
 void policy_encode_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
                         const void *obs, size_t n)
 {
-    const struct kern_ops *ops = p->ops;
-    size_t i = 0;
+    struct kern_linear last;
 
-    for (; i < p->n_convs; i++) {
-        ops->conv_forward(k, s->conv[i % 2], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
-                          &p->convs[i], n, p->act);
-        obs = s->conv[i % 2];
+    for (size_t i = 0; i < p->n_convs; i++) {
+        struct kern_conv_layer conv = conv_layer(p, w, i, obs, s->conv_scratch, n);
+        obs = conv.y = s->conv[i % 2];
+        p->ops->conv_forward(k, &conv);
     }
-    ops->linear_forward(k, s->x[0], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), n, p->width, p->encoded_size,
-                        p->encoder_act);
+    last = encoder_linear(p, w, obs, s->x[0], n);
+    p->ops->linear_forward(k, &last);
 }
 
 void policy_encode(const struct policy *p, struct kern *k, struct policy_pass *s, const struct policy_weights *w,
                    const void *obs, size_t M)
 {
-    const struct kern_ops *ops = p->ops;
-    size_t i = 0;
+    struct kern_linear last;
 
-    for (; i < p->n_convs; i++) {
-        ops->conv_forward(k, s->conv[i], obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), s->conv_scratch,
-                          &p->convs[i], M, p->act);
-        obs = s->conv[i];
+    for (size_t i = 0; i < p->n_convs; i++) {
+        struct kern_conv_layer conv = conv_layer(p, w, i, obs, s->conv_scratch, M);
+        obs = conv.y = s->conv[i];
+        p->ops->conv_forward(k, &conv);
     }
-    ops->linear_forward(k, s->encoded, obs, policy_w(p, w, 2 * i), policy_w(p, w, 2 * i + 1), M, p->width,
-                        p->encoded_size, p->encoder_act);
+    last = encoder_linear(p, w, obs, s->encoded, M);
+    p->ops->linear_forward(k, &last);
 }
 
 void policy_encode_backward(const struct policy *p, struct kern *k, struct policy_pass *s,
                             const struct policy_weights *w, float *grads, void *dy, const void *obs, size_t M, bool add)
 {
-    const struct kern_ops *ops = p->ops;
     const struct kern_tensor *tensors = p->tensors;
     size_t n = p->n_convs;
-    const void *x = n > 0 ? s->conv[n - 1] : obs;
+    struct kern_linear last = encoder_linear(p, w, n > 0 ? s->conv[n - 1] : obs, s->encoded, M);
 
-    ops->linear_backward(k, n > 0 ? s->dconv[n % 2] : NULL, grads + tensors[2 * n].offset,
-                         grads + tensors[2 * n + 1].offset, dy, s->encoded, x, policy_w(p, w, 2 * n), M, p->width,
-                         p->encoded_size, p->encoder_act, false, add);
+    last.dy = dy, last.dx = n > 0 ? s->dconv[n % 2] : NULL, last.add_dw = add;
+    last.dw = grads + tensors[2 * n].offset, last.db = grads + tensors[2 * n + 1].offset;
+    p->ops->linear_backward(k, &last);
     for (size_t i = n; i-- > 0;) {
-        x = i > 0 ? s->conv[i - 1] : obs;
-        ops->conv_backward(k, i > 0 ? s->dconv[i % 2] : NULL, grads + tensors[2 * i].offset,
-                           grads + tensors[2 * i + 1].offset, s->dconv[(i + 1) % 2], s->conv[i], x,
-                           policy_w(p, w, 2 * i), s->conv_scratch, &p->convs[i], M, p->act, add);
+        struct kern_conv_layer conv = conv_layer(p, w, i, i > 0 ? s->conv[i - 1] : obs, s->conv_scratch, M);
+        conv.y = s->conv[i], conv.dy = s->dconv[(i + 1) % 2], conv.dx = i > 0 ? s->dconv[i % 2] : NULL;
+        conv.dw = grads + tensors[2 * i].offset, conv.db = grads + tensors[2 * i + 1].offset, conv.add_dw = add;
+        p->ops->conv_backward(k, &conv);
     }
 }

@@ -46,8 +46,14 @@ static void rollout_value(struct trainer *t, float *value, const void *obs, cons
     struct policy_weights w = trainer_weights(t);
 
     policy_forward_step(&t->policy, t->kern, &t->step, &w, obs, r->h_tmp, t->n_agents, reset, n);
-    t->ops->sample(t->kern, r->tmp_actions, r->tmp_logp, value, t->step.out, NULL, &t->policy.heads, t->rng_tmp, true,
-                   n);
+    t->ops->sample(t->kern, &(struct kern_sample){.actions = r->tmp_actions,
+                                                  .logp = r->tmp_logp,
+                                                  .value = value,
+                                                  .out = t->step.out,
+                                                  .heads = &t->policy.heads,
+                                                  .rng = t->rng_tmp,
+                                                  .greedy = true,
+                                                  .N = n});
 }
 
 static void rollout_keep_state(struct trainer *t, float *dst)
@@ -64,15 +70,27 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
     const uint8_t *truncs = r->truncs + step * N;
     int64_t n = 0;
 
-    t->ops->pack_rows(t->kern, r->pack_obs, r->n_packed, r->final_obs, truncs, t->policy.obs_size * t->ops->act_size,
-                      N);
+    t->ops->pack_rows(t->kern, &(struct kern_pack){.dst = r->pack_obs,
+                                                   .n_packed = r->n_packed,
+                                                   .src = r->final_obs,
+                                                   .flag = truncs,
+                                                   .row_bytes = t->policy.obs_size * t->ops->act_size,
+                                                   .N = N});
     TRY(kern_download(t->kern, &n, r->n_packed, sizeof n, err));
     if (n == 0)
         return ST_OK;
     for (size_t l = 0; t->policy.recurrent && l < t->policy.n_layers; l++)
-        t->ops->pack_rows(t->kern, r->h_tmp + l * N * S, r->n_packed, r->h + l * N * S, truncs, S * sizeof(float), N);
+        t->ops->pack_rows(t->kern, &(struct kern_pack){.dst = r->h_tmp + l * N * S,
+                                                       .n_packed = r->n_packed,
+                                                       .src = r->h + l * N * S,
+                                                       .flag = truncs,
+                                                       .row_bytes = S * sizeof(float),
+                                                       .N = N});
     rollout_value(t, r->tmp_value, r->pack_obs, r->no_reset, (size_t)n);
-    t->ops->unpack_rows(t->kern, r->boot + step * N, r->tmp_value, truncs, sizeof(float), N);
+    t->ops->unpack_rows(
+        t->kern,
+        &(struct kern_pack){
+            .dst = r->boot + step * N, .src = r->tmp_value, .flag = truncs, .row_bytes = sizeof(float), .N = N});
     return ST_OK;
 }
 
@@ -124,11 +142,22 @@ static enum status rollout_step(struct trainer *t, size_t s, struct error *err)
     };
 
     policy_forward_step(&t->policy, k, &t->step, &w, act_at(t->ops, r->obs, at * D), r->h, N, r->reset + at, N);
-    t->ops->sample(k, r->actions + at * heads, r->logp + at, r->values + at, t->step.out, mask, &t->policy.heads,
-                   t->rng_sample, false, N);
+    t->ops->sample(k, &(struct kern_sample){.actions = r->actions + at * heads,
+                                            .logp = r->logp + at,
+                                            .value = r->values + at,
+                                            .out = t->step.out,
+                                            .mask = mask,
+                                            .heads = &t->policy.heads,
+                                            .rng = t->rng_sample,
+                                            .N = N});
     trainer_phase(t, PHASE_FORWARD);
     t->ops->env_step(k, t->env, &io);
-    t->ops->step_post(k, io.rewards, r->reset + at + N, io.terms, io.truncs, t->hyper, N);
+    t->ops->step_post(k, &(struct kern_step_post){.rewards = io.rewards,
+                                                  .reset = r->reset + at + N,
+                                                  .terms = io.terms,
+                                                  .truncs = io.truncs,
+                                                  .hyper = t->hyper,
+                                                  .N = N});
     trainer_phase(t, PHASE_ENV);
     if (t->shape.may_truncate && t->direct)
         TRY(rollout_bootstrap_some(t, s, err));

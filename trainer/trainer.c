@@ -106,7 +106,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, &t->params, "weights", sizeof(float), n, 1, 1);
     if (t->ops->act_size != sizeof(float))
         plan_add(plan, &t->weights, "weights of layers", t->ops->act_size, n, 1, 1);
-    plan_add(plan, &t->grads, "gradients", sizeof(float), t->n_lanes, n, 1);
+    plan_add(plan, &t->grads, "gradients", sizeof(float), t->n_shards, n, 1);
     plan_add(plan, &t->moment1, "first moments", sizeof(float), n, 1, 1);
     if (t->set.optimizer == TRAIN_ADAM)
         plan_add(plan, &t->moment2, "second moments", sizeof(float), n, 1, 1);
@@ -117,7 +117,7 @@ static void trainer_plan(struct trainer *t)
     plan_add(plan, &t->hyper, "hyper-parameters", sizeof(struct kern_hyper), 1, 1, 1);
     plan_add(plan, &t->report, "statistics", sizeof(struct report), 1, 1, 1);
     plan_add(plan, &t->mark_times, "profile", sizeof(uint64_t), PIECE_COUNT, MARKS_MAX, 1);
-    plan_add(plan, &t->lane_stats, "statistics of lanes", sizeof(struct kern_stats), t->n_lanes, 1, 1);
+    plan_add(plan, &t->shard_stats, "statistics of shards", sizeof(struct kern_stats), t->n_shards, 1, 1);
     plan_add(plan, &t->rng_sample, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_tmp, "random stream", sizeof(struct rng), 1, 1, 1);
     plan_add(plan, &t->rng_segments, "random stream", sizeof(struct rng), 1, 1, 1);
@@ -126,7 +126,7 @@ static void trainer_plan(struct trainer *t)
     rollout_plan(t);
     update_plan(t);
     policy_plan_step(&t->policy, &t->step, plan, t->n_agents);
-    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_lanes);
+    policy_plan_pass(&t->policy, &t->pass, plan, t->horizon * t->n_segments, t->horizon * t->n_block, t->n_shards);
 }
 
 /* Weights, streams and first observations. */
@@ -172,7 +172,7 @@ static enum status trainer_describe(struct trainer *t, struct kern *kern, const 
     t->horizon = t->horizon_full = (size_t)train->horizon;
     t->direct = kern_kind(kern) == KERN_CPU;
     t->n_segments = (size_t)(train->minibatch_size / train->horizon);
-    t->n_lanes = kern_n_lanes(kern);
+    t->n_shards = kern_n_shards(kern);
     t->n_block = update_block_segments(kern, t->horizon, t->n_segments);
     t->n_envs = t->n_agents / (size_t)shape->n_agents;
     t->root = rng_seed((uint64_t)train->seed);

@@ -88,14 +88,14 @@ struct policy_pass {
     void *core[POLICY_MAX_LAYERS]; /* (M, H) act, layer outputs */
     float *out; /* (M, O) */
     float *dout; /* (M, O) */
-    void *dx[2]; /* (lanes, n_block, H) act */
-    void *dgates; /* (lanes, n_block, 3H) act; MinGRU only, an LSTM's gates become their gradient */
-    float *dstate; /* (lanes, n_block, S), used as (lanes, 2, segments, H); LSTM only */
+    void *dx[2]; /* (shards, n_block, H) act */
+    void *dgates; /* (shards, n_block, 3H) act; MinGRU only, an LSTM's gates become their gradient */
+    float *dstate; /* (shards, n_block, S), used as (shards, 2, segments, H); LSTM only */
     void *conv[POLICY_MAX_CONVS]; /* (M, numbers of the convolution) act */
-    void *dconv[2]; /* (lanes, n_block, largest convolution) act */
+    void *dconv[2]; /* (shards, n_block, largest convolution) act */
     void *conv_scratch;
     size_t n_block; /* tokens */
-    size_t n_lanes;
+    size_t n_shards;
 };
 
 /* The encoder's settings against what the game shows. */
@@ -106,12 +106,12 @@ void policy_init(struct policy *p, const struct kern *kern, const struct policy_
                  const struct env_shape *shape);
 void policy_fill_net(const struct policy *p, struct kern_net *ret_net);
 void policy_plan_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
-/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each lane at a
+/* n_tokens are kept from forward to backward; a backward call takes up to n_block of them, one in each shard at a
  * time. */
 void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens, size_t n_block,
-                      size_t n_lanes);
-/* The pass from its token on, with the lane's own part of what only the way back needs. */
-struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t lane);
+                      size_t n_shards);
+/* The pass from its token on, with the shard's own part of what only the way back needs. */
+struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t shard);
 /* params (n_params) on the host. */
 enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
 /* out (n, O) of s from obs (n, D). h (L, h_rows, S): rows [0, n) of each layer advance in place, zeroed first where
@@ -132,8 +132,8 @@ const void *policy_w(const struct policy *p, const struct policy_weights *w, siz
 void policy_init_encoder(struct policy *p, const struct kern *kern, const struct env_shape *shape);
 void policy_plan_encoder_step(const struct policy *p, struct policy_step *s, struct plan *plan, size_t n);
 void policy_plan_encoder_pass(const struct policy *p, struct policy_pass *s, struct plan *plan, size_t n_tokens,
-                              size_t n_block, size_t n_lanes);
-void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t lane);
+                              size_t n_block, size_t n_shards);
+void policy_encoder_at(const struct policy *p, struct policy_pass *at, size_t token, size_t shard);
 /* s->x[0] (n, H); s->encoded (M, H); and back from dy (M, H), which is overwritten. */
 void policy_encode_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,
                         const void *obs, size_t n);
@@ -168,12 +168,12 @@ struct rollout {
     int64_t *n_packed;
 };
 
-/* Segments [from, from + n) of a minibatch, taken through the network at once by one lane, whose segments end at
+/* Segments [from, from + n) of a minibatch, taken through the network at once by one shard, whose segments end at
  * `end`. */
 struct block {
     size_t from, n, end;
 };
-struct block update_block_first(const struct trainer *t, size_t lane); /* n is 0 when the lane has none */
+struct block update_block_first(const struct trainer *t, size_t shard); /* n is 0 when the shard has none */
 struct block update_block_next(const struct trainer *t, struct block b); /* n is 0 after the last */
 
 /* A minibatch is kept in blocks, each time-major: a block begins at token from * T (values, with their T + 1 rows:
@@ -286,21 +286,21 @@ struct trainer {
     size_t n_agents, horizon, n_segments,
         n_envs; /* N, T, B; the last rollout of a run may be shorter: T is that of now */
     size_t horizon_full; /* that memory is planned for, and T between iterations */
-    size_t n_lanes; /* P */
+    size_t n_shards; /* P */
     bool direct; /* operations are done when they return (CPU): counts and clocks may be read within an iteration */
-    size_t n_block; /* segments of a block, at most those of a lane */
+    size_t n_block; /* segments of a block, at most those of a shard */
     struct plan plan;
     struct kern_env *env;
     /* device */
     float *params, *moment1, *moment2; /* (n_params) */
     void *weights; /* (n_params) act: params as layers want them; params itself when act is f32 */
-    float *grads; /* (P, n_params): each lane's; the first row becomes their sum */
+    float *grads; /* (P, n_params): each shard's; the first row becomes their sum */
     float *norm;
     void *muon_scratch;
     int64_t *opt_step;
     struct kern_hyper *hyper;
     struct report *report; /* stats and opt_step lie in it */
-    struct kern_stats *stats, *lane_stats; /* (1), (P) */
+    struct kern_stats *stats, *shard_stats; /* (1), (P) */
     uint64_t *mark_times; /* (PIECE_COUNT * MARKS_MAX) */
     struct rng *rng_sample, *rng_tmp, *rng_segments;
     struct rollout roll;
@@ -380,7 +380,7 @@ void trainer_free(struct trainer *t); /* NULL and half-built trainers are fine *
 void rollout_plan(struct trainer *t);
 enum status rollout_run(struct trainer *t, struct error *err) MUST_USE;
 void update_plan(struct trainer *t);
-/* Segments of a block: as many as fit a lane's cache. */
+/* Segments of a block: as many as fit a shard's cache. */
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B);
 /* The updates of one rollout, fewer when target_kl or a number that is not finite ends them. */
 enum status update_run(struct trainer *t, int64_t n_minibatches, struct error *err) MUST_USE;

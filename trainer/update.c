@@ -1,7 +1,7 @@
 /* update.c - the updates of one rollout: pick segments, gather, forward, advantage, loss, backward, optimiser.
- * The segments of a minibatch are shared out to the device's lanes, and a lane takes its own in blocks that fit its
+ * The segments of a minibatch are shared out to the device's shards, and a shard takes its own in blocks that fit its
  * cache: first all gather and go forward, then, once the advantages' mean is known, all compute loss and gradient. The
- * gradients of blocks add up in order, then those of lanes. Invariants: (1) with vtrace the ratio of a segment is 1 at
+ * gradients of blocks add up in order, then those of shards. Invariants: (1) with vtrace the ratio of a segment is 1 at
  * its first use and then that of its last use, of this rollout; advantages are computed again before any segment is
  * used again; (2) shuffled segments are taken without repetition until all were used, then shuffled again; (3) a
  * minibatch that is not finite or passes target_kl changes no weight. */
@@ -36,25 +36,34 @@ void update_advantage(struct trainer *t)
 {
     struct rollout *r = &t->roll;
 
-    t->ops->advantage(t->kern, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs,
-                      t->set.vtrace ? r->log_ratio : NULL, t->hyper, t->horizon, t->n_agents);
+    t->ops->advantage(t->kern, &(struct kern_advantage){.adv = r->adv,
+                                                        .ret = r->ret,
+                                                        .rewards = r->rewards,
+                                                        .values = r->values,
+                                                        .boot = r->boot,
+                                                        .terms = r->terms,
+                                                        .truncs = r->truncs,
+                                                        .log_ratio = t->set.vtrace ? r->log_ratio : NULL,
+                                                        .hyper = t->hyper,
+                                                        .T = t->horizon,
+                                                        .N = t->n_agents});
 }
 
-/* ---- lanes and blocks ---- */
+/* ---- shards and blocks ---- */
 
 size_t update_block_segments(const struct kern *kern, size_t T, size_t B)
 {
-    size_t tokens = kern_block_tokens(kern), n_lanes = kern_n_lanes(kern);
-    size_t of_lane = (B + n_lanes - 1) / n_lanes, n = (tokens + T - 1) / T;
+    size_t tokens = kern_block_tokens(kern), n_shards = kern_n_shards(kern);
+    size_t of_shard = (B + n_shards - 1) / n_shards, n = (tokens + T - 1) / T;
 
-    return tokens == 0 || n > of_lane ? of_lane : n;
+    return tokens == 0 || n > of_shard ? of_shard : n;
 }
 
-struct block update_block_first(const struct trainer *t, size_t lane)
+struct block update_block_first(const struct trainer *t, size_t shard)
 {
     struct block none = {0};
 
-    pool_part(t->n_segments, 1, lane, t->n_lanes, &none.from, &none.end);
+    pool_part(t->n_segments, 1, shard, t->n_shards, &none.from, &none.end);
     return update_block_next(t, none);
 }
 
@@ -64,8 +73,8 @@ struct block update_block_next(const struct trainer *t, struct block b)
     return (struct block){.from = from, .n = left < t->n_block ? left : t->n_block, .end = b.end};
 }
 
-#define EACH_BLOCK(t, lane, b)                                                                                         \
-    for (struct block b = update_block_first((t), (lane)); (b).n > 0; (b) = update_block_next((t), (b)))
+#define EACH_BLOCK(t, shard, b)                                                                                        \
+    for (struct block b = update_block_first((t), (shard)); (b).n > 0; (b) = update_block_next((t), (b)))
 
 /* ---- forward ---- */
 
@@ -75,21 +84,21 @@ static void gather_block(struct trainer *t, struct kern *k, const int32_t *idx, 
     struct minibatch *m = &t->mb;
     size_t N = t->n_agents, T = t->horizon, f = sizeof(float), at = b.from * T, D = t->policy.obs_size;
     size_t n_heads = (size_t)t->shape.n_heads, A = t->policy.n_logits, L = t->policy.n_layers, S = t->policy.state_size;
-    struct kern_gather items[KERN_MAX_GATHER];
+    struct kern_gather_item items[KERN_MAX_GATHER];
     size_t n = 0;
 
-    items[n++] = (struct kern_gather){act_at(t->ops, m->obs, at * D), r->obs, D * t->ops->act_size, T};
-    items[n++] = (struct kern_gather){m->reset + at, r->reset, 1, T};
-    items[n++] = (struct kern_gather){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
-    items[n++] = (struct kern_gather){m->logp + at, r->logp, f, T};
-    items[n++] = (struct kern_gather){m->values + at + b.from, r->values, f, T + 1};
+    items[n++] = (struct kern_gather_item){act_at(t->ops, m->obs, at * D), r->obs, D * t->ops->act_size, T};
+    items[n++] = (struct kern_gather_item){m->reset + at, r->reset, 1, T};
+    items[n++] = (struct kern_gather_item){m->actions + at * n_heads, r->actions, n_heads * sizeof(int32_t), T};
+    items[n++] = (struct kern_gather_item){m->logp + at, r->logp, f, T};
+    items[n++] = (struct kern_gather_item){m->values + at + b.from, r->values, f, T + 1};
     if (r->mask != NULL)
-        items[n++] = (struct kern_gather){m->mask + at * A, r->mask, A, T};
+        items[n++] = (struct kern_gather_item){m->mask + at * A, r->mask, A, T};
     if (t->policy.recurrent)
-        items[n++] = (struct kern_gather){m->h0 + b.from * L * S, r->h0, S * f, L};
-    items[n++] = (struct kern_gather){m->adv + at, r->adv, f, T};
-    items[n++] = (struct kern_gather){m->ret + at, r->ret, f, T};
-    t->ops->gather(k, items, n, idx + b.from, N, b.n);
+        items[n++] = (struct kern_gather_item){m->h0 + b.from * L * S, r->h0, S * f, L};
+    items[n++] = (struct kern_gather_item){m->adv + at, r->adv, f, T};
+    items[n++] = (struct kern_gather_item){m->ret + at, r->ret, f, T};
+    t->ops->gather(k, &(struct kern_gather){.items = items, .n_items = n, .idx = idx + b.from, .N = N, .B = b.n});
 }
 
 /* (L, n, S) of the block; without a recurrent core there is none. */
@@ -105,68 +114,94 @@ struct pass_job {
     bool keep; /* the ratios */
 };
 
-/* Lane 0 keeps the profile. */
-static void phase_of_lane(struct trainer *t, size_t lane, enum train_phase phase)
+/* Shard 0 keeps the profile. */
+static void phase_of_shard(struct trainer *t, size_t shard, enum train_phase phase)
 {
-    if (lane == 0)
+    if (shard == 0)
         trainer_phase(t, phase);
 }
 
-static void forward_lane(void *ctx, struct kern *k, size_t lane)
+static void forward_shard(void *ctx, struct kern *k, size_t shard)
 {
     const struct pass_job *job = (const struct pass_job *)ctx;
     struct trainer *t = job->t;
     const struct policy *p = &t->policy;
     struct policy_weights w = trainer_weights(t);
 
-    EACH_BLOCK(t, lane, b)
+    EACH_BLOCK(t, shard, b)
     {
         size_t at = b.from * t->horizon;
-        struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
         gather_block(t, k, job->idx, b);
-        phase_of_lane(t, lane, PHASE_COPY);
+        phase_of_shard(t, shard, PHASE_COPY);
         policy_forward(p, k, &pass, &w, act_at(t->ops, t->mb.obs, at * p->obs_size), block_h0(t, b), t->mb.reset + at,
                        t->horizon, b.n);
-        phase_of_lane(t, lane, PHASE_LOSS);
+        phase_of_shard(t, shard, PHASE_LOSS);
     }
 }
 
 void update_forward(struct trainer *t, const int32_t *idx)
 {
     struct pass_job job = {.t = t, .idx = idx};
-    kern_each_lane(t->kern, forward_lane, &job);
+    kern_each_shard(t->kern, forward_shard, &job);
 }
 
 /* ---- loss and gradient ---- */
 
-static void backward_lane(void *ctx, struct kern *k, size_t lane)
+static struct kern_loss block_loss(const struct pass_job *job, const struct policy_pass *pass, size_t shard,
+                                   struct block b)
+{
+    const struct trainer *t = job->t;
+    const struct minibatch *m = &t->mb;
+    size_t at = b.from * t->horizon;
+
+    return (struct kern_loss){
+        .T = t->horizon,
+        .B = b.n,
+        .B_all = t->n_segments,
+        .heads = &t->policy.heads,
+        .hyper = t->hyper,
+        .out = pass->out,
+        .actions = m->actions + at * (size_t)t->shape.n_heads,
+        .mask = m->mask == NULL ? NULL : m->mask + at * t->policy.n_logits,
+        .old_logp = m->logp + at,
+        .old_value = m->values + at + b.from,
+        .adv = m->adv + at,
+        .ret = m->ret + at,
+        .weight = job->weight == NULL ? NULL : job->weight + b.from,
+        .mean_std = m->mean_std,
+        .dout = pass->dout,
+        .part = t->shard_stats + shard,
+        .idx = job->idx + b.from,
+        .has_before = b.from > 0,
+        .log_ratio = t->roll.log_ratio,
+        .N = t->n_agents,
+    };
+}
+
+static void backward_shard(void *ctx, struct kern *k, size_t shard)
 {
     const struct pass_job *job = (const struct pass_job *)ctx;
     struct trainer *t = job->t;
     const struct policy *p = &t->policy;
     struct minibatch *m = &t->mb;
     struct policy_weights w = trainer_weights(t);
-    float *grads = t->grads + lane * p->n_params;
+    float *grads = t->grads + shard * p->n_params;
     size_t T = t->horizon, n_done = 0;
 
-    EACH_BLOCK(t, lane, b)
+    EACH_BLOCK(t, shard, b)
     {
         size_t at = b.from * T;
-        struct policy_pass pass = policy_pass_at(p, &t->pass, at, lane);
-        t->ops->ppo_loss(k, pass.dout, t->lane_stats + lane, pass.out, m->actions + at * (size_t)t->shape.n_heads,
-                         m->logp + at, m->adv + at, m->ret + at, m->values + at + b.from,
-                         job->weight == NULL ? NULL : job->weight + b.from, m->mean_std,
-                         m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads, t->hyper, T, b.n,
-                         t->n_segments);
+        struct policy_pass pass = policy_pass_at(p, &t->pass, at, shard);
+        const struct kern_loss loss = block_loss(job, &pass, shard, b);
+        t->ops->ppo_loss(k, &loss);
         if (job->keep)
-            t->ops->segments_keep(k, t->roll.log_ratio, pass.out, m->actions + at * (size_t)t->shape.n_heads,
-                                  m->logp + at, m->mask == NULL ? NULL : m->mask + at * p->n_logits, &p->heads,
-                                  job->idx + b.from, b.from > 0, t->n_agents, T, b.n);
+            t->ops->segments_keep(k, &loss);
         policy_backward(p, k, &pass, &w, grads, act_at(t->ops, m->obs, at * p->obs_size), block_h0(t, b), m->reset + at,
                         T, b.n, n_done > 0);
         n_done += b.n;
     }
-    if (n_done == 0) /* more lanes than segments */
+    if (n_done == 0) /* more shards than segments */
         t->ops->zero(k, grads, p->n_params * sizeof *grads);
 }
 
@@ -177,9 +212,9 @@ void update_backward(struct trainer *t, const int32_t *idx, const float *weight,
 
     if (t->set.norm_adv)
         ops->mean_std(t->kern, t->mb.mean_std, t->mb.adv, t->horizon * t->n_segments);
-    kern_each_lane(t->kern, backward_lane, &job);
-    ops->sum_rows(t->kern, t->grads, t->n_lanes, t->policy.n_params);
-    ops->minibatch_stats(t->kern, t->stats, t->lane_stats, t->n_lanes, t->hyper);
+    kern_each_shard(t->kern, backward_shard, &job);
+    ops->sum_rows(t->kern, t->grads, t->n_shards, t->policy.n_params);
+    ops->minibatch_stats(t->kern, t->stats, t->shard_stats, t->n_shards, t->hyper);
     ops->grad_norm(t->kern, t->norm, t->stats, t->grads, t->policy.n_params);
 }
 
@@ -187,14 +222,25 @@ static void update_optimise(struct trainer *t)
 {
     const struct kern_ops *ops = t->ops;
     struct kern *k = t->kern;
+    const struct kern_optimiser o = {
+        .w = t->params,
+        .m = t->moment1,
+        .v = t->moment2,
+        .g = t->grads,
+        .norm = t->norm,
+        .stats = t->stats,
+        .hyper = t->hyper,
+        .step = t->opt_step,
+        .n = t->policy.n_params,
+        .tensors = t->policy.tensors,
+        .n_tensors = t->policy.n_tensors,
+        .scratch = t->muon_scratch,
+    };
 
-    if (t->set.optimizer == TRAIN_ADAM) {
-        ops->adam(k, t->params, t->moment1, t->moment2, t->grads, t->norm, t->stats, t->opt_step, t->hyper,
-                  t->policy.n_params);
-    } else {
-        ops->muon(k, t->params, t->moment1, t->grads, t->norm, t->muon_scratch, t->stats, t->hyper, t->policy.tensors,
-                  t->policy.n_tensors);
-    }
+    if (t->set.optimizer == TRAIN_ADAM)
+        ops->adam(k, &o);
+    else
+        ops->muon(k, &o);
     ops->optimiser_tick(k, t->opt_step, t->norm, t->stats);
     trainer_weights_cast(t);
 }
@@ -206,7 +252,9 @@ static void update_weigh(struct trainer *t)
 
     update_advantage(t);
     if (t->set.prio_alpha > 0.0)
-        t->ops->segments_priority(t->kern, r->prob, r->adv, t->hyper, t->horizon, t->n_agents);
+        t->ops->segments_priority(
+            t->kern, &(struct kern_segments){
+                         .prob = r->prob, .adv = r->adv, .hyper = t->hyper, .T = t->horizon, .N = t->n_agents});
     trainer_phase(t, PHASE_ADVANTAGE);
 }
 
@@ -222,7 +270,13 @@ static const int32_t *update_pick(struct trainer *t, size_t *at, bool again, con
     if (t->set.prio_alpha > 0.0) {
         if (again)
             update_weigh(t);
-        ops->segments_pick(t->kern, m->idx, m->weight, t->roll.prob, t->rng_segments, t->hyper, N, B);
+        ops->segments_pick(t->kern, &(struct kern_segments){.idx = m->idx,
+                                                            .weight = m->weight,
+                                                            .prob = t->roll.prob,
+                                                            .rng = t->rng_segments,
+                                                            .hyper = t->hyper,
+                                                            .N = N,
+                                                            .B = B});
         *ret_weight = m->weight;
         return m->idx;
     }

@@ -46,7 +46,9 @@ static void work_call(struct kb *b, const struct kb_work *w, size_t i)
     if (w->op != NULL)
         w->op->run(b, &b->sets[i % b->n_sets]);
     else if (w->is_product)
-        b->ops->linear_forward(b->kern, w->mem[0], w->mem[1], w->mem[2], NULL, w->n, w->n, w->n, KERN_ACT_NONE);
+        b->ops->linear_forward(
+            b->kern,
+            &(struct kern_linear){.y = w->mem[0], .x = w->mem[1], .w = w->mem[2], .M = w->n, .N = w->n, .K = w->n});
     else
         b->ops->copy(b->kern, w->mem[0], w->mem[1], w->n);
 }

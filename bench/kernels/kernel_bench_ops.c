@@ -231,58 +231,102 @@ static const void *weights(const struct kb *b, const struct kb_set *s, size_t i)
 RUN(act_encoder)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, s->enc, s->obs, weights(b, s, 0), weights(b, s, 1), z->N, z->H, z->D,
-                           KERN_ACT_RELU);
+    b->ops->linear_forward(b->kern, &(struct kern_linear){.y = s->enc,
+                                                          .x = s->obs,
+                                                          .w = weights(b, s, 0),
+                                                          .b = weights(b, s, 1),
+                                                          .M = z->N,
+                                                          .N = z->H,
+                                                          .K = z->D,
+                                                          .act = KERN_ACT_RELU});
 }
 BYTES(act_encoder, a *(N *D + N * H + H * D + H))
 FLOPS(act_encoder, 2 * N * H * D)
 RUN(act_gates)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, s->gates, s->enc, weights(b, s, 2), NULL, z->N, 3 * z->H, z->H, KERN_ACT_NONE);
+    b->ops->linear_forward(
+        b->kern,
+        &(struct kern_linear){.y = s->gates, .x = s->enc, .w = weights(b, s, 2), .M = z->N, .N = 3 * z->H, .K = z->H});
 }
 BYTES(act_gates, a *(4 * N * H + 3 * H * H))
 FLOPS(act_gates, 6 * N * H * H)
 RUN(act_mingru)
 {
     SHAPE;
-    b->ops->mingru_step(b->kern, s->out, s->h, s->gates, s->enc, s->reset, z->N, z->H);
+    b->ops->mingru_step(
+        b->kern,
+        &(struct kern_mingru){
+            .out = s->out, .state = s->h, .gates = s->gates, .x = s->enc, .reset = s->reset, .B = z->N, .H = z->H});
 }
 BYTES(act_mingru, 5 * a * N * H + 8 * N * H + N)
 RUN(act_heads)
 {
     SHAPE;
-    b->ops->heads_forward(b->kern, s->pol, s->out, s->params + b->tensors[3].offset, s->params + b->tensors[4].offset,
-                          z->N, z->O, z->H);
+    b->ops->heads_forward(b->kern, &(struct kern_heads_layer){.out = s->pol,
+                                                              .x = s->out,
+                                                              .w = s->params + b->tensors[3].offset,
+                                                              .b = s->params + b->tensors[4].offset,
+                                                              .M = z->N,
+                                                              .O = z->O,
+                                                              .H = z->H});
 }
 BYTES(act_heads, a *N *H + 4 * (N * O + O * H + O))
 FLOPS(act_heads, 2 * N * O * H)
 RUN(act_sample)
 {
-    b->ops->sample(b->kern, s->actions, s->logp, s->value, s->pol, s->mask, &b->shape.heads, b->rng, false, b->shape.N);
+    b->ops->sample(b->kern, &(struct kern_sample){.actions = s->actions,
+                                                  .logp = s->logp,
+                                                  .value = s->value,
+                                                  .out = s->pol,
+                                                  .mask = s->mask,
+                                                  .heads = &b->shape.heads,
+                                                  .rng = b->rng,
+                                                  .N = b->shape.N});
 }
 BYTES(act_sample, N *(4 * O + 4 * heads + 8 + mask))
 RUN(act_post)
 {
-    b->ops->step_post(b->kern, s->rewards, s->reset, s->terms, s->truncs, b->hyper, b->shape.N);
+    b->ops->step_post(b->kern, &(struct kern_step_post){.rewards = s->rewards,
+                                                        .reset = s->reset,
+                                                        .terms = s->terms,
+                                                        .truncs = s->truncs,
+                                                        .hyper = b->hyper,
+                                                        .N = b->shape.N});
 }
 BYTES(act_post, 11 * N)
 
 RUN(advantage_all)
 {
     SHAPE;
-    b->ops->advantage(b->kern, s->adv, s->ret, s->rewards, s->value, s->boot, s->terms, s->truncs, NULL, b->hyper, z->T,
-                      z->N);
+    b->ops->advantage(b->kern, &(struct kern_advantage){.adv = s->adv,
+                                                        .ret = s->ret,
+                                                        .rewards = s->rewards,
+                                                        .values = s->value,
+                                                        .boot = s->boot,
+                                                        .terms = s->terms,
+                                                        .truncs = s->truncs,
+                                                        .hyper = b->hyper,
+                                                        .T = z->T,
+                                                        .N = z->N});
 }
 BYTES(advantage_all, T *N *(4 * 4 + 2) + 4 * N)
 RUN(priority)
 {
-    b->ops->segments_priority(b->kern, b->prob, s->adv, b->hyper, b->shape.T, b->shape.N);
+    b->ops->segments_priority(
+        b->kern,
+        &(struct kern_segments){.prob = b->prob, .adv = s->adv, .hyper = b->hyper, .T = b->shape.T, .N = b->shape.N});
 }
 BYTES(priority, 4 * T * N + 4 * N)
 RUN(pick)
 {
-    b->ops->segments_pick(b->kern, b->idx, s->weight, b->prob, b->rng, b->hyper, b->shape.N, b->shape.B);
+    b->ops->segments_pick(b->kern, &(struct kern_segments){.idx = b->idx,
+                                                           .weight = s->weight,
+                                                           .prob = b->prob,
+                                                           .rng = b->rng,
+                                                           .hyper = b->hyper,
+                                                           .N = b->shape.N,
+                                                           .B = b->shape.B});
 }
 BYTES(pick, 4 * N + 8 * B)
 RUN(shuffle)
@@ -295,56 +339,96 @@ RUN(gather)
 {
     SHAPE;
     size_t i32 = 4, n_heads = (size_t)z->heads.n_heads;
-    const struct kern_gather items[] = {{s->obs, s->obs_all, z->D * b->ops->act_size, z->T},
-                                        {s->actions, s->actions_all, n_heads * i32, z->T},
-                                        {s->logp, s->logp_all, i32, z->T},
-                                        {s->ratio, s->adv, i32, z->T},
-                                        {s->boot, s->ret, i32, z->T},
-                                        {s->h0, s->h, z->H * i32, 1}};
-    b->ops->gather(b->kern, items, sizeof items / sizeof items[0], b->perm, z->N, z->B);
+    const struct kern_gather_item items[] = {{s->obs, s->obs_all, z->D * b->ops->act_size, z->T},
+                                             {s->actions, s->actions_all, n_heads * i32, z->T},
+                                             {s->logp, s->logp_all, i32, z->T},
+                                             {s->ratio, s->adv, i32, z->T},
+                                             {s->boot, s->ret, i32, z->T},
+                                             {s->h0, s->h, z->H * i32, 1}};
+    b->ops->gather(
+        b->kern, &(struct kern_gather){
+                     .items = items, .n_items = sizeof items / sizeof items[0], .idx = b->perm, .N = z->N, .B = z->B});
 }
 BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
 RUN(encoder)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, s->enc, s->obs, weights(b, s, 0), weights(b, s, 1), z->M, z->H, z->D,
-                           KERN_ACT_RELU);
+    b->ops->linear_forward(b->kern, &(struct kern_linear){.y = s->enc,
+                                                          .x = s->obs,
+                                                          .w = weights(b, s, 0),
+                                                          .b = weights(b, s, 1),
+                                                          .M = z->M,
+                                                          .N = z->H,
+                                                          .K = z->D,
+                                                          .act = KERN_ACT_RELU});
 }
 BYTES(encoder, a *(M *D + M * H + H * D + H))
 FLOPS(encoder, 2 * M * H * D)
 RUN(gates)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, s->gates, s->enc, weights(b, s, 2), NULL, z->M, 3 * z->H, z->H, KERN_ACT_NONE);
+    b->ops->linear_forward(
+        b->kern,
+        &(struct kern_linear){.y = s->gates, .x = s->enc, .w = weights(b, s, 2), .M = z->M, .N = 3 * z->H, .K = z->H});
 }
 BYTES(gates, a *(4 * M * H + 3 * H * H))
 FLOPS(gates, 6 * M * H * H)
 RUN(mingru)
 {
     SHAPE;
-    b->ops->mingru_forward(b->kern, s->out, s->h_seq, s->gates, s->enc, s->h0, s->reset, z->T, z->B, z->H);
+    b->ops->mingru_forward(b->kern, &(struct kern_mingru){.out = s->out,
+                                                          .h = s->h_seq,
+                                                          .gates = s->gates,
+                                                          .x = s->enc,
+                                                          .h0 = s->h0,
+                                                          .reset = s->reset,
+                                                          .T = z->T,
+                                                          .B = z->B,
+                                                          .H = z->H});
 }
 BYTES(mingru, 6 * a * M * H + 4 * B * H + M)
 RUN(heads)
 {
     SHAPE;
-    b->ops->heads_forward(b->kern, s->pol, s->out, s->params + b->tensors[3].offset, s->params + b->tensors[4].offset,
-                          z->M, z->O, z->H);
+    b->ops->heads_forward(b->kern, &(struct kern_heads_layer){.out = s->pol,
+                                                              .x = s->out,
+                                                              .w = s->params + b->tensors[3].offset,
+                                                              .b = s->params + b->tensors[4].offset,
+                                                              .M = z->M,
+                                                              .O = z->O,
+                                                              .H = z->H});
 }
 BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
 FLOPS(heads, 2 * M * O * H)
 RUN(segments_keep)
 {
     SHAPE;
-    b->ops->segments_keep(b->kern, s->ratio, s->pol, s->actions, s->logp, s->mask, &z->heads, b->perm, false, z->N,
-                          z->T, z->B);
+    b->ops->segments_keep(b->kern, &(struct kern_loss){.log_ratio = s->ratio,
+                                                       .out = s->pol,
+                                                       .actions = s->actions,
+                                                       .old_logp = s->logp,
+                                                       .mask = s->mask,
+                                                       .heads = &z->heads,
+                                                       .idx = b->perm,
+                                                       .N = z->N,
+                                                       .T = z->T,
+                                                       .B = z->B});
 }
 BYTES(segments_keep, M *(4 * O + 4 * heads + 8 + mask) + 4 * B)
 RUN(advantage)
 {
     SHAPE;
-    b->ops->advantage(b->kern, s->adv, s->ret, s->rewards, s->value, s->boot, s->terms, s->truncs, s->ratio, b->hyper,
-                      z->T, z->B);
+    b->ops->advantage(b->kern, &(struct kern_advantage){.adv = s->adv,
+                                                        .ret = s->ret,
+                                                        .rewards = s->rewards,
+                                                        .values = s->value,
+                                                        .boot = s->boot,
+                                                        .terms = s->terms,
+                                                        .truncs = s->truncs,
+                                                        .log_ratio = s->ratio,
+                                                        .hyper = b->hyper,
+                                                        .T = z->T,
+                                                        .N = z->B});
 }
 BYTES(advantage, M *(5 * 4 + 2) + 4 * B)
 RUN(mean_std)
@@ -355,8 +439,21 @@ BYTES(mean_std, 4 * M + 8)
 RUN(loss)
 {
     SHAPE;
-    b->ops->ppo_loss(b->kern, s->dpol, b->part, s->pol, s->actions, s->logp, s->adv, s->ret, s->value, NULL,
-                     s->mean_std, s->mask, &z->heads, b->hyper, z->T, z->B, z->B);
+    b->ops->ppo_loss(b->kern, &(struct kern_loss){.dout = s->dpol,
+                                                  .part = b->part,
+                                                  .out = s->pol,
+                                                  .actions = s->actions,
+                                                  .old_logp = s->logp,
+                                                  .adv = s->adv,
+                                                  .ret = s->ret,
+                                                  .old_value = s->value,
+                                                  .mean_std = s->mean_std,
+                                                  .mask = s->mask,
+                                                  .heads = &z->heads,
+                                                  .hyper = b->hyper,
+                                                  .T = z->T,
+                                                  .B = z->B,
+                                                  .B_all = z->B});
 }
 BYTES(loss, M *(8 * O + 4 * heads + 16 + mask))
 RUN(minibatch_stats)
@@ -368,31 +465,63 @@ BYTES(minibatch_stats, 3 * (double)sizeof(struct kern_stats))
 RUN(heads_back)
 {
     SHAPE;
-    b->ops->heads_backward(b->kern, s->dout, s->grad + b->tensors[3].offset, s->grad + b->tensors[4].offset, s->dpol,
-                           s->out, s->params + b->tensors[3].offset, z->M, z->O, z->H, false);
+    b->ops->heads_backward(b->kern, &(struct kern_heads_layer){.dx = s->dout,
+                                                               .dw = s->grad + b->tensors[3].offset,
+                                                               .db = s->grad + b->tensors[4].offset,
+                                                               .dout = s->dpol,
+                                                               .x = s->out,
+                                                               .w = s->params + b->tensors[3].offset,
+                                                               .M = z->M,
+                                                               .O = z->O,
+                                                               .H = z->H});
 }
 BYTES(heads_back, 2 * a * M * H + 4 * (M * O + 2 * O * H + O))
 FLOPS(heads_back, 4 * M * O * H)
 RUN(mingru_back)
 {
     SHAPE;
-    b->ops->mingru_backward(b->kern, s->denc, s->dgates, s->dout, s->h_seq, s->gates, s->enc, s->h0, s->reset, z->T,
-                            z->B, z->H);
+    b->ops->mingru_backward(b->kern, &(struct kern_mingru){.dx = s->denc,
+                                                           .dgates = s->dgates,
+                                                           .dout = s->dout,
+                                                           .h = s->h_seq,
+                                                           .gates = s->gates,
+                                                           .x = s->enc,
+                                                           .h0 = s->h0,
+                                                           .reset = s->reset,
+                                                           .T = z->T,
+                                                           .B = z->B,
+                                                           .H = z->H});
 }
 BYTES(mingru_back, 10 * a * M * H + 4 * B * H + M)
 RUN(gates_back)
 {
     SHAPE;
-    b->ops->linear_backward(b->kern, s->denc, s->grad + b->tensors[2].offset, NULL, s->dgates, s->gates, s->enc,
-                            weights(b, s, 2), z->M, 3 * z->H, z->H, KERN_ACT_NONE, true, false);
+    b->ops->linear_backward(b->kern, &(struct kern_linear){.dx = s->denc,
+                                                           .dw = s->grad + b->tensors[2].offset,
+                                                           .dy = s->dgates,
+                                                           .y = s->gates,
+                                                           .x = s->enc,
+                                                           .w = weights(b, s, 2),
+                                                           .M = z->M,
+                                                           .N = 3 * z->H,
+                                                           .K = z->H,
+                                                           .add_dx = true});
 }
 BYTES(gates_back, a *(6 * M * H + 3 * H * H) + 12 * H * H)
 FLOPS(gates_back, 12 * M * H * H)
 RUN(encoder_back)
 {
     SHAPE;
-    b->ops->linear_backward(b->kern, NULL, s->grad, s->grad + b->tensors[1].offset, s->denc, s->enc, s->obs,
-                            weights(b, s, 0), z->M, z->H, z->D, KERN_ACT_RELU, false, false);
+    b->ops->linear_backward(b->kern, &(struct kern_linear){.dw = s->grad,
+                                                           .db = s->grad + b->tensors[1].offset,
+                                                           .dy = s->denc,
+                                                           .y = s->enc,
+                                                           .x = s->obs,
+                                                           .w = weights(b, s, 0),
+                                                           .M = z->M,
+                                                           .N = z->H,
+                                                           .K = z->D,
+                                                           .act = KERN_ACT_RELU});
 }
 BYTES(encoder_back, a *(3 * M * H + M * D) + 4 * (H * D + H))
 FLOPS(encoder_back, 2 * M * H * D)
@@ -403,12 +532,28 @@ RUN(grad_norm)
 BYTES(grad_norm, 4 * P)
 RUN(adam)
 {
-    b->ops->adam(b->kern, s->params, s->m, s->v, s->grad, b->norm, b->stats, b->step, b->hyper, b->shape.n_params);
+    b->ops->adam(b->kern, &(struct kern_optimiser){.w = s->params,
+                                                   .m = s->m,
+                                                   .v = s->v,
+                                                   .g = s->grad,
+                                                   .norm = b->norm,
+                                                   .stats = b->stats,
+                                                   .step = b->step,
+                                                   .hyper = b->hyper,
+                                                   .n = b->shape.n_params});
 }
 BYTES(adam, 28 * P)
 RUN(muon)
 {
-    b->ops->muon(b->kern, s->params, s->m, s->grad, b->norm, b->scratch, b->stats, b->hyper, b->tensors, 5);
+    b->ops->muon(b->kern, &(struct kern_optimiser){.w = s->params,
+                                                   .m = s->m,
+                                                   .g = s->grad,
+                                                   .norm = b->norm,
+                                                   .scratch = b->scratch,
+                                                   .stats = b->stats,
+                                                   .hyper = b->hyper,
+                                                   .tensors = b->tensors,
+                                                   .n_tensors = 5});
 }
 BYTES(muon, 20 * P)
 /* Five steps: S = X X^T and S X with n side flops, S S with side^3, n numbers whose shorter side is side; each times 2. */

@@ -6,16 +6,6 @@
 
 #define AGENT_GRAIN 16
 
-struct sample {
-    int32_t *actions;
-    float *logp, *value;
-    const float *out;
-    const uint8_t *mask;
-    const struct kern_heads *heads;
-    struct rng rng;
-    bool greedy;
-};
-
 static int head_argmax(const float *logits, const uint8_t *mask, int n)
 {
     int best = -1;
@@ -44,7 +34,7 @@ static int head_draw(const float *logits, const uint8_t *mask, int n, float log_
 
 static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct sample *s = (const struct sample *)ctx;
+    const struct kern_sample *s = (const struct kern_sample *)ctx;
     const struct kern_heads *heads = s->heads;
     size_t A = (size_t)heads->n_logits;
 
@@ -52,11 +42,11 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
     for (size_t i = from; i < to; i++) {
         const float *logits = s->out + i * (A + 1);
         const uint8_t *mask = s->mask == NULL ? NULL : s->mask + i * A;
-        struct rng rng = rng_split(s->rng, i);
+        struct rng rng = rng_split(*s->rng, i);
         float logp = 0.0f;
         int at = 0;
 
-        rng.counter = s->rng.counter;
+        rng.counter = s->rng->counter;
         for (int j = 0; j < heads->n_heads; j++) {
             int n = heads->sizes[j];
             const uint8_t *allowed = head_mask(mask, at, n);
@@ -72,34 +62,24 @@ static void sample_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
-                const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N)
+void cpu_sample(struct kern *k, const struct kern_sample *s)
 {
-    struct sample s = {.actions = actions,
-                       .logp = logp,
-                       .value = value,
-                       .out = out,
-                       .mask = mask,
-                       .heads = heads,
-                       .rng = *rng,
-                       .greedy = greedy};
-    cpu_run(k, N, AGENT_GRAIN, sample_part, &s);
-    rng->counter += (uint64_t)heads->n_heads;
+    cpu_run(k, s->N, AGENT_GRAIN, sample_part, s);
+    s->rng->counter += (uint64_t)s->heads->n_heads;
 }
 
-void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
-                   const struct kern_hyper *hyper, size_t N)
+void cpu_step_post(struct kern *k, const struct kern_step_post *p)
 {
-    float clip = hyper->reward_clip;
+    float clip = p->hyper->reward_clip;
 
     (void)k; /* a few kilobytes: not worth waking the helpers */
-    for (size_t i = 0; i < N; i++)
-        reset[i] = terms[i] | truncs[i];
+    for (size_t i = 0; i < p->N; i++)
+        p->reset[i] = p->terms[i] | p->truncs[i];
     if (!(clip > 0.0f))
         return;
-    for (size_t i = 0; i < N; i++) {
-        float r = rewards[i];
+    for (size_t i = 0; i < p->N; i++) {
+        float r = p->rewards[i];
         r = r > clip ? clip : r;
-        rewards[i] = r < -clip ? -clip : r;
+        p->rewards[i] = r < -clip ? -clip : r;
     }
 }

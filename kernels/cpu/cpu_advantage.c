@@ -13,17 +13,9 @@
 #define BUCKET_SHIFT 19 /* a bucket for each of the first 13 bits of a key: 32 kB on the stack */
 #define N_BUCKETS ((size_t)1 << (32 - BUCKET_SHIFT))
 
-struct advantage {
-    float *adv, *ret;
-    const float *rewards, *values, *boot, *log_ratio;
-    const uint8_t *terms, *truncs;
-    const struct kern_hyper *hyper;
-    size_t T, N;
-};
-
 static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct advantage *a = (const struct advantage *)ctx;
+    const struct kern_advantage *a = (const struct kern_advantage *)ctx;
     const float gamma = a->hyper->gamma, decay = a->hyper->gamma * a->hyper->gae_lambda;
     const float rho_clip = a->log_ratio == NULL ? 1.0f : a->hyper->rho_clip;
     const float c_clip = a->log_ratio == NULL ? 1.0f : a->hyper->c_clip;
@@ -48,22 +40,9 @@ static void advantage_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
-                   const uint8_t *terms, const uint8_t *truncs, const float *log_ratio, const struct kern_hyper *hyper,
-                   size_t T, size_t N)
+void cpu_advantage(struct kern *k, const struct kern_advantage *a)
 {
-    struct advantage a = {.adv = adv,
-                          .ret = ret,
-                          .rewards = rewards,
-                          .values = values,
-                          .boot = boot,
-                          .log_ratio = log_ratio,
-                          .terms = terms,
-                          .truncs = truncs,
-                          .hyper = hyper,
-                          .T = T,
-                          .N = N};
-    cpu_run(k, N, AGENT_GRAIN, advantage_part, &a);
+    cpu_run(k, a->N, AGENT_GRAIN, advantage_part, a);
 }
 
 void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
@@ -123,42 +102,42 @@ void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, 
     }
 }
 
-void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
-                           size_t N)
+void cpu_segments_priority(struct kern *k, const struct kern_segments *s)
 {
+    float *prob = s->prob;
     double total = 0.0;
 
     (void)k;
-    memset(prob, 0, N * sizeof *prob);
-    for (size_t t = 0; t < T; t++)
+    memset(prob, 0, s->N * sizeof *prob);
+    for (size_t t = 0; t < s->T; t++)
 #pragma omp simd
-        for (size_t i = 0; i < N; i++)
-            prob[i] += fabsf(adv[t * N + i]);
-    for (size_t i = 0; i < N; i++) {
-        prob[i] = powf(prob[i], hyper->prio_alpha);
+        for (size_t i = 0; i < s->N; i++)
+            prob[i] += fabsf(s->adv[t * s->N + i]);
+    for (size_t i = 0; i < s->N; i++) {
+        prob[i] = powf(prob[i], s->hyper->prio_alpha);
         total += (double)prob[i];
     }
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < s->N; i++)
         prob[i] = (float)(((double)prob[i] + 1e-6) / (total + 1e-6));
 }
 
-void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
-                       const struct kern_hyper *hyper, size_t N, size_t B)
+void cpu_segments_pick(struct kern *k, const struct kern_segments *s)
 {
-    double u = rng_f64(rng), total = 0.0, step, passed;
+    const float *prob = s->prob;
+    double u = rng_f64(s->rng), total = 0.0, step, passed;
     size_t i = 0;
 
     (void)k;
-    for (size_t j = 0; j < N; j++)
+    for (size_t j = 0; j < s->N; j++)
         total += (double)prob[j];
-    step = total / (double)B;
+    step = total / (double)s->B;
     passed = (double)prob[0];
-    for (size_t j = 0; j < B; j++) {
+    for (size_t j = 0; j < s->B; j++) {
         double at = ((double)j + u) * step;
-        while (passed <= at && i + 1 < N)
+        while (passed <= at && i + 1 < s->N)
             passed += (double)prob[++i];
-        idx[j] = (int32_t)i;
-        weight[j] = powf((float)N * prob[i], -hyper->prio_beta);
+        s->idx[j] = (int32_t)i;
+        s->weight[j] = powf((float)s->N * prob[i], -s->hyper->prio_beta);
     }
 }
 

@@ -14,17 +14,12 @@ struct conv {
     const struct kern_conv *shape;
     size_t P, K; /* patches of a grid (= pixels of the output), numbers of a patch */
     size_t n_chunk; /* grids at a time */
-    float *scratch; /* (workers, n_chunk * P, K) */
-    float *y, *dx, *dw, *db, *dy; /* NULL where absent */
-    const float *y_done, *x, *w, *b;
-    size_t M;
-    enum kern_act act;
-    bool add_dw;
+    const struct kern_conv_layer *l; /* its scratch: (workers, n_chunk * P, K) */
 };
 
-static struct conv conv_of(const struct kern_conv *shape, void *scratch, size_t M, enum kern_act act)
+static struct conv conv_of(const struct kern_conv *shape, const struct kern_conv_layer *l)
 {
-    struct conv c = {.shape = shape, .scratch = scratch, .M = M, .act = act};
+    struct conv c = {.shape = shape, .l = l};
     c.P = kern_conv_height(shape) * kern_conv_width(shape);
     c.K = shape->kernel * shape->kernel * shape->in;
     c.n_chunk = PATCH_FLOATS / (c.P * c.K);
@@ -34,13 +29,13 @@ static struct conv conv_of(const struct kern_conv *shape, void *scratch, size_t 
 
 size_t cpu_conv_scratch_bytes(const struct kern *k, const struct kern_conv *shape)
 {
-    struct conv c = conv_of(shape, NULL, 0, KERN_ACT_NONE);
+    struct conv c = conv_of(shape, NULL);
     return k->n_threads * c.n_chunk * c.P * c.K * sizeof(float);
 }
 
 static float *patches_of(const struct conv *c, size_t worker)
 {
-    return c->scratch + worker * c->n_chunk * c->P * c->K;
+    return (float *)c->l->scratch + worker * c->n_chunk * c->P * c->K;
 }
 
 /* The part [*ret_from, *ret_to) of a kernel's taps that lies within n numbers when the first lies at `at`. */
@@ -93,46 +88,51 @@ static void patches_take(const struct conv *c, float *patches, const float *x, s
 #define EACH_CHUNK(c, at, n, from, to)                                                                                 \
     for (size_t at = (from), n; n = (to)-at < (c)->n_chunk ? (to)-at : (c)->n_chunk, at < (to); at += n)
 
+static size_t grid_numbers(const struct kern_conv *s)
+{
+    return s->height * s->width * s->in;
+}
+
 static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct conv *c = (const struct conv *)ctx;
-    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    const struct kern_conv_layer *l = c->l;
+    size_t N = c->shape->out, grid = grid_numbers(c->shape);
     float *patches = patches_of(c, worker);
 
     EACH_CHUNK(c, at, n, from, to)
     {
-        float *y = c->y + at * c->P * N;
-        patches_take(c, patches, c->x + at * grid, n);
-        cpu_gemm(false, true, n * c->P, N, c->K, 1.0f, patches, c->K, c->w, c->K, 0.0f, y, N);
-        cpu_bias_act(y, c->b, n * c->P, N, c->act);
+        float *y = (float *)l->y + at * c->P * N;
+        patches_take(c, patches, (const float *)l->x + at * grid, n);
+        cpu_gemm(false, true, n * c->P, N, c->K, 1.0f, patches, c->K, l->w, c->K, 0.0f, y, N);
+        cpu_bias_act(y, l->b, n * c->P, N, l->act);
     }
 }
 
-void cpu_conv_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
-                      const struct kern_conv *conv, size_t M, enum kern_act act)
+void cpu_conv_forward(struct kern *k, const struct kern_conv_layer *l)
 {
-    struct conv c = conv_of(conv, scratch, M, act);
-    c.y = y, c.x = x, c.w = w, c.b = b;
-    cpu_run(k, M, 1, forward_part, &c);
+    struct conv c = conv_of(l->shape, l);
+    cpu_run(k, l->M, 1, forward_part, &c);
 }
 
 /* Tokens [from, to): dy before the activation, and dx. */
 static void backward_tokens(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct conv *c = (const struct conv *)ctx;
-    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    const struct kern_conv_layer *l = c->l;
+    size_t N = c->shape->out, grid = grid_numbers(c->shape);
     float *patches = patches_of(c, worker);
 
     EACH_CHUNK(c, at, n, from, to)
     {
-        float *dy = c->dy + at * c->P * N;
-        if (c->act != KERN_ACT_NONE)
-            cpu_act_gradient(dy, c->y_done + at * c->P * N, n * c->P * N, c->act);
-        if (c->dx == NULL)
+        float *dy = (float *)l->dy + at * c->P * N, *dx = (float *)l->dx + at * grid;
+        if (l->act != KERN_ACT_NONE)
+            cpu_act_gradient(dy, (const float *)l->y + at * c->P * N, n * c->P * N, l->act);
+        if (l->dx == NULL)
             continue;
-        memset(c->dx + at * grid, 0, n * grid * sizeof *c->dx);
-        cpu_gemm(false, false, n * c->P, c->K, N, 1.0f, dy, N, c->w, c->K, 0.0f, patches, c->K);
-        patches_move(c, patches, c->dx + at * grid, n, true);
+        memset(dx, 0, n * grid * sizeof *dx);
+        cpu_gemm(false, false, n * c->P, c->K, N, 1.0f, dy, N, l->w, c->K, 0.0f, patches, c->K);
+        patches_move(c, patches, dx, n, true);
     }
 }
 
@@ -140,33 +140,31 @@ static void backward_tokens(void *ctx, size_t worker, size_t from, size_t to)
 static void backward_filters(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct conv *c = (const struct conv *)ctx;
-    size_t N = c->shape->out, grid = c->shape->height * c->shape->width * c->shape->in;
+    const struct kern_conv_layer *l = c->l;
+    size_t N = c->shape->out, grid = grid_numbers(c->shape);
     float *patches = patches_of(c, worker);
 
     if (from == to)
         return;
-    for (size_t j = from; j < to && !c->add_dw; j++) {
-        memset(c->dw + j * c->K, 0, c->K * sizeof *c->dw);
-        c->db[j] = 0.0f;
+    for (size_t j = from; j < to && !l->add_dw; j++) {
+        memset(l->dw + j * c->K, 0, c->K * sizeof *l->dw);
+        l->db[j] = 0.0f;
     }
-    EACH_CHUNK(c, at, n, 0, c->M)
+    EACH_CHUNK(c, at, n, 0, l->M)
     {
-        const float *dy = c->dy + at * c->P * N;
-        patches_take(c, patches, c->x + at * grid, n);
-        cpu_gemm(true, false, to - from, c->K, n * c->P, 1.0f, dy + from, N, patches, c->K, 1.0f, c->dw + from * c->K,
+        const float *dy = (const float *)l->dy + at * c->P * N;
+        patches_take(c, patches, (const float *)l->x + at * grid, n);
+        cpu_gemm(true, false, to - from, c->K, n * c->P, 1.0f, dy + from, N, patches, c->K, 1.0f, l->dw + from * c->K,
                  c->K);
         for (size_t p = 0; p < n * c->P; p++)
             for (size_t j = from; j < to; j++)
-                c->db[j] += dy[p * N + j];
+                l->db[j] += dy[p * N + j];
     }
 }
 
-void cpu_conv_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                       const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
-                       bool add_dw)
+void cpu_conv_backward(struct kern *k, const struct kern_conv_layer *l)
 {
-    struct conv c = conv_of(conv, scratch, M, act);
-    c.dx = dx, c.dw = dw, c.db = db, c.dy = dy, c.y_done = y, c.x = x, c.w = w, c.add_dw = add_dw;
-    cpu_run(k, M, 1, backward_tokens, &c);
-    cpu_run(k, conv->out, FILTER_GRAIN, backward_filters, &c);
+    struct conv c = conv_of(l->shape, l);
+    cpu_run(k, l->M, 1, backward_tokens, &c);
+    cpu_run(k, l->shape->out, FILTER_GRAIN, backward_filters, &c);
 }

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* Of one lane. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
+/* Of one shard. With 128 wide layers the activations of 512 tokens are 2 MB, an L2 cache. */
 #define CPU_BLOCK_TOKENS 1024
 /* What the compiler was allowed to use (-march). */
 #if defined(__AVX512F__)
@@ -71,8 +71,8 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
         goto fail_pool;
     kern->n_threads = pool_size(cpu->pool);
     cpu->partials = mem_array2(kern->n_threads, CPU_PARTIALS, sizeof *cpu->partials);
-    cpu->lanes = mem_array(kern->n_threads, sizeof *cpu->lanes);
-    if (cpu->partials == NULL || cpu->lanes == NULL) {
+    cpu->shards = mem_array(kern->n_threads, sizeof *cpu->shards);
+    if (cpu->partials == NULL || cpu->shards == NULL) {
         rc = FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
         goto fail_partials;
     }
@@ -87,16 +87,16 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
     kern->block_tokens = CPU_BLOCK_TOKENS;
     kern->impl = cpu;
     for (size_t w = 0; w < kern->n_threads; w++) {
-        struct cpu_lane *lane = &cpu->lanes[w];
-        lane->cpu.partials = cpu->partials + w * CPU_PARTIALS;
-        lane->kern = *kern;
-        lane->kern.impl = &lane->cpu;
-        lane->kern.n_threads = 1;
+        struct cpu_shard *shard = &cpu->shards[w];
+        shard->cpu.partials = cpu->partials + w * CPU_PARTIALS;
+        shard->kern = *kern;
+        shard->kern.impl = &shard->cpu;
+        shard->kern.n_threads = 1;
     }
     return ST_OK;
 
 fail_partials:
-    mem_free(cpu->lanes);
+    mem_free(cpu->shards);
     mem_free(cpu->partials);
     pool_destroy(cpu->pool);
 fail_pool:
@@ -108,7 +108,7 @@ static void cpu_close(struct kern *kern)
 {
     struct cpu *cpu = cpu_of(kern);
     pool_destroy(cpu->pool);
-    mem_free(cpu->lanes);
+    mem_free(cpu->shards);
     mem_free(cpu->partials);
     mem_free(cpu);
 }
@@ -177,30 +177,30 @@ static enum status cpu_slot_wait(struct kern *kern, struct kern_slot *slot, cons
     return cpu_sync(kern, err);
 }
 
-static size_t cpu_n_lanes(const struct kern *kern)
+static size_t cpu_n_shards(const struct kern *kern)
 {
     return kern->n_threads;
 }
 
-struct lane_job {
+struct shard_job {
     struct cpu *cpu;
-    kern_lane_fn *fn;
+    kern_shard_fn *fn;
     void *ctx;
 };
 
-static void lane_part(void *ctx, size_t worker, size_t from, size_t to)
+static void shard_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct lane_job *job = (const struct lane_job *)ctx;
+    const struct shard_job *job = (const struct shard_job *)ctx;
 
     (void)worker;
     for (size_t i = from; i < to; i++)
-        job->fn(job->ctx, &job->cpu->lanes[i].kern, i);
+        job->fn(job->ctx, &job->cpu->shards[i].kern, i);
 }
 
-static void cpu_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+static void cpu_each_shard(struct kern *kern, kern_shard_fn *fn, void *ctx)
 {
-    struct lane_job job = {.cpu = cpu_of(kern), .fn = fn, .ctx = ctx};
-    pool_run(job.cpu->pool, kern->n_threads, 1, lane_part, &job);
+    struct shard_job job = {.cpu = cpu_of(kern), .fn = fn, .ctx = ctx};
+    pool_run(job.cpu->pool, kern->n_threads, 1, shard_part, &job);
 }
 
 static enum status cpu_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,
@@ -260,12 +260,12 @@ static enum status cpu_env_load(struct kern *kern, struct kern_env *env, const v
     return ST_OK;
 }
 
-static void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
+void cpu_env_reset(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
 {
     env_batch_reset(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
-static void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io *io)
+void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern_env_io *io)
 {
     struct env_io host = {.actions = io->actions,
                           .rewards = io->rewards,
@@ -279,65 +279,25 @@ static void cpu_env_step(struct kern *k, struct kern_env *env, const struct kern
         return; /* reported by the next cpu_sync */
 }
 
-static void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
+void cpu_env_observe(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask)
 {
     env_batch_observe(batch_of(env), cpu_of(k)->pool, obs, mask);
 }
 
-static void cpu_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log)
+void cpu_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log)
 {
     (void)k;
     env_batch_take_log(batch_of(env), log);
 }
 
-static void cpu_mark(struct kern *k, uint64_t *ns)
+void cpu_mark(struct kern *k, uint64_t *ns)
 {
     (void)k;
     *ns = clock_mono_ns();
 }
 
-static const struct kern_ops cpu_ops = {
-    .name = "cpu",
-    .act_size = sizeof(float),
-    .linear_forward = cpu_linear_forward,
-    .linear_backward = cpu_linear_backward,
-    .heads_forward = cpu_heads_forward,
-    .heads_backward = cpu_heads_backward,
-    .conv_forward = cpu_conv_forward,
-    .conv_backward = cpu_conv_backward,
-    .mingru_step = cpu_mingru_step,
-    .mingru_forward = cpu_mingru_forward,
-    .mingru_backward = cpu_mingru_backward,
-    .lstm_step = cpu_lstm_step,
-    .lstm_forward = cpu_lstm_forward,
-    .lstm_backward = cpu_lstm_backward,
-    .sample = cpu_sample,
-    .env_reset = cpu_env_reset,
-    .env_step = cpu_env_step,
-    .env_observe = cpu_env_observe,
-    .env_log_take = cpu_env_log_take,
-    .step_post = cpu_step_post,
-    .advantage = cpu_advantage,
-    .mean_std = cpu_mean_std,
-    .segments_shuffle = cpu_segments_shuffle,
-    .segments_priority = cpu_segments_priority,
-    .segments_pick = cpu_segments_pick,
-    .rng_advance = cpu_rng_advance,
-    .gather = cpu_gather,
-    .segments_keep = cpu_segments_keep,
-    .ppo_loss = cpu_ppo_loss,
-    .minibatch_stats = cpu_minibatch_stats,
-    .grad_norm = cpu_grad_norm,
-    .adam = cpu_adam,
-    .muon = cpu_muon,
-    .optimiser_tick = cpu_optimiser_tick,
-    .zero = cpu_zero,
-    .copy = cpu_copy,
-    .sum_rows = cpu_sum_rows,
-    .pack_rows = cpu_pack_rows,
-    .unpack_rows = cpu_unpack_rows,
-    .mark = cpu_mark,
-};
+#define CPU_ROW(name) .name = cpu_##name,
+static const struct kern_ops cpu_ops = {.name = "cpu", .act_size = sizeof(float), KERN_EACH_OP(CPU_ROW, CPU_ROW)};
 
 const struct kern_device cpu_device = {
     .kind = KERN_CPU,
@@ -353,9 +313,9 @@ const struct kern_device cpu_device = {
     .slot_destroy = cpu_slot_destroy,
     .slot_take = cpu_slot_take,
     .slot_wait = cpu_slot_wait,
-    .n_lanes = cpu_n_lanes,
+    .n_shards = cpu_n_shards,
     .conv_scratch_bytes = cpu_conv_scratch_bytes,
-    .each_lane = cpu_each_lane,
+    .each_shard = cpu_each_shard,
     .env_create = cpu_env_create,
     .env_destroy = cpu_env_destroy,
     .env_restart = cpu_env_restart,

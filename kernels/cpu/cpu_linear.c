@@ -20,16 +20,8 @@ void cpu_gemm(bool a_t, bool b_t, size_t m, size_t n, size_t k, float alpha, con
 }
 
 struct linear {
-    float *y; /* (M, N), forward */
-    const float *y_done; /* (M, N), backward: what forward gave */
-    float *dx; /* (M, K) or NULL */
-    float *dw, *db; /* (N, K), (N) or NULL */
-    float *dy; /* (M, N) */
-    const float *x, *w, *b; /* (M, K), (N, K), (N) or NULL */
-    size_t N, K;
-    enum kern_act act;
-    bool add_dx, add_dw;
-    size_t chunk, n_chunk; /* first token and number of tokens between two meetings (backward) */
+    const struct kern_linear *l;
+    size_t chunk, n_chunk; /* backward: first token and number of tokens between two meetings */
 };
 
 void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act act)
@@ -51,22 +43,20 @@ void cpu_bias_act(float *y, const float *b, size_t rows, size_t N, enum kern_act
 
 static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct linear *l = (const struct linear *)ctx;
+    const struct kern_linear *l = (const struct kern_linear *)ctx;
 
     (void)worker;
     for (size_t at = from; at < to; at += FORWARD_BLOCK) {
         size_t rows = to - at < FORWARD_BLOCK ? to - at : FORWARD_BLOCK;
-        float *y = l->y + at * l->N;
-        cpu_gemm(false, true, rows, l->N, l->K, 1.0f, l->x + at * l->K, l->K, l->w, l->K, 0.0f, y, l->N);
+        float *y = (float *)l->y + at * l->N;
+        cpu_gemm(false, true, rows, l->N, l->K, 1.0f, (const float *)l->x + at * l->K, l->K, l->w, l->K, 0.0f, y, l->N);
         cpu_bias_act(y, l->b, rows, l->N, l->act);
     }
 }
 
-void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
-                        size_t K, enum kern_act act)
+void cpu_linear_forward(struct kern *k, const struct kern_linear *l)
 {
-    struct linear l = {.y = y, .x = x, .w = w, .b = b, .N = N, .K = K, .act = act};
-    cpu_run(k, M, TOKEN_GRAIN, forward_part, &l);
+    cpu_run(k, l->M, TOKEN_GRAIN, forward_part, l);
 }
 
 void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act)
@@ -85,73 +75,82 @@ void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act)
 /* Tokens [from, to) of the chunk: dy before the activation, and dx. */
 static void backward_tokens(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct linear *l = (const struct linear *)ctx;
-    size_t at = l->chunk + from, rows = to - from;
+    const struct linear *job = (const struct linear *)ctx;
+    const struct kern_linear *l = job->l;
+    size_t at = job->chunk + from, rows = to - from;
+    float *dy = (float *)l->dy + at * l->N;
 
     (void)worker;
     if (rows == 0)
         return;
     if (l->act != KERN_ACT_NONE)
-        cpu_act_gradient(l->dy + at * l->N, l->y_done + at * l->N, rows * l->N, l->act);
+        cpu_act_gradient(dy, (const float *)l->y + at * l->N, rows * l->N, l->act);
     if (l->dx != NULL)
-        cpu_gemm(false, false, rows, l->K, l->N, 1.0f, l->dy + at * l->N, l->N, l->w, l->K, l->add_dx ? 1.0f : 0.0f,
-                 l->dx + at * l->K, l->K);
+        cpu_gemm(false, false, rows, l->K, l->N, 1.0f, dy, l->N, l->w, l->K, l->add_dx ? 1.0f : 0.0f,
+                 (float *)l->dx + at * l->K, l->K);
 }
 
 /* Rows [from, to) of dw and db: adds what the chunk's tokens give, or starts with it. */
 static void backward_rows(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct linear *l = (const struct linear *)ctx;
-    const float *dy = l->dy + l->chunk * l->N;
+    const struct linear *job = (const struct linear *)ctx;
+    const struct kern_linear *l = job->l;
+    const float *dy = (const float *)l->dy + job->chunk * l->N;
+    bool starts = job->chunk == 0 && !l->add_dw;
 
     (void)worker;
     if (from == to)
         return;
-    cpu_gemm(true, false, to - from, l->K, l->n_chunk, 1.0f, dy + from, l->N, l->x + l->chunk * l->K, l->K,
-             l->chunk == 0 && !l->add_dw ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
+    cpu_gemm(true, false, to - from, l->K, job->n_chunk, 1.0f, dy + from, l->N, (const float *)l->x + job->chunk * l->K,
+             l->K, starts ? 0.0f : 1.0f, l->dw + from * l->K, l->K);
     if (l->db == NULL)
         return;
-    for (size_t j = from; l->chunk == 0 && !l->add_dw && j < to; j++)
+    for (size_t j = from; starts && j < to; j++)
         l->db[j] = 0.0f;
-    for (size_t i = 0; i < l->n_chunk; i++)
+    for (size_t i = 0; i < job->n_chunk; i++)
 #pragma omp simd
         for (size_t j = from; j < to; j++)
             l->db[j] += dy[i * l->N + j];
 }
 
-void cpu_linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                         const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
+void cpu_linear_backward(struct kern *k, const struct kern_linear *l)
 {
-    struct linear l = {.y_done = y,
-                       .dx = dx,
-                       .dw = dw,
-                       .db = db,
-                       .dy = dy,
-                       .x = x,
-                       .w = w,
-                       .N = N,
-                       .K = K,
-                       .act = act,
-                       .add_dx = add_dx,
-                       .add_dw = add_dw};
+    struct linear job = {.l = l};
     size_t step = BACKWARD_BLOCK * k->n_threads;
 
-    for (l.chunk = 0; l.chunk < M; l.chunk += step) {
-        l.n_chunk = M - l.chunk < step ? M - l.chunk : step;
-        cpu_run(k, l.n_chunk, TOKEN_GRAIN, backward_tokens, &l);
-        cpu_run(k, N, ROW_GRAIN, backward_rows, &l);
+    for (; job.chunk < l->M; job.chunk += step) {
+        job.n_chunk = l->M - job.chunk < step ? l->M - job.chunk : step;
+        cpu_run(k, job.n_chunk, TOKEN_GRAIN, backward_tokens, &job);
+        cpu_run(k, l->N, ROW_GRAIN, backward_rows, &job);
     }
 }
 
-void cpu_heads_forward(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
-                       size_t H)
+/* ---- the last layer: one without an activation, of which backward only reads dy ---- */
+
+static struct kern_linear linear_of(const struct kern_heads_layer *l)
 {
-    cpu_linear_forward(k, out, x, w, b, M, O, H, KERN_ACT_NONE);
+    return (struct kern_linear){.M = l->M,
+                                .N = l->O,
+                                .K = l->H,
+                                .x = l->x,
+                                .w = l->w,
+                                .b = l->b,
+                                .y = l->out,
+                                .dy = (void *)(uintptr_t)l->dout,
+                                .dx = l->dx,
+                                .dw = l->dw,
+                                .db = l->db,
+                                .add_dw = l->add_dw};
 }
 
-void cpu_heads_backward(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
-                        const float *w, size_t M, size_t O, size_t H, bool add_dw)
+void cpu_heads_forward(struct kern *k, const struct kern_heads_layer *l)
 {
-    /* without an activation dy is only read */
-    cpu_linear_backward(k, dx, dw, db, (void *)(uintptr_t)dout, NULL, x, w, M, O, H, KERN_ACT_NONE, false, add_dw);
+    struct kern_linear linear = linear_of(l);
+    cpu_linear_forward(k, &linear);
+}
+
+void cpu_heads_backward(struct kern *k, const struct kern_heads_layer *l)
+{
+    struct kern_linear linear = linear_of(l);
+    cpu_linear_backward(k, &linear);
 }

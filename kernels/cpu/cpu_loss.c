@@ -18,15 +18,9 @@ _Static_assert((int)P_COUNT <= CPU_PARTIALS, "one worker's sums fit");
 
 struct loss {
     struct cpu *cpu;
-    float *dout;
-    const float *out, *old_logp, *adv, *ret, *old_value, *weight;
-    const int32_t *actions;
-    const uint8_t *mask;
-    const struct kern_heads *heads;
+    const struct kern_loss *of;
     float adv_shift, adv_scale; /* A = (adv - shift) * scale */
-    float clip_coef, vf_clip_coef, vf_coef, ent_coef;
-    float inv_m;
-    size_t B;
+    float inv_m; /* 1 / tokens of the minibatch */
 };
 
 /* Log-probability of the token's actions under logits; log_sum (n_heads) receives each head's. */
@@ -44,19 +38,9 @@ static inline float token_logp(const struct kern_heads *heads, const float *logi
     return logp;
 }
 
-struct keep {
-    float *log_ratio;
-    const float *out, *old_logp;
-    const int32_t *actions, *idx;
-    const uint8_t *mask;
-    const struct kern_heads *heads;
-    bool has_before;
-    size_t N, B;
-};
-
 static void keep_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct keep *l = (const struct keep *)ctx;
+    const struct kern_loss *l = (const struct kern_loss *)ctx;
     size_t A = (size_t)l->heads->n_logits, n_heads = (size_t)l->heads->n_heads;
     float log_sum[ENV_MAX_HEADS];
 
@@ -72,21 +56,9 @@ static void keep_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
-                       const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, const int32_t *idx,
-                       bool has_before, size_t N, size_t T, size_t B)
+void cpu_segments_keep(struct kern *k, const struct kern_loss *l)
 {
-    struct keep l = {.log_ratio = log_ratio,
-                     .out = out,
-                     .actions = actions,
-                     .old_logp = old_logp,
-                     .mask = mask,
-                     .heads = heads,
-                     .idx = idx,
-                     .has_before = has_before,
-                     .N = N,
-                     .B = B};
-    cpu_run(k, T * B, TOKEN_GRAIN, keep_part, &l);
+    cpu_run(k, l->T * l->B, TOKEN_GRAIN, keep_part, l);
 }
 
 /* dlogits (n) of one head from g = dloss/dlogp and the entropy bonus; returns the head's entropy. */
@@ -127,12 +99,15 @@ static inline float value_loss(float v, float old, float target, float clip, flo
 
 static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct loss *l = (const struct loss *)ctx;
+    const struct loss *job = (const struct loss *)ctx;
+    const struct kern_loss *l = job->of;
     const struct kern_heads *heads = l->heads;
+    const float clip_coef = l->hyper->clip_coef, vf_clip_coef = l->hyper->vf_clip_coef, vf_coef = l->hyper->vf_coef;
+    const float ent_coef = l->hyper->ent_coef, inv_m = job->inv_m;
     size_t A = (size_t)heads->n_logits, n_heads = (size_t)heads->n_heads;
     double sums[P_COUNT] = {0};
-    double *partials = l->cpu->partials + worker * CPU_PARTIALS;
-    float low = 1.0f - l->clip_coef, high = 1.0f + l->clip_coef;
+    double *partials = job->cpu->partials + worker * CPU_PARTIALS;
+    float low = 1.0f - clip_coef, high = 1.0f + clip_coef;
     float log_sum[ENV_MAX_HEADS];
 
     for (size_t i = from; i < to; i++) {
@@ -142,22 +117,22 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
         float *dout = l->dout + i * (A + 1);
         float log_ratio = token_logp(heads, logits, mask, actions, log_sum) - l->old_logp[i];
         float ratio = vec_exp(log_ratio);
-        float adv = (l->adv[i] - l->adv_shift) * l->adv_scale * (l->weight == NULL ? 1.0f : l->weight[i % l->B]);
+        float adv = (l->adv[i] - job->adv_shift) * job->adv_scale * (l->weight == NULL ? 1.0f : l->weight[i % l->B]);
         float plain = -adv * ratio;
         float clipped = -adv * (ratio < low ? low : ratio > high ? high : ratio);
-        float g = clipped > plain ? 0.0f : plain * l->inv_m; /* d(-A r)/dlogp = -A r */
+        float g = clipped > plain ? 0.0f : plain * inv_m; /* d(-A r)/dlogp = -A r */
         float v = logits[A], slope, entropy = 0.0f, err = l->ret[i] - v;
         int at = 0;
 
         for (size_t j = 0; j < n_heads; j++) {
             int n = heads->sizes[j];
             entropy += head_gradient(dout + at, logits + at, head_mask(mask, at, n), n, actions[j], log_sum[j], g,
-                                     l->ent_coef * l->inv_m);
+                                     ent_coef * inv_m);
             at += n;
         }
         sums[P_POLICY] += (double)(clipped > plain ? clipped : plain);
-        sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], l->vf_clip_coef, &slope);
-        dout[A] = l->vf_coef * slope * l->inv_m;
+        sums[P_VALUE] += (double)value_loss(v, l->old_value[i], l->ret[i], vf_clip_coef, &slope);
+        dout[A] = vf_coef * slope * inv_m;
         sums[P_ENTROPY] += (double)entropy;
         sums[P_KL] += (double)(ratio - 1.0f - log_ratio);
         sums[P_CLIPPED] += ratio < low || ratio > high ? 1.0 : 0.0;
@@ -170,35 +145,20 @@ static void loss_part(void *ctx, size_t worker, size_t from, size_t to)
         partials[p] = sums[p];
 }
 
-void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
-                  const float *old_logp, const float *adv, const float *ret, const float *old_value,
-                  const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all)
+void cpu_ppo_loss(struct kern *k, const struct kern_loss *l)
 {
-    size_t M = T * B;
-    bool norm = hyper->norm_adv != 0;
-    struct loss l = {.cpu = cpu_of(k),
-                     .dout = dout,
-                     .out = out,
-                     .actions = actions,
-                     .old_logp = old_logp,
-                     .adv = adv,
-                     .ret = ret,
-                     .old_value = old_value,
-                     .weight = weight,
-                     .mask = mask,
-                     .heads = heads,
-                     .adv_shift = norm ? mean_std[0] : 0.0f,
-                     .adv_scale = norm ? 1.0f / (mean_std[1] + 1e-8f) : 1.0f,
-                     .clip_coef = hyper->clip_coef,
-                     .vf_clip_coef = hyper->vf_clip_coef,
-                     .vf_coef = hyper->vf_coef,
-                     .ent_coef = hyper->ent_coef,
-                     .inv_m = (float)(1.0 / ((double)T * (double)B_all)),
-                     .B = B};
+    size_t M = l->T * l->B;
+    double n_all = (double)l->T * (double)l->B_all;
+    bool norm = l->hyper->norm_adv != 0;
+    struct loss job = {.cpu = cpu_of(k),
+                       .of = l,
+                       .adv_shift = norm ? l->mean_std[0] : 0.0f,
+                       .adv_scale = norm ? 1.0f / (l->mean_std[1] + 1e-8f) : 1.0f,
+                       .inv_m = (float)(1.0 / n_all)};
+    struct kern_stats *part = l->part;
     double policy, value, entropy, kl;
 
-    cpu_run(k, M, TOKEN_GRAIN, loss_part, &l);
+    cpu_run(k, M, TOKEN_GRAIN, loss_part, &job);
     policy = cpu_partial_sum(k, P_POLICY);
     value = cpu_partial_sum(k, P_VALUE);
     entropy = cpu_partial_sum(k, P_ENTROPY);
@@ -213,9 +173,9 @@ void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const fl
     part->ret_sq += cpu_partial_sum(k, P_RET_SQ);
     part->err_sum += cpu_partial_sum(k, P_ERR);
     part->err_sq += cpu_partial_sum(k, P_ERR_SQ);
-    part->last_kl += kl / ((double)T * (double)B_all);
+    part->last_kl += kl / n_all;
     if (!isfinite((float)(policy / (double)M)) || !isfinite((float)(value / (double)M)) || !isfinite(entropy))
-        dout[0] = NAN;
+        l->dout[0] = NAN;
 }
 
 void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,

@@ -10,17 +10,6 @@
 
 #define AGENT_GRAIN 8 /* rows that an sgemm should have */
 
-struct lstm {
-    float *out, *h_prev, *c_prev; /* (T, B, H); h_prev, c_prev NULL in a single step */
-    float *gates; /* (T, B, 4H) */
-    float *state; /* (B, 2H) */
-    float *dh, *dc; /* (B, H) backward: gradient of the state between two steps */
-    const float *dout, *c_seq; /* (T, B, H), backward */
-    const float *w; /* (4H, H) */
-    const uint8_t *reset; /* (T, B) */
-    size_t T, B, H;
-};
-
 /* One agent's step after the product: out (H), state (2H) in place, gates (4H) in place. */
 static inline void step_row(float *out, float *state, float *gates, size_t H)
 {
@@ -40,48 +29,40 @@ static inline void step_row(float *out, float *state, float *gates, size_t H)
 
 static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct lstm *l = (const struct lstm *)ctx;
+    const struct kern_lstm *l = (const struct kern_lstm *)ctx;
+    float *out = l->out, *h_prev = l->h_prev, *c_prev = l->c_prev; /* the last two NULL in a single step */
     size_t H = l->H, n = to - from;
 
     (void)worker;
     for (size_t t = 0; n > 0 && t < l->T; t++) {
         size_t at = t * l->B + from;
-        float *state = l->state + from * 2 * H, *gates = l->gates + at * 4 * H;
+        float *state = l->state + from * 2 * H, *gates = (float *)l->gates + at * 4 * H;
 
         for (size_t b = 0; b < n; b++)
             if (l->reset[at + b])
                 memset(state + b * 2 * H, 0, 2 * H * sizeof *state);
-        for (size_t b = 0; l->h_prev != NULL && b < n; b++) {
-            memcpy(l->h_prev + (at + b) * H, state + b * 2 * H, H * sizeof *state);
-            memcpy(l->c_prev + (at + b) * H, state + b * 2 * H + H, H * sizeof *state);
+        for (size_t b = 0; h_prev != NULL && b < n; b++) {
+            memcpy(h_prev + (at + b) * H, state + b * 2 * H, H * sizeof *state);
+            memcpy(c_prev + (at + b) * H, state + b * 2 * H + H, H * sizeof *state);
         }
-        cpu_gemm(false, true, n, 4 * H, H, 1.0f, state, 2 * H, l->w, H, 1.0f, gates, 4 * H);
+        cpu_gemm(false, true, n, 4 * H, H, 1.0f, state, 2 * H, l->w_hh, H, 1.0f, gates, 4 * H);
         for (size_t b = 0; b < n; b++)
-            step_row(l->out + (at + b) * H, state + b * 2 * H, gates + b * 4 * H, H);
+            step_row(out + (at + b) * H, state + b * 2 * H, gates + b * 4 * H, H);
     }
 }
 
-void cpu_lstm_step(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
-                   size_t N, size_t H)
+void cpu_lstm_step(struct kern *k, const struct kern_lstm *l)
 {
-    struct lstm l = {.out = out, .gates = gates, .state = state, .w = w_hh, .reset = reset, .T = 1, .B = N, .H = H};
-    cpu_run(k, N, AGENT_GRAIN, forward_part, &l);
+    struct kern_lstm step = *l;
+
+    step.T = 1;
+    step.h_prev = step.c_prev = NULL;
+    cpu_run(k, l->B, AGENT_GRAIN, forward_part, &step);
 }
 
-void cpu_lstm_forward(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
-                      const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H)
+void cpu_lstm_forward(struct kern *k, const struct kern_lstm *l)
 {
-    struct lstm l = {.out = out,
-                     .h_prev = h_prev,
-                     .c_prev = c_prev,
-                     .gates = gates,
-                     .state = state,
-                     .w = w_hh,
-                     .reset = reset,
-                     .T = T,
-                     .B = B,
-                     .H = H};
-    cpu_run(k, B, AGENT_GRAIN, forward_part, &l);
+    cpu_run(k, l->B, AGENT_GRAIN, forward_part, l);
 }
 
 /* One agent at one time: dh, dc (H) are of the state after the step; dc leaves as that of the state before, gates (4H)
@@ -107,9 +88,10 @@ static inline void backward_row(float *gates, const float *dh_next, float *dc_ne
 
 static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct lstm *l = (const struct lstm *)ctx;
+    const struct kern_lstm *l = (const struct kern_lstm *)ctx;
+    const float *dout = l->dout, *c_prev = l->c_prev;
     size_t H = l->H, n = to - from;
-    float *dh = l->dh + from * H, *dc = l->dc + from * H;
+    float *dh = l->dstate + from * H, *dc = dh + l->B * H; /* gradient of the state between two steps */
 
     (void)worker;
     if (n > 0) {
@@ -118,11 +100,11 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
     for (size_t t = l->T; n > 0 && t-- > 0;) {
         size_t at = t * l->B + from;
-        float *gates = l->gates + at * 4 * H;
+        float *gates = (float *)l->gates + at * 4 * H;
 
         for (size_t b = 0; b < n; b++)
-            backward_row(gates + b * 4 * H, dh + b * H, dc + b * H, l->dout + (at + b) * H, l->c_seq + (at + b) * H, H);
-        cpu_gemm(false, false, n, H, 4 * H, 1.0f, gates, 4 * H, l->w, H, 0.0f, dh, H);
+            backward_row(gates + b * 4 * H, dh + b * H, dc + b * H, dout + (at + b) * H, c_prev + (at + b) * H, H);
+        cpu_gemm(false, false, n, H, 4 * H, 1.0f, gates, 4 * H, l->w_hh, H, 0.0f, dh, H);
         for (size_t b = 0; b < n; b++)
             if (l->reset[at + b]) { /* what came before does not reach this step */
                 memset(dh + b * H, 0, H * sizeof *dh);
@@ -131,18 +113,7 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
     }
 }
 
-void cpu_lstm_backward(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
-                       const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H)
+void cpu_lstm_backward(struct kern *k, const struct kern_lstm *l)
 {
-    struct lstm l = {.gates = gates,
-                     .dh = dstate,
-                     .dc = dstate + B * H,
-                     .dout = dout,
-                     .c_seq = c_prev,
-                     .w = w_hh,
-                     .reset = reset,
-                     .T = T,
-                     .B = B,
-                     .H = H};
-    cpu_run(k, B, AGENT_GRAIN, backward_part, &l);
+    cpu_run(k, l->B, AGENT_GRAIN, backward_part, l);
 }

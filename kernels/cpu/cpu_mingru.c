@@ -9,13 +9,6 @@
 #define AGENT_GRAIN 1
 #define CARRY_FLOATS 4096 /* state gradient of the agents in hand: 16 kB, a third of the L1 cache */
 
-struct mingru {
-    float *out, *h, *dx, *dgates;
-    const float *dout, *h_seq, *gates, *x, *h0;
-    const uint8_t *reset;
-    size_t T, B, H;
-};
-
 VEC_FN float candidate(float a)
 {
     float s = vec_sigmoid(a);
@@ -39,53 +32,53 @@ static inline void step_row(float *out, float *h, const float *gates, const floa
 
 static void step_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct mingru *m = (const struct mingru *)ctx;
-    size_t H = m->H;
+    const struct kern_mingru *l = (const struct kern_mingru *)ctx;
+    const float *gates = l->gates, *x = l->x;
+    float *out = l->out;
+    size_t H = l->H;
 
     (void)worker;
     for (size_t i = from; i < to; i++)
-        step_row(m->out + i * H, m->h + i * H, m->gates + i * 3 * H, m->x + i * H, m->h + i * H, m->reset[i] != 0, H);
+        step_row(out + i * H, l->state + i * H, gates + i * 3 * H, x + i * H, l->state + i * H, l->reset[i] != 0, H);
 }
 
-void cpu_mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
-                     size_t N, size_t H)
+void cpu_mingru_step(struct kern *k, const struct kern_mingru *l)
 {
-    struct mingru m = {.out = out, .h = h, .gates = gates, .x = x, .reset = reset, .H = H};
-    cpu_run(k, N, AGENT_GRAIN, step_part, &m);
+    cpu_run(k, l->B, AGENT_GRAIN, step_part, l);
 }
 
 static void forward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct mingru *m = (const struct mingru *)ctx;
-    size_t H = m->H, B = m->B;
+    const struct kern_mingru *l = (const struct kern_mingru *)ctx;
+    const float *gates = l->gates, *x = l->x;
+    float *out = l->out, *h = l->h;
+    size_t H = l->H, B = l->B;
 
     (void)worker;
-    for (size_t t = 0; t < m->T; t++) {
-        const float *prev = t == 0 ? m->h0 : m->h + (t - 1) * B * H;
+    for (size_t t = 0; t < l->T; t++) {
+        const float *prev = t == 0 ? l->h0 : h + (t - 1) * B * H;
         for (size_t b = from; b < to; b++) {
             size_t at = t * B + b;
-            step_row(m->out + at * H, m->h + at * H, m->gates + at * 3 * H, m->x + at * H, prev + b * H,
-                     m->reset[at] != 0, H);
+            step_row(out + at * H, h + at * H, gates + at * 3 * H, x + at * H, prev + b * H, l->reset[at] != 0, H);
         }
     }
 }
 
-void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
-                        const uint8_t *reset, size_t T, size_t B, size_t H)
+void cpu_mingru_forward(struct kern *k, const struct kern_mingru *l)
 {
-    struct mingru m = {.out = out, .h = h, .gates = gates, .x = x, .h0 = h0, .reset = reset, .T = T, .B = B, .H = H};
-    cpu_run(k, B, AGENT_GRAIN, forward_part, &m);
+    cpu_run(k, l->B, AGENT_GRAIN, forward_part, l);
 }
 
 /* One agent at one time, columns [0, n) of a row: carry (n) holds dh from later steps and leaves with that of earlier
  * ones. H is the distance from gate to gate. */
-static inline void backward_row(const struct mingru *m, float *carry, const float *hp, size_t at, size_t col, size_t n)
+static inline void backward_row(const struct kern_mingru *l, float *carry, const float *hp, size_t at, size_t col,
+                                size_t n)
 {
-    size_t H = m->H;
-    bool reset = m->reset[at] != 0;
-    const float *gates = m->gates + at * 3 * H + col, *x = m->x + at * H + col, *h = m->h_seq + at * H + col;
-    const float *dout = m->dout + at * H + col;
-    float *dx = m->dx + at * H + col, *dgates = m->dgates + at * 3 * H + col;
+    size_t H = l->H, own = at * H + col;
+    bool reset = l->reset[at] != 0;
+    const float *gates = (const float *)l->gates + at * 3 * H + col, *x = (const float *)l->x + own;
+    const float *h = (const float *)l->h + own, *dout = (const float *)l->dout + own;
+    float *dx = (float *)l->dx + own, *dgates = (float *)l->dgates + at * 3 * H + col;
 
     hp += col;
 #pragma omp simd
@@ -110,8 +103,8 @@ static inline void backward_row(const struct mingru *m, float *carry, const floa
 /* Groups of agents and columns whose carry fits, each from the last step to the first. */
 static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct mingru *m = (const struct mingru *)ctx;
-    size_t H = m->H, B = m->B;
+    const struct kern_mingru *l = (const struct kern_mingru *)ctx;
+    size_t H = l->H, B = l->B;
     size_t n_cols = H < CARRY_FLOATS ? H : CARRY_FLOATS;
     size_t n_agents = CARRY_FLOATS / n_cols;
     float carry[CARRY_FLOATS];
@@ -123,28 +116,16 @@ static void backward_part(void *ctx, size_t worker, size_t from, size_t to)
             size_t n = H - col < n_cols ? H - col : n_cols;
             for (size_t i = 0; i < (b1 - b0) * n; i++)
                 carry[i] = 0.0f;
-            for (size_t t = m->T; t-- > 0;) {
-                const float *prev = t == 0 ? m->h0 : m->h_seq + (t - 1) * B * H;
+            for (size_t t = l->T; t-- > 0;) {
+                const float *prev = t == 0 ? l->h0 : (const float *)l->h + (t - 1) * B * H;
                 for (size_t b = b0; b < b1; b++)
-                    backward_row(m, carry + (b - b0) * n, prev + b * H, t * B + b, col, n);
+                    backward_row(l, carry + (b - b0) * n, prev + b * H, t * B + b, col, n);
             }
         }
     }
 }
 
-void cpu_mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
-                         const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H)
+void cpu_mingru_backward(struct kern *k, const struct kern_mingru *l)
 {
-    struct mingru m = {.dx = dx,
-                       .dgates = dgates,
-                       .dout = dout,
-                       .h_seq = h,
-                       .gates = gates,
-                       .x = x,
-                       .h0 = h0,
-                       .reset = reset,
-                       .T = T,
-                       .B = B,
-                       .H = H};
-    cpu_run(k, B, AGENT_GRAIN, backward_part, &m);
+    cpu_run(k, l->B, AGENT_GRAIN, backward_part, l);
 }

@@ -64,42 +64,42 @@ void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const 
 }
 
 struct adam_job {
-    float *w, *m, *v;
-    const float *g;
+    const struct kern_optimiser *of;
     float scale, beta1, beta2, rate, inv_sqrt2, eps, keep;
 };
 
 static void adam_part(void *ctx, size_t worker, size_t from, size_t to)
 {
     const struct adam_job a = *(const struct adam_job *)ctx;
+    float *ws = a.of->w, *ms = a.of->m, *vs = a.of->v;
+    const float *gs = a.of->g;
 
     (void)worker;
 #pragma omp simd
     for (size_t i = from; i < to; i++) {
-        float g = a.g[i] * a.scale;
-        float m = a.beta1 * a.m[i] + (1.0f - a.beta1) * g;
-        float v = a.beta2 * a.v[i] + (1.0f - a.beta2) * g * g;
-        a.m[i] = m;
-        a.v[i] = v;
-        a.w[i] = a.w[i] * a.keep - a.rate * m / (sqrtf(v) * a.inv_sqrt2 + a.eps);
+        float g = gs[i] * a.scale;
+        float m = a.beta1 * ms[i] + (1.0f - a.beta1) * g;
+        float v = a.beta2 * vs[i] + (1.0f - a.beta2) * g * g;
+        ms[i] = m;
+        vs[i] = v;
+        ws[i] = ws[i] * a.keep - a.rate * m / (sqrtf(v) * a.inv_sqrt2 + a.eps);
     }
 }
 
 /* w -= lr m^ / (sqrt(v^) + eps), after w *= 1 - lr weight_decay; m^ = m / (1 - beta1^t), v^ = v / (1 - beta2^t) */
-void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
-              const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n)
+void cpu_adam(struct kern *k, const struct kern_optimiser *o)
 {
-    double t = (double)(*step + 1);
-    struct adam_job a = {
-        .w = w, .m = m, .v = v, .g = g, .beta1 = hyper->beta1, .beta2 = hyper->beta2, .eps = hyper->eps};
+    const struct kern_hyper *hyper = o->hyper;
+    double t = (double)(*o->step + 1);
+    struct adam_job a = {.of = o, .beta1 = hyper->beta1, .beta2 = hyper->beta2, .eps = hyper->eps};
 
-    if (step_is_off(norm, stats))
+    if (step_is_off(o->norm, o->stats))
         return;
-    a.scale = clip_scale(norm, hyper);
+    a.scale = clip_scale(o->norm, hyper);
     a.rate = (float)((double)hyper->lr / (1.0 - pow((double)hyper->beta1, t)));
     a.inv_sqrt2 = (float)(1.0 / sqrt(1.0 - pow((double)hyper->beta2, t)));
     a.keep = 1.0f - hyper->lr * hyper->weight_decay;
-    cpu_run(k, n, FLOAT_GRAIN, adam_part, &a);
+    cpu_run(k, o->n, FLOAT_GRAIN, adam_part, &a);
 }
 
 struct gemm_job {
@@ -173,12 +173,12 @@ static void muon_apply(float *w, const float *x, float scale, const struct kern_
         w[i] = w[i] * keep - rate * x[i];
 }
 
-static void muon_matrix(struct kern *k, float *w, float *m, const float *g, float clip, float *scratch,
-                        const struct kern_hyper *hyper, size_t rows, size_t cols)
+static void muon_matrix(struct kern *k, const struct kern_optimiser *o, const struct kern_tensor *t)
 {
-    size_t n = rows * cols, side = rows < cols ? rows : cols;
-    float *x = scratch, *next = x + n, *s = next + n, *poly = s + side * side;
-    double length = muon_momentum(x, m, g, clip, hyper->beta1, n);
+    size_t rows = t->rows, cols = t->cols, n = rows * cols, side = rows < cols ? rows : cols;
+    float *x = o->scratch, *next = x + n, *s = next + n, *poly = s + side * side;
+    double length =
+        muon_momentum(x, o->m + t->offset, o->g + t->offset, clip_scale(o->norm, o->hyper), o->hyper->beta1, n);
     float inv = length > 0.0 ? (float)(1.0 / length) : 0.0f;
 
     for (size_t i = 0; i < n; i++)
@@ -189,33 +189,32 @@ static void muon_matrix(struct kern *k, float *w, float *m, const float *g, floa
         x = next;
         next = swap;
     }
-    muon_apply(w, x, rows > cols ? sqrtf((float)rows / (float)cols) : 1.0f, hyper, n);
+    muon_apply(o->w + t->offset, x, rows > cols ? sqrtf((float)rows / (float)cols) : 1.0f, o->hyper, n);
 }
 
-static void muon_vector(float *w, float *m, const float *g, float clip, const struct kern_hyper *hyper, size_t n)
+static void muon_vector(const struct kern_optimiser *o, const struct kern_tensor *t)
 {
+    const struct kern_hyper *hyper = o->hyper;
+    float *w = o->w + t->offset, *m = o->m + t->offset, clip = clip_scale(o->norm, hyper);
     float mu = hyper->beta1, keep = 1.0f - hyper->lr * hyper->weight_decay;
+    const float *g = o->g + t->offset;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < t->rows; i++) {
         float gi = g[i] * clip;
         m[i] = mu * m[i] + gi;
         w[i] = w[i] * keep - hyper->lr * (gi + mu * m[i]);
     }
 }
 
-void cpu_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
-              const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
-              size_t n_tensors)
+void cpu_muon(struct kern *k, const struct kern_optimiser *o)
 {
     unsigned mode = cpu_flush_begin();
 
-    for (size_t i = 0; i < n_tensors && !step_is_off(norm, stats); i++) {
-        const struct kern_tensor *t = &tensors[i];
-        if (t->is_matrix)
-            muon_matrix(k, w + t->offset, m + t->offset, g + t->offset, clip_scale(norm, hyper), scratch, hyper,
-                        t->rows, t->cols);
+    for (size_t i = 0; i < o->n_tensors && !step_is_off(o->norm, o->stats); i++) {
+        if (o->tensors[i].is_matrix)
+            muon_matrix(k, o, &o->tensors[i]);
         else
-            muon_vector(w + t->offset, m + t->offset, g + t->offset, clip_scale(norm, hyper), hyper, t->rows);
+            muon_vector(o, &o->tensors[i]);
     }
     cpu_flush_end(mode);
 }

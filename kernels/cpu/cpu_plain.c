@@ -42,69 +42,63 @@ void cpu_sum_rows(struct kern *k, float *x, size_t rows, size_t n)
 }
 
 struct gather {
-    char *dst;
-    const char *src;
-    const int32_t *idx;
-    size_t row_bytes, N, B;
+    const struct kern_gather *of;
+    const struct kern_gather_item *item;
 };
 
-/* Times [from, to): dst (T, B, row_bytes) = src (T, N, row_bytes)[:, idx] */
+/* Times [from, to) of one item. */
 static void gather_part(void *ctx, size_t worker, size_t from, size_t to)
 {
-    const struct gather *g = (const struct gather *)ctx;
+    const struct gather *job = (const struct gather *)ctx;
+    const struct kern_gather *g = job->of;
+    size_t row_bytes = job->item->row_bytes;
 
     (void)worker;
     for (size_t t = from; t < to; t++) {
-        char *dst = g->dst + t * g->B * g->row_bytes;
-        const char *src = g->src + t * g->N * g->row_bytes;
-        if (g->row_bytes == 1) {
+        char *dst = (char *)job->item->dst + t * g->B * row_bytes;
+        const char *src = (const char *)job->item->src + t * g->N * row_bytes;
+        if (row_bytes == 1) {
             for (size_t b = 0; b < g->B; b++)
                 dst[b] = src[g->idx[b]];
-        } else if (g->row_bytes == 4) {
+        } else if (row_bytes == 4) {
             for (size_t b = 0; b < g->B; b++)
                 memcpy(dst + b * 4, src + (size_t)g->idx[b] * 4, 4);
         } else {
             for (size_t b = 0; b < g->B; b++)
-                memcpy(dst + b * g->row_bytes, src + (size_t)g->idx[b] * g->row_bytes, g->row_bytes);
+                memcpy(dst + b * row_bytes, src + (size_t)g->idx[b] * row_bytes, row_bytes);
         }
     }
 }
 
-void cpu_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N, size_t B)
+void cpu_gather(struct kern *k, const struct kern_gather *g)
 {
-    for (size_t i = 0; i < n_items; i++) {
-        struct gather g = {.dst = (char *)items[i].dst,
-                           .src = (const char *)items[i].src,
-                           .idx = idx,
-                           .row_bytes = items[i].row_bytes,
-                           .N = N,
-                           .B = B};
-        cpu_run(k, items[i].T, TIME_GRAIN, gather_part, &g);
+    for (size_t i = 0; i < g->n_items; i++) {
+        struct gather job = {.of = g, .item = &g->items[i]};
+        cpu_run(k, g->items[i].T, TIME_GRAIN, gather_part, &job);
     }
 }
 
-void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
-                   size_t N)
+void cpu_pack_rows(struct kern *k, const struct kern_pack *p)
 {
-    char *to = (char *)dst;
-    const char *from = (const char *)src;
+    char *to = (char *)p->dst;
+    const char *from = (const char *)p->src;
     int64_t n = 0;
 
     (void)k;
-    for (size_t i = 0; i < N; i++)
-        if (flag[i] != 0)
-            memcpy(to + (size_t)n++ * row_bytes, from + i * row_bytes, row_bytes);
-    *n_packed = n;
+    for (size_t i = 0; i < p->N; i++)
+        if (p->flag[i] != 0)
+            memcpy(to + (size_t)n++ * p->row_bytes, from + i * p->row_bytes, p->row_bytes);
+    *p->n_packed = n;
 }
 
-void cpu_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N)
+void cpu_unpack_rows(struct kern *k, const struct kern_pack *p)
 {
-    char *to = (char *)dst;
-    const char *from = (const char *)src;
+    char *to = (char *)p->dst;
+    const char *from = (const char *)p->src;
     size_t n = 0;
 
     (void)k;
-    for (size_t i = 0; i < N; i++)
-        if (flag[i] != 0)
-            memcpy(to + i * row_bytes, from + n++ * row_bytes, row_bytes);
+    for (size_t i = 0; i < p->N; i++)
+        if (p->flag[i] != 0)
+            memcpy(to + i * p->row_bytes, from + n++ * p->row_bytes, p->row_bytes);
 }

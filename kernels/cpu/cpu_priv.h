@@ -15,13 +15,13 @@
 #define CPU_PARTIALS 16 /* f64 sums of one worker: two cache lines, so that workers do not share one */
 
 struct cpu {
-    struct pool *pool; /* owned; NULL in a lane, which is one thread */
-    double *partials; /* (n_threads, CPU_PARTIALS), owned; a lane borrows its row */
-    struct cpu_lane *lanes; /* (n_threads), owned; NULL in a lane */
+    struct pool *pool; /* owned; NULL in a shard, which is one thread */
+    double *partials; /* (n_threads, CPU_PARTIALS), owned; a shard borrows its row */
+    struct cpu_shard *shards; /* (n_threads), owned; NULL in a shard */
     struct error failed; /* what a game's step failed with since the last cpu_sync */
 };
 
-struct cpu_lane {
+struct cpu_shard {
     struct kern kern; /* its impl is the cpu below */
     struct cpu cpu;
 };
@@ -69,9 +69,10 @@ static inline void cpu_job_part(void *ctx, size_t worker, size_t from, size_t to
     cpu_flush_end(old);
 }
 
-static inline void cpu_run(const struct kern *k, size_t n, size_t grain, pool_fn *fn, void *ctx)
+/* fn only reads ctx. */
+static inline void cpu_run(const struct kern *k, size_t n, size_t grain, pool_fn *fn, const void *ctx)
 {
-    struct cpu_job job = {.fn = fn, .ctx = ctx};
+    struct cpu_job job = {.fn = fn, .ctx = (void *)(uintptr_t)ctx};
     pool_run(cpu_of(k)->pool, n, grain, cpu_job_part, &job);
 }
 
@@ -99,69 +100,9 @@ void cpu_act_gradient(float *dy, const float *y, size_t n, enum kern_act act);
 
 size_t cpu_conv_scratch_bytes(const struct kern *k, const struct kern_conv *conv);
 
-/* Operations, one prototype for each row of struct kern_ops. */
-void cpu_linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
-                        size_t K, enum kern_act act);
-void cpu_linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                         const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw);
-void cpu_heads_forward(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M, size_t O,
-                       size_t H);
-void cpu_heads_backward(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,
-                        const float *w, size_t M, size_t O, size_t H, bool add_dw);
-void cpu_conv_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,
-                      const struct kern_conv *conv, size_t M, enum kern_act act);
-void cpu_conv_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                       const void *w, void *scratch, const struct kern_conv *conv, size_t M, enum kern_act act,
-                       bool add_dw);
-void cpu_mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
-                     size_t N, size_t H);
-void cpu_mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
-                        const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
-                         const void *x, const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_lstm_step(struct kern *k, void *out, float *state, void *gates, const void *w_hh, const uint8_t *reset,
-                   size_t N, size_t H);
-void cpu_lstm_forward(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,
-                      const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_lstm_backward(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,
-                       const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);
-void cpu_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
-                const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
-void cpu_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
-                   const struct kern_hyper *hyper, size_t N);
-void cpu_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values, const float *boot,
-                   const uint8_t *terms, const uint8_t *truncs, const float *log_ratio, const struct kern_hyper *hyper,
-                   size_t T, size_t N);
-void cpu_mean_std(struct kern *k, float *mean_std, const float *x, size_t n);
-void cpu_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
-void cpu_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
-                           size_t N);
-void cpu_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
-                       const struct kern_hyper *hyper, size_t N, size_t B);
-void cpu_rng_advance(struct kern *k, struct rng *rng, uint64_t n);
-void cpu_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
-                size_t B);
-void cpu_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
-                       const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, const int32_t *idx,
-                       bool has_before, size_t N, size_t T, size_t B);
-void cpu_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
-                  const float *old_logp, const float *adv, const float *ret, const float *old_value,
-                  const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                  const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
-void cpu_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
-                         const struct kern_hyper *hyper);
-void cpu_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
-void cpu_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
-              const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-void cpu_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
-              const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
-              size_t n_tensors);
-void cpu_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
-void cpu_zero(struct kern *k, void *p, size_t bytes);
-void cpu_copy(struct kern *k, void *dst, const void *src, size_t bytes);
-void cpu_sum_rows(struct kern *k, float *x, size_t rows, size_t n);
-void cpu_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
-                   size_t N);
-void cpu_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+/* The implementations of the table's rows. */
+#define CPU_OP(name) KERN_OP_TYPE(name) cpu_##name;
+KERN_EACH_OP(CPU_OP, CPU_OP)
+#undef CPU_OP
 
 #endif

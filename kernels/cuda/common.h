@@ -88,81 +88,14 @@ void cuda_convs_destroy(struct cuda_convs *convs); /* NULL is fine */
 struct cuda_matmuls *cuda_matmuls_create(void);
 void cuda_matmuls_destroy(struct cuda_matmuls *m);
 
-/* ---- operations: those with activations once for each type, the others once ---- */
-#define CUDA_ACT_OPS(T)                                                                                                \
-    void cuda_weights_cast_##T(struct kern *k, void *w, const float *params, size_t n);                                \
-    void cuda_linear_forward_##T(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M,       \
-                                 size_t N, size_t K, enum kern_act act);                                               \
-    void cuda_linear_backward_##T(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,             \
-                                  const void *x, const void *w, size_t M, size_t N, size_t K, enum kern_act act,       \
-                                  bool add_dx, bool add_dw);                                                           \
-    void cuda_heads_forward_##T(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M,   \
-                                size_t O, size_t H);                                                                   \
-    void cuda_heads_backward_##T(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,     \
-                                 const float *w, size_t M, size_t O, size_t H, bool add_dw);                           \
-    void cuda_conv_forward_##T(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch,    \
-                               const struct kern_conv *conv, size_t M, enum kern_act act);                             \
-    void cuda_conv_backward_##T(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,               \
-                                const void *x, const void *w, void *scratch, const struct kern_conv *conv, size_t M,   \
-                                enum kern_act act, bool add_dw);                                                       \
-    void cuda_mingru_step_##T(struct kern *k, void *out, float *h, const void *gates, const void *x,                   \
-                              const uint8_t *reset, size_t N, size_t H);                                               \
-    void cuda_mingru_forward_##T(struct kern *k, void *out, void *h, const void *gates, const void *x,                 \
-                                 const float *h0, const uint8_t *reset, size_t T, size_t B, size_t H);                 \
-    void cuda_mingru_backward_##T(struct kern *k, void *dx, void *dgates, const void *dout, const void *h,             \
-                                  const void *gates, const void *x, const float *h0, const uint8_t *reset, size_t T,   \
-                                  size_t B, size_t H);                                                                 \
-    void cuda_lstm_step_##T(struct kern *k, void *out, float *state, void *gates, const void *w_hh,                    \
-                            const uint8_t *reset, size_t N, size_t H);                                                 \
-    void cuda_lstm_forward_##T(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,       \
-                               const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);                  \
-    void cuda_lstm_backward_##T(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,      \
-                                const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H);                 \
-    void cuda_env_reset_##T(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);                           \
-    void cuda_env_step_##T(struct kern *k, struct kern_env *env, const struct kern_env_io *io);                        \
-    void cuda_env_observe_##T(struct kern *k, struct kern_env *env, void *obs, uint8_t *mask);                         \
-    bool cuda_rollout_##T(struct kern *k, const struct kern_rollout *r);
-CUDA_ACT_OPS(f32)
-CUDA_ACT_OPS(bf16)
-void cuda_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out, const uint8_t *mask,
-                 const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N);
-void cuda_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms, const uint8_t *truncs,
-                    const struct kern_hyper *hyper, size_t N);
-void cuda_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
-                    const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
-                    const struct kern_hyper *hyper, size_t T, size_t N);
-void cuda_mean_std(struct kern *k, float *mean_std, const float *x, size_t n);
-void cuda_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N);
-void cuda_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper, size_t T,
-                            size_t N);
-void cuda_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
-                        const struct kern_hyper *hyper, size_t N, size_t B);
-void cuda_rng_advance(struct kern *k, struct rng *rng, uint64_t n);
-void cuda_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
-                 size_t B);
-void cuda_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
-                        const float *old_logp, const uint8_t *mask, const struct kern_heads *heads, const int32_t *idx,
-                        bool has_before, size_t N, size_t T, size_t B);
-void cuda_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out, const int32_t *actions,
-                   const float *old_logp, const float *adv, const float *ret, const float *old_value,
-                   const float *weight, const float *mean_std, const uint8_t *mask, const struct kern_heads *heads,
-                   const struct kern_hyper *hyper, size_t T, size_t B, size_t B_all);
-void cuda_minibatch_stats(struct kern *k, struct kern_stats *stats, struct kern_stats *parts, size_t n_parts,
-                          const struct kern_hyper *hyper);
-void cuda_grad_norm(struct kern *k, float *norm, struct kern_stats *stats, const float *g, size_t n);
-void cuda_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
-               const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n);
-void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
-               const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
-               size_t n_tensors);
-void cuda_optimiser_tick(struct kern *k, int64_t *step, const float *norm, const struct kern_stats *stats);
-void cuda_zero(struct kern *k, void *p, size_t bytes);
-void cuda_copy(struct kern *k, void *dst, const void *src, size_t bytes);
-void cuda_sum_rows(struct kern *k, float *x, size_t rows, size_t n);
-void cuda_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
-                    size_t row_bytes, size_t N);
-void cuda_env_log_take(struct kern *k, struct kern_env *env, struct env_log *log);
-void cuda_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N);
+/* ---- the implementations of the table's rows ---- */
+#define CUDA_OP_ACT(name) KERN_OP_TYPE(name) cuda_##name##_f32, cuda_##name##_bf16;
+#define CUDA_OP(name) KERN_OP_TYPE(name) cuda_##name;
+CUDA_OP_ACT(weights_cast)
+CUDA_OP_ACT(rollout)
+KERN_EACH_OP(CUDA_OP_ACT, CUDA_OP)
+#undef CUDA_OP_ACT
+#undef CUDA_OP
 
 /* ---- games: env.cu; the rest of struct kern_device ---- */
 enum status cuda_env_create(struct kern *kern, struct kern_env **ret_env, const struct env_def *def,

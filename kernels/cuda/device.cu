@@ -322,19 +322,19 @@ __global__ static void mark_k(uint64_t *ns)
     *ns = now;
 }
 
-static void cuda_mark(struct kern *k, uint64_t *ns)
+void cuda_mark(struct kern *k, uint64_t *ns)
 {
     mark_k<<<1, 1, 0, cuda_of(k)->stream>>>(ns);
     cuda_launched(k, "mark");
 }
 
-static size_t cuda_n_lanes(const struct kern *kern)
+static size_t cuda_n_shards(const struct kern *kern)
 {
     (void)kern;
     return 1;
 }
 
-static void cuda_each_lane(struct kern *kern, kern_lane_fn *fn, void *ctx)
+static void cuda_each_shard(struct kern *kern, kern_shard_fn *fn, void *ctx)
 {
     fn(ctx, kern, 0);
 }
@@ -394,27 +394,13 @@ static void cuda_graph_destroy(struct kern *kern, struct kern_graph *graph)
 
 /* ---- tables ---- */
 
-#define CUDA_TABLE(T, SIZE)                                                                                            \
-    {                                                                                                                  \
-        .name = "cuda " #T, .act_size = SIZE, .weights_cast = cuda_weights_cast_##T,                                   \
-        .linear_forward = cuda_linear_forward_##T, .linear_backward = cuda_linear_backward_##T,                        \
-        .heads_forward = cuda_heads_forward_##T, .heads_backward = cuda_heads_backward_##T,                            \
-        .conv_forward = cuda_conv_forward_##T, .conv_backward = cuda_conv_backward_##T,                                \
-        .mingru_step = cuda_mingru_step_##T, .mingru_forward = cuda_mingru_forward_##T,                                \
-        .mingru_backward = cuda_mingru_backward_##T, .lstm_step = cuda_lstm_step_##T,                                  \
-        .lstm_forward = cuda_lstm_forward_##T, .lstm_backward = cuda_lstm_backward_##T, .sample = cuda_sample,         \
-        .env_reset = cuda_env_reset_##T, .env_step = cuda_env_step_##T, .env_observe = cuda_env_observe_##T,           \
-        .env_log_take = cuda_env_log_take, .step_post = cuda_step_post, .rollout = cuda_rollout_##T,                   \
-        .advantage = cuda_advantage, .mean_std = cuda_mean_std, .segments_shuffle = cuda_segments_shuffle,             \
-        .segments_priority = cuda_segments_priority, .segments_pick = cuda_segments_pick,                              \
-        .rng_advance = cuda_rng_advance, .segments_keep = cuda_segments_keep, .gather = cuda_gather,                   \
-        .ppo_loss = cuda_ppo_loss, .minibatch_stats = cuda_minibatch_stats, .grad_norm = cuda_grad_norm,               \
-        .adam = cuda_adam, .muon = cuda_muon, .optimiser_tick = cuda_optimiser_tick, .zero = cuda_zero,                \
-        .copy = cuda_copy, .sum_rows = cuda_sum_rows, .pack_rows = cuda_pack_rows, .unpack_rows = cuda_unpack_rows,    \
-        .mark = cuda_mark,                                                                                             \
-    }
-static const struct kern_ops cuda_ops_f32 = CUDA_TABLE(f32, 4);
-static const struct kern_ops cuda_ops_bf16 = CUDA_TABLE(bf16, 2);
+#define ROW(name) .name = cuda_##name,
+#define ROW_F32(name) .name = cuda_##name##_f32,
+#define ROW_BF16(name) .name = cuda_##name##_bf16,
+static const struct kern_ops cuda_ops_f32 = {
+    .name = "cuda f32", .act_size = 4, ROW_F32(weights_cast) ROW_F32(rollout) KERN_EACH_OP(ROW_F32, ROW)};
+static const struct kern_ops cuda_ops_bf16 = {
+    .name = "cuda bf16", .act_size = 2, ROW_BF16(weights_cast) ROW_BF16(rollout) KERN_EACH_OP(ROW_BF16, ROW)};
 
 extern "C" const struct kern_device cuda_device = {
     .kind = KERN_CUDA,
@@ -433,9 +419,9 @@ extern "C" const struct kern_device cuda_device = {
     .slot_destroy = cuda_slot_destroy,
     .slot_take = cuda_slot_take,
     .slot_wait = cuda_slot_wait,
-    .n_lanes = cuda_n_lanes,
+    .n_shards = cuda_n_shards,
     .conv_scratch_bytes = NULL, /* it uses the workspace */
-    .each_lane = cuda_each_lane,
+    .each_shard = cuda_each_shard,
     .record_begin = cuda_record_begin,
     .record_end = cuda_record_end,
     .replay = cuda_replay,

@@ -9,6 +9,17 @@ typedef __nv_bfloat16 bf16;
 
 #define CUDA_WARP 32
 
+/* The two rows of an operation that its file has as a template over the activation's type. */
+#define CUDA_ACT_OP(name, args)                                                                                        \
+    void cuda_##name##_f32(struct kern *k, const struct args *a)                                                       \
+    {                                                                                                                  \
+        name<float>(k, a);                                                                                             \
+    }                                                                                                                  \
+    void cuda_##name##_bf16(struct kern *k, const struct args *a)                                                      \
+    {                                                                                                                  \
+        name<bf16>(k, a);                                                                                              \
+    }
+
 static inline unsigned cuda_ceil_div(size_t n, size_t d)
 {
     return (unsigned)((n + d - 1) / d);

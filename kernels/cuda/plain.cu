@@ -183,16 +183,15 @@ static __global__ void __launch_bounds__(BLOCK)
         gather_words<uint8_t>(g, block, idx, N, B);
 }
 
-void cuda_gather(struct kern *k, const struct kern_gather *items, size_t n_items, const int32_t *idx, size_t N,
-                 size_t B)
+void cuda_gather(struct kern *k, const struct kern_gather *g)
 {
     struct gather_items all = {};
     uint32_t n_blocks = 0;
 
-    for (size_t i = 0; i < n_items; i++) {
-        const struct kern_gather *from = &items[i];
+    for (size_t i = 0; i < g->n_items; i++) {
+        const struct kern_gather_item *from = &g->items[i];
         unsigned word = word_bytes(from->dst, from->src, from->row_bytes);
-        uint64_t n_words = (uint64_t)from->T * B * (from->row_bytes / word);
+        uint64_t n_words = (uint64_t)from->T * g->B * (from->row_bytes / word);
         if (n_words == 0)
             continue;
         all.item[all.n++] =
@@ -201,7 +200,7 @@ void cuda_gather(struct kern *k, const struct kern_gather *items, size_t n_items
     }
     if (n_blocks == 0)
         return;
-    gather_k<<<n_blocks, BLOCK, 0, cuda_of(k)->stream>>>(all, idx, (uint32_t)N, (uint32_t)B);
+    gather_k<<<n_blocks, BLOCK, 0, cuda_of(k)->stream>>>(all, g->idx, (uint32_t)g->N, (uint32_t)g->B);
     cuda_launched(k, "gather");
 }
 
@@ -262,32 +261,29 @@ static __global__ void pack_rows_k(W *dst, int64_t *n_packed, const W *src, cons
     }
 }
 
-template <bool UNPACK>
-static void pack(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag, size_t row_bytes,
-                 size_t N, const char *what)
+template <bool UNPACK> static void pack(struct kern *k, const struct kern_pack *p, const char *what)
 {
-    unsigned word = word_bytes(dst, src, row_bytes), grid = cuda_ceil_div(N > 0 ? N : 1, PACK_ROWS);
+    unsigned word = word_bytes(p->dst, p->src, p->row_bytes), grid = cuda_ceil_div(p->N > 0 ? p->N : 1, PACK_ROWS);
     cudaStream_t stream = cuda_of(k)->stream;
 
     if (word == 16)
-        pack_rows_k<uint4, UNPACK>
-            <<<grid, PACK_ROWS, 0, stream>>>((uint4 *)dst, n_packed, (const uint4 *)src, flag, row_bytes / 16, N);
+        pack_rows_k<uint4, UNPACK><<<grid, PACK_ROWS, 0, stream>>>((uint4 *)p->dst, p->n_packed, (const uint4 *)p->src,
+                                                                   p->flag, p->row_bytes / 16, p->N);
     else if (word >= 4)
-        pack_rows_k<uint32_t, UNPACK>
-            <<<grid, PACK_ROWS, 0, stream>>>((uint32_t *)dst, n_packed, (const uint32_t *)src, flag, row_bytes / 4, N);
+        pack_rows_k<uint32_t, UNPACK><<<grid, PACK_ROWS, 0, stream>>>(
+            (uint32_t *)p->dst, p->n_packed, (const uint32_t *)p->src, p->flag, p->row_bytes / 4, p->N);
     else
-        pack_rows_k<uint8_t, UNPACK>
-            <<<grid, PACK_ROWS, 0, stream>>>((uint8_t *)dst, n_packed, (const uint8_t *)src, flag, row_bytes, N);
+        pack_rows_k<uint8_t, UNPACK><<<grid, PACK_ROWS, 0, stream>>>(
+            (uint8_t *)p->dst, p->n_packed, (const uint8_t *)p->src, p->flag, p->row_bytes, p->N);
     cuda_launched(k, what);
 }
 
-void cuda_pack_rows(struct kern *k, void *dst, int64_t *n_packed, const void *src, const uint8_t *flag,
-                    size_t row_bytes, size_t N)
+void cuda_pack_rows(struct kern *k, const struct kern_pack *p)
 {
-    pack<false>(k, dst, n_packed, src, flag, row_bytes, N, "pack_rows");
+    pack<false>(k, p, "pack_rows");
 }
 
-void cuda_unpack_rows(struct kern *k, void *dst, const void *src, const uint8_t *flag, size_t row_bytes, size_t N)
+void cuda_unpack_rows(struct kern *k, const struct kern_pack *p)
 {
-    pack<true>(k, dst, NULL, src, flag, row_bytes, N, "unpack_rows");
+    pack<true>(k, p, "unpack_rows");
 }

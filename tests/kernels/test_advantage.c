@@ -71,8 +71,17 @@ static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
         adv[i] = advantage_f64(r, i / r->N, i % r->N, vtrace);
         ret[i] = adv[i] + (double)r->values[i];
     }
-    kern_ops(k)->advantage(k, r->adv, r->ret, r->rewards, r->values, r->boot, r->terms, r->truncs,
-                           vtrace ? r->log_ratio : NULL, &r->hyper, r->T, r->N);
+    kern_ops(k)->advantage(k, &(struct kern_advantage){.adv = r->adv,
+                                                       .ret = r->ret,
+                                                       .rewards = r->rewards,
+                                                       .values = r->values,
+                                                       .boot = r->boot,
+                                                       .terms = r->terms,
+                                                       .truncs = r->truncs,
+                                                       .log_ratio = vtrace ? r->log_ratio : NULL,
+                                                       .hyper = &r->hyper,
+                                                       .T = r->T,
+                                                       .N = r->N});
     check_close("adv", r->adv, adv, n, 1e-6);
     check_close("ret", r->ret, ret, n, 1e-6);
     mem_free(adv), mem_free(ret);
@@ -233,7 +242,8 @@ static void priority_follows_the_formula(void **state)
     for (float alpha = 0.0f; alpha < 1.1f; alpha += 0.5f) {
         struct kern_hyper hyper = {.prio_alpha = alpha};
         double w[N] = {0}, total = 0.0;
-        kern_ops(k)->segments_priority(k, prob, adv, &hyper, T, N);
+        kern_ops(k)->segments_priority(
+            k, &(struct kern_segments){.prob = prob, .adv = adv, .hyper = &hyper, .T = T, .N = N});
         for (size_t n = 0; n < N; n++) {
             for (size_t t = 0; t < T; t++)
                 w[n] += fabs((double)adv[t * N + n]);
@@ -267,7 +277,9 @@ static void pick_is_systematic_and_fair(void **state)
     for (int run = 0; run < RUNS; run++) {
         int times[N] = {0};
         uint64_t before = draw.counter;
-        kern_ops(k)->segments_pick(k, idx, weight, prob, &draw, &hyper, N, B);
+        kern_ops(k)->segments_pick(
+            k, &(struct kern_segments){
+                   .idx = idx, .weight = weight, .prob = prob, .rng = &draw, .hyper = &hyper, .N = N, .B = B});
         assert_true(draw.counter > before);
         for (int j = 0; j < B; j++) {
             assert_in_range(idx[j], 0, N - 1);
@@ -298,8 +310,8 @@ static void gather_takes_columns(void **state)
             struct kern *k = test_kern(test_threads[t]);
             size_t w = widths[i];
             uint8_t *src = test_flags(&rng, T * N * w, 0.5f), *dst = NEW(uint8_t, T * B * w);
-            struct kern_gather item = {dst, src, w, T};
-            kern_ops(k)->gather(k, &item, 1, idx, N, B);
+            struct kern_gather_item item = {dst, src, w, T};
+            kern_ops(k)->gather(k, &(struct kern_gather){.items = &item, .n_items = 1, .idx = idx, .N = N, .B = B});
             for (size_t at = 0; at < T; at++)
                 for (size_t b = 0; b < B; b++)
                     assert_memory_equal(dst + (at * B + b) * w, src + (at * N + (size_t)idx[b]) * w, w);
@@ -316,9 +328,10 @@ static void pack_and_unpack_are_inverse(void **state)
     uint8_t *src = test_flags(&rng, N * W, 0.5f), *flag = test_flags(&rng, N, 0.3f), packed[N * W], back[N * W];
     int64_t n = -1, seen = 0;
     (void)state;
-    kern_ops(k)->pack_rows(k, packed, &n, src, flag, W, N);
+    kern_ops(k)->pack_rows(
+        k, &(struct kern_pack){.dst = packed, .n_packed = &n, .src = src, .flag = flag, .row_bytes = W, .N = N});
     memset(back, 7, sizeof back);
-    kern_ops(k)->unpack_rows(k, back, packed, flag, W, N);
+    kern_ops(k)->unpack_rows(k, &(struct kern_pack){.dst = back, .src = packed, .flag = flag, .row_bytes = W, .N = N});
     for (size_t i = 0; i < N; i++) {
         if (flag[i]) {
             assert_memory_equal(packed + seen++ * W, src + i * W, W);

@@ -91,18 +91,48 @@ static void linear_case(size_t M, size_t N, size_t K, enum kern_act act, bool bi
 
     snprintf(what, sizeof what, "%s M %zu N %zu K %zu act %d bias %d add %d shift %zu", G_OPS->name, M, N, K, act, bias,
              add, shift);
-    C_OPS->linear_forward(cpu, y.c, x.c, w.c, bias ? b.c : NULL, M, N, K, act);
-    G_OPS->linear_forward(gpu, y.g, x.g, w.g, bias ? b.g : NULL, M, N, K, act);
+    C_OPS->linear_forward(
+        cpu, &(struct kern_linear){
+                 .y = y.c, .x = x.c, .w = w.c, .b = bias ? b.c : NULL, .M = M, .N = N, .K = K, .act = act});
+    G_OPS->linear_forward(
+        gpu, &(struct kern_linear){
+                 .y = y.g, .x = x.g, .w = w.g, .b = bias ? b.g : NULL, .M = M, .N = N, .K = K, .act = act});
     both_check(what, &y, tolerance());
     both_upload(&y); /* the same outputs on the way back: relu's gradient jumps */
-    C_OPS->linear_backward(cpu, dx.c, dw.c, bias ? db.c : NULL, dy.c, y.c, x.c, w.c, M, N, K, act, add, add);
-    G_OPS->linear_backward(gpu, dx.g, dw.g, bias ? db.g : NULL, dy.g, y.g, x.g, w.g, M, N, K, act, add, add);
+    C_OPS->linear_backward(cpu, &(struct kern_linear){.dx = dx.c,
+                                                      .dw = dw.c,
+                                                      .db = bias ? db.c : NULL,
+                                                      .dy = dy.c,
+                                                      .y = y.c,
+                                                      .x = x.c,
+                                                      .w = w.c,
+                                                      .M = M,
+                                                      .N = N,
+                                                      .K = K,
+                                                      .act = act,
+                                                      .add_dx = add,
+                                                      .add_dw = add});
+    G_OPS->linear_backward(gpu, &(struct kern_linear){.dx = dx.g,
+                                                      .dw = dw.g,
+                                                      .db = bias ? db.g : NULL,
+                                                      .dy = dy.g,
+                                                      .y = y.g,
+                                                      .x = x.g,
+                                                      .w = w.g,
+                                                      .M = M,
+                                                      .N = N,
+                                                      .K = K,
+                                                      .act = act,
+                                                      .add_dx = add,
+                                                      .add_dw = add});
     both_check(what, &dy, tolerance());
     both_check(what, &dx, tolerance());
     both_check(what, &dw, tolerance());
     both_check(what, &db, tolerance());
-    G_OPS->linear_backward(gpu, NULL, dw.g, NULL, dy.g, y.g, x.g, w.g, M, N, K, KERN_ACT_NONE, false, false);
-    C_OPS->linear_backward(cpu, NULL, dw.c, NULL, dy.c, y.c, x.c, w.c, M, N, K, KERN_ACT_NONE, false, false);
+    G_OPS->linear_backward(
+        gpu, &(struct kern_linear){.dw = dw.g, .dy = dy.g, .y = y.g, .x = x.g, .w = w.g, .M = M, .N = N, .K = K});
+    C_OPS->linear_backward(
+        cpu, &(struct kern_linear){.dw = dw.c, .dy = dy.c, .y = y.c, .x = x.c, .w = w.c, .M = M, .N = N, .K = K});
     both_check(what, &dw, tolerance());
     both_free(&x), both_free(&w), both_free(&b), both_free(&y), both_free(&dy), both_free(&dx), both_free(&dw);
     both_free(&db);
@@ -144,16 +174,40 @@ static void heads_case(size_t M, size_t O, size_t H, bool add, size_t shift)
     char what[200];
 
     snprintf(what, sizeof what, "heads %s M %zu O %zu H %zu add %d", G_OPS->name, M, O, H, add);
-    C_OPS->heads_forward(cpu, out.c, x.c, w.c, b.c, M, O, H);
-    G_OPS->heads_forward(gpu, out.g, x.g, w.g, b.g, M, O, H);
+    C_OPS->heads_forward(
+        cpu, &(struct kern_heads_layer){.out = out.c, .x = x.c, .w = w.c, .b = b.c, .M = M, .O = O, .H = H});
+    G_OPS->heads_forward(
+        gpu, &(struct kern_heads_layer){.out = out.g, .x = x.g, .w = w.g, .b = b.g, .M = M, .O = O, .H = H});
     both_check(what, &out, 1e-5); /* f32 throughout: inputs are the same */
-    C_OPS->heads_backward(cpu, dx.c, dw.c, db.c, dout.c, x.c, w.c, M, O, H, add);
-    G_OPS->heads_backward(gpu, dx.g, dw.g, db.g, dout.g, x.g, w.g, M, O, H, add);
+    C_OPS->heads_backward(cpu, &(struct kern_heads_layer){.dx = dx.c,
+                                                          .dw = dw.c,
+                                                          .db = db.c,
+                                                          .dout = dout.c,
+                                                          .x = x.c,
+                                                          .w = w.c,
+                                                          .M = M,
+                                                          .O = O,
+                                                          .H = H,
+                                                          .add_dw = add});
+    G_OPS->heads_backward(gpu, &(struct kern_heads_layer){.dx = dx.g,
+                                                          .dw = dw.g,
+                                                          .db = db.g,
+                                                          .dout = dout.g,
+                                                          .x = x.g,
+                                                          .w = w.g,
+                                                          .M = M,
+                                                          .O = O,
+                                                          .H = H,
+                                                          .add_dw = add});
     both_check(what, &dx, tolerance());
     both_check(what, &dw, 1e-5);
     both_check(what, &db, column_tolerance(dout.c, M, O, db.c));
-    C_OPS->heads_backward(cpu, NULL, dw.c, db.c, dout.c, x.c, w.c, M, O, H, !add);
-    G_OPS->heads_backward(gpu, NULL, dw.g, db.g, dout.g, x.g, w.g, M, O, H, !add);
+    C_OPS->heads_backward(
+        cpu, &(struct kern_heads_layer){
+                 .dw = dw.c, .db = db.c, .dout = dout.c, .x = x.c, .w = w.c, .M = M, .O = O, .H = H, .add_dw = !add});
+    G_OPS->heads_backward(
+        gpu, &(struct kern_heads_layer){
+                 .dw = dw.g, .db = db.g, .dout = dout.g, .x = x.g, .w = w.g, .M = M, .O = O, .H = H, .add_dw = !add});
     both_check(what, &dw, 1e-5);
     both_free(&x), both_free(&w), both_free(&b), both_free(&out), both_free(&dout), both_free(&dx), both_free(&dw);
     both_free(&db);
@@ -177,7 +231,7 @@ static void gather_is_exact(void **state)
 {
     static const size_t row_bytes[] = {1, 2, 3, 4, 8, 12, 16, 33, 236, 256, 472};
     enum { T = 7, N = 53, B = 31, ITEMS = sizeof row_bytes / sizeof row_bytes[0] };
-    struct kern_gather c[ITEMS], g[ITEMS];
+    struct kern_gather_item c[ITEMS], g[ITEMS];
     int32_t idx[B];
     (void)state;
     for (int i = 0; i < B; i++)
@@ -187,13 +241,14 @@ static void gather_is_exact(void **state)
         uint8_t *src = NEW(uint8_t, bytes);
         for (size_t j = 0; j < bytes; j++)
             src[j] = (uint8_t)rng_u32(&random_stream);
-        c[i] = (struct kern_gather){test_alloc(times * B, row_bytes[i]), src, row_bytes[i], times};
-        g[i] = (struct kern_gather){test_device_bytes(gpu, src, times * B * row_bytes[i]),
-                                    test_device_bytes(gpu, src, bytes), row_bytes[i], times};
+        c[i] = (struct kern_gather_item){test_alloc(times * B, row_bytes[i]), src, row_bytes[i], times};
+        g[i] = (struct kern_gather_item){test_device_bytes(gpu, src, times * B * row_bytes[i]),
+                                         test_device_bytes(gpu, src, bytes), row_bytes[i], times};
     }
     void *g_idx = test_device_bytes(gpu, idx, sizeof idx);
-    C_OPS->gather(cpu, c, ITEMS, idx, N, B);
-    G_OPS->gather(gpu, g, ITEMS, (const int32_t *)g_idx, N, B);
+    C_OPS->gather(cpu, &(struct kern_gather){.items = c, .n_items = ITEMS, .idx = idx, .N = N, .B = B});
+    G_OPS->gather(gpu,
+                  &(struct kern_gather){.items = g, .n_items = ITEMS, .idx = (const int32_t *)g_idx, .N = N, .B = B});
     for (size_t i = 0; i < ITEMS; i++) {
         size_t bytes = c[i].T * B * row_bytes[i];
         void *got = test_host_bytes(gpu, g[i].dst, bytes);
@@ -213,10 +268,19 @@ static void pack_case(size_t N, size_t row_bytes, float p)
          *g_back = test_device_bytes(gpu, back, N * row_bytes), *got;
     int64_t n, *g_n = (int64_t *)test_device_bytes(gpu, &(int64_t){-1}, sizeof n), *got_n;
 
-    C_OPS->pack_rows(cpu, packed, &n, src, flag, row_bytes, N);
-    C_OPS->unpack_rows(cpu, back, packed, flag, row_bytes, N);
-    G_OPS->pack_rows(gpu, g_packed, g_n, g_src, (const uint8_t *)g_flag, row_bytes, N);
-    G_OPS->unpack_rows(gpu, g_back, g_packed, (const uint8_t *)g_flag, row_bytes, N);
+    C_OPS->pack_rows(cpu, &(struct kern_pack){
+                              .dst = packed, .n_packed = &n, .src = src, .flag = flag, .row_bytes = row_bytes, .N = N});
+    C_OPS->unpack_rows(cpu,
+                       &(struct kern_pack){.dst = back, .src = packed, .flag = flag, .row_bytes = row_bytes, .N = N});
+    G_OPS->pack_rows(gpu, &(struct kern_pack){.dst = g_packed,
+                                              .n_packed = g_n,
+                                              .src = g_src,
+                                              .flag = (const uint8_t *)g_flag,
+                                              .row_bytes = row_bytes,
+                                              .N = N});
+    G_OPS->unpack_rows(
+        gpu, &(struct kern_pack){
+                 .dst = g_back, .src = g_packed, .flag = (const uint8_t *)g_flag, .row_bytes = row_bytes, .N = N});
     got_n = (int64_t *)test_host_bytes(gpu, g_n, sizeof n);
     assert_int_equal(*got_n, n);
     got = test_host_bytes(gpu, g_packed, N * row_bytes);
@@ -315,13 +379,43 @@ static void optimiser_case(bool muon, const struct kern_tensor *tensors, size_t 
         C_OPS->grad_norm(cpu, &norm, &stats, g.c, n);
         G_OPS->grad_norm(gpu, g_norm, g_stats, (const float *)g.g, n);
         if (muon) {
-            C_OPS->muon(cpu, w.c, m.c, g.c, &norm, c_scratch, &stats, &h, tensors, n_tensors);
-            G_OPS->muon(gpu, (float *)w.g, (float *)m.g, (const float *)g.g, g_norm, g_scratch, g_stats, g_h, tensors,
-                        n_tensors);
+            C_OPS->muon(cpu, &(struct kern_optimiser){.w = w.c,
+                                                      .m = m.c,
+                                                      .g = g.c,
+                                                      .norm = &norm,
+                                                      .scratch = c_scratch,
+                                                      .stats = &stats,
+                                                      .hyper = &h,
+                                                      .tensors = tensors,
+                                                      .n_tensors = n_tensors});
+            G_OPS->muon(gpu, &(struct kern_optimiser){.w = (float *)w.g,
+                                                      .m = (float *)m.g,
+                                                      .g = (const float *)g.g,
+                                                      .norm = g_norm,
+                                                      .scratch = g_scratch,
+                                                      .stats = g_stats,
+                                                      .hyper = g_h,
+                                                      .tensors = tensors,
+                                                      .n_tensors = n_tensors});
         } else {
-            C_OPS->adam(cpu, w.c, m.c, v.c, g.c, &norm, &stats, &step, &h, n);
-            G_OPS->adam(gpu, (float *)w.g, (float *)m.g, (float *)v.g, (const float *)g.g, g_norm, g_stats, g_step, g_h,
-                        n);
+            C_OPS->adam(cpu, &(struct kern_optimiser){.w = w.c,
+                                                      .m = m.c,
+                                                      .v = v.c,
+                                                      .g = g.c,
+                                                      .norm = &norm,
+                                                      .stats = &stats,
+                                                      .step = &step,
+                                                      .hyper = &h,
+                                                      .n = n});
+            G_OPS->adam(gpu, &(struct kern_optimiser){.w = (float *)w.g,
+                                                      .m = (float *)m.g,
+                                                      .v = (float *)v.g,
+                                                      .g = (const float *)g.g,
+                                                      .norm = g_norm,
+                                                      .stats = g_stats,
+                                                      .step = g_step,
+                                                      .hyper = g_h,
+                                                      .n = n});
         }
         C_OPS->optimiser_tick(cpu, &step, &norm, &stats);
         G_OPS->optimiser_tick(gpu, g_step, g_norm, g_stats);
@@ -393,8 +487,24 @@ static void skipped_steps_touch_nothing(void **state)
             g.c[n / 2] = NAN;
         both_upload(&g);
         G_OPS->grad_norm(gpu, g_norm, g_stats, (const float *)g.g, n);
-        G_OPS->adam(gpu, (float *)w.g, (float *)m.g, (float *)v.g, (const float *)g.g, g_norm, g_stats, g_step, g_h, n);
-        G_OPS->muon(gpu, (float *)w.g, (float *)m.g, (const float *)g.g, g_norm, g_scratch, g_stats, g_h, tensors, 3);
+        G_OPS->adam(gpu, &(struct kern_optimiser){.w = (float *)w.g,
+                                                  .m = (float *)m.g,
+                                                  .v = (float *)v.g,
+                                                  .g = (const float *)g.g,
+                                                  .norm = g_norm,
+                                                  .stats = g_stats,
+                                                  .step = g_step,
+                                                  .hyper = g_h,
+                                                  .n = n});
+        G_OPS->muon(gpu, &(struct kern_optimiser){.w = (float *)w.g,
+                                                  .m = (float *)m.g,
+                                                  .g = (const float *)g.g,
+                                                  .norm = g_norm,
+                                                  .scratch = g_scratch,
+                                                  .stats = g_stats,
+                                                  .hyper = g_h,
+                                                  .tensors = tensors,
+                                                  .n_tensors = 3});
         G_OPS->optimiser_tick(gpu, g_step, g_norm, g_stats);
         both_check("w", &w, 0.0);
         both_check("m", &m, 0.0);
@@ -448,8 +558,11 @@ static void same_bytes_twice(void **state)
     (void)state;
     for (int run = 0; run < 2; run++) {
         float **to = run == 0 ? first : second;
-        G_OPS->linear_backward(gpu, NULL, dw.g, db.g, dy.g, NULL, x.g, w.g, M, N, K, KERN_ACT_NONE, false, false);
-        G_OPS->heads_backward(gpu, NULL, dwo.g, dbo.g, dout.g, dy.g, wo.g, M, O, N, false);
+        G_OPS->linear_backward(
+            gpu, &(struct kern_linear){.dw = dw.g, .db = db.g, .dy = dy.g, .x = x.g, .w = w.g, .M = M, .N = N, .K = K});
+        G_OPS->heads_backward(
+            gpu, &(struct kern_heads_layer){
+                     .dw = dwo.g, .db = dbo.g, .dout = dout.g, .x = dy.g, .w = wo.g, .M = M, .O = O, .H = N});
         to[0] = both_download(&dw), to[1] = both_download(&db), to[2] = both_download(&dwo);
     }
     assert_memory_equal(first[0], second[0], N * K * sizeof(float));
@@ -485,7 +598,13 @@ static void sigmoid_is_within_its_error(void **state)
         }
         gates.c[H + 77] = NAN;
         both_upload(&gates);
-        G_OPS->mingru_step(gpu, out.g, (float *)h.g, gates.g, x.g, (const uint8_t *)reset, 1, H);
+        G_OPS->mingru_step(gpu, &(struct kern_mingru){.out = out.g,
+                                                      .state = (float *)h.g,
+                                                      .gates = gates.g,
+                                                      .x = x.g,
+                                                      .reset = (const uint8_t *)reset,
+                                                      .B = 1,
+                                                      .H = H});
         float *got = both_download(&h), *shown = both_download(&out);
         for (size_t i = 0; i < H; i++) {
             double z = 1.0 / (1.0 + exp(-(double)gates.c[(from_a ? 0 : H) + i]));

@@ -339,18 +339,41 @@ static void forward(struct steps *p, const void *obs, float *h, const uint8_t *r
     const struct kern_ops *ops = p->ops;
     size_t cur = 0;
 
-    ops->linear_forward(p->k, p->x[0], obs, weight(p, net->encoder_w), weight(p, net->encoder_b), N, H, net->obs_size,
-                        net->act);
+    ops->linear_forward(p->k, &(struct kern_linear){.y = p->x[0],
+                                                    .x = obs,
+                                                    .w = weight(p, net->encoder_w),
+                                                    .b = weight(p, net->encoder_b),
+                                                    .M = N,
+                                                    .N = H,
+                                                    .K = net->obs_size,
+                                                    .act = net->act});
     for (size_t l = 0; l < net->n_layers && net->core != KERN_CORE_NONE; l++, cur ^= 1) {
         void *x = p->x[cur], *y = p->x[cur ^ 1];
         if (net->core == KERN_CORE_MINGRU) {
-            ops->linear_forward(p->k, p->gates, x, weight(p, net->core_w[l]), NULL, N, 3 * H, H, KERN_ACT_NONE);
-            ops->mingru_step(p->k, y, h + l * N * H, p->gates, x, reset, N, H);
+            ops->linear_forward(p->k,
+                                &(struct kern_linear){
+                                    .y = p->gates, .x = x, .w = weight(p, net->core_w[l]), .M = N, .N = 3 * H, .K = H});
+            ops->mingru_step(
+                p->k, &(struct kern_mingru){
+                          .out = y, .state = h + l * N * H, .gates = p->gates, .x = x, .reset = reset, .B = N, .H = H});
         } else {
-            ops->linear_forward(p->k, y, x, weight(p, net->core_w[l]), weight(p, net->core_b[l]), N, H, H, net->act);
+            ops->linear_forward(p->k, &(struct kern_linear){.y = y,
+                                                            .x = x,
+                                                            .w = weight(p, net->core_w[l]),
+                                                            .b = weight(p, net->core_b[l]),
+                                                            .M = N,
+                                                            .N = H,
+                                                            .K = H,
+                                                            .act = net->act});
         }
     }
-    ops->heads_forward(p->k, p->out, p->x[cur], p->params + net->heads_w, p->params + net->heads_b, N, O, H);
+    ops->heads_forward(p->k, &(struct kern_heads_layer){.out = p->out,
+                                                        .x = p->x[cur],
+                                                        .w = p->params + net->heads_w,
+                                                        .b = p->params + net->heads_b,
+                                                        .M = N,
+                                                        .O = O,
+                                                        .H = H});
 }
 
 static void upload_obs(struct steps *p, void *dst, const uint16_t *obs, size_t n)
@@ -419,7 +442,13 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
     upload(p->k, p->reset, got->reset + t * N, N);
     upload(p->k, p->actions, got->actions + t * N, N * 4);
     forward(p, p->obs, p->h, p->reset);
-    p->ops->sample(p->k, p->sampled, p->logp, p->value, p->out, NULL, &s->net.heads, p->rng, false, N);
+    p->ops->sample(p->k, &(struct kern_sample){.actions = p->sampled,
+                                               .logp = p->logp,
+                                               .value = p->value,
+                                               .out = p->out,
+                                               .heads = &s->net.heads,
+                                               .rng = p->rng,
+                                               .N = N});
     int32_t *sampled = test_host_bytes(p->k, p->sampled, N * 4);
     float *out = test_host_bytes(p->k, p->out, N * O * 4);
     for (size_t i = 0; i < N; i++) {
@@ -432,7 +461,12 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
     }
     mem_free(sampled), mem_free(out);
     p->ops->env_step(p->k, p->env, &io);
-    p->ops->step_post(p->k, p->rewards, p->reset, p->terms, p->truncs, p->hyper, N);
+    p->ops->step_post(p->k, &(struct kern_step_post){.rewards = p->rewards,
+                                                     .reset = p->reset,
+                                                     .terms = p->terms,
+                                                     .truncs = p->truncs,
+                                                     .hyper = p->hyper,
+                                                     .N = N});
     check_equal(p, what, got->rewards + t * N, p->rewards, N * 4);
     check_equal(p, what, got->terms + t * N, p->terms, N);
     check_equal(p, what, got->truncs + t * N, p->truncs, N);

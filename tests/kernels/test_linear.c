@@ -39,7 +39,7 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
     double *y_ref = forward_f64(x, w, b, M, N, K, act), *dy_ref = test_f64(dy, M * N);
     double *dx_ref = test_f64(dx, M * K), *dw_ref = NEW(double, N *K), *db_ref = NEW(double, N);
 
-    ops->linear_forward(k, y, x, w, b, M, N, K, act);
+    ops->linear_forward(k, &(struct kern_linear){.y = y, .x = x, .w = w, .b = b, .M = M, .N = N, .K = K, .act = act});
     check_close("y", y, y_ref, M * N, 2e-6);
 
     for (size_t i = 0; !add_dx && i < M * K; i++)
@@ -54,7 +54,18 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
                 dx_ref[m * K + i] += d * (double)w[n * K + i];
             }
         }
-    ops->linear_backward(k, dx, dw, bias ? db : NULL, dy, y, x, w, M, N, K, act, add_dx, false);
+    ops->linear_backward(k, &(struct kern_linear){.dx = dx,
+                                                  .dw = dw,
+                                                  .db = bias ? db : NULL,
+                                                  .dy = dy,
+                                                  .y = y,
+                                                  .x = x,
+                                                  .w = w,
+                                                  .M = M,
+                                                  .N = N,
+                                                  .K = K,
+                                                  .act = act,
+                                                  .add_dx = add_dx});
     check_close("dy", dy, dy_ref, M * N, 2e-6);
     check_close("dx", dx, dx_ref, M * K, 2e-6);
     check_close("dw", dw, dw_ref, N * K, 5e-6);
@@ -121,8 +132,19 @@ static void gradients_are_finite_differences(void **state)
     float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
 
     (void)state;
-    kern_ops(k)->linear_forward(k, y, x, w, b, M, N, K, KERN_ACT_TANH);
-    kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_TANH, false, false);
+    kern_ops(k)->linear_forward(
+        k, &(struct kern_linear){.y = y, .x = x, .w = w, .b = b, .M = M, .N = N, .K = K, .act = KERN_ACT_TANH});
+    kern_ops(k)->linear_backward(k, &(struct kern_linear){.dx = dx,
+                                                          .dw = dw,
+                                                          .db = db,
+                                                          .dy = dy,
+                                                          .y = y,
+                                                          .x = x,
+                                                          .w = w,
+                                                          .M = M,
+                                                          .N = N,
+                                                          .K = K,
+                                                          .act = KERN_ACT_TANH});
     for (size_t i = 0; i < M * K; i++)
         check_number("dx", (double)dx[i], difference(&x[i], x, w, b, r, M, N, K), 1e-5);
     for (size_t i = 0; i < N * K; i++)
@@ -146,8 +168,19 @@ static void same_bytes_twice(void **state)
             float *x = test_normal(&rng, M * K, 1.0f), *w = test_normal(&rng, N * K, 0.3f),
                   *dy = test_normal(&rng, M * N, 1.0f);
             float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
-            kern_ops(k)->linear_forward(k, y, x, w, NULL, M, N, K, KERN_ACT_RELU);
-            kern_ops(k)->linear_backward(k, dx, dw, db, dy, y, x, w, M, N, K, KERN_ACT_RELU, false, false);
+            kern_ops(k)->linear_forward(
+                k, &(struct kern_linear){.y = y, .x = x, .w = w, .M = M, .N = N, .K = K, .act = KERN_ACT_RELU});
+            kern_ops(k)->linear_backward(k, &(struct kern_linear){.dx = dx,
+                                                                  .dw = dw,
+                                                                  .db = db,
+                                                                  .dy = dy,
+                                                                  .y = y,
+                                                                  .x = x,
+                                                                  .w = w,
+                                                                  .M = M,
+                                                                  .N = N,
+                                                                  .K = K,
+                                                                  .act = KERN_ACT_RELU});
             got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
             mem_free(x), mem_free(w), mem_free(dy), mem_free(y);
             kern_close(k);
@@ -172,10 +205,19 @@ static void blocks_add_up(void **state)
     double *dw_ref, *db_ref;
 
     (void)state;
-    kern_ops(k)->linear_backward(k, NULL, dw, db, dy, NULL, x, w, M, N, K, KERN_ACT_NONE, false, false);
-    kern_ops(k)->linear_backward(k, NULL, dw2, db2, dy, NULL, x, w, CUT, N, K, KERN_ACT_NONE, false, false);
-    kern_ops(k)->linear_backward(k, NULL, dw2, db2, dy + CUT * N, NULL, x + CUT * K, w, M - CUT, N, K, KERN_ACT_NONE,
-                                 false, true);
+    kern_ops(k)->linear_backward(
+        k, &(struct kern_linear){.dw = dw, .db = db, .dy = dy, .x = x, .w = w, .M = M, .N = N, .K = K});
+    kern_ops(k)->linear_backward(
+        k, &(struct kern_linear){.dw = dw2, .db = db2, .dy = dy, .x = x, .w = w, .M = CUT, .N = N, .K = K});
+    kern_ops(k)->linear_backward(k, &(struct kern_linear){.dw = dw2,
+                                                          .db = db2,
+                                                          .dy = dy + CUT * N,
+                                                          .x = x + CUT * K,
+                                                          .w = w,
+                                                          .M = M - CUT,
+                                                          .N = N,
+                                                          .K = K,
+                                                          .add_dw = true});
     dw_ref = test_f64(dw, N * K), db_ref = test_f64(db, N);
     check_close("dw", dw2, dw_ref, N * K, 1e-6);
     check_close("db", db2, db_ref, N, 1e-6);
@@ -189,7 +231,7 @@ static void no_dx_wanted(void **state)
     float x[6] = {1, 2, 3, 4, 5, 6}, w[3] = {1, 1, 1}, dy[2] = {1, -1}, dw[3];
     struct kern *k = test_kern(1);
     (void)state;
-    kern_ops(k)->linear_backward(k, NULL, dw, NULL, dy, NULL, x, w, 2, 1, 3, KERN_ACT_NONE, false, false);
+    kern_ops(k)->linear_backward(k, &(struct kern_linear){.dw = dw, .dy = dy, .x = x, .w = w, .M = 2, .N = 1, .K = 3});
     for (int i = 0; i < 3; i++)
         assert_true(dw[i] == -3.0f);
     kern_close(k);

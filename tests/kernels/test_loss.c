@@ -141,8 +141,22 @@ static void batch_free(struct batch *b)
 
 static void run_loss(struct kern *k, const struct batch *b, float *dout, struct kern_stats *stats)
 {
-    kern_ops(k)->ppo_loss(k, dout, stats, b->out, b->actions, b->old_logp, b->adv, b->ret, b->old_value, b->weight,
-                          b->mean_std, b->mask, &b->heads, &b->hyper, b->T, b->B, b->B);
+    kern_ops(k)->ppo_loss(k, &(struct kern_loss){.dout = dout,
+                                                 .part = stats,
+                                                 .out = b->out,
+                                                 .actions = b->actions,
+                                                 .old_logp = b->old_logp,
+                                                 .adv = b->adv,
+                                                 .ret = b->ret,
+                                                 .old_value = b->old_value,
+                                                 .weight = b->weight,
+                                                 .mean_std = b->mean_std,
+                                                 .mask = b->mask,
+                                                 .heads = &b->heads,
+                                                 .hyper = &b->hyper,
+                                                 .T = b->T,
+                                                 .B = b->B,
+                                                 .B_all = b->B});
 }
 
 static void check_loss(struct kern *k, struct batch *b)
@@ -192,8 +206,16 @@ static void check_loss(struct kern *k, struct batch *b)
     for (size_t i = 0; i < b->B; i++) /* every other segment of twice as many, backwards */
         idx[i] = (int32_t)(2 * (b->B - 1 - i));
     memset(log_ratio, 0, 2 * b->M * sizeof *log_ratio);
-    kern_ops(k)->segments_keep(k, log_ratio, b->out, b->actions, b->old_logp, b->mask, &b->heads, idx, false, 2 * b->B,
-                               b->T, b->B);
+    kern_ops(k)->segments_keep(k, &(struct kern_loss){.log_ratio = log_ratio,
+                                                      .out = b->out,
+                                                      .actions = b->actions,
+                                                      .old_logp = b->old_logp,
+                                                      .mask = b->mask,
+                                                      .heads = &b->heads,
+                                                      .idx = idx,
+                                                      .N = 2 * b->B,
+                                                      .T = b->T,
+                                                      .B = b->B});
     for (size_t m = 0; m < b->M; m++) {
         size_t at = m / b->B * 2 * b->B + 2 * (b->B - 1 - m % b->B);
         double entropy;
@@ -236,9 +258,22 @@ static void parts_add_up(void **state)
     run_loss(k, &b, whole, &one);
     for (size_t from = 0; from < B; from += CUT) {
         size_t n = B - from < CUT ? B - from : CUT;
-        kern_ops(k)->ppo_loss(k, parts + from * b.O, &part[from / CUT], b.out + from * b.O, b.actions + from,
-                              b.old_logp + from, b.adv + from, b.ret + from, b.old_value + from, b.weight + from,
-                              b.mean_std, b.mask + from * b.A, &b.heads, &b.hyper, 1, n, B);
+        kern_ops(k)->ppo_loss(k, &(struct kern_loss){.dout = parts + from * b.O,
+                                                     .part = &part[from / CUT],
+                                                     .out = b.out + from * b.O,
+                                                     .actions = b.actions + from,
+                                                     .old_logp = b.old_logp + from,
+                                                     .adv = b.adv + from,
+                                                     .ret = b.ret + from,
+                                                     .old_value = b.old_value + from,
+                                                     .weight = b.weight + from,
+                                                     .mean_std = b.mean_std,
+                                                     .mask = b.mask + from * b.A,
+                                                     .heads = &b.heads,
+                                                     .hyper = &b.hyper,
+                                                     .T = 1,
+                                                     .B = n,
+                                                     .B_all = B});
     }
     kern_ops(k)->minibatch_stats(k, &two, part, 3, &b.hyper);
     assert_true(part[1].n_tokens == 0.0 && part[2].last_kl == 0.0); /* ready for the next */
@@ -281,8 +316,20 @@ static void every_clip_branch(void **state)
         float out[3] = {0.0f, 0.0f, rows[i].v}, dout[3], old_logp = -logf(2.0f) - logf(rows[i].ratio);
         float mean_std[2] = {5.0f, 5.0f}; /* not used: norm_adv is off */
         int32_t action = 1;
-        kern_ops(k)->ppo_loss(k, dout, &stats, out, &action, &old_logp, &rows[i].adv, &rows[i].ret, &rows[i].old, NULL,
-                              mean_std, NULL, &heads, &hyper, 1, 1, 1);
+        kern_ops(k)->ppo_loss(k, &(struct kern_loss){.dout = dout,
+                                                     .part = &stats,
+                                                     .out = out,
+                                                     .actions = &action,
+                                                     .old_logp = &old_logp,
+                                                     .adv = &rows[i].adv,
+                                                     .ret = &rows[i].ret,
+                                                     .old_value = &rows[i].old,
+                                                     .mean_std = mean_std,
+                                                     .heads = &heads,
+                                                     .hyper = &hyper,
+                                                     .T = 1,
+                                                     .B = 1,
+                                                     .B_all = 1});
         check_number("policy", stats.policy_loss, rows[i].policy, 1e-6);
         check_number("dlogit taken", (double)dout[1], 0.5 * rows[i].slope_logp, 1e-6);
         check_number("dlogit other", (double)dout[0], -0.5 * rows[i].slope_logp, 1e-6);
@@ -324,7 +371,7 @@ static void target_kl_stops(void **state)
     static const float target[] = {0.0f, 0.6f, 0.4f};
     struct kern_stats stats = {0};
     (void)state;
-    for (int i = 0; i < 3; i++) { /* off, not reached, passed by the two lanes together */
+    for (int i = 0; i < 3; i++) { /* off, not reached, passed by the two shards together */
         struct kern_hyper hyper = {.target_kl = target[i]};
         struct kern_stats parts[2] = {{.last_kl = 0.3}, {.last_kl = 0.2}};
         kern_ops(k)->minibatch_stats(k, &stats, parts, 2, &hyper);
@@ -334,28 +381,28 @@ static void target_kl_stops(void **state)
     kern_close(k);
 }
 
-static void *lane_seen[8];
+static void *shard_seen[8];
 
-static void note_lane(void *ctx, struct kern *lane, size_t i)
+static void note_shard(void *ctx, struct kern *shard, size_t i)
 {
     (void)ctx;
-    assert_int_equal(kern_n_threads(lane), 1);
-    lane_seen[i] = lane;
+    assert_int_equal(kern_n_threads(shard), 1);
+    shard_seen[i] = shard;
 }
 
-/* Every lane runs once, each is its own, and rows of lanes add up in order. */
-static void lanes_run_once_each(void **state)
+/* Every shard runs once, each is its own, and rows of shards add up in order. */
+static void shards_run_once_each(void **state)
 {
     float x[3][5] = {{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}, {0.5f, 0.5f, 0.5f, 0.5f, 0.5f}};
     (void)state;
     for (size_t n = 1; n <= 3; n++) {
         struct kern *k = test_kern(n);
-        memset(lane_seen, 0, sizeof lane_seen);
-        assert_int_equal(kern_n_lanes(k), n);
-        kern_each_lane(k, note_lane, NULL);
+        memset(shard_seen, 0, sizeof shard_seen);
+        assert_int_equal(kern_n_shards(k), n);
+        kern_each_shard(k, note_shard, NULL);
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j <= i; j++)
-                assert_true(lane_seen[i] != NULL && (i == j || lane_seen[i] != lane_seen[j]));
+                assert_true(shard_seen[i] != NULL && (i == j || shard_seen[i] != shard_seen[j]));
         kern_close(k);
     }
     struct kern *k = test_kern(2);
@@ -389,7 +436,14 @@ static void sampling_follows_the_softmax(void **state)
         for (int i = 0; i <= A; i++)
             row[i] = (double)logits[i];
         row_f64(&b, row, masked ? mask : NULL, want, entropy);
-        kern_ops(k)->sample(k, actions, logp, value, out, masked ? masks : NULL, &b.heads, &rng, false, N);
+        kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
+                                                     .logp = logp,
+                                                     .value = value,
+                                                     .out = out,
+                                                     .mask = masked ? masks : NULL,
+                                                     .heads = &b.heads,
+                                                     .rng = &rng,
+                                                     .N = N});
         assert_int_equal(rng.counter, start.counter + 2);
         for (size_t i = 0; i < N; i++) {
             int32_t a0 = actions[2 * i], a1 = actions[2 * i + 1];
@@ -420,9 +474,23 @@ static void sampling_follows_the_softmax(void **state)
         for (size_t t = 0; t < N_THREADS; t++) { /* a draw depends on agent and counter alone */
             struct kern *other = test_kern(test_threads[t]);
             struct rng same = start;
-            kern_ops(other)->sample(other, again, logp, value, out, masked ? masks : NULL, &b.heads, &same, false, N);
+            kern_ops(other)->sample(other, &(struct kern_sample){.actions = again,
+                                                                 .logp = logp,
+                                                                 .value = value,
+                                                                 .out = out,
+                                                                 .mask = masked ? masks : NULL,
+                                                                 .heads = &b.heads,
+                                                                 .rng = &same,
+                                                                 .N = N});
             assert_memory_equal(actions, again, N * 2 * sizeof *actions);
-            kern_ops(other)->sample(other, again, logp, value, out, masked ? masks : NULL, &b.heads, &same, false, N);
+            kern_ops(other)->sample(other, &(struct kern_sample){.actions = again,
+                                                                 .logp = logp,
+                                                                 .value = value,
+                                                                 .out = out,
+                                                                 .mask = masked ? masks : NULL,
+                                                                 .heads = &b.heads,
+                                                                 .rng = &same,
+                                                                 .N = N});
             assert_memory_not_equal(actions, again, N * 2 * sizeof *actions);
             kern_close(other);
         }
@@ -442,12 +510,27 @@ static void greedy_takes_the_best_allowed(void **state)
     int32_t actions[4];
     float logp[2], value[2];
     (void)state;
-    kern_ops(k)->sample(k, actions, logp, value, out, NULL, &heads, &rng, true, 2);
+    kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
+                                                 .logp = logp,
+                                                 .value = value,
+                                                 .out = out,
+                                                 .heads = &heads,
+                                                 .rng = &rng,
+                                                 .greedy = true,
+                                                 .N = 2});
     assert_int_equal(actions[0], 1);
     assert_int_equal(actions[1], 0);
     assert_int_equal(actions[2], 0);
     assert_int_equal(actions[3], 0);
-    kern_ops(k)->sample(k, actions, logp, value, out, mask, &heads, &rng, true, 2);
+    kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
+                                                 .logp = logp,
+                                                 .value = value,
+                                                 .out = out,
+                                                 .mask = mask,
+                                                 .heads = &heads,
+                                                 .rng = &rng,
+                                                 .greedy = true,
+                                                 .N = 2});
     assert_int_equal(actions[0], 2);
     assert_int_equal(actions[1], 1);
     assert_int_equal(actions[2], 0);
@@ -463,11 +546,15 @@ static void step_post_clamps_and_joins_flags(void **state)
     struct kern_hyper hyper = {.reward_clip = 0.0f};
     struct kern *k = test_kern(1);
     (void)state;
-    kern_ops(k)->step_post(k, rewards, reset, terms, truncs, &hyper, 4);
+    kern_ops(k)->step_post(
+        k, &(struct kern_step_post){
+               .rewards = rewards, .reset = reset, .terms = terms, .truncs = truncs, .hyper = &hyper, .N = 4});
     assert_true(rewards[0] == 5.0f && rewards[1] == -3.0f);
     assert_true(reset[0] == 1 && reset[1] == 1 && reset[2] == 0 && reset[3] == 0);
     hyper.reward_clip = 1.0f;
-    kern_ops(k)->step_post(k, rewards, reset, terms, truncs, &hyper, 4);
+    kern_ops(k)->step_post(
+        k, &(struct kern_step_post){
+               .rewards = rewards, .reset = reset, .terms = terms, .truncs = truncs, .hyper = &hyper, .N = 4});
     assert_true(rewards[0] == 1.0f && rewards[1] == -1.0f && rewards[2] == 0.25f && rewards[3] == 1.0f);
     kern_close(k);
 }
@@ -480,7 +567,7 @@ int main(void)
         cmocka_unit_test(every_clip_branch),
         cmocka_unit_test(loss_that_is_not_finite_reaches_the_norm),
         cmocka_unit_test(target_kl_stops),
-        cmocka_unit_test(lanes_run_once_each),
+        cmocka_unit_test(shards_run_once_each),
         cmocka_unit_test(sampling_follows_the_softmax),
         cmocka_unit_test(greedy_takes_the_best_allowed),
         cmocka_unit_test(step_post_clamps_and_joins_flags),

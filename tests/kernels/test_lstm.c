@@ -65,7 +65,16 @@ static void seq_free(struct seq *s)
 
 static void seq_forward(struct kern *k, struct seq *s)
 {
-    kern_ops(k)->lstm_forward(k, s->out, s->h_prev, s->c_prev, s->gates, s->state, s->w, s->reset, s->T, s->B, s->H);
+    kern_ops(k)->lstm_forward(k, &(struct kern_lstm){.out = s->out,
+                                                     .h_prev = s->h_prev,
+                                                     .c_prev = s->c_prev,
+                                                     .gates = s->gates,
+                                                     .state = s->state,
+                                                     .w_hh = s->w,
+                                                     .reset = s->reset,
+                                                     .T = s->T,
+                                                     .B = s->B,
+                                                     .H = s->H});
 }
 
 static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128}, {6, 50, 16}};
@@ -94,7 +103,13 @@ static void sequence_and_steps_agree_with_f64(void **state)
                         check_number("h_prev", (double)s.h_prev[x], zero ? 0.0 : (double)h, 2e-6);
                         check_number("c_prev", (double)s.c_prev[x], zero ? 0.0 : (double)c, 2e-6);
                     }
-                kern_ops(k)->lstm_step(k, out, carried, gates + at * row * 4, s.w, s.reset + at * s.B, s.B, s.H);
+                kern_ops(k)->lstm_step(k, &(struct kern_lstm){.out = out,
+                                                              .state = carried,
+                                                              .gates = gates + at * row * 4,
+                                                              .w_hh = s.w,
+                                                              .reset = s.reset + at * s.B,
+                                                              .B = s.B,
+                                                              .H = s.H});
                 check_close("step", out, s.out64 + at * row, row, 2e-6);
             }
             check_close("carried", carried, s.after64, row * 2, 2e-6);
@@ -113,7 +128,9 @@ static void reset_forgets_even_nan(void **state)
     double c = 0.5 * tanh(1.0);
 
     (void)state;
-    kern_ops(k)->lstm_step(k, out, carried, gates, w, &reset, 1, 2);
+    kern_ops(k)->lstm_step(
+        k,
+        &(struct kern_lstm){.out = out, .state = carried, .gates = gates, .w_hh = w, .reset = &reset, .B = 1, .H = 2});
     for (size_t j = 0; j < 2; j++) {
         check_number("c", (double)carried[2 + j], c, 1e-6);
         check_number("h", (double)carried[j], 0.5 * tanh(c), 1e-6);
@@ -160,7 +177,15 @@ static void gradient_is_finite_differences(void **state)
         assert_true(inside > 2); /* the test is about resets inside the segment too */
         seq_forward(k, &s);
         dstate[0] = NAN; /* whatever was there */
-        kern_ops(k)->lstm_backward(k, s.gates, dstate, dout, s.c_prev, s.w, s.reset, s.T, s.B, s.H);
+        kern_ops(k)->lstm_backward(k, &(struct kern_lstm){.gates = s.gates,
+                                                          .dstate = dstate,
+                                                          .dout = dout,
+                                                          .c_prev = s.c_prev,
+                                                          .w_hh = s.w,
+                                                          .reset = s.reset,
+                                                          .T = s.T,
+                                                          .B = s.B,
+                                                          .H = s.H});
         for (size_t i = 0; i < n * 4; i++)
             check_number("dgates", (double)s.gates[i], difference(&s, &s.gates64[i], dout), 4e-6);
         for (size_t b = 0; b < s.B; b++)
@@ -168,8 +193,9 @@ static void gradient_is_finite_differences(void **state)
                 double got = (double)dstate[(j / s.H * s.B + b) * s.H + j % s.H];
                 check_number("dstate", got, difference(&s, &s.state64[b * 2 * s.H + j], dout), 4e-6);
             }
-        kern_ops(k)->linear_backward(k, NULL, dw, NULL, s.gates, NULL, s.h_prev, s.w, s.T * s.B, 4 * s.H, s.H,
-                                     KERN_ACT_NONE, false, false);
+        kern_ops(k)->linear_backward(
+            k, &(struct kern_linear){
+                   .dw = dw, .dy = s.gates, .x = s.h_prev, .w = s.w, .M = s.T * s.B, .N = 4 * s.H, .K = s.H});
         for (size_t i = 0; i < 4 * s.H * s.H; i++)
             check_number("dw_hh", (double)dw[i], difference(&s, &s.w64[i], dout), 4e-6);
         mem_free(dout), mem_free(dstate), mem_free(dw);
@@ -190,10 +216,26 @@ static void threads_do_not_matter(void **state)
 
     (void)state;
     seq_forward(one, &a);
-    kern_ops(one)->lstm_backward(one, a.gates, dstate, dout, a.c_prev, a.w, a.reset, a.T, a.B, a.H);
+    kern_ops(one)->lstm_backward(one, &(struct kern_lstm){.gates = a.gates,
+                                                          .dstate = dstate,
+                                                          .dout = dout,
+                                                          .c_prev = a.c_prev,
+                                                          .w_hh = a.w,
+                                                          .reset = a.reset,
+                                                          .T = a.T,
+                                                          .B = a.B,
+                                                          .H = a.H});
     want = test_f64(a.gates, n * 4);
     seq_forward(three, &b);
-    kern_ops(three)->lstm_backward(three, b.gates, dstate, dout, b.c_prev, b.w, b.reset, b.T, b.B, b.H);
+    kern_ops(three)->lstm_backward(three, &(struct kern_lstm){.gates = b.gates,
+                                                              .dstate = dstate,
+                                                              .dout = dout,
+                                                              .c_prev = b.c_prev,
+                                                              .w_hh = b.w,
+                                                              .reset = b.reset,
+                                                              .T = b.T,
+                                                              .B = b.B,
+                                                              .H = b.H});
     check_close("dgates", b.gates, want, n * 4, 1e-6);
     mem_free(dout), mem_free(dstate), mem_free(want);
     seq_free(&a), seq_free(&b);

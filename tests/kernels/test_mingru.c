@@ -65,13 +65,26 @@ static void sequence_and_steps_agree_with_f64(void **state)
             float *carried = test_copy(s.h0, row), *out = NEW(float, row);
 
             forward_f64(s.out64, s.h64, s.gates64, s.x64, s.h064, s.reset, s.T, s.B, s.H);
-            kern_ops(k)->mingru_forward(k, s.out, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, s.H);
+            kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
+                                                                 .h = s.h,
+                                                                 .gates = s.gates,
+                                                                 .x = s.x,
+                                                                 .h0 = s.h0,
+                                                                 .reset = s.reset,
+                                                                 .T = s.T,
+                                                                 .B = s.B,
+                                                                 .H = s.H});
             check_close("out", s.out, s.out64, s.T * row, 1e-6);
             check_close("h", s.h, s.h64, s.T * row, 1e-6);
             /* A rollout's steps give the very bytes that training on the sequence gives. */
             for (size_t at = 0; at < s.T; at++) {
-                kern_ops(k)->mingru_step(k, out, carried, s.gates + at * row * 3, s.x + at * row, s.reset + at * s.B,
-                                         s.B, s.H);
+                kern_ops(k)->mingru_step(k, &(struct kern_mingru){.out = out,
+                                                                  .state = carried,
+                                                                  .gates = s.gates + at * row * 3,
+                                                                  .x = s.x + at * row,
+                                                                  .reset = s.reset + at * s.B,
+                                                                  .B = s.B,
+                                                                  .H = s.H});
                 assert_memory_equal(out, s.out + at * row, row * sizeof(float));
                 assert_memory_equal(carried, s.h + at * row, row * sizeof(float));
             }
@@ -87,7 +100,8 @@ static void reset_forgets_even_nan(void **state)
     float h[2] = {NAN, INFINITY}, gates[6] = {1, 1, 0, 0, 0, 0}, x[2] = {0, 0}, out[2];
     uint8_t reset = 1;
     (void)state;
-    kern_ops(k)->mingru_step(k, out, h, gates, x, &reset, 1, 2);
+    kern_ops(k)->mingru_step(
+        k, &(struct kern_mingru){.out = out, .state = h, .gates = gates, .x = x, .reset = &reset, .B = 1, .H = 2});
     check_number("h", (double)h[0], 0.75, 1e-6);
     check_number("h", (double)h[1], 0.75, 1e-6);
     kern_close(k);
@@ -129,14 +143,42 @@ static void gradient_is_finite_differences(void **state)
         for (size_t i = s.B; i < s.T * s.B; i++)
             inside += s.reset[i];
         assert_true(inside > 2); /* the test is about resets inside the segment too */
-        kern_ops(k)->mingru_forward(k, s.out, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, s.H);
-        kern_ops(k)->mingru_backward(k, dx, dgates, dout, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, s.H);
+        kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
+                                                             .h = s.h,
+                                                             .gates = s.gates,
+                                                             .x = s.x,
+                                                             .h0 = s.h0,
+                                                             .reset = s.reset,
+                                                             .T = s.T,
+                                                             .B = s.B,
+                                                             .H = s.H});
+        kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dx,
+                                                              .dgates = dgates,
+                                                              .dout = dout,
+                                                              .h = s.h,
+                                                              .gates = s.gates,
+                                                              .x = s.x,
+                                                              .h0 = s.h0,
+                                                              .reset = s.reset,
+                                                              .T = s.T,
+                                                              .B = s.B,
+                                                              .H = s.H});
         for (size_t i = 0; i < n; i++)
             check_number("dx", (double)dx[i], difference(&s, &s.x64[i], dout), 2e-6);
         for (size_t i = 0; i < n * 3; i++)
             check_number("dgates", (double)dgates[i], difference(&s, &s.gates64[i], dout), 2e-6);
         /* dx may be dout */
-        kern_ops(k)->mingru_backward(k, dout, dgates, dout, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, s.H);
+        kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dout,
+                                                              .dgates = dgates,
+                                                              .dout = dout,
+                                                              .h = s.h,
+                                                              .gates = s.gates,
+                                                              .x = s.x,
+                                                              .h0 = s.h0,
+                                                              .reset = s.reset,
+                                                              .T = s.T,
+                                                              .B = s.B,
+                                                              .H = s.H});
         assert_memory_equal(dout, dx, n * sizeof(float));
         mem_free(dout), mem_free(dx), mem_free(dgates);
         seq_free(&s);
@@ -155,8 +197,26 @@ static void groups_do_not_matter(void **state)
     double *carry = NEW(double, s.B *H), *want = NEW(double, n * 3);
 
     (void)state;
-    kern_ops(k)->mingru_forward(k, s.out, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, H);
-    kern_ops(k)->mingru_backward(k, dx, dgates, dout, s.h, s.gates, s.x, s.h0, s.reset, s.T, s.B, H);
+    kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
+                                                         .h = s.h,
+                                                         .gates = s.gates,
+                                                         .x = s.x,
+                                                         .h0 = s.h0,
+                                                         .reset = s.reset,
+                                                         .T = s.T,
+                                                         .B = s.B,
+                                                         .H = H});
+    kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dx,
+                                                          .dgates = dgates,
+                                                          .dout = dout,
+                                                          .h = s.h,
+                                                          .gates = s.gates,
+                                                          .x = s.x,
+                                                          .h0 = s.h0,
+                                                          .reset = s.reset,
+                                                          .T = s.T,
+                                                          .B = s.B,
+                                                          .H = H});
     forward_f64(s.out64, s.h64, s.gates64, s.x64, s.h064, s.reset, s.T, s.B, H);
     for (size_t t = s.T; t-- > 0;)
         for (size_t b = 0; b < s.B; b++)

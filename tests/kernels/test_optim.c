@@ -52,7 +52,15 @@ static void adam_is_as_published(void **state)
                 float *g = test_normal(&rng, N, s == 2 ? 1e-4f : 0.1f), norm; /* step 2 is below the clip */
                 double scale;
                 kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
-                kern_ops(k)->adam(k, w, m, v, g, &norm, &stats, &step, &h, N);
+                kern_ops(k)->adam(k, &(struct kern_optimiser){.w = w,
+                                                              .m = m,
+                                                              .v = v,
+                                                              .g = g,
+                                                              .norm = &norm,
+                                                              .stats = &stats,
+                                                              .step = &step,
+                                                              .hyper = &h,
+                                                              .n = N});
                 kern_ops(k)->optimiser_tick(k, &step, &norm, &stats);
                 assert_int_equal(step, s);
                 scale = fmin(1.0, 0.5 / (stats.grad_norm + 1e-6));
@@ -122,14 +130,24 @@ static void muon_matrix(struct kern *k, float *w, float *m, const float *g, cons
                         const struct kern_stats *stats, const struct kern_hyper *h, size_t rows, size_t cols)
 {
     struct kern_tensor tensor = {.rows = rows, .cols = cols, .is_matrix = true};
-    kern_ops(k)->muon(k, w, m, g, norm, scratch, stats, h, &tensor, 1);
+    kern_ops(k)->muon(k, &(struct kern_optimiser){.w = w,
+                                                  .m = m,
+                                                  .g = g,
+                                                  .norm = norm,
+                                                  .scratch = scratch,
+                                                  .stats = stats,
+                                                  .hyper = h,
+                                                  .tensors = &tensor,
+                                                  .n_tensors = 1});
 }
 
 static void muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,
                         const struct kern_stats *stats, const struct kern_hyper *h, size_t n)
 {
     struct kern_tensor tensor = {.rows = n, .cols = 1};
-    kern_ops(k)->muon(k, w, m, g, norm, NULL, stats, h, &tensor, 1);
+    kern_ops(k)->muon(
+        k, &(struct kern_optimiser){
+               .w = w, .m = m, .g = g, .norm = norm, .stats = stats, .hyper = h, .tensors = &tensor, .n_tensors = 1});
 }
 
 static void muon_matrix_is_as_published(void **state)
@@ -244,7 +262,10 @@ static void skipped_steps_touch_nothing(void **state)
         float *g = test_normal(&rng, N, 1.0f), *scratch = NEW(float, muon_scratch_floats(ROWS, COLS));
         float *w0 = test_copy(w, N), *m0 = test_copy(m, N), *v0 = test_copy(vv, N), norm = v == 0 ? NAN : 1.0f;
         int64_t step = 3;
-        kern_ops(k)->adam(k, w, m, vv, g, &norm, &stats, &step, &h, N);
+        kern_ops(k)->adam(
+            k,
+            &(struct kern_optimiser){
+                .w = w, .m = m, .v = vv, .g = g, .norm = &norm, .stats = &stats, .step = &step, .hyper = &h, .n = N});
         muon_matrix(k, w, m, g, &norm, scratch, &stats, &h, ROWS, COLS);
         muon_vector(k, w, m, g, &norm, &stats, &h, N);
         kern_ops(k)->optimiser_tick(k, &step, &norm, &stats);

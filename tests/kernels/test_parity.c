@@ -43,8 +43,14 @@ static void linear_forward_make(struct parity *p, const size_t *s)
 
 static void linear_forward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->linear_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], c->s[0], c->s[1], c->s[2],
-                           (enum kern_act)(c->s[3] & 3));
+    OPS(k)->linear_forward(k, &(struct kern_linear){.y = c->p[0],
+                                                    .x = c->p[1],
+                                                    .w = c->p[2],
+                                                    .b = c->p[3],
+                                                    .M = c->s[0],
+                                                    .N = c->s[1],
+                                                    .K = c->s[2],
+                                                    .act = (enum kern_act)(c->s[3] & 3)});
 }
 
 /* M, N, K, act + 4 dx + 8 db + 16 add_dx + 32 add_dw */
@@ -71,8 +77,19 @@ static void linear_backward_make(struct parity *p, const size_t *s)
 
 static void linear_backward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->linear_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], c->p[3], c->p[4], c->p[5], c->p[6], c->s[0],
-                            c->s[1], c->s[2], (enum kern_act)(c->s[3] & 3), (c->s[3] & 16) != 0, (c->s[3] & 32) != 0);
+    OPS(k)->linear_backward(k, &(struct kern_linear){.dx = c->p[0],
+                                                     .dw = c->p[1],
+                                                     .db = c->p[2],
+                                                     .dy = c->p[3],
+                                                     .y = c->p[4],
+                                                     .x = c->p[5],
+                                                     .w = c->p[6],
+                                                     .M = c->s[0],
+                                                     .N = c->s[1],
+                                                     .K = c->s[2],
+                                                     .act = (enum kern_act)(c->s[3] & 3),
+                                                     .add_dx = (c->s[3] & 16) != 0,
+                                                     .add_dw = (c->s[3] & 32) != 0});
 }
 
 /* M, O, H */
@@ -86,8 +103,9 @@ static void heads_forward_make(struct parity *p, const size_t *s)
 
 static void heads_forward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->heads_forward(k, (float *)c->p[0], c->p[1], (const float *)c->p[2], (const float *)c->p[3], c->s[0],
-                          c->s[1], c->s[2]);
+    OPS(k)->heads_forward(
+        k, &(struct kern_heads_layer){
+               .out = c->p[0], .x = c->p[1], .w = c->p[2], .b = c->p[3], .M = c->s[0], .O = c->s[1], .H = c->s[2]});
 }
 
 /* M, O, H, add_dw */
@@ -104,117 +122,16 @@ static void heads_backward_make(struct parity *p, const size_t *s)
 
 static void heads_backward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->heads_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], (const float *)c->p[3], c->p[4],
-                           (const float *)c->p[5], c->s[0], c->s[1], c->s[2], c->s[3] != 0);
-}
-
-/* ---- recurrent cores: N, H for a step; T, B, H for a sequence ---- */
-
-static void mingru_step_make(struct parity *p, const size_t *s)
-{
-    size_t n = s[0] * s[1];
-    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
-    parity_normal(p, "h", BUF_F32, BUF_INOUT, n, 1.0f);
-    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
-    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
-    parity_flags(p, "reset", s[0], 0.2f);
-}
-
-static void mingru_step_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->mingru_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
-}
-
-static void mingru_forward_make(struct parity *p, const size_t *s)
-{
-    size_t n = s[0] * s[1] * s[2];
-    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
-    parity_add(p, "h", BUF_ACT, BUF_OUT, n);
-    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
-    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
-    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
-    parity_flags(p, "reset", s[0] * s[1], 0.1f);
-}
-
-static void mingru_forward_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->mingru_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (const float *)c->p[4], (const uint8_t *)c->p[5],
-                           c->s[0], c->s[1], c->s[2]);
-}
-
-/* s[3]: dx is dout */
-static void mingru_backward_make(struct parity *p, const size_t *s)
-{
-    size_t n = s[0] * s[1] * s[2];
-    parity_add(p, "dgates", BUF_ACT, BUF_OUT, 3 * n);
-    parity_normal(p, "dout", BUF_ACT, s[3] ? BUF_INOUT : BUF_IN, n, 1.0f);
-    parity_normal(p, "h", BUF_ACT, BUF_IN, n, 1.0f);
-    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
-    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
-    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
-    parity_flags(p, "reset", s[0] * s[1], 0.1f);
-    if (!s[3])
-        parity_add(p, "dx", BUF_ACT, BUF_OUT, n);
-}
-
-static void mingru_backward_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->mingru_backward(k, c->s[3] ? c->p[1] : c->p[7], c->p[0], c->p[1], c->p[2], c->p[3], c->p[4],
-                            (const float *)c->p[5], (const uint8_t *)c->p[6], c->s[0], c->s[1], c->s[2]);
-}
-
-static void lstm_step_make(struct parity *p, const size_t *s)
-{
-    size_t n = s[0] * s[1];
-    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
-    parity_normal(p, "state", BUF_F32, BUF_INOUT, 2 * n, 0.7f);
-    parity_normal(p, "gates", BUF_ACT, BUF_SCRATCH, 4 * n, 1.0f);
-    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * s[1] * s[1], 1.0f / sqrtf((float)s[1]));
-    parity_flags(p, "reset", s[0], 0.2f);
-}
-
-static void lstm_step_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->lstm_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
-}
-
-static void lstm_forward_make(struct parity *p, const size_t *s)
-{
-    size_t H = s[2], n = s[0] * s[1] * H;
-    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
-    parity_add(p, "h_prev", BUF_ACT, BUF_OUT, n);
-    parity_add(p, "c_prev", BUF_ACT, BUF_OUT, n);
-    parity_normal(p, "gates", BUF_ACT, BUF_INOUT, 4 * n, 1.0f);
-    parity_normal(p, "state", BUF_F32, BUF_INOUT, s[1] * 2 * H, 0.7f);
-    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * H * H, 1.0f / sqrtf((float)H));
-    parity_flags(p, "reset", s[0] * s[1], 0.1f);
-}
-
-static void lstm_forward_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->lstm_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (float *)c->p[4], c->p[5], (const uint8_t *)c->p[6],
-                         c->s[0], c->s[1], c->s[2]);
-}
-
-static void lstm_backward_make(struct parity *p, const size_t *s)
-{
-    size_t H = s[2], n = s[0] * s[1] * H;
-    float *gates = parity_normal(p, "gates", BUF_ACT, BUF_INOUT, 4 * n, 1.0f);
-    for (size_t i = 0; i < 4 * n; i++) { /* i, f, g, o behind their functions */
-        float y = i / H % 4 == 2 ? tanhf(gates[i]) : 1.0f / (1.0f + expf(-gates[i]));
-        gates[i] = p->bf16 ? bf16_value(bf16_bits(y)) : y;
-    }
-    parity_add(p, "dstate", BUF_F32, BUF_OUT, s[1] * 2 * H);
-    parity_normal(p, "dout", BUF_ACT, BUF_IN, n, 1.0f);
-    parity_normal(p, "c_prev", BUF_ACT, BUF_IN, n, 0.7f);
-    parity_normal(p, "w_hh", BUF_ACT, BUF_IN, 4 * H * H, 1.0f / sqrtf((float)H));
-    parity_flags(p, "reset", s[0] * s[1], 0.1f);
-}
-
-static void lstm_backward_run(struct kern *k, const struct call *c)
-{
-    OPS(k)->lstm_backward(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], c->p[4], (const uint8_t *)c->p[5], c->s[0],
-                          c->s[1], c->s[2]);
+    OPS(k)->heads_backward(k, &(struct kern_heads_layer){.dx = c->p[0],
+                                                         .dw = c->p[1],
+                                                         .db = c->p[2],
+                                                         .dout = c->p[3],
+                                                         .x = c->p[4],
+                                                         .w = c->p[5],
+                                                         .M = c->s[0],
+                                                         .O = c->s[1],
+                                                         .H = c->s[2],
+                                                         .add_dw = c->s[3] != 0});
 }
 
 /* ---- acting ---- */
@@ -269,8 +186,15 @@ static void sample_make(struct parity *p, const size_t *s)
 
 static void sample_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->sample(k, (int32_t *)c->p[0], (float *)c->p[1], (float *)c->p[2], (const float *)c->p[3],
-                   (const uint8_t *)c->p[5], &c->heads, (struct rng *)c->p[4], (c->s[2] & 2) != 0, c->s[0]);
+    OPS(k)->sample(k, &(struct kern_sample){.actions = c->p[0],
+                                            .logp = c->p[1],
+                                            .value = c->p[2],
+                                            .out = c->p[3],
+                                            .mask = c->p[5],
+                                            .heads = &c->heads,
+                                            .rng = c->p[4],
+                                            .greedy = (c->s[2] & 2) != 0,
+                                            .N = c->s[0]});
 }
 
 /* N, clipped */
@@ -286,8 +210,10 @@ static void step_post_make(struct parity *p, const size_t *s)
 
 static void step_post_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->step_post(k, (float *)c->p[0], (uint8_t *)c->p[1], (const uint8_t *)c->p[2], (const uint8_t *)c->p[3],
-                      (const struct kern_hyper *)c->p[4], c->s[0]);
+    OPS(k)->step_post(
+        k,
+        &(struct kern_step_post){
+            .rewards = c->p[0], .reset = c->p[1], .terms = c->p[2], .truncs = c->p[3], .hyper = c->p[4], .N = c->s[0]});
 }
 
 /* ---- advantage ---- */
@@ -320,9 +246,17 @@ static void advantage_make(struct parity *p, const size_t *s)
 
 static void advantage_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->advantage(k, (float *)c->p[0], (float *)c->p[1], (const float *)c->p[2], (const float *)c->p[3],
-                      (const float *)c->p[4], (const uint8_t *)c->p[5], (const uint8_t *)c->p[6],
-                      (const float *)c->p[8], (const struct kern_hyper *)c->p[7], c->s[0], c->s[1]);
+    OPS(k)->advantage(k, &(struct kern_advantage){.adv = c->p[0],
+                                                  .ret = c->p[1],
+                                                  .rewards = c->p[2],
+                                                  .values = c->p[3],
+                                                  .boot = c->p[4],
+                                                  .terms = c->p[5],
+                                                  .truncs = c->p[6],
+                                                  .log_ratio = c->p[8],
+                                                  .hyper = c->p[7],
+                                                  .T = c->s[0],
+                                                  .N = c->s[1]});
 }
 
 /* n, mean */
@@ -371,8 +305,8 @@ static void segments_priority_make(struct parity *p, const size_t *s)
 
 static void segments_priority_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->segments_priority(k, (float *)c->p[0], (const float *)c->p[1], (const struct kern_hyper *)c->p[2], c->s[0],
-                              c->s[1]);
+    OPS(k)->segments_priority(
+        k, &(struct kern_segments){.prob = c->p[0], .adv = c->p[1], .hyper = c->p[2], .T = c->s[0], .N = c->s[1]});
 }
 
 /* N, B, skewed */
@@ -397,8 +331,13 @@ static void segments_pick_make(struct parity *p, const size_t *s)
 
 static void segments_pick_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->segments_pick(k, (int32_t *)c->p[0], (float *)c->p[1], (const float *)c->p[2], (struct rng *)c->p[3],
-                          (const struct kern_hyper *)c->p[4], c->s[0], c->s[1]);
+    OPS(k)->segments_pick(k, &(struct kern_segments){.idx = c->p[0],
+                                                     .weight = c->p[1],
+                                                     .prob = c->p[2],
+                                                     .rng = c->p[3],
+                                                     .hyper = c->p[4],
+                                                     .N = c->s[0],
+                                                     .B = c->s[1]});
 }
 
 static void rng_advance_make(struct parity *p, const size_t *s)
@@ -432,10 +371,11 @@ static void gather_make(struct parity *p, const size_t *s)
 
 static void gather_run(struct kern *k, const struct call *c)
 {
-    struct kern_gather items[N_GATHER];
+    struct kern_gather_item items[N_GATHER];
     for (size_t i = 0; i < N_GATHER; i++)
-        items[i] = (struct kern_gather){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0]};
-    OPS(k)->gather(k, items, N_GATHER, (const int32_t *)c->p[0], c->s[1], c->s[2]);
+        items[i] = (struct kern_gather_item){c->p[1 + 2 * i], c->p[2 + 2 * i], gather_bytes[i], c->s[0]};
+    OPS(k)->gather(
+        k, &(struct kern_gather){.items = items, .n_items = N_GATHER, .idx = c->p[0], .N = c->s[1], .B = c->s[2]});
 }
 
 /* ---- loss ---- */
@@ -477,9 +417,17 @@ static void segments_keep_make(struct parity *p, const size_t *s)
 
 static void segments_keep_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->segments_keep(k, (float *)c->p[4], (const float *)c->p[0], (const int32_t *)c->p[3], (const float *)c->p[1],
-                          (const uint8_t *)c->p[2], &c->heads, (const int32_t *)c->p[5] + 1, true, c->s[4],
-                          c->s[0] / c->s[3], c->s[3]);
+    OPS(k)->segments_keep(k, &(struct kern_loss){.log_ratio = c->p[4],
+                                                 .out = c->p[0],
+                                                 .actions = c->p[3],
+                                                 .old_logp = c->p[1],
+                                                 .mask = c->p[2],
+                                                 .heads = &c->heads,
+                                                 .idx = (const int32_t *)c->p[5] + 1,
+                                                 .has_before = true,
+                                                 .N = c->s[4],
+                                                 .T = c->s[0] / c->s[3],
+                                                 .B = c->s[3]});
 }
 
 /* T, B, heads, 1 mask + 2 weight + 4 norm_adv + 8 clipped value + 16 a value that is not finite */
@@ -511,10 +459,22 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
 
 static void ppo_loss_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->ppo_loss(k, (float *)c->p[4], (struct kern_stats *)c->p[5], (const float *)c->p[0],
-                     (const int32_t *)c->p[3], (const float *)c->p[1], (const float *)c->p[6], (const float *)c->p[7],
-                     (const float *)c->p[8], (const float *)c->p[9], (const float *)c->p[10], (const uint8_t *)c->p[2],
-                     &c->heads, (const struct kern_hyper *)c->p[11], c->s[0], c->s[1], 2 * c->s[1]);
+    OPS(k)->ppo_loss(k, &(struct kern_loss){.dout = c->p[4],
+                                            .part = c->p[5],
+                                            .out = c->p[0],
+                                            .actions = c->p[3],
+                                            .old_logp = c->p[1],
+                                            .adv = c->p[6],
+                                            .ret = c->p[7],
+                                            .old_value = c->p[8],
+                                            .weight = c->p[9],
+                                            .mean_std = c->p[10],
+                                            .mask = c->p[2],
+                                            .heads = &c->heads,
+                                            .hyper = c->p[11],
+                                            .T = c->s[0],
+                                            .B = c->s[1],
+                                            .B_all = 2 * c->s[1]});
 }
 
 static void add_stats(struct parity *p, const char *name, size_t n, bool stop)
@@ -586,9 +546,15 @@ static void adam_make(struct parity *p, const size_t *s)
 
 static void adam_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->adam(k, (float *)c->p[3], (float *)c->p[4], (float *)c->p[6], (const float *)c->p[5],
-                 (const float *)c->p[0], (const struct kern_stats *)c->p[1], (const int64_t *)c->p[7],
-                 (const struct kern_hyper *)c->p[2], c->s[0]);
+    OPS(k)->adam(k, &(struct kern_optimiser){.w = c->p[3],
+                                             .m = c->p[4],
+                                             .v = c->p[6],
+                                             .g = c->p[5],
+                                             .norm = c->p[0],
+                                             .stats = c->p[1],
+                                             .step = c->p[7],
+                                             .hyper = c->p[2],
+                                             .n = c->s[0]});
 }
 
 /* Which tensors, how */
@@ -613,8 +579,15 @@ static void muon_make(struct parity *p, const size_t *s)
 
 static void muon_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->muon(k, (float *)c->p[3], (float *)c->p[4], (const float *)c->p[5], (const float *)c->p[0], c->p[6],
-                 (const struct kern_stats *)c->p[1], (const struct kern_hyper *)c->p[2], c->tensors, c->n_tensors);
+    OPS(k)->muon(k, &(struct kern_optimiser){.w = c->p[3],
+                                             .m = c->p[4],
+                                             .g = c->p[5],
+                                             .norm = c->p[0],
+                                             .scratch = c->p[6],
+                                             .stats = c->p[1],
+                                             .hyper = c->p[2],
+                                             .tensors = c->tensors,
+                                             .n_tensors = c->n_tensors});
 }
 
 static void optimiser_tick_make(struct parity *p, const size_t *s)
@@ -677,12 +650,16 @@ static void rows_make(struct parity *p, const size_t *s)
 
 static void pack_rows_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->pack_rows(k, c->p[0], (int64_t *)c->p[3], c->p[1], (const uint8_t *)c->p[2], c->s[1], c->s[0]);
+    OPS(k)->pack_rows(
+        k,
+        &(struct kern_pack){
+            .dst = c->p[0], .n_packed = c->p[3], .src = c->p[1], .flag = c->p[2], .row_bytes = c->s[1], .N = c->s[0]});
 }
 
 static void unpack_rows_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->unpack_rows(k, c->p[0], c->p[1], (const uint8_t *)c->p[2], c->s[1], c->s[0]);
+    OPS(k)->unpack_rows(
+        k, &(struct kern_pack){.dst = c->p[0], .src = c->p[1], .flag = c->p[2], .row_bytes = c->s[1], .N = c->s[0]});
 }
 
 /* ---- table ---- */
@@ -706,12 +683,6 @@ static const struct parity_case cases[] = {
     ROW(heads_forward, true, {1, 2, 1}, {3, 5, 7}, {4096, 5, 128}, {1001, 25, 64}, {130, 68, 33}, {70, 5, 128}),
     ROW(heads_backward, true, {1, 2, 1}, {3, 5, 7, 1}, {4096, 5, 128, 0}, {1001, 25, 64, 1}, {130, 68, 33, 0},
         {70, 5, 128, 1}),
-    ROW(mingru_step, true, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
-    ROW(mingru_forward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
-    ROW(mingru_backward, true, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1}, {100, 5, 36}),
-    ROW(lstm_step, true, {1, 1}, {3, 8}, {33, 66}, {500, 128}, {129, 32}),
-    ROW(lstm_forward, true, {1, 1, 1}, {5, 3, 8}, {64, 9, 64}, {33, 17, 32}, {8, 100, 128}),
-    ROW(lstm_backward, true, {1, 1, 1}, {5, 3, 8}, {64, 9, 64}, {33, 17, 32}, {8, 100, 128}),
     ROW(sample, false, {1, 0, 0}, {33, 1, 1}, {4096, 0, 0}, {1001, 2, 1}, {500, 3, 0}, {500, 1, 3}, {77, 2, 2}),
     ROW(step_post, false, {1, 0}, {33, 1}, {4099, 1}, {4096, 0}),
     ROW(advantage, false, {1, 1, 1}, {7, 3, 1}, {64, 33, 0}, {64, 512, 1}, {65, 100, 1}, {300, 40, 1}, {5, 4099, 0}),

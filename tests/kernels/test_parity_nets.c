@@ -1,5 +1,82 @@
-/* test_parity_nets.c - LSTM layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for the other rows. */
+/* test_parity_nets.c - recurrent layers and convolutions of the CUDA table against the CPU's, as test_parity.c does for the other rows. */
 #include "tests/kernels/parity.h"
+
+/* ---- MinGRU: N, H for a step; T, B, H for a sequence ---- */
+
+static void mingru_step_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "h", BUF_F32, BUF_INOUT, n, 1.0f);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_flags(p, "reset", s[0], 0.2f);
+}
+
+static void mingru_step_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->mingru_step(k, &(struct kern_mingru){.out = c->p[0],
+                                                      .state = c->p[1],
+                                                      .gates = c->p[2],
+                                                      .x = c->p[3],
+                                                      .reset = c->p[4],
+                                                      .B = c->s[0],
+                                                      .H = c->s[1]});
+}
+
+static void mingru_forward_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1] * s[2];
+    parity_add(p, "out", BUF_ACT, BUF_OUT, n);
+    parity_add(p, "h", BUF_ACT, BUF_OUT, n);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+}
+
+static void mingru_forward_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = c->p[0],
+                                                         .h = c->p[1],
+                                                         .gates = c->p[2],
+                                                         .x = c->p[3],
+                                                         .h0 = c->p[4],
+                                                         .reset = c->p[5],
+                                                         .T = c->s[0],
+                                                         .B = c->s[1],
+                                                         .H = c->s[2]});
+}
+
+/* s[3]: dx is dout */
+static void mingru_backward_make(struct parity *p, const size_t *s)
+{
+    size_t n = s[0] * s[1] * s[2];
+    parity_add(p, "dgates", BUF_ACT, BUF_OUT, 3 * n);
+    parity_normal(p, "dout", BUF_ACT, s[3] ? BUF_INOUT : BUF_IN, n, 1.0f);
+    parity_normal(p, "h", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "gates", BUF_ACT, BUF_IN, 3 * n, 2.0f);
+    parity_normal(p, "x", BUF_ACT, BUF_IN, n, 1.0f);
+    parity_normal(p, "h0", BUF_F32, BUF_IN, s[1] * s[2], 1.0f);
+    parity_flags(p, "reset", s[0] * s[1], 0.1f);
+    if (!s[3])
+        parity_add(p, "dx", BUF_ACT, BUF_OUT, n);
+}
+
+static void mingru_backward_run(struct kern *k, const struct call *c)
+{
+    kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = c->s[3] ? c->p[1] : c->p[7],
+                                                          .dgates = c->p[0],
+                                                          .dout = c->p[1],
+                                                          .h = c->p[2],
+                                                          .gates = c->p[3],
+                                                          .x = c->p[4],
+                                                          .h0 = c->p[5],
+                                                          .reset = c->p[6],
+                                                          .T = c->s[0],
+                                                          .B = c->s[1],
+                                                          .H = c->s[2]});
+}
 
 /* ---- LSTM: N, H for a step; T, B, H for a sequence ---- */
 
@@ -20,7 +97,13 @@ static void lstm_step_make(struct parity *p, const size_t *s)
 
 static void lstm_step_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_step(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], (const uint8_t *)c->p[4], c->s[0], c->s[1]);
+    kern_ops(k)->lstm_step(k, &(struct kern_lstm){.out = c->p[0],
+                                                  .state = c->p[1],
+                                                  .gates = c->p[2],
+                                                  .w_hh = c->p[3],
+                                                  .reset = c->p[4],
+                                                  .B = c->s[0],
+                                                  .H = c->s[1]});
 }
 
 static void lstm_forward_make(struct parity *p, const size_t *s)
@@ -37,8 +120,16 @@ static void lstm_forward_make(struct parity *p, const size_t *s)
 
 static void lstm_forward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_forward(k, c->p[0], c->p[1], c->p[2], c->p[3], (float *)c->p[4], c->p[5],
-                              (const uint8_t *)c->p[6], c->s[0], c->s[1], c->s[2]);
+    kern_ops(k)->lstm_forward(k, &(struct kern_lstm){.out = c->p[0],
+                                                     .h_prev = c->p[1],
+                                                     .c_prev = c->p[2],
+                                                     .gates = c->p[3],
+                                                     .state = c->p[4],
+                                                     .w_hh = c->p[5],
+                                                     .reset = c->p[6],
+                                                     .T = c->s[0],
+                                                     .B = c->s[1],
+                                                     .H = c->s[2]});
 }
 
 static void lstm_backward_make(struct parity *p, const size_t *s)
@@ -59,8 +150,15 @@ static void lstm_backward_make(struct parity *p, const size_t *s)
 
 static void lstm_backward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_backward(k, c->p[0], (float *)c->p[1], c->p[2], c->p[3], c->p[4], (const uint8_t *)c->p[5],
-                               c->s[0], c->s[1], c->s[2]);
+    kern_ops(k)->lstm_backward(k, &(struct kern_lstm){.gates = c->p[0],
+                                                      .dstate = c->p[1],
+                                                      .dout = c->p[2],
+                                                      .c_prev = c->p[3],
+                                                      .w_hh = c->p[4],
+                                                      .reset = c->p[5],
+                                                      .T = c->s[0],
+                                                      .B = c->s[1],
+                                                      .H = c->s[2]});
 }
 
 /* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN ----
@@ -113,8 +211,14 @@ static void conv_forward_make(struct parity *p, const size_t *s)
 static void conv_forward_run(struct kern *k, const struct call *c)
 {
     struct kern_conv conv = conv_of(c->s);
-    kern_ops(k)->conv_forward(k, c->p[1], c->p[2], c->p[3], c->p[4], c->p[5], &conv, c->s[0],
-                              (enum kern_act)(c->s[4] >> 2 & 3));
+    kern_ops(k)->conv_forward(k, &(struct kern_conv_layer){.y = c->p[1],
+                                                           .x = c->p[2],
+                                                           .w = c->p[3],
+                                                           .b = c->p[4],
+                                                           .scratch = c->p[5],
+                                                           .shape = &conv,
+                                                           .M = c->s[0],
+                                                           .act = (enum kern_act)(c->s[4] >> 2 & 3)});
 }
 
 static void conv_backward_make(struct parity *p, const size_t *s)
@@ -125,8 +229,18 @@ static void conv_backward_make(struct parity *p, const size_t *s)
 static void conv_backward_run(struct kern *k, const struct call *c)
 {
     struct kern_conv conv = conv_of(c->s);
-    kern_ops(k)->conv_backward(k, c->p[0], (float *)c->p[1], (float *)c->p[2], c->p[3], c->p[4], c->p[5], c->p[6],
-                               c->p[7], &conv, c->s[0], (enum kern_act)(c->s[4] >> 2 & 3), (c->s[4] & 32) != 0);
+    kern_ops(k)->conv_backward(k, &(struct kern_conv_layer){.dx = c->p[0],
+                                                            .dw = c->p[1],
+                                                            .db = c->p[2],
+                                                            .dy = c->p[3],
+                                                            .y = c->p[4],
+                                                            .x = c->p[5],
+                                                            .w = c->p[6],
+                                                            .scratch = c->p[7],
+                                                            .shape = &conv,
+                                                            .M = c->s[0],
+                                                            .act = (enum kern_act)(c->s[4] >> 2 & 3),
+                                                            .add_dw = (c->s[4] & 32) != 0});
 }
 
 #define ROW(op, ...)                                                                                                   \
@@ -137,11 +251,14 @@ static void conv_backward_run(struct kern *k, const struct call *c)
         }                                                                                                              \
     }
 static const struct parity_case cases[] = {
-    ROW(lstm_step, {1, 1}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
-    ROW(lstm_forward, {1, 1, 1}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128}, {3, 1100, 128}, {1, 7, 128},
-        {4, 20, 256}),
-    ROW(lstm_backward, {1, 1, 1}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128}, {3, 1100, 128}, {1, 7, 128},
-        {4, 20, 256}),
+    ROW(mingru_step, {1, 1}, {3, 5}, {33, 66}, {1000, 128}, {129, 32}),
+    ROW(mingru_forward, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64}, {8, 100, 128}, {100, 5, 36}),
+    ROW(mingru_backward, {1, 1, 1}, {5, 3, 7}, {64, 9, 130}, {33, 17, 64, 1}, {8, 100, 128, 1}, {100, 5, 36}),
+    ROW(lstm_step, {1, 1}, {33, 66}, {37, 24}, {1000, 32}, {77, 64}, {5, 128}, {4099, 128}, {300, 256}),
+    ROW(lstm_forward, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128},
+        {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
+    ROW(lstm_backward, {1, 1, 1}, {64, 9, 64}, {33, 17, 32}, {5, 13, 24}, {16, 100, 32}, {9, 33, 64}, {12, 50, 128},
+        {3, 1100, 128}, {1, 7, 128}, {4, 20, 256}),
     ROW(conv_forward, {1, 1, 1, 1, 1}, {7, 11, 1, 32, 1 + 4}, {33, 5, 3, 7, 2 + 8}, {100, 11, 32, 32, 1 + 4},
         {9, 12, 16, 8, 2 + 4}, {17, 6, 8, 16, 1}, {7, 11, 1, 32, 1 + 4 + 64}, {33, 5, 3, 8, 2 + 8 + 64},
         {100, 11, 32, 32, 1 + 4 + 64}, {7, 11, 1, 32, 1 + 4 + 128}, {100, 11, 32, 32, 1 + 4 + 128}),

@@ -287,8 +287,8 @@ static void check_ratio_one(struct setup *s, size_t n_block)
         for (size_t i = 0; i < T * B; i++)
             n_resets += t->mb.reset[i];
         n_seen = 0;
-        for (size_t lane = 0; lane < t->n_lanes; lane++)
-            for (struct block b = update_block_first(t, lane); b.n > 0; b = update_block_next(t, b)) {
+        for (size_t shard = 0; shard < t->n_shards; shard++)
+            for (struct block b = update_block_first(t, shard); b.n > 0; b = update_block_next(t, b)) {
                 assert_int_equal(b.from, n_seen); /* blocks tile the minibatch */
                 n_seen += b.n;
                 for (size_t i = 0; i < T * b.n; i++) {
@@ -325,7 +325,7 @@ static void test_training_equals_rollout(void **unused)
         check_ratio_one(&s, 100);
         setup_close(&s);
     }
-    for (int stride = 1; stride <= 2; stride++) { /* convolutions, in blocks and lanes */
+    for (int stride = 1; stride <= 2; stride++) { /* convolutions, in blocks and shards */
         setup_game(&s, "squared", (size_t)stride);
         s.policy.encoder = POLICY_ENCODER_CONV;
         s.policy.conv_channels = 8;
@@ -428,7 +428,7 @@ static void test_gradient(void **unused)
 {
     (void)unused;
     for (int i_case = 0; i_case < 20;
-         i_case++) { /* each core in one block and in two, in 1, 2 and 5 lanes; with convolutions */
+         i_case++) { /* each core in one block and in two, in 1, 2 and 5 shards; with convolutions */
         int core = i_case < 16 ? i_case % 4 : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by so many biases */
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};

@@ -12,17 +12,12 @@
 #define MEAN_BLOCK 256
 #define MEAN_MAX_BLOCKS 264
 
-struct advantage_in {
-    const float *rewards, *values, *boot, *log_ratio; /* (T, N), (T + 1, N), (T, N), (T, N) or NULL */
-    const uint8_t *terms, *truncs; /* (T, N) */
-};
-
 /* delta and k of agent i at time t, and its value. */
 static __device__ __forceinline__ void advantage_step(float *ret_delta, float *ret_k, float *ret_value,
-                                                      const struct advantage_in &in, const struct kern_hyper *hyper,
-                                                      size_t t, size_t i, size_t N)
+                                                      const struct kern_advantage &in, size_t t, size_t i)
 {
-    size_t at = t * N + i;
+    const struct kern_hyper *hyper = in.hyper;
+    size_t N = in.N, at = t * N + i;
     float ratio = in.log_ratio == NULL ? 1.0f : expf(in.log_ratio[at]), v = in.values[at], later = in.values[at + N];
     bool term = in.terms[at] != 0, trunc = in.truncs[at] != 0;
     float rho = in.log_ratio != NULL && ratio > hyper->rho_clip ? hyper->rho_clip : ratio;
@@ -42,14 +37,13 @@ static __device__ __forceinline__ float carried(float k, float adv)
     return k == 0.0f ? 0.0f : k * adv;
 }
 
-static __global__ void __launch_bounds__(AGENTS *CHUNKS)
-    advantage_k(float *adv /* (T, N) */, float *ret /* (T, N) */, struct advantage_in in,
-                const struct kern_hyper *hyper, size_t Tn, size_t N)
+static __global__ void __launch_bounds__(AGENTS *CHUNKS) advantage_k(struct kern_advantage in)
 {
+    const size_t Tn = in.T, N = in.N;
     __shared__ float chunk_delta[CHUNKS][AGENTS], chunk_k[CHUNKS][AGENTS];
     size_t lane = threadIdx.x % AGENTS, chunk = threadIdx.x / AGENTS, i = (size_t)blockIdx.x * AGENTS + lane;
     const size_t round_steps = CHUNKS * CHUNK_STEPS;
-    float behind = 0.0f; /* the advantage after this round, the same in all chunks */
+    float after = 0.0f; /* the advantage after this round, the same in all chunks */
 
     for (size_t round = (Tn + round_steps - 1) / round_steps; round-- > 0;) {
         size_t t0 = round * round_steps + chunk * CHUNK_STEPS;
@@ -59,7 +53,7 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS)
         for (size_t u = 0; u < CHUNK_STEPS; u++) {
             delta[u] = 0.0f, k[u] = 1.0f, value[u] = 0.0f; /* a step that is not there hands on what is after it */
             if (t0 + u < Tn && i < N)
-                advantage_step(&delta[u], &k[u], &value[u], in, hyper, t0 + u, i, N);
+                advantage_step(&delta[u], &k[u], &value[u], in, t0 + u, i);
         }
 #pragma unroll
         for (size_t u = CHUNK_STEPS; u-- > 0;) {
@@ -69,31 +63,27 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS)
         chunk_delta[chunk][lane] = sum;
         chunk_k[chunk][lane] = product;
         __syncthreads();
-        next = behind;
+        next = after;
         for (size_t c = CHUNKS; c-- > 0;) {
             if (c == chunk)
-                next = behind;
-            behind = chunk_delta[c][lane] + carried(chunk_k[c][lane], behind);
+                next = after;
+            after = chunk_delta[c][lane] + carried(chunk_k[c][lane], after);
         }
         __syncthreads();
 #pragma unroll
         for (size_t u = CHUNK_STEPS; u-- > 0;) {
             next = delta[u] + carried(k[u], next);
             if (t0 + u < Tn && i < N) {
-                adv[(t0 + u) * N + i] = next;
-                ret[(t0 + u) * N + i] = next + value[u];
+                in.adv[(t0 + u) * N + i] = next;
+                in.ret[(t0 + u) * N + i] = next + value[u];
             }
         }
     }
 }
 
-extern "C" void cuda_advantage(struct kern *k, float *adv, float *ret, const float *rewards, const float *values,
-                               const float *boot, const uint8_t *terms, const uint8_t *truncs, const float *log_ratio,
-                               const struct kern_hyper *hyper, size_t Tn, size_t N)
+void cuda_advantage(struct kern *k, const struct kern_advantage *a)
 {
-    struct advantage_in in = {rewards, values, boot, log_ratio, terms, truncs};
-
-    advantage_k<<<cuda_ceil_div(N, AGENTS), AGENTS * CHUNKS, 0, cuda_of(k)->stream>>>(adv, ret, in, hyper, Tn, N);
+    advantage_k<<<cuda_ceil_div(a->N, AGENTS), AGENTS * CHUNKS, 0, cuda_of(k)->stream>>>(*a);
     cuda_launched(k, "advantage");
 }
 
@@ -134,7 +124,7 @@ static __global__ void __launch_bounds__(MEAN_BLOCK)
     }
 }
 
-extern "C" void cuda_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
+void cuda_mean_std(struct kern *k, float *mean_std, const float *x, size_t n)
 {
     struct cuda *cuda = cuda_of(k);
     size_t blocks = cuda_ceil_div(n, MEAN_BLOCK);

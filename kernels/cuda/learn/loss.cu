@@ -30,15 +30,16 @@ static __global__ void __launch_bounds__(KEEP_BLOCK)
                                             old_logp[i];
 }
 
-extern "C" void cuda_segments_keep(struct kern *k, float *log_ratio, const float *out, const int32_t *actions,
-                                   const float *old_logp, const uint8_t *mask, const struct kern_heads *heads,
-                                   const int32_t *idx, bool has_before, size_t N, size_t T, size_t B)
+void cuda_segments_keep(struct kern *k, const struct kern_loss *l)
 {
-    segments_keep_k<<<cuda_ceil_div(T * B, KEEP_BLOCK), KEEP_BLOCK, 0, cuda_of(k)->stream>>>(
-        log_ratio, out, actions, old_logp, mask, *heads, idx, has_before, N, B, T * B);
+    size_t M = l->T * l->B;
+
+    segments_keep_k<<<cuda_ceil_div(M, KEEP_BLOCK), KEEP_BLOCK, 0, cuda_of(k)->stream>>>(
+        l->log_ratio, l->out, l->actions, l->old_logp, l->mask, *l->heads, l->idx, l->has_before, l->N, l->B, M);
     cuda_launched(k, "segments_keep");
 }
 
+/* struct kern_loss as the kernel takes it. */
 struct loss {
     const float *out, *old_logp, *adv, *ret, *old_value, *weight, *mean_std;
     const int32_t *actions;
@@ -185,32 +186,28 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
         loss_finish(dout, part, total, partials, l);
 }
 
-extern "C" void cuda_ppo_loss(struct kern *k, float *dout, struct kern_stats *part, const float *out,
-                              const int32_t *actions, const float *old_logp, const float *adv, const float *ret,
-                              const float *old_value, const float *weight, const float *mean_std, const uint8_t *mask,
-                              const struct kern_heads *heads, const struct kern_hyper *hyper, size_t T, size_t B,
-                              size_t B_all)
+void cuda_ppo_loss(struct kern *k, const struct kern_loss *of)
 {
     struct cuda *cuda = cuda_of(k);
-    double n_all = (double)T * (double)B_all;
-    struct loss l = {.out = out,
-                     .old_logp = old_logp,
-                     .adv = adv,
-                     .ret = ret,
-                     .old_value = old_value,
-                     .weight = weight,
-                     .mean_std = mean_std,
-                     .actions = actions,
-                     .mask = mask,
-                     .hyper = hyper,
-                     .heads = *heads,
-                     .M = T * B,
-                     .B = B,
+    double n_all = (double)of->T * (double)of->B_all;
+    struct loss l = {.out = of->out,
+                     .old_logp = of->old_logp,
+                     .adv = of->adv,
+                     .ret = of->ret,
+                     .old_value = of->old_value,
+                     .weight = of->weight,
+                     .mean_std = of->mean_std,
+                     .actions = of->actions,
+                     .mask = of->mask,
+                     .hyper = of->hyper,
+                     .heads = *of->heads,
+                     .M = of->T * of->B,
+                     .B = of->B,
                      .inv_m = (float)(1.0 / n_all),
                      .n_all = n_all};
     size_t blocks = cuda_ceil_div(l.M, LOSS_BLOCK);
 
     blocks = blocks < LOSS_MAX_BLOCKS ? blocks : LOSS_MAX_BLOCKS;
-    ppo_loss_k<<<blocks, LOSS_BLOCK, 0, cuda->stream>>>(dout, part, (double *)cuda->partials, cuda->tickets, l);
+    ppo_loss_k<<<blocks, LOSS_BLOCK, 0, cuda->stream>>>(of->dout, of->part, (double *)cuda->partials, cuda->tickets, l);
     cuda_launched(k, "ppo_loss");
 }

@@ -365,32 +365,32 @@ static bool muon_item_set(const struct cuda *cuda, struct muon_item *item, const
     return fits(cuda, item);
 }
 
-void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *norm, void *scratch,
-               const struct kern_stats *stats, const struct kern_hyper *hyper, const struct kern_tensor *tensors,
-               size_t n_tensors)
+void cuda_muon(struct kern *k, const struct kern_optimiser *o)
 {
+    const struct kern_tensor *tensors = o->tensors;
     struct muon_job job = {};
     struct muon_item large[KERN_MAX_TENSORS];
+    float *scratch = (float *)o->scratch;
     size_t n_large = 0, bytes = 0;
     unsigned grid;
 
-    job.step = (struct muon_step){w, m, g, norm, stats, hyper};
-    for (size_t i = 0; i < n_tensors; i++) {
+    job.step = (struct muon_step){o->w, o->m, o->g, o->norm, o->stats, o->hyper};
+    for (size_t i = 0; i < o->n_tensors; i++) {
         struct muon_item item = {};
         if (!tensors[i].is_matrix)
             continue;
         if (muon_item_set(cuda_of(k), &item, &tensors[i])) {
             size_t need = shared_bytes(&item);
             bytes = need > bytes ? need : bytes;
-            job.sums[job.n_items] = (float *)scratch;
-            scratch = (float *)scratch + (size_t)round_up(item.C, COLS) * round_up(item.C, COLS);
+            job.sums[job.n_items] = scratch;
+            scratch += (size_t)round_up(item.C, COLS) * round_up(item.C, COLS);
             job.item[job.n_items++] = item;
         } else {
             large[n_large++] = item;
         }
     }
     job.n_matrices = job.n_items;
-    for (size_t i = 0; i < n_tensors; i++)
+    for (size_t i = 0; i < o->n_tensors; i++)
         if (!tensors[i].is_matrix) {
             struct muon_item *item = &job.item[job.n_items++];
             item->offset = tensors[i].offset;
@@ -403,5 +403,5 @@ void cuda_muon(struct kern *k, float *w, float *m, const float *g, const float *
         cuda_launched(k, "muon");
     }
     if (n_large > 0)
-        cuda_muon_large(k, &job.step, large, n_large, (float *)scratch);
+        cuda_muon_large(k, &job.step, large, n_large, scratch);
 }

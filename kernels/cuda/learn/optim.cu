@@ -104,15 +104,14 @@ static __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-void cuda_adam(struct kern *k, float *w, float *m, float *v, const float *g, const float *norm,
-               const struct kern_stats *stats, const int64_t *step, const struct kern_hyper *hyper, size_t n)
+void cuda_adam(struct kern *k, const struct kern_optimiser *o)
 {
-    bool wide = (((uintptr_t)w | (uintptr_t)m | (uintptr_t)v | (uintptr_t)g) & 15) == 0;
+    bool wide = (((uintptr_t)o->w | (uintptr_t)o->m | (uintptr_t)o->v | (uintptr_t)o->g) & 15) == 0;
 
-    if (n == 0)
+    if (o->n == 0)
         return;
-    adam_k<<<cuda_ceil_div(n, BLOCK * ADAM_EACH), BLOCK, 0, cuda_of(k)->stream>>>(w, m, v, g, norm, stats, step, hyper,
-                                                                                  n, wide);
+    adam_k<<<cuda_ceil_div(o->n, BLOCK * ADAM_EACH), BLOCK, 0, cuda_of(k)->stream>>>(
+        o->w, o->m, o->v, o->g, o->norm, o->stats, o->step, o->hyper, o->n, wide);
     cuda_launched(k, "adam");
 }
 

@@ -169,7 +169,7 @@ static void shuffle_sorted(struct kern *k, int32_t *perm, const struct rng *rng,
     cuda_launched(k, "segments_shuffle");
 }
 
-extern "C" void cuda_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
+void cuda_segments_shuffle(struct kern *k, int32_t *perm, const struct rng *rng, size_t N)
 {
     if (N >= SORT_FROM) {
         shuffle_sorted(k, perm, rng, N);
@@ -233,18 +233,17 @@ static __global__ void __launch_bounds__(PLAIN_BLOCK)
         prob[i] = (float)(((double)prob[i] + 1e-6) / (total + 1e-6));
 }
 
-extern "C" void cuda_segments_priority(struct kern *k, float *prob, const float *adv, const struct kern_hyper *hyper,
-                                       size_t Tn, size_t N)
+void cuda_segments_priority(struct kern *k, const struct kern_segments *s)
 {
     struct cuda *cuda = cuda_of(k);
     double *partials = (double *)cuda->partials;
-    size_t blocks = cuda_ceil_div(N, PRIO_AGENTS);
+    size_t blocks = cuda_ceil_div(s->N, PRIO_AGENTS);
 
     blocks = blocks < PRIO_MAX_BLOCKS ? blocks : PRIO_MAX_BLOCKS;
-    priority_weigh_k<<<blocks, PRIO_BLOCK, 0, cuda->stream>>>(prob, partials, adv, hyper, Tn, N);
+    priority_weigh_k<<<blocks, PRIO_BLOCK, 0, cuda->stream>>>(s->prob, partials, s->adv, s->hyper, s->T, s->N);
     cuda_launched(k, "segments_priority");
-    priority_divide_k<<<cuda_ceil_div(N, PLAIN_BLOCK), PLAIN_BLOCK, 0, cuda->stream>>>(prob, partials, (unsigned)blocks,
-                                                                                       N);
+    priority_divide_k<<<cuda_ceil_div(s->N, PLAIN_BLOCK), PLAIN_BLOCK, 0, cuda->stream>>>(s->prob, partials,
+                                                                                          (unsigned)blocks, s->N);
     cuda_launched(k, "segments_priority");
 }
 
@@ -311,10 +310,9 @@ static __global__ void __launch_bounds__(PICK_BLOCK)
     }
 }
 
-extern "C" void cuda_segments_pick(struct kern *k, int32_t *idx, float *weight, const float *prob, struct rng *rng,
-                                   const struct kern_hyper *hyper, size_t N, size_t B)
+void cuda_segments_pick(struct kern *k, const struct kern_segments *s)
 {
-    segments_pick_k<<<1, PICK_BLOCK, 0, cuda_of(k)->stream>>>(idx, weight, prob, rng, hyper, N, B);
+    segments_pick_k<<<1, PICK_BLOCK, 0, cuda_of(k)->stream>>>(s->idx, s->weight, s->prob, s->rng, s->hyper, s->N, s->B);
     cuda_launched(k, "segments_pick");
 }
 
@@ -323,7 +321,7 @@ static __global__ void rng_advance_k(struct rng *rng, uint64_t n)
     rng->counter += n;
 }
 
-extern "C" void cuda_rng_advance(struct kern *k, struct rng *rng, uint64_t n)
+void cuda_rng_advance(struct kern *k, struct rng *rng, uint64_t n)
 {
     rng_advance_k<<<1, 1, 0, cuda_of(k)->stream>>>(rng, n);
     cuda_launched(k, "rng_advance");

@@ -72,13 +72,12 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
         rng->counter = parent.counter + (uint64_t)heads.n_heads;
 }
 
-extern "C" void cuda_sample(struct kern *k, int32_t *actions, float *logp, float *value, const float *out,
-                            const uint8_t *mask, const struct kern_heads *heads, struct rng *rng, bool greedy, size_t N)
+void cuda_sample(struct kern *k, const struct kern_sample *s)
 {
     struct cuda *cuda = cuda_of(k);
 
-    sample_k<<<cuda_ceil_div(N, SAMPLE_BLOCK), SAMPLE_BLOCK, 0, cuda->stream>>>(actions, logp, value, out, mask, *heads,
-                                                                                rng, cuda->tickets, greedy, N);
+    sample_k<<<cuda_ceil_div(s->N, SAMPLE_BLOCK), SAMPLE_BLOCK, 0, cuda->stream>>>(
+        s->actions, s->logp, s->value, s->out, s->mask, *s->heads, s->rng, cuda->tickets, s->greedy, s->N);
     cuda_launched(k, "sample");
 }
 
@@ -99,10 +98,9 @@ static __global__ void __launch_bounds__(POST_BLOCK)
     }
 }
 
-extern "C" void cuda_step_post(struct kern *k, float *rewards, uint8_t *reset, const uint8_t *terms,
-                               const uint8_t *truncs, const struct kern_hyper *hyper, size_t N)
+void cuda_step_post(struct kern *k, const struct kern_step_post *p)
 {
-    step_post_k<<<cuda_ceil_div(N, POST_BLOCK), POST_BLOCK, 0, cuda_of(k)->stream>>>(rewards, reset, terms, truncs,
-                                                                                     hyper, N);
+    step_post_k<<<cuda_ceil_div(p->N, POST_BLOCK), POST_BLOCK, 0, cuda_of(k)->stream>>>(p->rewards, p->reset, p->terms,
+                                                                                        p->truncs, p->hyper, p->N);
     cuda_launched(k, "step_post");
 }

@@ -222,14 +222,14 @@ static size_t y_numbers(const struct kern_conv *s)
 }
 
 /* The next piece: as many rows as can be done at once. False: none is left, or it cannot be done. */
-static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv *conv, size_t M, enum conv_op op,
-                       enum kern_act act, bool is_bf16)
+static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv_layer *l, enum conv_op op, bool is_bf16)
 {
-    size_t x = x_numbers(conv), y = y_numbers(conv), most = PIECE_NUMBERS / (x > y ? x : y);
+    size_t x = x_numbers(l->shape), y = y_numbers(l->shape), most = PIECE_NUMBERS / (x > y ? x : y);
+    enum kern_act act = l->act == KERN_ACT_RELU ? l->act : KERN_ACT_NONE;
 
     p->at += p->rows;
-    for (p->rows = M - p->at < most ? M - p->at : most; p->rows > 0; p->rows /= 2) {
-        struct conv_key key = {*conv, p->rows, act == KERN_ACT_RELU ? act : KERN_ACT_NONE, is_bf16};
+    for (p->rows = l->M - p->at < most ? l->M - p->at : most; p->rows > 0; p->rows /= 2) {
+        struct conv_key key = {*l->shape, p->rows, act, is_bf16};
         struct conv_entry *e = entry_of(k, &key);
         if (e == NULL)
             return false;
@@ -242,32 +242,31 @@ static bool piece_next(struct kern *k, struct piece *p, const struct kern_conv *
         if (e->made[op] == CHOICE_MADE)
             return true;
     }
-    if (p->at < M)
+    if (p->at < l->M)
         cuda_fail(k, "choosing a convolution", "cuDNN has none of fixed order that fits the workspace");
     return false;
 }
 
 /* ---- operations ---- */
 
-template <typename T>
-static void conv_forward(struct kern *k, T *y, const T *x, const T *w, const T *b, const struct kern_conv *conv,
-                         size_t M, enum kern_act act)
+template <typename T> static void conv_forward(struct kern *k, const struct kern_conv_layer *l)
 {
     struct cuda *cuda = cuda_of(k);
     const float one = 1.0f, zero = 0.0f;
     struct piece p = {};
 
-    while (piece_next(k, &p, conv, M, CONV_FORWARD, act, sizeof(T) == 2)) {
+    while (piece_next(k, &p, l, CONV_FORWARD, sizeof(T) == 2)) {
         struct conv_entry *e = p.entry;
-        T *to = y + p.at * y_numbers(conv);
+        const T *x = (const T *)l->x + p.at * x_numbers(l->shape);
+        T *y = (T *)l->y + p.at * y_numbers(l->shape);
         check_dnn(k,
-                  cudnnConvolutionBiasActivationForward(cuda->convs->dnn, &one, e->x, x + p.at * x_numbers(conv), e->w,
-                                                        w, e->conv, e->forward, cuda->workspace, CUDA_WORKSPACE_BYTES,
-                                                        &zero, e->y, to, e->b, b, e->act, e->y, to),
+                  cudnnConvolutionBiasActivationForward(cuda->convs->dnn, &one, e->x, x, e->w, l->w, e->conv,
+                                                        e->forward, cuda->workspace, CUDA_WORKSPACE_BYTES, &zero, e->y,
+                                                        y, e->b, l->b, e->act, e->y, y),
                   "conv_forward");
     }
-    if (act == KERN_ACT_TANH)
-        cuda_layer_act(k, y, M * y_numbers(conv), act, sizeof(T) == 2);
+    if (l->act == KERN_ACT_TANH)
+        cuda_layer_act(k, l->y, l->M * y_numbers(l->shape), l->act, sizeof(T) == 2);
 }
 
 static __global__ void add_bf16_k(float *to, const bf16 *from, size_t n, bool add)
@@ -302,44 +301,26 @@ static void piece_dw(struct kern *k, struct conv_entry *e, float *dw, const T *d
     cuda_launched(k, "conv_backward of weights");
 }
 
-template <typename T>
-static void conv_backward(struct kern *k, T *dx, float *dw, float *db, T *dy, const T *y, const T *x, const T *w,
-                          const struct kern_conv *conv, size_t M, enum kern_act act, bool add_dw)
+template <typename T> static void conv_backward(struct kern *k, const struct kern_conv_layer *l)
 {
     struct cuda *cuda = cuda_of(k);
-    size_t n_x = x_numbers(conv), n_y = y_numbers(conv);
+    size_t n_x = x_numbers(l->shape), n_y = y_numbers(l->shape), out = l->shape->out;
+    const T *x = (const T *)l->x, *dy = (const T *)l->dy;
     const float one = 1.0f, zero = 0.0f;
     bool is_bf16 = sizeof(T) == 2;
     struct piece p = {};
 
-    cuda_layer_gradient(k, dy, y, db, M * n_y / conv->out, conv->out, act, add_dw, is_bf16);
-    while (piece_next(k, &p, conv, M, CONV_DW, act, is_bf16))
-        piece_dw<T>(k, p.entry, dw, dy + p.at * n_y, x + p.at * n_x, add_dw || p.at > 0);
+    cuda_layer_gradient(k, l->dy, l->y, l->db, l->M * n_y / out, out, l->act, l->add_dw, is_bf16);
+    while (piece_next(k, &p, l, CONV_DW, is_bf16))
+        piece_dw<T>(k, p.entry, l->dw, dy + p.at * n_y, x + p.at * n_x, l->add_dw || p.at > 0);
     p = (struct piece){};
-    while (dx != NULL && piece_next(k, &p, conv, M, CONV_DX, act, is_bf16))
+    while (l->dx != NULL && piece_next(k, &p, l, CONV_DX, is_bf16))
         check_dnn(k,
-                  cudnnConvolutionBackwardData(cuda->convs->dnn, &one, p.entry->w, w, p.entry->y, dy + p.at * n_y,
+                  cudnnConvolutionBackwardData(cuda->convs->dnn, &one, p.entry->w, l->w, p.entry->y, dy + p.at * n_y,
                                                p.entry->conv, p.entry->dx, cuda->workspace, CUDA_WORKSPACE_BYTES, &zero,
-                                               p.entry->x, dx + p.at * n_x),
+                                               p.entry->x, (T *)l->dx + p.at * n_x),
                   "conv_backward of the input");
 }
 
-/* ---- the table's entries ---- */
-
-#define CONV_OPS(TYPE, NUMBER)                                                                                         \
-    void cuda_conv_forward_##TYPE(struct kern *k, void *y, const void *x, const void *w, const void *b, void *scratch, \
-                                  const struct kern_conv *conv, size_t M, enum kern_act act)                           \
-    {                                                                                                                  \
-        (void)scratch;                                                                                                 \
-        conv_forward<NUMBER>(k, (NUMBER *)y, (const NUMBER *)x, (const NUMBER *)w, (const NUMBER *)b, conv, M, act);   \
-    }                                                                                                                  \
-    void cuda_conv_backward_##TYPE(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,            \
-                                   const void *x, const void *w, void *scratch, const struct kern_conv *conv,          \
-                                   size_t M, enum kern_act act, bool add_dw)                                           \
-    {                                                                                                                  \
-        (void)scratch;                                                                                                 \
-        conv_backward<NUMBER>(k, (NUMBER *)dx, dw, db, (NUMBER *)dy, (const NUMBER *)y, (const NUMBER *)x,             \
-                              (const NUMBER *)w, conv, M, act, add_dw);                                                \
-    }
-CONV_OPS(f32, float)
-CONV_OPS(bf16, bf16)
+CUDA_ACT_OP(conv_forward, kern_conv_layer)
+CUDA_ACT_OP(conv_backward, kern_conv_layer)

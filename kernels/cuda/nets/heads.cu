@@ -52,61 +52,58 @@ static __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, int NO>
-static void heads_forward_group(struct kern *k, float *out, const T *x, const float *w, const float *b, size_t M,
-                                size_t O, size_t H, size_t o0)
+static void heads_forward_group(struct kern *k, const struct kern_heads_layer *l, size_t o0)
 {
-    unsigned grid = cuda_ceil_div(M, BLOCK / CUDA_WARP * TOKENS_EACH);
+    unsigned grid = cuda_ceil_div(l->M, BLOCK / CUDA_WARP * TOKENS_EACH), O = (unsigned)l->O, H = (unsigned)l->H;
     cudaStream_t stream = cuda_of(k)->stream;
+    const T *x = (const T *)l->x;
 
     if (H % 8 == 0 && ((uintptr_t)x & 15) == 0)
-        heads_forward_k<T, NO, 8><<<grid, BLOCK, 0, stream>>>(out, x, w, b, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+        heads_forward_k<T, NO, 8><<<grid, BLOCK, 0, stream>>>(l->out, x, l->w, l->b, l->M, O, H, (unsigned)o0);
     else
-        heads_forward_k<T, NO, 1><<<grid, BLOCK, 0, stream>>>(out, x, w, b, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+        heads_forward_k<T, NO, 1><<<grid, BLOCK, 0, stream>>>(l->out, x, l->w, l->b, l->M, O, H, (unsigned)o0);
     cuda_launched(k, "heads_forward");
 }
 
-/* Calls group<T, n>(..., o0) for groups of n = O_MAX outputs and, at the end, of what is left. */
-#define EACH_GROUP(O, GROUP, ...)                                                                                      \
-    for (size_t o0 = 0; o0 < (O); o0 += O_MAX) {                                                                       \
-        switch ((O)-o0) {                                                                                              \
+/* Calls GROUP<T, n>(k, l, o0) for groups of n = O_MAX outputs and, at the end, of what is left. */
+#define EACH_GROUP(GROUP)                                                                                              \
+    for (size_t o0 = 0; o0 < l->O; o0 += O_MAX) {                                                                      \
+        switch (l->O - o0) {                                                                                           \
         case 1:                                                                                                        \
-            GROUP(1, __VA_ARGS__);                                                                                     \
+            GROUP<T, 1>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 2:                                                                                                        \
-            GROUP(2, __VA_ARGS__);                                                                                     \
+            GROUP<T, 2>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 3:                                                                                                        \
-            GROUP(3, __VA_ARGS__);                                                                                     \
+            GROUP<T, 3>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 4:                                                                                                        \
-            GROUP(4, __VA_ARGS__);                                                                                     \
+            GROUP<T, 4>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 5:                                                                                                        \
-            GROUP(5, __VA_ARGS__);                                                                                     \
+            GROUP<T, 5>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 6:                                                                                                        \
-            GROUP(6, __VA_ARGS__);                                                                                     \
+            GROUP<T, 6>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         case 7:                                                                                                        \
-            GROUP(7, __VA_ARGS__);                                                                                     \
+            GROUP<T, 7>(k, l, o0);                                                                                     \
             break;                                                                                                     \
         default:                                                                                                       \
-            GROUP(8, __VA_ARGS__);                                                                                     \
+            GROUP<T, O_MAX>(k, l, o0);                                                                                 \
             break;                                                                                                     \
         }                                                                                                              \
     }
-#define FORWARD_GROUP(n, ...) heads_forward_group<T, n>(__VA_ARGS__, o0)
 
-template <typename T>
-static void heads_forward(struct kern *k, float *out, const T *x, const float *w, const float *b, size_t M, size_t O,
-                          size_t H)
+template <typename T> static void heads_forward(struct kern *k, const struct kern_heads_layer *l)
 {
-    if (M == 0)
+    if (l->M == 0)
         return;
     if constexpr (sizeof(T) == 2)
-        if (heads_forward_mma(k, out, x, w, b, M, O, H))
+        if (heads_forward_mma(k, l))
             return;
-    EACH_GROUP(O, FORWARD_GROUP, k, out, x, w, b, M, O, H)
+    EACH_GROUP(heads_forward_group)
 }
 
 /* ---- backward ---- */
@@ -179,7 +176,8 @@ static __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-/* 8 runs of rows side by side, and then these one after another. */
+/* dw (n) and db (n_db) = the rows of partials (rows, n + n_db) added up in a fixed order: 8 runs of rows side by side,
+ * and then these one after another. add: adds to dw and db. */
 static __global__ void add_partials_k(float *dw, float *db, const float *partials, unsigned rows, unsigned n,
                                       unsigned n_db, bool add)
 {
@@ -200,19 +198,13 @@ static __global__ void add_partials_k(float *dw, float *db, const float *partial
     *to = sum;
 }
 
-void heads_add_partials(struct kern *k, float *dw, float *db, const float *partials, size_t rows, size_t n, size_t n_db,
-                        bool add)
-{
-    add_partials_k<<<cuda_ceil_div(n + n_db, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda_of(k)->stream>>>(
-        dw, db, partials, (unsigned)rows, (unsigned)n, (unsigned)n_db, add);
-    cuda_launched(k, "heads_backward sums");
-}
-
 template <typename T, int NO>
-static void heads_backward_group(struct kern *k, T *dx, float *dw, float *db, const float *dout, const T *x,
-                                 const float *w, size_t M, size_t O, size_t H, bool add_dw, size_t o0)
+static void heads_backward_group(struct kern *k, const struct kern_heads_layer *l, size_t o0)
 {
     struct cuda *cuda = cuda_of(k);
+    const T *x = (const T *)l->x;
+    T *dx = (T *)l->dx;
+    size_t M = l->M, H = l->H;
     bool wide = H % 8 == 0 && (((uintptr_t)x | (uintptr_t)dx) & 15) == 0;
     unsigned V = wide ? BACK_V : 1, bx = 1, rows, cols;
     float *partials = (float *)cuda->workspace;
@@ -224,32 +216,17 @@ static void heads_backward_group(struct kern *k, T *dx, float *dw, float *db, co
     rows = rows < BACK_BLOCKS / cols ? rows : BACK_BLOCKS / cols > 0 ? BACK_BLOCKS / cols : 1;
     if (wide)
         heads_backward_k<T, NO, BACK_V><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
-            dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+            dx, partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
     else
         heads_backward_k<T, NO, 1><<<dim3(cols, rows), dim3(bx, BLOCK / bx), 0, cuda->stream>>>(
-            dx, partials, dout, x, w, M, (unsigned)O, (unsigned)H, (unsigned)o0);
+            dx, partials, l->dout, x, l->w, M, (unsigned)l->O, (unsigned)H, (unsigned)o0);
     cuda_launched(k, "heads_backward");
-    heads_add_partials(k, dw + o0 * H, db + o0, partials, rows, NO * H, NO, add_dw);
+    add_partials_k<<<cuda_ceil_div(NO * H + NO, CUDA_WARP), dim3(CUDA_WARP, 8), 0, cuda->stream>>>(
+        l->dw + o0 * H, l->db + o0, partials, rows, (unsigned)(NO * H), NO, l->add_dw);
+    cuda_launched(k, "heads_backward sums");
 }
 
-#define BACKWARD_GROUP(n, ...) heads_backward_group<T, n>(__VA_ARGS__, o0)
-
 template <typename T>
-static void heads_backward(struct kern *k, T *dx, float *dw, float *db, const float *dout, const T *x, const float *w,
-                           size_t M, size_t O, size_t H,
-                           bool add_dw){EACH_GROUP(O, BACKWARD_GROUP, k, dx, dw, db, dout, x, w, M, O, H, add_dw)}
+static void heads_backward(struct kern *k, const struct kern_heads_layer *l){EACH_GROUP(heads_backward_group)}
 
-/* ---- the table's entries ---- */
-
-#define HEADS_OPS(T, NUMBER)                                                                                           \
-    void cuda_heads_forward_##T(struct kern *k, float *out, const void *x, const float *w, const float *b, size_t M,   \
-                                size_t O, size_t H)                                                                    \
-    {                                                                                                                  \
-        heads_forward<NUMBER>(k, out, (const NUMBER *)x, w, b, M, O, H);                                               \
-    }                                                                                                                  \
-    void cuda_heads_backward_##T(struct kern *k, void *dx, float *dw, float *db, const float *dout, const void *x,     \
-                                 const float *w, size_t M, size_t O, size_t H, bool add_dw)                            \
-    {                                                                                                                  \
-        heads_backward<NUMBER>(k, (NUMBER *)dx, dw, db, dout, (const NUMBER *)x, w, M, O, H, add_dw);                  \
-    }
-HEADS_OPS(f32, float) HEADS_OPS(bf16, bf16)
+CUDA_ACT_OP(heads_forward, kern_heads_layer) CUDA_ACT_OP(heads_backward, kern_heads_layer)

@@ -38,20 +38,18 @@ template <typename T> static void act_in_place(struct kern *k, T *y, size_t n, e
     cuda_launched(k, "activation");
 }
 
-template <typename T>
-static void linear_forward(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M, size_t N,
-                           size_t K, enum kern_act act)
+template <typename T> static void linear_forward(struct kern *k, const struct kern_linear *l)
 {
     struct cuda_matmul p = {};
 
-    if (M == 0)
+    if (l->M == 0)
         return;
-    p.c = y, p.a = x, p.b = w, p.bias = b;
-    p.m = M, p.n = N, p.k = K;
+    p.c = l->y, p.a = l->x, p.b = l->w, p.bias = l->b;
+    p.m = l->M, p.n = l->N, p.k = l->K;
     p.b_t = true;
     p.in_bf16 = p.out_bf16 = sizeof(T) == 2;
     cuda_matmul_run(k, &p);
-    act_in_place<T>(k, (T *)y, M * N, act);
+    act_in_place<T>(k, (T *)l->y, l->M * l->N, l->act);
 }
 
 void cuda_layer_act(struct kern *k, void *y, size_t n, enum kern_act act, bool is_bf16)
@@ -166,39 +164,23 @@ void cuda_layer_gradient(struct kern *k, void *dy, const void *y, float *db, siz
         layer_gradient<float>(k, (float *)dy, (const float *)y, db, M, N, act, add);
 }
 
-template <typename T>
-static void linear_backward(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y, const void *x,
-                            const void *w, size_t M, size_t N, size_t K, enum kern_act act, bool add_dx, bool add_dw)
+template <typename T> static void linear_backward(struct kern *k, const struct kern_linear *l)
 {
     struct cuda_matmul to_dw = {}, to_dx = {};
 
-    layer_gradient<T>(k, (T *)dy, (const T *)y, db, M, N, act, add_dw);
-    to_dw.c = dw, to_dw.a = dy, to_dw.b = x;
-    to_dw.m = N, to_dw.n = K, to_dw.k = M;
+    layer_gradient<T>(k, (T *)l->dy, (const T *)l->y, l->db, l->M, l->N, l->act, l->add_dw);
+    to_dw.c = l->dw, to_dw.a = l->dy, to_dw.b = l->x;
+    to_dw.m = l->N, to_dw.n = l->K, to_dw.k = l->M;
     to_dw.a_t = true;
-    to_dx.c = dx, to_dx.a = dy, to_dx.b = w;
-    to_dx.m = M, to_dx.n = K, to_dx.k = N;
+    to_dx.c = l->dx, to_dx.a = l->dy, to_dx.b = l->w;
+    to_dx.m = l->M, to_dx.n = l->K, to_dx.k = l->N;
     to_dw.in_bf16 = to_dx.in_bf16 = to_dx.out_bf16 = sizeof(T) == 2;
-    to_dw.beta = add_dw ? 1.0f : 0.0f;
-    to_dx.beta = add_dx ? 1.0f : 0.0f;
+    to_dw.beta = l->add_dw ? 1.0f : 0.0f;
+    to_dx.beta = l->add_dx ? 1.0f : 0.0f;
     cuda_matmul_run(k, &to_dw);
-    if (dx != NULL)
+    if (l->dx != NULL)
         cuda_matmul_run(k, &to_dx);
 }
 
-/* ---- the table's entries ---- */
-
-#define LINEAR_OPS(T, NUMBER)                                                                                          \
-    void cuda_linear_forward_##T(struct kern *k, void *y, const void *x, const void *w, const void *b, size_t M,       \
-                                 size_t N, size_t K, enum kern_act act)                                                \
-    {                                                                                                                  \
-        linear_forward<NUMBER>(k, y, x, w, b, M, N, K, act);                                                           \
-    }                                                                                                                  \
-    void cuda_linear_backward_##T(struct kern *k, void *dx, float *dw, float *db, void *dy, const void *y,             \
-                                  const void *x, const void *w, size_t M, size_t N, size_t K, enum kern_act act,       \
-                                  bool add_dx, bool add_dw)                                                            \
-    {                                                                                                                  \
-        linear_backward<NUMBER>(k, dx, dw, db, dy, y, x, w, M, N, K, act, add_dx, add_dw);                             \
-    }
-LINEAR_OPS(f32, float)
-LINEAR_OPS(bf16, bf16)
+CUDA_ACT_OP(linear_forward, kern_linear)
+CUDA_ACT_OP(linear_backward, kern_linear)

@@ -10,7 +10,7 @@
 
 /* The state (h, c) that step t starts from: what the product reads (h_prev, without one: out), and c_prev. */
 template <typename T>
-static __device__ __forceinline__ void hand_on(const struct cuda_lstm *l, size_t t, size_t row, size_t j, float h,
+static __device__ __forceinline__ void hand_on(const struct kern_lstm *l, size_t t, size_t row, size_t j, float h,
                                                float c)
 {
     size_t at = (t * l->B + row) * l->H + j;
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void hand_on(const struct cuda_lstm *l, size_t
 }
 
 /* Before the first step: resets, and its start. A thread for each unit of each agent. */
-template <typename T> static __global__ void lstm_start_k(struct cuda_lstm l)
+template <typename T> static __global__ void lstm_start_k(struct kern_lstm l)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, row = i / l.H, j = i % l.H;
 
@@ -33,7 +33,7 @@ template <typename T> static __global__ void lstm_start_k(struct cuda_lstm l)
 }
 
 /* Step t after its product, and the start of the next. */
-template <typename T> static __global__ void lstm_cell_k(struct cuda_lstm l, size_t t)
+template <typename T> static __global__ void lstm_cell_k(struct kern_lstm l, size_t t)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, H = l.H, row = i / H, j = i % H, at = t * l.B + row;
 
@@ -64,7 +64,7 @@ template <typename T> static __global__ void lstm_cell_k(struct cuda_lstm l, siz
 }
 
 /* Step t of the way back; dstate is that of the state after it, dc of which becomes that of the state before. */
-template <typename T> static __global__ void lstm_cell_back_k(struct cuda_lstm l, size_t t)
+template <typename T> static __global__ void lstm_cell_back_k(struct kern_lstm l, size_t t)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, H = l.H, row = i / H, j = i % H, at = t * l.B + row;
 
@@ -86,7 +86,7 @@ template <typename T> static __global__ void lstm_cell_back_k(struct cuda_lstm l
 }
 
 /* What the first step's resets cut off. */
-static __global__ void lstm_end_back_k(struct cuda_lstm l)
+static __global__ void lstm_end_back_k(struct kern_lstm l)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x, row = i / l.H;
 
@@ -94,7 +94,7 @@ static __global__ void lstm_end_back_k(struct cuda_lstm l)
         l.dstate[i] = l.dstate[l.B * l.H + i] = 0.0f;
 }
 
-template <typename T> static void lstm_forward(struct kern *k, const struct cuda_lstm *l)
+template <typename T> static void lstm_forward(struct kern *k, const struct kern_lstm *l)
 {
     cudaStream_t stream = cuda_of(k)->stream;
     size_t row = l->B * l->H;
@@ -107,7 +107,7 @@ template <typename T> static void lstm_forward(struct kern *k, const struct cuda
     for (size_t t = 0; t < l->T; t++) {
         struct cuda_matmul p = {};
         p.c = (T *)l->gates + t * row * 4;
-        p.a = (const T *)(l->h_prev != NULL ? l->h_prev : l->out) + t * row, p.b = l->w;
+        p.a = (const T *)(l->h_prev != NULL ? l->h_prev : l->out) + t * row, p.b = l->w_hh;
         p.m = l->B, p.n = 4 * l->H, p.k = l->H;
         p.b_t = true;
         p.in_bf16 = p.out_bf16 = sizeof(T) == 2;
@@ -118,7 +118,7 @@ template <typename T> static void lstm_forward(struct kern *k, const struct cuda
     }
 }
 
-template <typename T> static void lstm_backward(struct kern *k, const struct cuda_lstm *l)
+template <typename T> static void lstm_backward(struct kern *k, const struct kern_lstm *l)
 {
     cudaStream_t stream = cuda_of(k)->stream;
     size_t row = l->B * l->H;
@@ -130,7 +130,7 @@ template <typename T> static void lstm_backward(struct kern *k, const struct cud
         struct cuda_matmul p = {};
         lstm_cell_back_k<T><<<n, BLOCK, 0, stream>>>(*l, t);
         cuda_launched(k, "lstm_cell_back");
-        p.c = l->dstate, p.a = (const T *)l->gates + t * row * 4, p.b = l->w;
+        p.c = l->dstate, p.a = (const T *)l->gates + t * row * 4, p.b = l->w_hh;
         p.m = l->B, p.n = l->H, p.k = 4 * l->H;
         p.in_bf16 = sizeof(T) == 2;
         cuda_matmul_run(k, &p);
@@ -139,32 +139,15 @@ template <typename T> static void lstm_backward(struct kern *k, const struct cud
     cuda_launched(k, "lstm_end_back");
 }
 
-/* ---- the table's entries ---- */
+template <typename T> static void lstm_step(struct kern *k, const struct kern_lstm *l)
+{
+    struct kern_lstm step = *l;
 
-#define LSTM_OPS(TYPE, NUMBER)                                                                                         \
-    void cuda_lstm_step_##TYPE(struct kern *k, void *out, float *state, void *gates, const void *w_hh,                 \
-                               const uint8_t *reset, size_t N, size_t H)                                               \
-    {                                                                                                                  \
-        struct cuda_lstm l = {};                                                                                       \
-        l.out = out, l.gates = gates, l.state = state, l.w = w_hh, l.reset = reset;                                    \
-        l.T = 1, l.B = N, l.H = H;                                                                                     \
-        lstm_forward<NUMBER>(k, &l);                                                                                   \
-    }                                                                                                                  \
-    void cuda_lstm_forward_##TYPE(struct kern *k, void *out, void *h_prev, void *c_prev, void *gates, float *state,    \
-                                  const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H)                \
-    {                                                                                                                  \
-        struct cuda_lstm l = {};                                                                                       \
-        l.out = out, l.h_prev = h_prev, l.c_prev = c_prev, l.gates = gates, l.state = state;                           \
-        l.w = w_hh, l.reset = reset, l.T = T, l.B = B, l.H = H;                                                        \
-        lstm_forward<NUMBER>(k, &l);                                                                                   \
-    }                                                                                                                  \
-    void cuda_lstm_backward_##TYPE(struct kern *k, void *gates, float *dstate, const void *dout, const void *c_prev,   \
-                                   const void *w_hh, const uint8_t *reset, size_t T, size_t B, size_t H)               \
-    {                                                                                                                  \
-        struct cuda_lstm l = {};                                                                                       \
-        l.gates = gates, l.dstate = dstate, l.dout = dout, l.c_prev = (void *)c_prev;                                  \
-        l.w = w_hh, l.reset = reset, l.T = T, l.B = B, l.H = H;                                                        \
-        lstm_backward<NUMBER>(k, &l);                                                                                  \
-    }
-LSTM_OPS(f32, float)
-LSTM_OPS(bf16, bf16)
+    step.T = 1;
+    step.h_prev = step.c_prev = NULL;
+    lstm_forward<T>(k, &step);
+}
+
+CUDA_ACT_OP(lstm_step, kern_lstm)
+CUDA_ACT_OP(lstm_forward, kern_lstm)
+CUDA_ACT_OP(lstm_backward, kern_lstm)

@@ -61,7 +61,7 @@ struct item {
     size_t i; /* step in order of computation: t = i, backward T - 1 - i */
 };
 
-template <int NT> static __device__ __forceinline__ void item_next(struct item *it, const struct cuda_lstm *l)
+template <int NT> static __device__ __forceinline__ void item_next(struct item *it, const struct kern_lstm *l)
 {
     if (++it->i == l->T) {
         it->i = 0;
@@ -122,7 +122,7 @@ template <int H, int NT> struct backward_stage {
 };
 
 template <int H, int NT>
-static __device__ __forceinline__ void stage_fill(struct forward_stage<H, NT> *s, const struct cuda_lstm *l,
+static __device__ __forceinline__ void stage_fill(struct forward_stage<H, NT> *s, const struct kern_lstm *l,
                                                   const struct item *it)
 {
     if (it->row < l->B) {
@@ -134,7 +134,7 @@ static __device__ __forceinline__ void stage_fill(struct forward_stage<H, NT> *s
 }
 
 template <int H, int NT>
-static __device__ __forceinline__ void stage_fill(struct backward_stage<H, NT> *s, const struct cuda_lstm *l,
+static __device__ __forceinline__ void stage_fill(struct backward_stage<H, NT> *s, const struct kern_lstm *l,
                                                   const struct item *it)
 {
     if (it->row < l->B) {
@@ -169,7 +169,7 @@ template <int NT> struct state {
 };
 
 template <int H, int NT>
-static __device__ __forceinline__ void state_load(struct state<NT> *s, const struct cuda_lstm *l, const struct place *p,
+static __device__ __forceinline__ void state_load(struct state<NT> *s, const struct kern_lstm *l, const struct place *p,
                                                   size_t first_row)
 {
 #pragma unroll
@@ -185,7 +185,7 @@ static __device__ __forceinline__ void state_load(struct state<NT> *s, const str
 }
 
 template <int H, int NT>
-static __device__ __forceinline__ void state_store(const struct state<NT> *s, const struct cuda_lstm *l,
+static __device__ __forceinline__ void state_store(const struct state<NT> *s, const struct kern_lstm *l,
                                                    const struct place *p, size_t first_row)
 {
 #pragma unroll
@@ -204,7 +204,7 @@ static __device__ __forceinline__ void state_store(const struct state<NT> *s, co
 /* The state that an item starts from: kept for the way back and put where all warps can read it. */
 template <int H, int NT, bool KEEP>
 static __device__ __forceinline__ void hand_on(bf16 *shared, struct state<NT> *s, const uint8_t *reset,
-                                               const struct cuda_lstm *l, const struct place *p, const struct item *it)
+                                               const struct kern_lstm *l, const struct place *p, const struct item *it)
 {
 #pragma unroll
     for (int nt = 0; nt < NT; nt++)
@@ -226,7 +226,7 @@ static __device__ __forceinline__ void hand_on(bf16 *shared, struct state<NT> *s
 /* The cell: acc of the four gates, for two units of two agents. */
 template <int H, bool KEEP>
 static __device__ __forceinline__ void forward_cell(float acc[4][4], float h[2][2], float c[2][2],
-                                                    const struct cuda_lstm *l, const struct place *p, size_t t,
+                                                    const struct kern_lstm *l, const struct place *p, size_t t,
                                                     size_t first_row)
 {
 #pragma unroll
@@ -285,7 +285,7 @@ template <int H, int NT> struct forward_shared {
 };
 
 template <int H, int NT, bool KEEP>
-static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k(struct cuda_lstm l)
+static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k(struct kern_lstm l)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     struct forward_shared<H, NT> *shared = (struct forward_shared<H, NT> *)memory;
@@ -293,7 +293,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k
     struct item now = {(size_t)blockIdx.x * 8 * NT, 0}, ahead = now;
     struct state<NT> s, next;
     uint32_t w[H / 16][4][4]; /* of k-step and gate */
-    const bf16 *from = (const bf16 *)l.w + (size_t)p.unit * H + 2 * p.c;
+    const bf16 *from = (const bf16 *)l.w_hh + (size_t)p.unit * H + 2 * p.c;
     int slot = 0, parity = 0;
 
     for (int i = 0; i < STAGES - 1; i++, item_next<NT>(&ahead, &l))
@@ -344,7 +344,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k
  * before. */
 template <int H, int NT>
 static __device__ __forceinline__ void backward_cell(struct backward_stage<H, NT> *s, int agent, const float dh_next[2],
-                                                     float dc[2], const struct cuda_lstm *l, const struct place *p,
+                                                     float dc[2], const struct kern_lstm *l, const struct place *p,
                                                      size_t t, size_t first_row)
 {
     uint32_t *gates = (uint32_t *)(s->gates + agent * (4 * H + PAD) + p->unit);
@@ -402,7 +402,7 @@ template <int H, int NT> struct backward_shared {
 };
 
 template <int H, int NT>
-static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_k(struct cuda_lstm l)
+static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_k(struct kern_lstm l)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     struct backward_shared<H, NT> *shared = (struct backward_shared<H, NT> *)memory;
@@ -410,7 +410,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_
     struct item now = {(size_t)blockIdx.x * 8 * NT, 0}, ahead = now;
     float dh[NT][2][2] = {}, dc[NT][2][2] = {};
     uint32_t w[H / 4][4]; /* of k-step: W_hh transposed, rows are units */
-    const bf16 *from = (const bf16 *)l.w + (size_t)(2 * p.c) * H + p.unit;
+    const bf16 *from = (const bf16 *)l.w_hh + (size_t)(2 * p.c) * H + p.unit;
     int slot = 0;
 
     for (int i = 0; i < STAGES - 1; i++, item_next<NT>(&ahead, &l))
@@ -464,13 +464,13 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_
 /* ---- launchers ---- */
 
 /* A block for each tile; a single step is short, there a block takes several and reads W_hh once. */
-template <int H, int NT> static unsigned n_blocks(const struct kern *k, const struct cuda_lstm *l)
+template <int H, int NT> static unsigned n_blocks(const struct kern *k, const struct kern_lstm *l)
 {
     size_t tiles = (l->B + 8 * NT - 1) / (8 * NT), most = (size_t)cuda_of(k)->n_sm * (H == 128 ? 1 : 2);
     return (unsigned)(l->T > 1 || tiles < most ? tiles : most);
 }
 
-template <int H, int NT, bool KEEP> static void launch_forward(struct kern *k, const struct cuda_lstm *l)
+template <int H, int NT, bool KEEP> static void launch_forward(struct kern *k, const struct kern_lstm *l)
 {
     const int size = (int)sizeof(struct forward_shared<H, NT>);
 
@@ -479,7 +479,7 @@ template <int H, int NT, bool KEEP> static void launch_forward(struct kern *k, c
     cuda_launched(k, "lstm_forward");
 }
 
-template <int H> static bool forward(struct kern *k, const struct cuda_lstm *l)
+template <int H> static bool forward(struct kern *k, const struct kern_lstm *l)
 {
     bool small = l->B <= 8 * (size_t)cuda_of(k)->n_sm; /* more tiles than SMs: larger ones then */
 
@@ -492,7 +492,7 @@ template <int H> static bool forward(struct kern *k, const struct cuda_lstm *l)
     return true;
 }
 
-template <int H> static bool backward(struct kern *k, const struct cuda_lstm *l)
+template <int H> static bool backward(struct kern *k, const struct kern_lstm *l)
 {
     const int size = (int)sizeof(struct backward_shared<H, 1>);
 
@@ -509,7 +509,7 @@ template <int H> static bool fits(const struct kern *k)
            sizeof(struct backward_shared<H, 1>) <= cuda_of(k)->shared_max;
 }
 
-bool cuda_lstm_seq_forward(struct kern *k, const struct cuda_lstm *l)
+bool cuda_lstm_seq_forward(struct kern *k, const struct kern_lstm *l)
 {
     switch (l->H) {
     case 32:
@@ -523,7 +523,7 @@ bool cuda_lstm_seq_forward(struct kern *k, const struct cuda_lstm *l)
     }
 }
 
-bool cuda_lstm_seq_backward(struct kern *k, const struct cuda_lstm *l)
+bool cuda_lstm_seq_backward(struct kern *k, const struct kern_lstm *l)
 {
     switch (l->H) {
     case 32:

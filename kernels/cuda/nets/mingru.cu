@@ -49,20 +49,21 @@ static __global__ void __launch_bounds__(STEP_BLOCK)
     pack_store<T, V>(out + own, y);
 }
 
-template <typename T>
-static void mingru_step(struct kern *k, void *out, float *h, const void *gates, const void *x, const uint8_t *reset,
-                        size_t N, size_t H)
+template <typename T> static void mingru_step(struct kern *k, const struct kern_mingru *l)
 {
-    const void *const acts[] = {out, gates, x};
+    const void *const acts[] = {l->out, l->gates, l->x};
+    const T *gates = (const T *)l->gates, *x = (const T *)l->x;
+    T *out = (T *)l->out;
     const int V = 4;
+    unsigned B = (unsigned)l->B, H = (unsigned)l->H;
     cudaStream_t stream = cuda_of(k)->stream;
 
-    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 3) && (uintptr_t)h % 16 == 0)
-        mingru_step_k<T, V><<<cuda_ceil_div(N * (H / V), STEP_BLOCK), STEP_BLOCK, 0, stream>>>(
-            (T *)out, h, (const T *)gates, (const T *)x, reset, (unsigned)N, (unsigned)H);
+    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 3) && (uintptr_t)l->state % 16 == 0)
+        mingru_step_k<T, V><<<cuda_ceil_div(l->B * (l->H / V), STEP_BLOCK), STEP_BLOCK, 0, stream>>>(
+            out, l->state, gates, x, l->reset, B, H);
     else
-        mingru_step_k<T, 1><<<cuda_ceil_div(N * H, STEP_BLOCK), STEP_BLOCK, 0, stream>>>(
-            (T *)out, h, (const T *)gates, (const T *)x, reset, (unsigned)N, (unsigned)H);
+        mingru_step_k<T, 1><<<cuda_ceil_div(l->B * l->H, STEP_BLOCK), STEP_BLOCK, 0, stream>>>(out, l->state, gates, x,
+                                                                                               l->reset, B, H);
     cuda_launched(k, "mingru_step");
 }
 
@@ -133,20 +134,21 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
     }
 }
 
-template <typename T>
-static void mingru_forward(struct kern *k, void *out, void *h, const void *gates, const void *x, const float *h0,
-                           const uint8_t *reset, size_t Tn, size_t B, size_t H)
+template <typename T> static void mingru_forward(struct kern *k, const struct kern_mingru *l)
 {
-    const void *const acts[] = {out, h, gates, x};
+    const void *const acts[] = {l->out, l->h, l->gates, l->x};
+    const T *gates = (const T *)l->gates, *x = (const T *)l->x;
+    T *out = (T *)l->out, *h = (T *)l->h;
     const int V = 2;
+    size_t B = l->B, H = l->H;
     cudaStream_t stream = cuda_of(k)->stream;
 
-    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 4) && (uintptr_t)h0 % 8 == 0)
+    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 4) && (uintptr_t)l->h0 % 8 == 0)
         mingru_forward_k<T, V><<<cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            (T *)out, (T *)h, (const T *)gates, (const T *)x, h0, reset, (unsigned)Tn, B, H);
+            out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
     else
         mingru_forward_k<T, 1><<<cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            (T *)out, (T *)h, (const T *)gates, (const T *)x, h0, reset, (unsigned)Tn, B, H);
+            out, h, gates, x, l->h0, l->reset, (unsigned)l->T, B, H);
     cuda_launched(k, "mingru_forward");
 }
 
@@ -255,43 +257,24 @@ static __global__ void __launch_bounds__(MINGRU_BLOCK)
     }
 }
 
-template <typename T>
-static void mingru_backward(struct kern *k, void *dx, void *dgates, const void *dout, const void *h, const void *gates,
-                            const void *x, const float *h0, const uint8_t *reset, size_t Tn, size_t B, size_t H)
+template <typename T> static void mingru_backward(struct kern *k, const struct kern_mingru *l)
 {
-    const void *const acts[] = {dx, dgates, dout, h, gates, x};
+    const void *const acts[] = {l->dx, l->dgates, l->dout, l->h, l->gates, l->x};
+    const T *dout = (const T *)l->dout, *h = (const T *)l->h, *gates = (const T *)l->gates, *x = (const T *)l->x;
+    T *dx = (T *)l->dx, *dgates = (T *)l->dgates;
     const int V = 2;
+    size_t B = l->B, H = l->H;
     cudaStream_t stream = cuda_of(k)->stream;
 
-    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 6) && (uintptr_t)h0 % 8 == 0)
+    if (H % V == 0 && packs_fit(V * sizeof(T), acts, 6) && (uintptr_t)l->h0 % 8 == 0)
         mingru_backward_k<T, V><<<cuda_ceil_div(B * (H / V), MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            (T *)dx, (T *)dgates, (const T *)dout, (const T *)h, (const T *)gates, (const T *)x, h0, reset, (int)Tn, B,
-            H);
+            dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
     else
         mingru_backward_k<T, 1><<<cuda_ceil_div(B * H, MINGRU_BLOCK), MINGRU_BLOCK, 0, stream>>>(
-            (T *)dx, (T *)dgates, (const T *)dout, (const T *)h, (const T *)gates, (const T *)x, h0, reset, (int)Tn, B,
-            H);
+            dx, dgates, dout, h, gates, x, l->h0, l->reset, (int)l->T, B, H);
     cuda_launched(k, "mingru_backward");
 }
 
-/* ---- the table's rows ---- */
-
-#define MINGRU_OPS(NAME, T)                                                                                            \
-    extern "C" void cuda_mingru_step_##NAME(struct kern *k, void *out, float *h, const void *gates, const void *x,     \
-                                            const uint8_t *reset, size_t N, size_t H)                                  \
-    {                                                                                                                  \
-        mingru_step<T>(k, out, h, gates, x, reset, N, H);                                                              \
-    }                                                                                                                  \
-    extern "C" void cuda_mingru_forward_##NAME(struct kern *k, void *out, void *h, const void *gates, const void *x,   \
-                                               const float *h0, const uint8_t *reset, size_t Tn, size_t B, size_t H)   \
-    {                                                                                                                  \
-        mingru_forward<T>(k, out, h, gates, x, h0, reset, Tn, B, H);                                                   \
-    }                                                                                                                  \
-    extern "C" void cuda_mingru_backward_##NAME(struct kern *k, void *dx, void *dgates, const void *dout,              \
-                                                const void *h, const void *gates, const void *x, const float *h0,      \
-                                                const uint8_t *reset, size_t Tn, size_t B, size_t H)                   \
-    {                                                                                                                  \
-        mingru_backward<T>(k, dx, dgates, dout, h, gates, x, h0, reset, Tn, B, H);                                     \
-    }
-MINGRU_OPS(f32, float)
-MINGRU_OPS(bf16, bf16)
+CUDA_ACT_OP(mingru_step, kern_mingru)
+CUDA_ACT_OP(mingru_forward, kern_mingru)
+CUDA_ACT_OP(mingru_backward, kern_mingru)

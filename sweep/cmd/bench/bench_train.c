@@ -34,7 +34,8 @@ static enum status sgemm_rate(struct kern *kern, double *ret_rate, struct error 
         size_t calls = 0;
         do {
             for (int i = 0; i < (gpu ? 8 : 1); i++, calls++)
-                kern_ops(kern)->linear_forward(kern, m[0], m[1], m[2], NULL, n, n, n, KERN_ACT_NONE);
+                kern_ops(kern)->linear_forward(
+                    kern, &(struct kern_linear){.y = m[0], .x = m[1], .w = m[2], .M = n, .N = n, .K = n});
             rc = kern_sync(kern, err);
             now = clock_mono_s();
         } while (rc == ST_OK && now - start < seconds);
