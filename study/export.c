@@ -11,23 +11,11 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "study/setup.h"
+#include "study/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-size_t best_run(const struct gp_history *history)
-{
-    size_t best = history->n;
-
-    for (size_t i = 0; i < history->n; i++) {
-        const struct gp_trial *t = &history->trials[i], *b = &history->trials[best < history->n ? best : i];
-        if (t->state == GP_TRIAL_DONE &&
-            (best == history->n || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
-            best = i;
-    }
-    return best;
-}
 
 /* "cost<=12" -> the number after prefix. */
 static bool parse_after(const char *text, const char *prefix, double *ret_value)
@@ -57,55 +45,56 @@ static bool read_rule(const char *text, bool maximize, enum gp_rule *ret_rule, d
     return true;
 }
 
-static enum status pick_trial(const struct study *study, int64_t number, struct gp_picked *ret, struct error *err)
+static enum status pick_trial(const struct study_view *v, int64_t number, struct gp_picked *ret, struct error *err)
 {
-    size_t n = ret->i;
-
-    if (number < 0 || (uint64_t)number >= n)
-        return FAIL(err, ST_NOTFOUND, "export: the study %s has no trial %lld, its trials are 0 to %zu", study->name,
-                    (long long)number, n > 0 ? n - 1 : 0);
+    if (number < 0 || (uint64_t)number >= v->n)
+        return FAIL(err, ST_NOTFOUND, "the study %s has no trial %lld, its trials are 0 to %zu", v->study.name,
+                    (long long)number, v->n > 0 ? v->n - 1 : 0);
     ret->i = (size_t)number;
     return ST_OK;
 }
 
 /* A front without a bend offers its best where its knee is asked for. */
-static enum status pick_by_models(const struct gp_insight *advice, const struct gp_history *history, enum gp_rule rule,
-                                  double value, struct gp_picked *ret, struct error *err)
+static enum status pick_by_models(const struct study_view *v, enum gp_rule rule, double value, struct gp_picked *ret,
+                                  struct error *err)
 {
-    TRY(gp_pick(advice, history, rule, value, ret, err));
-    if (rule != GP_KNEE || ret->i < history->n)
-        return ST_OK;
-    TRY(gp_pick(advice, history, GP_BEST, 0, ret, err));
-    ret->supported = false;
-    ret->note = "the front has no bend, so this is the best";
+    struct gp_history history = v->history;
+
+    history.n = v->advice.n;
+    TRY(gp_pick(&v->advice, &history, rule, value, ret, err));
+    if (rule == GP_KNEE && ret->i >= history.n) {
+        TRY(gp_pick(&v->advice, &history, GP_BEST, 0, ret, err));
+        ret->supported = false;
+        ret->note = "the front has no bend, so this is the best";
+    }
+    ret->i = ret->i < history.n ? ret->i : v->n;
     return ST_OK;
 }
 
-enum status export_pick(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
-                        const char *rule, struct gp_picked *ret, struct error *err)
+enum status export_pick(const struct study_view *v, const char *rule, struct gp_picked *ret, struct error *err)
 {
+    const char *name = v->study.name;
     enum gp_rule kind;
     double value;
     int64_t number;
 
-    *ret = (struct gp_picked){.i = history->n, .supported = true};
+    *ret = (struct gp_picked){.i = v->n, .supported = true};
     if (strcmp(rule, "best-run") == 0)
-        ret->i = best_run(history);
+        ret->i = study_view_best_run(v);
     else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number))
-        TRY(pick_trial(study, number, ret, err));
-    else if (read_rule(rule, study->maximize, &kind, &value))
-        TRY(pick_by_models(advice, history, kind, value, ret, err));
+        TRY(pick_trial(v, number, ret, err));
+    else if (read_rule(rule, v->study.maximize, &kind, &value))
+        TRY(pick_by_models(v, kind, value, ret, err));
     else
-        return FAIL(
-            err, ST_USAGE,
-            "export: --pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
-            study->maximize ? ">" : "<");
-    if (ret->i >= history->n && ret->note != NULL && best_run(history) < history->n)
-        return FAIL(err, ST_NOTFOUND, "export: no trial of %s fits '%s': %s; --pick best always gives one", study->name,
-                    rule, ret->note);
-    if (ret->i >= history->n)
-        return FAIL(err, ST_NOTFOUND, "export: no finished trial of %s fits '%s'; `trawl show %s` lists them",
-                    study->name, rule, study->name);
+        return FAIL(err, ST_USAGE,
+                    "--pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,
+                    v->study.maximize ? ">" : "<");
+    if (ret->i >= v->n && ret->note != NULL && study_view_best_run(v) < v->n)
+        return FAIL(err, ST_NOTFOUND, "no trial of %s fits '%s': %s; --pick best always gives one", name, rule,
+                    ret->note);
+    if (ret->i >= v->n)
+        return FAIL(err, ST_NOTFOUND, "no finished trial of %s fits '%s'; `trawl show %s` lists them", name, rule,
+                    name);
     return ST_OK;
 }
 
@@ -124,13 +113,6 @@ static void score_text(const struct trial *t, char *buf, size_t size)
         snprintf(buf + n, size - (size_t)n, ", of which %lld did not end", (long long)t->eval_unfinished);
 }
 
-void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
-                    const struct trial *trial, size_t i, struct promise *ret)
-{
-    promise_make(advice->beliefs != NULL && i < advice->n ? &advice->beliefs[i] : NULL, &history->trials[i], trial,
-                 study->maximize, ret);
-}
-
 /* What the config promises, and how sure that is, as comments. */
 static void header(const struct study *study, const struct trial *t, const struct export_reason *why,
                    struct strbuf *out)
@@ -144,10 +126,12 @@ static void header(const struct study *study, const struct trial *t, const struc
     if (p->is_known)
         strbuf_addf(out, "; promise: %s %s\n; the interval is of the mean of %d runs under fresh seeds\n",
                     study->metric, promise_text(p, text), GP_PROMISE_SEEDS);
-    if (p->n_seeds < 2)
-        strbuf_addf(out,
-                    "; unconfirmed, seen once: `trawl rerun %s --trial %lld --seeds %d` runs it under fresh seeds\n",
-                    study->name, (long long)t->number, GP_PROMISE_SEEDS);
+    if (p->n_seeds < 2) {
+        strbuf_addf(out, "; unconfirmed, seen once: `trawl rerun %s --store ", study->name);
+        strbuf_add_shell(out, why->store_path);
+        strbuf_addf(out, " --trial %lld --seeds %d` runs it under fresh seeds\n", (long long)t->number,
+                    GP_PROMISE_SEEDS);
+    }
     score_text(t, score, sizeof score);
     strbuf_addf(out, "; its run: %s %s, %lld env steps, seed %lld\n; cost %s s in a warm worker", study->metric, score,
                 (long long)t->env_steps, (long long)t->seed, num_format_f64(t->cost_s, number));
@@ -161,51 +145,57 @@ static void header(const struct study *study, const struct trial *t, const struc
     strbuf_add(out, "; `trawl train` runs this file as it is\n");
 }
 
-static bool add_promise(cJSON *json, const struct promise *p)
+static void add_promise(cJSON *json, const struct promise *p)
 {
-    return json_add_i64(json, "n_seeds", (int64_t)p->n_seeds) &&
-           (!p->is_known || (json_add_f64(json, "score_mean", p->score) && json_add_f64(json, "score_lo", p->lo) &&
-                             json_add_f64(json, "score_hi", p->hi) && json_add_f64(json, "cost_mean", p->cost)));
+    json_add_i64(json, "n_seeds", (int64_t)p->n_seeds);
+    if (!p->is_known)
+        return;
+    json_add_f64(json, "score_mean", p->score);
+    json_add_f64(json, "score_lo", p->lo);
+    json_add_f64(json, "score_hi", p->hi);
+    json_add_f64(json, "cost_mean", p->cost);
 }
 
-static enum status build_json(const struct study *study, const struct trial *t, const struct setup *setup,
-                              const struct promise *promise, struct strbuf *out, struct error *err)
+static void build_json(const struct study *study, const struct trial *t, const struct setup *setup,
+                       const struct promise *promise, struct strbuf *out)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "study", study->name) && json_add_i64(json, "trial", t->number) &&
-              json_add_f64(json, "score", t->score) && add_promise(json, promise) &&
-              json_add_f64(json, "cost_s", t->cost_s) && json_add_f64(json, "score_se", t->score_se) &&
-              json_add_f64(json, "start_s", t->start_s) &&
-              json_add_str(json, "program", t->program != NULL ? t->program : study->program) &&
-              json_add_str(json, "device", t->device) && json_add_str(json, "vector_units", t->kernels) &&
-              json_add_i64(json, "env_steps", t->env_steps) && json_add_i64(json, "seed", t->seed) &&
-              json_add(json, "config", config_to_json(setup->config));
-    char *text = ok ? json_print(json, true) : NULL;
+    char *text;
 
+    json_add_str(json, "study", study->name);
+    json_add_i64(json, "trial", t->number);
+    json_add_f64(json, "score", t->score);
+    add_promise(json, promise);
+    json_add_f64(json, "cost_s", t->cost_s);
+    json_add_f64(json, "score_se", t->score_se);
+    json_add_f64(json, "start_s", t->start_s);
+    json_add_str(json, "program", t->program != NULL ? t->program : study->program);
+    json_add_str(json, "device", t->device);
+    json_add_str(json, "vector_units", t->kernels);
+    json_add_i64(json, "env_steps", t->env_steps);
+    json_add_i64(json, "seed", t->seed);
+    json_add(json, "config", config_to_json(setup->config));
+    text = json_print(json, true);
     cJSON_Delete(json);
-    if (text == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trial's JSON");
     strbuf_add(out, text);
     strbuf_add(out, "\n");
     mem_free(text);
-    return ST_OK;
 }
 
 enum status export_build(const struct study *study, const struct trial *trial, const struct export_reason *why,
                          enum export_format format, struct strbuf *out, struct error *err)
 {
     struct setup *setup = NULL;
-    enum status rc = trial_setup(trial, &setup, err);
+    enum status rc = ST_OK;
 
-    if (rc != ST_OK)
-        return rc;
+    TRY(trial_setup(trial, &setup, err));
     switch (format) {
     case EXPORT_INI:
         header(study, trial, why, out);
         rc = config_write_ini(setup->config, false, false, out, err);
         break;
     case EXPORT_JSON:
-        rc = build_json(study, trial, setup, &why->promise, out, err);
+        build_json(study, trial, setup, &why->promise, out);
         break;
     case EXPORT_ARGS:
         strbuf_addf(out, "trawl train %s ", setup->env->name);
@@ -228,5 +218,5 @@ enum status export_find_format(const char *name, const char *path, enum export_f
             *ret_format = (enum export_format)i;
             return ST_OK;
         }
-    return name == NULL ? ST_OK : FAIL(err, ST_USAGE, "export: --format is '%s'; ini, json and args are known", name);
+    return name == NULL ? ST_OK : FAIL(err, ST_USAGE, "--format is '%s'; ini, json and args are known", name);
 }

@@ -5,11 +5,10 @@
 #include "base/status.h"
 #include "study/promise.h"
 
-struct gp_history;
-struct gp_insight;
 struct gp_picked;
 struct strbuf;
 struct study;
+struct study_view;
 struct trial;
 
 enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS };
@@ -18,17 +17,14 @@ enum export_format { EXPORT_INI, EXPORT_JSON, EXPORT_ARGS };
 enum status export_find_format(const char *name, const char *path, enum export_format *ret_format,
                                struct error *err) MUST_USE;
 /* "best" (recommended by the models, or the best run while there are too few trials), "best-run", "knee" (the best
- * where the front has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". advice: of this
- * history. */
-enum status export_pick(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
-                        const char *rule, struct gp_picked *ret_picked, struct error *err) MUST_USE;
-size_t best_run(const struct gp_history *history); /* the best score of one run, of equals the cheapest; n: none */
-/* The promise of trial i, which is `trial`. */
-void export_promise(const struct study *study, const struct gp_insight *advice, const struct gp_history *history,
-                    const struct trial *trial, size_t i, struct promise *ret_promise);
+ * where the front has no bend), "cost<=30", "score>=18" (score<= when the study minimizes), "trial=3". By the view's
+ * advice, of the trials that it is of. */
+enum status export_pick(const struct study_view *view, const char *rule, struct gp_picked *ret_picked,
+                        struct error *err) MUST_USE;
 
 struct export_reason { /* why this trial was picked, for the head of an ini */
     const char *rule, *note; /* note: from gp_picked, may be NULL */
+    const char *store_path; /* absolute, for the commands that it suggests */
     struct promise promise;
 };
 /* trial must have its config loaded. */

@@ -40,6 +40,7 @@ enum status search_bind(struct search *search, const struct setup *setup, struct
 enum status search_params_json(const struct search *search, const double *x, char **ret_text,
                                struct error *err) MUST_USE;
 size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
+/* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,
                          struct error *err) MUST_USE;
 /* Text of parameter i for the config (bound searches only) and for people. */

@@ -216,25 +216,34 @@ enum status search_params_json(const struct search *search, const double *x, cha
     return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a trial's parameters");
 }
 
+static bool read_value(const struct search *search, size_t i, const cJSON *json, double *ret)
+{
+    const struct space_param *p = &search->space.params[i];
+    const char *text = json_get_str(json, p->key);
+
+    if (p->scale != SPACE_CATEGORICAL)
+        return json_get_f64(json, p->key, ret) && isfinite(*ret);
+    for (size_t k = 0; text != NULL && k < p->n_choices; k++)
+        if (strcmp(search->choices[i][k], text) == 0) {
+            *ret = (double)k;
+            return true;
+        }
+    return false;
+}
+
 enum status search_point(const struct search *search, const char *params_json, double *ret_x, struct error *err)
 {
+    const char *text = params_json != NULL ? params_json : "null";
     cJSON *json = NULL;
-    enum status rc = json_parse(params_json, strlen(params_json), &json, err);
+    enum status rc = json_parse(text, strlen(text), &json, err);
 
-    for (size_t i = 0; rc == ST_OK && i < search->space.dim; i++) {
-        const struct space_param *p = &search->space.params[i];
-        const char *text = json_get_str(json, p->key);
-        size_t k = 0;
-        if (p->scale == SPACE_CATEGORICAL && text != NULL) {
-            while (k < p->n_choices && strcmp(search->choices[i][k], text) != 0)
-                k++;
-            ret_x[i] = (double)k;
-            if (k < p->n_choices)
-                continue;
-        } else if (p->scale != SPACE_CATEGORICAL && json_get_f64(json, p->key, &ret_x[i]) && isfinite(ret_x[i])) {
+    for (size_t i = 0; i < search->space.dim; i++) {
+        if (json != NULL && read_value(search, i, json, &ret_x[i]))
             continue;
-        }
-        rc = FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s", p->key);
+        ret_x[i] = NAN;
+        if (rc == ST_OK)
+            rc = FAIL(err, ST_CORRUPT, "a trial's parameters in the store have no usable value of %s",
+                      search->space.params[i].key);
     }
     cJSON_Delete(json);
     return rc;

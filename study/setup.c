@@ -15,7 +15,7 @@
 #include "base/words.h"
 #include "envs/envs.h"
 #include "store/store.h"
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 

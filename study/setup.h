@@ -9,7 +9,7 @@
 
 #include "base/config/opt.h"
 #include "base/status.h"
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 #include "study/track_settings.h"
 #include "trainer/trainer.h"
 

@@ -7,11 +7,14 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "store/store.h"
-#include "study/export.h"
+#include "study/promise.h"
+#include "study/setup.h"
 #include "trainer/trainer.h"
 
+#include <linux/limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COST_MIN 1e-6 /* a run too short for the clock */
@@ -20,13 +23,28 @@
 double study_trial_cost(enum search_cost kind, const struct trial *trial)
 {
     if (kind == SEARCH_COST_STEPS)
-        return (double)trial->env_steps;
+        return trial->env_steps > 0 || trial->state >= TRIAL_DONE ? (double)trial->env_steps : NAN;
     return kind == SEARCH_COST_DEVICE ? trial->device_s : trial->cost_s;
+}
+
+const char *study_cost_unit(enum search_cost kind)
+{
+    return kind == SEARCH_COST_STEPS ? "steps" : "s";
 }
 
 double study_view_trial_cost(const struct study_view *view, const struct trial *trial)
 {
     return study_trial_cost(view->search.cost, trial);
+}
+
+double study_view_score(const struct study_view *view, double gp_score)
+{
+    return view->study.maximize ? gp_score : -gp_score;
+}
+
+bool study_better(const struct study *study, double a, double b)
+{
+    return isnan(b) ? !isnan(a) : study->maximize ? a > b : a < b;
 }
 
 bool trial_is_confirming(const struct trial *trial)
@@ -88,7 +106,8 @@ void study_judge(const struct study *study, enum search_cost cost_kind, const st
     }
 }
 
-void study_score_bounds(const struct study *study, struct gp_history *history)
+/* Sets the bounds of this study's scores. */
+static void score_bounds(const struct study *study, struct gp_history *history)
 {
     for (size_t i = 0; i < train_n_metric_defs; i++) /* the table of metrics marks those that are shares */
         if (study->metric != NULL && strcmp(study->metric, train_metric_defs[i].name) == 0)
@@ -112,7 +131,7 @@ static void judge_front(struct study_view *view)
     }
 }
 
-static enum status update_front(struct study_view *view, struct error *err)
+enum status study_view_refresh(struct study_view *view, struct error *err)
 {
     view->history.n = view->n;
     view->history.trials = view->gp;
@@ -132,18 +151,29 @@ void study_view_take_advice(struct study_view *view, struct gp_insight *advice)
     gp_insight_free(&view->advice);
     view->advice = *advice;
     *advice = (struct gp_insight){0};
+    view->has_insight = false;
     judge_front(view);
+}
+
+enum status study_view_compute_advice(const struct study_view *view, struct gp_insight *ret, struct error *err)
+{
+    struct gp_history history = view->history;
+
+    for (size_t i = 0; i < view->n; i++)
+        for (size_t k = 0; k < view->search.space.dim; k++)
+            if (!isfinite(view->x[i][k]))
+                return FAIL(err, ST_CORRUPT, "trial %zu of %s has no usable parameters", i, view->study.name);
+    history.n_other = 0; /* not every reader has them, and all must conclude the same */
+    return gp_beliefs_init(ret, &view->search.space, &history, err);
 }
 
 enum status study_view_advise(struct study_view *view, struct error *err)
 {
     struct gp_insight advice = {0};
-    struct gp_history history = view->history;
 
     if (view->n == 0 || (view->advice.n == view->n && !view->advice_stale))
         return ST_OK;
-    history.n_other = 0; /* not every reader has them, and all must conclude the same */
-    TRY(gp_beliefs_init(&advice, &view->search.space, &history, err));
+    TRY(study_view_compute_advice(view, &advice, err));
     study_view_take_advice(view, &advice);
     view->advice_stale = false;
     return ST_OK;
@@ -154,79 +184,117 @@ bool study_view_same_point(const struct study_view *view, size_t a, size_t b)
     return memcmp(view->x[a], view->x[b], view->search.space.dim * sizeof **view->x) == 0;
 }
 
-/* Room for the point of trial i; those before it have theirs. */
-static enum status add_point(struct study_view *view, size_t i, struct error *err)
+/* Makes the place of the point of trial i; those before it have theirs. */
+static void add_point(struct study_view *view, size_t i)
 {
     size_t dim = view->search.space.dim;
 
     view->x[i] = i % POINTS_BLOCK == 0 ? mem_array2(POINTS_BLOCK, dim, sizeof **view->x) : view->x[i - 1] + dim;
-    return view->x[i] != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", i + 1);
 }
 
-/* Room for n rows beside the trials; what is there is kept. */
-static enum status grow(struct study_view *view, size_t n, struct error *err)
+void study_view_reserve(struct study_view *view, size_t n)
 {
-    double **x = mem_grow(view->x, view->n, n, sizeof *x);
-    struct gp_trial *gp;
-    bool *front, *run;
+    if (n <= view->cap)
+        return;
+    view->trials = mem_grow(view->trials, view->n, n, sizeof *view->trials);
+    view->x = mem_grow(view->x, view->n, n, sizeof *view->x);
+    view->gp = mem_grow(view->gp, view->n, n, sizeof *view->gp);
+    view->on_front = mem_grow(view->on_front, view->n, n, sizeof *view->on_front);
+    view->front_run = mem_grow(view->front_run, view->n, n, sizeof *view->front_run);
+    view->cap = n;
+    view->history.trials = view->gp;
+}
 
-    if (x == NULL)
-        goto fail;
-    view->x = x;
-    gp = mem_grow(view->gp, view->n, n, sizeof *gp);
-    if (gp == NULL)
-        goto fail;
-    view->gp = gp;
-    front = mem_grow(view->on_front, view->n, n, sizeof *front);
-    if (front == NULL)
-        goto fail;
-    view->on_front = front;
-    run = mem_grow(view->front_run, view->n, n, sizeof *run);
-    if (run == NULL)
-        goto fail;
-    view->front_run = run;
-    return ST_OK;
-fail:
-    return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
+static void reserve_one(struct study_view *view)
+{
+    if (view->n == view->cap)
+        study_view_reserve(view, view->cap < 32 ? 64 : 2 * view->cap);
+}
+
+enum status study_view_put(struct study_view *view, size_t i, struct trial *trial, struct error *err)
+{
+    enum status rc = ST_OK;
+
+    if (i == view->n) {
+        reserve_one(view);
+        add_point(view, i);
+        rc = search_point(&view->search, trial->params, view->x[i], err);
+        view->on_front[i] = view->front_run[i] = false;
+        view->n++;
+    } else {
+        trial_free(&view->trials[i]); /* the same trial: its point stays */
+    }
+    view->trials[i] = *trial;
+    memset(trial, 0, sizeof *trial);
+    view->advice_stale = true;
+    fill_row(view, i);
+    return rc;
 }
 
 static enum status load_trials(struct store *store, struct study_view *view, struct error *err)
 {
     struct trial *trials = NULL;
     size_t n = 0;
-    enum status rc = store_trial_list(store, view->study.id, &trials, &n, err);
 
-    if (rc == ST_OK)
-        rc = grow(view, n > 0 ? n : 1, err);
-    if (rc != ST_OK) {
-        trial_list_free(trials, n);
-        return rc;
-    }
-    view->trials = trials;
-    view->n = n;
-    view->cap = n;
-    for (size_t i = 0; i < n; i++) {
-        TRY(add_point(view, i, err));
-        TRY(search_point(&view->search, trials[i].params, view->x[i], err));
-        fill_row(view, i);
-    }
-    return update_front(view, err);
+    TRY(store_trial_list(store, view->study.id, &trials, &n, err));
+    study_view_reserve(view, n);
+    enum status rc = ST_OK;
+    for (size_t i = 0; rc == ST_OK && i < n; i++)
+        rc = study_view_put(view, i, &trials[i], err);
+    trial_list_free(trials, n);
+    TRY(rc);
+    view->advice_stale = false;
+    return study_view_refresh(view, err);
+}
+
+enum status study_view_begin(struct study *study, const char *store_path, struct study_view *ret, struct error *err)
+{
+    char absolute[PATH_MAX];
+
+    memset(ret, 0, sizeof *ret);
+    ret->study = *study;
+    memset(study, 0, sizeof *study);
+    ret->store_path = mem_strdup(realpath(store_path, absolute) != NULL ? absolute : store_path);
+    score_bounds(&ret->study, &ret->history);
+    return search_from_json(ret->study.space, &ret->search, err);
 }
 
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view, struct error *err)
 {
+    struct study study;
     enum status rc;
 
     memset(ret_view, 0, sizeof *ret_view);
-    rc = store_study_find(store, name, &ret_view->study, err);
-    if (rc == ST_OK)
-        rc = search_from_json(ret_view->study.space, &ret_view->search, err);
-    study_score_bounds(&ret_view->study, &ret_view->history);
+    TRY(store_study_find(store, name, &study, err));
+    rc = study_view_begin(&study, store_path(store), ret_view, err);
     if (rc == ST_OK)
         rc = load_trials(store, ret_view, err);
     if (rc != ST_OK)
         study_view_free(ret_view);
     return rc;
+}
+
+enum status study_view_open(const char *path, const char *name, struct study_view *ret_view, struct error *err)
+{
+    struct store *store;
+    enum status rc;
+
+    memset(ret_view, 0, sizeof *ret_view);
+    TRY(store_open_reader(&store, path, err));
+    rc = study_view_load(store, name, ret_view, err);
+    store_close(store);
+    return rc;
+}
+
+enum status study_view_setup(struct study_view *view, struct setup **ret_setup, struct error *err)
+{
+    char origin[160];
+
+    snprintf(origin, sizeof origin, "study %.120s", view->study.name);
+    if (view->setup == NULL)
+        TRY(setup_from_text(&view->setup, origin, view->study.config, err));
+    *ret_setup = view->setup;
+    return ST_OK;
 }
 
 void study_view_free(struct study_view *view)
@@ -241,32 +309,17 @@ void study_view_free(struct study_view *view)
     gp_insight_free(&view->advice);
     mem_free(view->other);
     mem_free(view->other_x);
+    mem_free(view->store_path);
+    setup_destroy(view->setup);
     search_free(&view->search);
     study_free(&view->study);
     memset(view, 0, sizeof *view);
 }
 
-enum status study_view_reserve(struct study_view *view, size_t n, struct error *err)
-{
-    struct trial *trials;
-
-    if (n <= view->cap)
-        return ST_OK;
-    trials = mem_grow(view->trials, view->n, n, sizeof *trials);
-    if (trials == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n);
-    view->trials = trials;
-    TRY(grow(view, n, err));
-    view->cap = n;
-    view->history.trials = view->gp;
-    return ST_OK;
-}
-
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err)
 {
-    if (view->n == view->cap)
-        TRY(study_view_reserve(view, view->cap < 32 ? 64 : 2 * view->cap, err));
-    TRY(add_point(view, view->n, err));
+    reserve_one(view);
+    add_point(view, view->n);
     memcpy(view->x[view->n], x, view->search.space.dim * sizeof *x);
     view->trials[view->n] = *trial;
     memset(trial, 0, sizeof *trial);
@@ -278,12 +331,20 @@ enum status study_view_update(struct study_view *view, size_t i, struct error *e
 {
     fill_row(view, i);
     view->advice_stale = true;
-    return update_front(view, err);
+    return study_view_refresh(view, err);
 }
 
 size_t study_view_best_run(const struct study_view *view)
 {
-    return best_run(&view->history);
+    size_t best = view->n;
+
+    for (size_t i = 0; i < view->n; i++) {
+        const struct gp_trial *t = &view->gp[i], *b = &view->gp[best < view->n ? best : i];
+        if (t->state == GP_TRIAL_DONE &&
+            (best == view->n || t->score > b->score || (t->score == b->score && t->cost < b->cost)))
+            best = i;
+    }
+    return best;
 }
 
 size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
@@ -303,7 +364,7 @@ size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
 
 void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise)
 {
-    export_promise(&view->study, &view->advice, &view->history, &view->trials[i], i, ret_promise);
+    promise_make(study_view_belief(view, i), &view->gp[i], &view->trials[i], view->study.maximize, ret_promise);
 }
 
 int64_t study_view_count(const struct study_view *view, enum trial_state state)

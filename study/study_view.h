@@ -1,5 +1,7 @@
-/* study_view.h - a study in memory: its trials with history, front and reference. A view owns all it holds; one
- * thread. */
+/* study_view.h - a study in memory, as controller, terminal, export, report and pages have it: its trials, the points
+ * of its space, scores and costs as models and front take them, the front, what is believed of each trial.
+ * A view owns all it holds; one thread writes it. Of a trial, `score` is in the study's direction and `cost` in the
+ * study's unit; gp_trial.score and gp_belief.score are higher-is-better, study_view_score turns them round. */
 #ifndef STUDY_STUDY_VIEW_H
 #define STUDY_STUDY_VIEW_H
 
@@ -13,7 +15,9 @@
 #include "study/search.h"
 
 struct promise;
+struct setup;
 struct store;
+struct strbuf;
 
 #define TRAIN_TRACK_METHOD "train" /* method of a study's row that holds a training's outbox */
 
@@ -23,14 +27,17 @@ bool trial_is_confirming(const struct trial *trial);
 struct study_view {
     struct study study;
     struct search search;
-    struct trial *trials;
-    size_t n, cap; /* trials loaded; capacity of x and gp */
+    char *store_path; /* absolute, for commands that are shown; NULL: unknown */
+    struct setup *setup; /* of the study's config; NULL until study_view_setup */
+    struct trial *trials; /* (n) number i at index i */
+    size_t n, cap; /* trials loaded; capacity of the arrays */
     double **x; /* (n) points of dim natural values, owned; a point never moves */
     struct gp_trial *gp; /* (n) as the model sees them: score negated when minimised */
     struct gp_history history;
     bool *on_front; /* (n) by the models' beliefs where advice has them; else by single runs */
     bool *front_run; /* (n) by single runs alone */
-    struct gp_insight advice; /* beliefs of the first advice.n trials, without edges and importance; n 0: none yet */
+    struct gp_insight advice; /* beliefs of the first advice.n trials; n 0: none yet */
+    bool has_insight; /* the advice has edges and importance (study_insight.h) */
     bool advice_stale; /* trials have changed since */
     struct pareto_ref ref;
     struct gp_trial *other; /* rows of history.other, and their points; owned (warm_start_load) */
@@ -40,19 +47,32 @@ struct study_view {
 /* The trial as front and models see it: higher scores are better; x is not set. */
 void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
                  struct gp_trial *ret_row);
+bool study_better(const struct study *study, double a, double b); /* is score a better than b? NaN is the worst */
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;
-/* Sets the bounds of this study's scores. */
-void study_score_bounds(const struct study *study, struct gp_history *history);
+/* Opens the store, loads the study, closes the store. */
+enum status study_view_open(const char *store_path, const char *name, struct study_view *ret_view,
+                            struct error *err) MUST_USE;
+/* A view without trials. Takes study. */
+enum status study_view_begin(struct study *study, const char *store_path, struct study_view *ret_view,
+                             struct error *err) MUST_USE;
 void study_view_free(struct study_view *view);
-/* capacity for n trials */
-enum status study_view_reserve(struct study_view *view, size_t n, struct error *err) MUST_USE;
+/* The setup of the study's config, parsed once; the view's. */
+enum status study_view_setup(struct study_view *view, struct setup **ret_setup, struct error *err) MUST_USE;
+void study_view_reserve(struct study_view *view, size_t n); /* capacity for n trials */
+/* Row i becomes this trial, as the store has it (its strings are taken); i == n adds a row. Several may follow each
+ * other before study_view_refresh. ST_CORRUPT: the row is there, with NaN for what its params do not hold. */
+enum status study_view_put(struct study_view *view, size_t i, struct trial *trial, struct error *err) MUST_USE;
+enum status study_view_refresh(struct study_view *view, struct error *err) MUST_USE; /* front and reference */
 /* Takes trial (its strings) and its point x (dim) as the last row. */
 enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
                               struct error *err) MUST_USE;
 /* Computes the advice from all trials, unless it is there; readers show nothing else as advice. */
 enum status study_view_advise(struct study_view *view, struct error *err) MUST_USE;
-/* Takes advice that was computed elsewhere from this study's first trials. */
+/* The advice alone, without a change of the view. */
+enum status study_view_compute_advice(const struct study_view *view, struct gp_insight *ret_advice,
+                                      struct error *err) MUST_USE;
+/* Takes advice that was computed elsewhere from this study's first trials; without edges and importance. */
 void study_view_take_advice(struct study_view *view, struct gp_insight *advice);
 bool study_view_same_point(const struct study_view *view, size_t a,
                            size_t b); /* runs of one config, but for the seed? */
@@ -69,6 +89,7 @@ void study_view_promise(const struct study_view *view, size_t i, struct promise 
 size_t study_view_best_run(const struct study_view *view);
 int64_t study_view_count(const struct study_view *view, enum trial_state state);
 size_t study_view_front_size(const struct study_view *view);
+double study_view_score(const struct study_view *view, double gp_score); /* in the study's direction */
 /* The trial's cost in the unit of this kind: seconds or env steps; NaN when unknown. */
 double study_trial_cost(enum search_cost kind, const struct trial *trial);
 const char *study_cost_text(enum search_cost kind, double cost, char *buf); /* as study_view_cost_text */
@@ -79,5 +100,6 @@ void study_view_param_text(const struct study_view *view, size_t i, size_t k, ch
 /* A cost as people read it, "12.3 s" or "4.1k steps", "-" when unknown. buf: 32. */
 const char *study_view_cost_text(const struct study_view *view, double cost, char *buf);
 double study_view_cost(const struct study_view *view); /* seconds, over all trials */
+const char *study_cost_unit(enum search_cost kind); /* "s" or "steps" */
 
 #endif

@@ -3,13 +3,13 @@
  * A slot is busy from the moment its trial is marked running until its result is recorded. Time in which the whole
  * study stood still for PAUSE_MS or longer (it was interrupted) counts for no slot. Training is the part of the busy
  * time that the trials themselves count; the rest is what starting and recording them took. A trial that ran again is
- * shown where it ran last; its earlier attempts show as idle. */
+ * shown where it ran last; its earlier attempts show as idle, and as the trial counts their training too, the training
+ * of the last one is at most its time. */
 #include "study/timeline.h"
 
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "store/store.h"
 #include "study/study_view.h"
 
@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define TIMELINE_SLOTS_MAX (256 * 64) /* workers and lanes that a sweep may have */
 
 #define PAUSE_MS 10000
 #define BAR 38 /* fits with the numbers into 80 columns */
@@ -89,7 +87,7 @@ static void add_to_row(struct timeline *t, struct row *r, const struct span *s, 
 
     r->n++;
     r->busy_ms += (double)(s->to_ms - s->from_ms);
-    r->training_ms += 1e3 * s->training_s;
+    r->training_ms += fmin(1e3 * s->training_s, (double)(s->to_ms - s->from_ms));
     if (r->n > 1 && s->from_ms > *last_ms)
         r->idle_ms += (double)(s->from_ms - *last_ms);
     *last_ms = s->to_ms;
@@ -100,42 +98,30 @@ static void add_to_row(struct timeline *t, struct row *r, const struct span *s, 
     }
 }
 
-static enum status collect_rows(struct timeline *t, struct error *err)
+static void collect_rows(struct timeline *t)
 {
-    int64_t *last_ms = mem_array(TIMELINE_SLOTS_MAX, sizeof *last_ms);
+    int64_t *last_ms = mem_array(t->n_spans, sizeof *last_ms); /* one a row: no more rows than spans */
+    size_t cap = 0;
 
-    if (last_ms == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a timeline");
     for (size_t i = 0; i < t->n_spans; i++) {
         size_t k = 0;
         while (k < t->n_rows && strcmp(t->rows[k].slot, t->spans[i].slot) != 0)
             k++;
         if (k == t->n_rows) {
-            struct row *rows = k < TIMELINE_SLOTS_MAX ? mem_grow(t->rows, k, k + 1, sizeof *rows) : NULL;
-            if (rows == NULL) {
-                mem_free(last_ms);
-                return FAIL(err, ST_NOMEM, "out of memory for a timeline of %zu slots", k + 1);
-            }
-            t->rows = rows;
-            t->rows[k] = (struct row){.slot = t->spans[i].slot};
-            t->n_rows++;
+            MEM_ROOM(t->rows, k, cap);
+            t->rows[t->n_rows++] = (struct row){.slot = t->spans[i].slot};
         }
         add_to_row(t, &t->rows[k], &t->spans[i], &last_ms[k]);
     }
     mem_free(last_ms);
     if (t->n_rows > 1)
         qsort(t->rows, t->n_rows, sizeof *t->rows, by_name);
-    return ST_OK;
 }
 
-static enum status timeline_init(struct timeline *t, const struct study_view *v, struct error *err)
+static void timeline_init(struct timeline *t, const struct study_view *v)
 {
-    enum status rc;
-
     memset(t, 0, sizeof *t);
-    t->spans = mem_array(v->n > 0 ? v->n : 1, sizeof *t->spans);
-    if (t->spans == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a timeline of %zu trials", v->n);
+    t->spans = mem_array(v->n, sizeof *t->spans);
     for (size_t i = 0; i < v->n; i++) {
         const struct trial *trial = &v->trials[i];
         bool training = isfinite(trial->cost_s) && trial->cost_s > 0;
@@ -149,10 +135,7 @@ static enum status timeline_init(struct timeline *t, const struct study_view *v,
     if (t->n_spans > 1)
         qsort(t->spans, t->n_spans, sizeof *t->spans, by_time);
     take_out_pauses(t);
-    rc = collect_rows(t, err);
-    if (rc != ST_OK)
-        timeline_free(t);
-    return rc;
+    collect_rows(t);
 }
 
 static double share(double part, double of)
@@ -160,21 +143,21 @@ static double share(double part, double of)
     return of > 0 ? 100 * part / of : 0;
 }
 
-enum status timeline_print(const struct study_view *v, struct error *err)
+void timeline_print(const struct study_view *v)
 {
     struct timeline t;
     char when[32] = "", text[32];
     time_t seconds;
     struct tm tm;
 
-    TRY(timeline_init(&t, v, err));
+    timeline_init(&t, v);
     seconds = (time_t)(t.begin_ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%SZ", &tm);
     if (t.n_rows == 0) {
         printf("no trial has ended yet, so there is no timeline\n");
         timeline_free(&t);
-        return ST_OK;
+        return;
     }
     printf("timeline from %s, %s", when, format_seconds(t.whole_ms / 1e3, text));
     if (t.pause_ms > 0)
@@ -194,45 +177,28 @@ enum status timeline_print(const struct study_view *v, struct error *err)
     printf("shares of the time between a slot's first and last trial: without one; with one\n"
            "that trained\n");
     timeline_free(&t);
-    return ST_OK;
 }
 
-static cJSON *row_json(const struct row *r)
-{
-    cJSON *json = cJSON_CreateObject();
-
-    if (json != NULL &&
-        !(json_add_str(json, "slot", r->slot) && json_add_i64(json, "trials", r->n) &&
-          json_add_f64(json, "busy_s", r->busy_ms / 1e3) && json_add_f64(json, "idle_s", r->idle_ms / 1e3) &&
-          json_add_f64(json, "training_s", r->training_ms / 1e3))) {
-        cJSON_Delete(json);
-        return NULL;
-    }
-    return json;
-}
-
-enum status timeline_to_json(const struct study_view *v, cJSON **ret_json, struct error *err)
+cJSON *timeline_to_json(const struct study_view *v)
 {
     struct timeline t;
-    cJSON *json, *slots;
-    bool ok;
+    cJSON *json = cJSON_CreateObject(), *slots;
 
-    TRY(timeline_init(&t, v, err));
-    json = cJSON_CreateObject();
-    slots = cJSON_CreateArray();
-    ok = json != NULL && slots != NULL && json_add_i64(json, "begin_ms", t.begin_ms) &&
-         json_add_f64(json, "whole_s", t.whole_ms / 1e3) && json_add_f64(json, "pause_s", t.pause_ms / 1e3);
-    for (size_t k = 0; ok && k < t.n_rows; k++) {
-        cJSON *row = row_json(&t.rows[k]);
-        ok = row != NULL && cJSON_AddItemToArray(slots, row);
+    timeline_init(&t, v);
+    json_add_i64(json, "begin_ms", t.begin_ms);
+    json_add_f64(json, "whole_s", t.whole_ms / 1e3);
+    json_add_f64(json, "pause_s", t.pause_ms / 1e3);
+    slots = cJSON_AddArrayToObject(json, "slots");
+    for (size_t k = 0; k < t.n_rows; k++) {
+        const struct row *r = &t.rows[k];
+        cJSON *row = cJSON_CreateObject();
+        json_add_str(row, "slot", r->slot);
+        json_add_i64(row, "trials", r->n);
+        json_add_f64(row, "busy_s", r->busy_ms / 1e3);
+        json_add_f64(row, "idle_s", r->idle_ms / 1e3);
+        json_add_f64(row, "training_s", r->training_ms / 1e3);
+        cJSON_AddItemToArray(slots, row);
     }
     timeline_free(&t);
-    if (!ok)
-        cJSON_Delete(slots);
-    if (!ok || !json_add(json, "slots", slots)) {
-        cJSON_Delete(json);
-        return FAIL(err, ST_NOMEM, "out of memory for a timeline");
-    }
-    *ret_json = json;
-    return ST_OK;
+    return json;
 }

@@ -27,12 +27,6 @@
 #define FAR                                                                                                            \
     0.15 /* of the old range: a trial with such another value of a parameter that is now fixed teaches nothing */
 
-/* The other study and its config. */
-struct teacher {
-    struct study_view view;
-    struct setup *setup;
-};
-
 static bool choice_of(const struct search *s, size_t i, const char *text, double *ret)
 {
     for (size_t k = 0; k < s->space.params[i].n_choices; k++)
@@ -50,11 +44,11 @@ static bool value_of(const struct search *s, size_t i, const char *text, double 
     return s->opts[i] != NULL && config_parse_value(s->opts[i], text, ret, NULL) == ST_OK && isfinite(*ret);
 }
 
-/* Trial t of the teacher as a point of the new space; false: it has none. */
-static bool translate(const struct teacher *old, size_t t, const struct search *search, const struct config *config,
+/* Trial t of the other study, whose config is parsed, as a point of the new space; false: it has none. */
+static bool translate(const struct study_view *old, size_t t, const struct search *search, const struct config *config,
                       double *ret_x)
 {
-    const struct search *theirs = &old->view.search;
+    const struct search *theirs = &old->search;
     char text[OPT_STR_MAX];
     double fixed;
 
@@ -63,14 +57,14 @@ static bool translate(const struct teacher *old, size_t t, const struct search *
         size_t k = search_find(theirs, key);
         const char *value = k < theirs->space.dim ? text : config_peek(old->setup->config, key);
         if (k < theirs->space.dim)
-            search_value_text(theirs, k, old->view.x[t][k], text, sizeof text);
+            search_value_text(theirs, k, old->x[t][k], text, sizeof text);
         if (value == NULL || !value_of(search, i, value, &ret_x[i]))
             return false;
     }
     for (size_t k = 0; k < theirs->space.dim; k++) { /* searched then, fixed now */
         const struct space_param *p = &theirs->space.params[k];
         const char *value = config_peek(config, p->key);
-        double x = old->view.x[t][k];
+        double x = old->x[t][k];
         if (search_find(search, p->key) < search->space.dim || value == NULL)
             continue;
         if (!value_of(theirs, k, value, &fixed))
@@ -137,7 +131,7 @@ static enum difference difference(const struct config *theirs, const struct conf
 }
 
 /* What is fixed in both studies. */
-static enum status compare_fixed(const char *from, const struct teacher *old, const struct setup *setup,
+static enum status compare_fixed(const char *from, const struct study_view *old, const struct setup *setup,
                                  const struct search *search, struct error *err)
 {
     const struct opt_table *tables[] = {&setup->env->options, &policy_opt_table, &train_opt_table};
@@ -151,8 +145,7 @@ static enum status compare_fixed(const char *from, const struct teacher *old, co
         for (size_t i = 0; i < tables[t]->n_defs; i++) {
             char key[CONFIG_KEY_MAX];
             snprintf(key, sizeof key, "%s.%s", tables[t]->section, tables[t]->defs[i].key);
-            if (search_find(search, key) < search->space.dim ||
-                search_find(&old->view.search, key) < old->view.search.space.dim)
+            if (search_find(search, key) < search->space.dim || search_find(&old->search, key) < old->search.space.dim)
                 continue;
             enum difference d = difference(theirs, ours, tables[t], &tables[t]->defs[i], key);
             struct strbuf *list = d == DIFFERENCE_FAR ? &far : &near;
@@ -179,70 +172,66 @@ static enum status compare_fixed(const char *from, const struct teacher *old, co
 enum status warm_start_check(struct store *store, const char *from, const struct setup *setup,
                              const struct search *search, struct error *err)
 {
-    struct teacher old = {0};
-    enum status rc = store_study_find(store, from, &old.view.study, err);
+    struct study_view old = {0};
+    struct setup *theirs = NULL;
+    struct study study;
+    enum status rc = store_study_find(store, from, &study, err);
 
     if (rc == ST_OK)
-        rc = setup_from_text(&old.setup, old.view.study.name, old.view.study.config, err);
-    if (rc == ST_OK && old.setup->env != setup->env)
-        rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
-                  old.setup->env->name, setup->env->name);
-    if (rc == ST_OK && (strcmp(old.view.study.metric, setup->sweep.metric) != 0 ||
-                        old.view.study.maximize != (setup->sweep.goal == 0)))
-        rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
-                  from, old.view.study.metric, old.view.study.maximize ? "maximize" : "minimize");
+        rc = study_view_begin(&study, store_path(store), &old, err);
     if (rc == ST_OK)
-        rc = search_from_json(old.view.study.space, &old.view.search, err);
+        rc = study_view_setup(&old, &theirs, err);
+    if (rc == ST_OK && theirs->env != setup->env)
+        rc = FAIL(err, ST_CONFIG, "--from %s: that study trains on %s, this one on %s; scores cannot be compared", from,
+                  theirs->env->name, setup->env->name);
+    if (rc == ST_OK &&
+        (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
+        rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
+                  from, old.study.metric, old.study.maximize ? "maximize" : "minimize");
     if (rc == ST_OK)
         rc = compare_fixed(from, &old, setup, search, err);
-    search_free(&old.view.search);
-    study_free(&old.view.study);
-    setup_destroy(old.setup);
+    study_view_free(&old);
     return rc;
 }
 
-static enum status take_trials(const struct teacher *old, const struct setup *setup, struct study_view *view,
-                               struct error *err)
+static void take_trials(const struct study_view *old, const struct setup *setup, struct study_view *view)
 {
-    size_t n = old->view.n, dim = view->search.space.dim;
+    size_t dim = view->search.space.dim;
 
-    view->other = mem_array(n > 0 ? n : 1, sizeof *view->other);
-    view->other_x = mem_array2(n > 0 ? n : 1, dim, sizeof *view->other_x);
-    if (view->other == NULL || view->other_x == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trials of %s", old->view.study.name);
-    for (size_t t = 0; t < n; t++) {
-        const struct gp_trial *gp = &old->view.gp[t];
+    view->other = mem_array(old->n, sizeof *view->other);
+    view->other_x = mem_array2(old->n, dim, sizeof *view->other_x);
+    for (size_t t = 0; t < old->n; t++) {
+        const struct gp_trial *gp = &old->gp[t];
         double *x = view->other_x + view->history.n_other * dim;
-        double cost = study_view_trial_cost(view, &old->view.trials[t]);
-        if (gp->state != GP_TRIAL_DONE || !(cost > 0) || old->view.trials[t].finished_ms > view->study.created_ms ||
+        double cost = study_view_trial_cost(view, &old->trials[t]);
+        if (gp->state != GP_TRIAL_DONE || !(cost > 0) || old->trials[t].finished_ms > view->study.created_ms ||
             !translate(old, t, &view->search, setup->config, x))
             continue;
         view->other[view->history.n_other++] =
             (struct gp_trial){.x = x, .state = GP_TRIAL_DONE, .score = gp->score, .cost = cost};
     }
     view->history.other = view->other;
-    return ST_OK;
 }
 
 enum status warm_start_load(struct store *store, const struct setup *setup, struct study_view *view, struct error *err)
 {
-    struct teacher old = {0};
+    struct study_view old = {0};
+    struct setup *theirs;
     enum status rc;
 
     if (view->search.from[0] == '\0')
         return ST_OK;
-    rc = study_view_load(store, view->search.from, &old.view, err);
+    rc = study_view_load(store, view->search.from, &old, err);
     if (rc != ST_OK)
         return error_prefix(err, "--from %s", view->search.from);
-    rc = setup_from_text(&old.setup, old.view.study.name, old.view.study.config, err);
+    rc = study_view_setup(&old, &theirs, err);
     if (rc == ST_OK)
-        rc = search_bind(&old.view.search, old.setup, err);
-    if (rc == ST_OK)
-        rc = take_trials(&old, setup, view, err);
-    if (rc == ST_OK)
+        rc = search_bind(&old.search, theirs, err);
+    if (rc == ST_OK) {
+        take_trials(&old, setup, view);
         log_info("%zu of %lld finished trials of %s teach this study", view->history.n_other,
-                 (long long)study_view_count(&old.view, TRIAL_DONE), old.view.study.name);
-    study_view_free(&old.view);
-    setup_destroy(old.setup);
+                 (long long)study_view_count(&old, TRIAL_DONE), old.study.name);
+    }
+    study_view_free(&old);
     return rc;
 }

@@ -32,22 +32,23 @@ static void print_promise(const struct study_view *v, const struct trial *t, con
     strbuf_free(&store);
 }
 
-static enum status export_trial(struct store *store, const char *study, const char *rule, enum export_format format,
+static enum status export_trial(const char *store, const char *study, const char *rule, enum export_format format,
                                 const char *path, struct error *err)
 {
-    struct study_view view = {0};
+    struct study_view view;
     struct export_reason why = {.rule = rule};
     struct gp_picked picked = {0};
     struct strbuf out;
-    enum status rc = study_view_load(store, study, &view, err);
+    enum status rc = study_view_open(store, study, &view, err);
 
     strbuf_init(&out, OUTPUT_MAX_BYTES);
     if (rc == ST_OK)
         rc = study_view_advise(&view, err);
-    if (rc == ST_OK)
-        rc = export_pick(&view.study, &view.advice, &view.history, rule, &picked, err);
+    if (rc == ST_OK && (rc = export_pick(&view, rule, &picked, err)) != ST_OK)
+        error_prefix(err, "export");
     if (rc == ST_OK) {
         why.note = picked.note;
+        why.store_path = view.store_path;
         study_view_promise(&view, picked.i, &why.promise);
         rc = export_build(&view.study, &view.trials[picked.i], &why, format, &out, err);
     }
@@ -56,7 +57,7 @@ static enum status export_trial(struct store *store, const char *study, const ch
     else if (rc == ST_OK)
         fwrite(out.text, 1, out.len, stdout);
     if (rc == ST_OK && path != NULL)
-        print_promise(&view, &view.trials[picked.i], &why, store_path(store), path);
+        print_promise(&view, &view.trials[picked.i], &why, store, path);
     strbuf_free(&out);
     study_view_free(&view);
     return rc;
@@ -66,7 +67,6 @@ enum status cmd_export(int argc, char **argv, struct error *err)
 {
     const char *store_path = "trawl.db", *path = NULL, *format_name = NULL, *rule = "best";
     struct cli_words words;
-    struct store *store = NULL;
     enum export_format format = EXPORT_INI;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
@@ -95,19 +95,15 @@ enum status cmd_export(int argc, char **argv, struct error *err)
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",
     };
-    enum status rc;
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
     if (path != NULL && strcmp(path, "-") == 0) /* as elsewhere: standard output */
         path = NULL;
-    TRY(export_find_format(format_name, path, &format, err));
+    if (export_find_format(format_name, path, &format, err) != ST_OK)
+        return error_prefix(err, "export");
     if (path != NULL)
         TRY(check_output(path, err));
-    rc = store_open_reader(&store, store_path, err);
-    if (rc == ST_OK)
-        rc = export_trial(store, words.v[0], rule, format, path, err);
-    store_close(store);
-    return rc;
+    return export_trial(store_path, words.v[0], rule, format, path, err);
 }

@@ -8,6 +8,7 @@
 #include "store/store.h"
 #include "study/insight_text.h"
 #include "study/promise.h"
+#include "study/study_insight.h"
 #include "study/study_view.h"
 #include "study/timeline.h"
 #include "sweep/cli.h"
@@ -36,11 +37,8 @@ static void find_best(struct store *store, const char *study, struct best *ret)
     size_t i;
 
     *ret = (struct best){.trial = -1};
-    if (view == NULL || study_view_load(store, study, view, &why) != ST_OK) {
-        mem_free(view);
-        return;
-    }
-    if (study_view_advise(view, &why) == ST_OK && (i = study_view_pick(view, GP_BEST)) < view->n) {
+    if (study_view_load(store, study, view, &why) == ST_OK && study_view_advise(view, &why) == ST_OK &&
+        (i = study_view_pick(view, GP_BEST)) < view->n) {
         ret->trial = view->trials[i].number;
         study_view_promise(view, i, &ret->promise);
     }
@@ -241,7 +239,7 @@ static void print_state(const struct study_view *v, const char *store_path)
     printf("\n");
 }
 
-static void print_study(const struct study_view *v, const char *store_path)
+static void print_study(struct study_view *v, const char *store_path)
 {
     char cost[32], budget[32];
 
@@ -267,7 +265,6 @@ enum status cmd_show(int argc, char **argv, struct error *err)
     const char *path = "trawl.db";
     bool json = false, front = false, timeline = false;
     struct cli_words words;
-    struct store *store = NULL;
     struct study_view view = {0};
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &path, "FILE", "the store (trawl.db)"},
@@ -289,25 +286,22 @@ enum status cmd_show(int argc, char **argv, struct error *err)
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",
     };
-    enum status rc;
+    enum status rc = ST_OK;
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    rc = store_open_reader(&store, path, err);
-    if (rc == ST_OK)
-        rc = study_view_load(store, words.v[0], &view, err);
-    if (rc == ST_OK && json)
-        rc = study_view_print_json(&view, path, err);
-    else if (rc == ST_OK && timeline)
-        rc = timeline_print(&view, err);
-    else if (rc == ST_OK && (rc = study_view_advise(&view, err)) == ST_OK && front)
+    TRY(study_view_open(path, words.v[0], &view, err));
+    if (json)
+        rc = study_view_print_json(&view, err);
+    else if (timeline)
+        timeline_print(&view);
+    else if (front && (rc = study_view_advise(&view, err)) == ST_OK)
         print_front_table(&view);
-    else if (rc == ST_OK) {
+    else if (!front && (rc = study_view_insight(&view, err)) == ST_OK) {
         print_study(&view, path);
         rc = insight_print(&view, path, err);
     }
     study_view_free(&view);
-    store_close(store);
     return rc;
 }

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "envs/envs.h"
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 #include "study/setup.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"

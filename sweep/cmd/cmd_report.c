@@ -2,15 +2,11 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "gp/gp.h"
-#include "store/store.h"
-#include "study/insight_text.h"
 #include "study/study_view.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 #include "web/report/report.h"
-#include "web/report/study_report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,29 +33,20 @@ static enum status find_format(const char *name, const char *path, enum report_f
     return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
 }
 
-static enum status write_report(struct study_view *view, const char *store_path, enum report_format format,
-                                const char *path, struct error *err)
+static enum status write_report(const char *store_path, const char *study, enum report_format format, const char *path,
+                                struct error *err)
 {
     bool binary = format == REPORT_PDF || format == REPORT_PNG;
-    struct gp_insight insight = {0};
-    struct report report;
+    struct study_view view;
     struct strbuf out;
-    enum status rc = ST_OK;
+    enum status rc;
 
     if (binary && path == NULL && isatty(STDOUT_FILENO))
         return FAIL(err, ST_USAGE, "report: %s is nothing for a terminal; say -o report.%s", format_names[format],
                     format_names[format]);
-    TRY(study_view_advise(view, err));
+    TRY(study_view_open(store_path, study, &view, err));
     strbuf_init(&out, OUTPUT_MAX_BYTES);
-    study_view_report(view, store_path, &report);
-    if (format != REPORT_CSV && format != REPORT_JSON) {
-        rc = insight_init(&insight, view, err);
-        report.insight = &insight;
-    }
-    if (rc == ST_OK)
-        rc = report_write(&report, format, &out, err);
-    if (rc == ST_OK)
-        rc = strbuf_status(&out, "the report", err);
+    rc = report_write_whole(&view, format, &out, err);
     if (rc == ST_OK && path != NULL)
         rc = file_write_all(path, out.text, out.len, err);
     else if (rc == ST_OK)
@@ -67,7 +54,7 @@ static enum status write_report(struct study_view *view, const char *store_path,
     if (rc == ST_OK && path != NULL)
         fprintf(stderr, "wrote %s (%zu bytes)\n", path, out.len);
     strbuf_free(&out);
-    gp_insight_free(&insight);
+    study_view_free(&view);
     return rc;
 }
 
@@ -75,8 +62,6 @@ enum status cmd_report(int argc, char **argv, struct error *err)
 {
     const char *store_path = "trawl.db", *path = NULL, *format_name = NULL;
     struct cli_words words;
-    struct store *store = NULL;
-    struct study_view view = {0};
     enum report_format format = REPORT_HTML;
     const struct cli_opt opts[] = {
         {"store", 0, CLI_TEXT, &store_path, "FILE", "the store (trawl.db)"},
@@ -99,7 +84,6 @@ enum status cmd_report(int argc, char **argv, struct error *err)
         .max_words = 1,
         .words_text = "a study's name (`trawl ls` lists them)",
     };
-    enum status rc;
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
@@ -109,12 +93,5 @@ enum status cmd_report(int argc, char **argv, struct error *err)
     TRY(find_format(format_name, path, &format, err));
     if (path != NULL)
         TRY(check_output(path, err));
-    rc = store_open_reader(&store, store_path, err);
-    if (rc == ST_OK)
-        rc = study_view_load(store, words.v[0], &view, err);
-    if (rc == ST_OK)
-        rc = write_report(&view, store_path, format, path, err);
-    study_view_free(&view);
-    store_close(store);
-    return rc;
+    return write_report(store_path, words.v[0], format, path, err);
 }

@@ -1,13 +1,13 @@
 /* cmd_serve.c - `trawl serve`: pages and API over a store, until a signal. It only reads the store. */
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
-#include "sweep/pages/serve_hooks.h"
+#include "sweep/control/control_command.h"
 #include "sweep/signals.h"
 #include "web/serve/serve.h"
-#include "web/serve/serve_priv.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -49,8 +49,6 @@ static enum status split_hosts(struct serve_cmd *c, struct serve_settings *set, 
     if (c->hosts == NULL)
         return ST_OK;
     c->host_words = mem_strdup(c->hosts);
-    if (c->host_words == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the names of --host");
     for (char *word = strtok_r(c->host_words, ", ", &rest); word != NULL; word = strtok_r(NULL, ", ", &rest)) {
         if (set->n_hosts == SERVE_HOSTS_MAX)
             return FAIL(err, ST_USAGE, "serve: --host names more than %d hosts", SERVE_HOSTS_MAX);
@@ -102,13 +100,78 @@ static void print_address(const struct serve_cmd *c, const struct serve *serve)
         open_browser(url);
 }
 
+/* A field that is misspelt or belongs to another action would be ignored otherwise, and the answer be "ok". */
+static enum status check_fields(const char *action, const cJSON *request, struct error *err)
+{
+    static const struct {
+        const char *field, *action;
+    } known[] = {
+        {"now", "pause"}, {"trials", "add"}, {"budget_s", "add"}, {"priority", "priority"}, {"trial", "retry"}};
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, request)
+    {
+        size_t i = 0, n = sizeof known / sizeof known[0];
+        for (const cJSON *other = item->next; other != NULL; other = other->next)
+            if (strcmp(other->string, item->string) == 0)
+                return FAIL(err, ST_USAGE, "the field '%.40s' is given twice", item->string);
+        if (strcmp(item->string, "action") == 0)
+            continue;
+        while (i < n && (strcmp(item->string, known[i].field) != 0 || strcmp(action, known[i].action) != 0))
+            i++;
+        if (i == n)
+            return FAIL(err, ST_USAGE,
+                        "%.20s takes no field '%.40s'; pause takes now, add takes trials and budget_s, priority takes "
+                        "priority, retry takes trial",
+                        action, item->string);
+    }
+    return ST_OK;
+}
+
+static bool is_action(const char *action)
+{
+    for (int i = 0; i < CONTROL_KINDS; i++)
+        if (strcmp(action, control_kind_name((enum control_kind)i)) == 0)
+            return true;
+    return false;
+}
+
+/* What serve_control_fn says. */
+static enum status steer(const char *store_path, const char *study, const cJSON *request, char **ret_message,
+                         struct error *err)
+{
+    const char *action = json_get_str(request, "action");
+    cJSON *wire;
+    struct control_command command;
+    struct error why = {0};
+    char text[512];
+    bool live = false;
+    enum status rc;
+
+    *ret_message = NULL;
+    if (action == NULL || !is_action(action))
+        return FAIL(err, ST_USAGE, "the action is '%.40s'; pause, continue, stop, add, priority and retry are known",
+                    action != NULL ? action : "");
+    TRY(check_fields(action, request, err));
+    wire = cJSON_Duplicate(request, true);
+    json_add_str(wire, "command", action);
+    json_add_str(wire, "study", study);
+    rc = control_command_from_json(wire, &command, err);
+    cJSON_Delete(wire);
+    TRY(rc);
+    rc = control_carry_out(store_path, &command, text, sizeof text, &live, &why);
+    if (rc != ST_OK)
+        return FAIL(err, rc == ST_USAGE ? ST_EXISTS : rc, "%s", why.text);
+    *ret_message = mem_strdup(text);
+    return ST_OK;
+}
+
 static enum status run_serve(struct serve_cmd *c, struct error *err)
 {
-    struct serve_ctx ctx = {.store_path = c->store_path};
     struct serve_settings set = {.store_path = c->store_path,
                                  .bind = c->bind,
                                  .port = (int)c->port,
-                                 .control = c->control,
+                                 .control = c->control ? steer : NULL,
                                  .program = program_text,
                                  .version = program_version,
                                  .commit = program_commit};
@@ -117,7 +180,6 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
     TRY(read_token(c, err));
     set.token = c->token;
     TRY(split_hosts(c, &set, err));
-    serve_hooks_fill(&set.hooks, &ctx);
     signals_catch();
     TRY(serve_create(&serve, &set, err));
     print_address(c, serve);

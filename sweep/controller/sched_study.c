@@ -38,15 +38,6 @@
 #define AHEAD_SHARE 0.015
 #define AHEAD_SHARE_BESIDE 0.004
 
-/* The config of a stored study, finished. */
-static enum status load_setup(const struct study *study, struct setup **ret_setup, struct error *err)
-{
-    char name[160];
-
-    snprintf(name, sizeof name, "study %.120s", study->name);
-    return setup_from_text(ret_setup, name, study->config, err);
-}
-
 enum status sched_study_open(struct sched_study **ret_run, struct store *store, const char *name, struct error *err)
 {
     struct sched_study *ss = mem_alloc(sizeof *ss);
@@ -57,7 +48,7 @@ enum status sched_study_open(struct sched_study **ret_run, struct store *store, 
     ss->store = store;
     rc = study_view_load(store, name, &ss->view, err);
     if (rc == ST_OK)
-        rc = load_setup(&ss->view.study, &ss->setup, err);
+        rc = study_view_setup(&ss->view, &ss->setup, err);
     if (rc == ST_OK)
         rc = search_bind(&ss->view.search, ss->setup, err);
     if (rc == ST_OK)
@@ -79,7 +70,6 @@ void sched_study_destroy(struct sched_study *ss)
     trial_check_destroy(ss->check);
     gain_watch_free(&ss->gain);
     study_view_free(&ss->view);
-    setup_destroy(ss->setup);
     mem_free(ss);
 }
 
@@ -172,7 +162,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     checkpoints_begin(ss);
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_open(&ss->track, ss->store, &ss->view.study, ss->setup, err));
-    TRY(study_view_reserve(&ss->view, room_for(&ss->view.study), err));
+    study_view_reserve(&ss->view, room_for(&ss->view.study));
     TRY(trial_check_create(&ss->check, ss->setup, &ss->view.search, err));
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
     ss->stuck_at = SIZE_MAX;

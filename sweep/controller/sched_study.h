@@ -32,8 +32,8 @@ enum sched_study_state {
 
 struct sched_study {
     struct store *store; /* the caller's */
-    struct setup *setup; /* owned, like view */
-    struct study_view view;
+    struct study_view view; /* owned */
+    struct setup *setup; /* the view's */
     enum sched_study_state state;
     struct gain_watch gain;
     double wall_from_s; /* start of the time that is not in the store yet; 0: time does not count now */

@@ -17,7 +17,6 @@
 #include "study/version.h"
 #include "sweep/launch/proto.h"
 #include "web/report/report.h"
-#include "web/report/study_report.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -491,15 +490,13 @@ static enum status picture_row(struct track_rows *h, const struct study_view *v,
                                const char *name, const char *mime, struct error *err)
 {
     struct error why = {0};
-    struct report report;
     struct strbuf out;
     enum status rc = ST_OK;
 
     if (!h->setup->track.files || study_view_count(v, TRIAL_DONE) == 0)
         return ST_OK;
     strbuf_init(&out, FILE_MAX_BYTES);
-    study_view_report(v, NULL, &report);
-    if (report_write(&report, format, &out, &why) == ST_OK && out.status == ST_OK)
+    if (report_write(v, NULL, format, &out, &why) == ST_OK && out.status == ST_OK)
         rc = track_rows_file(h, 0, name, mime, out.text, err);
     else
         log_debug("no %s for the trackers: %s", name, why.text);

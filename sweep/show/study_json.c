@@ -3,30 +3,23 @@
 
 #include "base/json.h"
 #include "study/insight_text.h"
-#include "study/study_view.h"
+#include "study/study_insight.h"
 #include "study/timeline.h"
 #include "sweep/cli.h"
 #include "web/report/report.h"
-#include "web/report/study_report.h"
 
-enum status study_view_print_json(struct study_view *view, const char *path, struct error *err)
+enum status study_view_print_json(struct study_view *view, struct error *err)
 {
-    struct report report;
-    cJSON *json = NULL, *insight = NULL, *timeline = NULL;
+    cJSON *json = NULL, *insight = NULL;
 
-    TRY(study_view_advise(view, err));
-    study_view_report(view, path, &report);
-    TRY(report_to_json(&report, &json, err));
+    TRY(study_view_insight(view, err));
+    TRY(report_to_json(view, &json, err));
     enum status rc = insight_to_json(view, &insight, err);
-    if (rc == ST_OK && !json_add(json, "insight", insight))
-        rc = FAIL(err, ST_NOMEM, "out of memory for the insight into a study");
-    if (rc == ST_OK)
-        rc = timeline_to_json(view, &timeline, err);
-    if (rc == ST_OK && !json_add(json, "timeline", timeline))
-        rc = FAIL(err, ST_NOMEM, "out of memory for the timeline of a study");
     if (rc != ST_OK) {
         cJSON_Delete(json);
         return rc;
     }
+    json_add(json, "insight", insight);
+    json_add(json, "timeline", timeline_to_json(view));
     return cli_print_json(json, err);
 }

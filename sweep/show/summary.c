@@ -8,6 +8,7 @@
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/promise.h"
+#include "study/resume_command.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -196,28 +197,17 @@ static void print_failures(const struct study_view *v, const char *store)
 
 /* ---- a cap that no trial has kept ---- */
 
-static double cap_of(const struct study *study, size_t *ret_n_init)
+void summary_print_cap(struct study_view *v)
 {
-    struct setup *setup = NULL;
-    double cap = 0;
-
-    if (setup_from_text(&setup, "study's config", study->config, NULL) == ST_OK) {
-        cap = setup->sweep.max_cost;
-        *ret_n_init = (size_t)setup->sweep.n_init;
-    }
-    setup_destroy(setup);
-    return cap;
-}
-
-void summary_print_cap(const struct study_view *v)
-{
-    size_t n_init = 0, n_done = 0;
-    double cap = cap_of(&v->study, &n_init), cheapest = INFINITY;
+    size_t n_init, n_done = 0;
+    double cap, cheapest = INFINITY;
+    struct setup *setup;
     char cost_text[32];
 
-    if (!(cap > 0))
+    if (study_view_setup(v, &setup, NULL) != ST_OK || !(setup->sweep.max_cost > 0))
         return;
-    n_init = suggester_n_init(v->search.space.dim, n_init);
+    cap = setup->sweep.max_cost;
+    n_init = suggester_n_init(v->search.space.dim, (size_t)setup->sweep.n_init);
     for (size_t i = 0; i < v->n; i++)
         if (v->trials[i].state == TRIAL_DONE) {
             n_done++;
@@ -225,43 +215,25 @@ void summary_print_cap(const struct study_view *v)
         }
     if (n_done >= n_init && isfinite(cheapest) && cheapest > cap)
         printf("warning: no trial so far cost less than sweep.max_cost (%g %s); the cheapest took %s\n", cap,
-               v->search.cost == SEARCH_COST_STEPS ? "steps" : "s", study_view_cost_text(v, cheapest, cost_text));
+               study_cost_unit(v->search.cost), study_view_cost_text(v, cheapest, cost_text));
 }
 
 /* ---- what to do next ---- */
 
-static void print_time(double seconds)
-{
-    double whole_s = ceil(seconds), unit_s = fmod(whole_s, 3600) == 0 ? 3600 : fmod(whole_s, 60) == 0 ? 60 : 1;
-
-    printf(" %.0f%c", whole_s / unit_s, unit_s == 3600 ? 'h' : unit_s == 60 ? 'm' : 's');
-}
-
-/* The limit that has ended it, doubled; one that has not is still good. */
-static void print_larger(const struct study_view *v)
+/* With twice the limit that has ended it; one that has not is still good. */
+static void print_resume(const struct study_view *v, const char *store_path)
 {
     const struct study *s = &v->study;
-    int64_t n = (int64_t)v->n;
-    const char *rule = s->state == STUDY_ENDED && s->end_rule != NULL ? s->end_rule : "";
+    bool at_target = s->state == STUDY_ENDED && s->end_rule != NULL && strcmp(s->end_rule, "target") == 0;
+    struct strbuf command;
 
-    if (strcmp(rule, "trials") == 0)
-        printf(" --trials %lld", (long long)(2 * (n > s->limits.trials_max ? n : s->limits.trials_max)));
-    if (strcmp(rule, "budget") == 0) {
-        printf(" --budget");
-        print_time(2 * s->limits.budget_s);
-    }
-    if (strcmp(rule, "wall_time") == 0) {
-        printf(" --wall-time");
-        print_time(2 * s->limits.wall_max_s);
-    }
-    if (strcmp(rule, "device_time") == 0) {
-        printf(" CONFIG --sweep.device_time");
-        print_time(2 * s->limits.device_max_s);
-    }
-    if (strcmp(rule, "min_gain") == 0)
-        printf(" CONFIG --sweep.min_gain %.3g", s->limits.gain_min / 2);
-    if (strcmp(rule, "target") == 0)
-        printf(" --target SCORE     # a better one than %.6g", s->limits.target_score);
+    strbuf_init(&command, OUTPUT_MAX_BYTES);
+    study_resume_command(v, store_path, &command);
+    printf("  %s", command.text);
+    if (at_target)
+        printf("     # a better one than %.6g", s->limits.target_score);
+    printf("\n");
+    strbuf_free(&command);
 }
 
 static void print_pick(const struct study_view *v, size_t i, const char *what)
@@ -284,7 +256,7 @@ static void print_best_run(const struct study_view *v, size_t i)
 }
 
 /* What the front offers, by the names of `export --pick`, and the commands that make use of it. */
-static void print_next(const struct study_view *v, const char *store)
+static void print_next(const struct study_view *v, const char *store, const char *store_path)
 {
     const char *name = v->study.name;
     size_t best = study_view_pick(v, GP_BEST), run = study_view_best_run(v), knee = study_view_pick(v, GP_KNEE);
@@ -308,9 +280,7 @@ static void print_next(const struct study_view *v, const char *store)
     }
     if (study_view_count(v, TRIAL_FAILED) > 0 && best == v->n)
         printf("  trawl show %s --store %s\n", name, store);
-    printf("  trawl sweep --resume %s --store %s", name, store);
-    print_larger(v);
-    printf("\n");
+    print_resume(v, store_path);
 }
 
 /* How much of it went into runs under fresh seeds. */
@@ -364,7 +334,7 @@ enum status progress_print_summary(struct study_view *v, const char *store_path,
     print_front_table(v);
     print_failures(v, store.text);
     print_checkpoints(v, store_path);
-    print_next(v, store.text);
+    print_next(v, store.text, store_path);
     strbuf_free(&store);
     return ST_OK;
 }

@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "envs/envs.h"
 #include "gp/gp.h"
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 #include "study/setup.h"
 #include "trainer/trainer.h"
 #include "tests/sweep/check.h"

@@ -19,7 +19,7 @@
 #include "envs/envs.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/insight_text.h"
+#include "study/study_insight.h"
 #include "study/search.h"
 #include "study/search_widen.h"
 #include "study/setup.h"

@@ -1,4 +1,4 @@
-/* report_test.h - a made-up study with as many trials as asked for, and the report's inputs around it. */
+/* report_test.h - a made-up study with as many trials as asked for, and with its view. */
 #ifndef TESTS_REPORT_TEST_H
 #define TESTS_REPORT_TEST_H
 
@@ -15,24 +15,21 @@
 
 #include <math.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/promise.h"
+#include "study/study_view.h"
 #include "web/report/report.h"
 
 #define SAMPLE_DIM 5
 
 struct sample {
-    struct study study;
-    struct space space;
-    struct trial *trials;
-    struct gp_trial *history_trials;
-    double (*x)[SAMPLE_DIM];
+    struct study_view view;
+    const char *store_path; /* that reports name */
     char (*params)[256];
-    bool *on_front;
-    struct gp_history history;
-    struct report report;
 };
 
 #define OK(call)                                                                                                       \
@@ -48,11 +45,11 @@ struct sample {
 static inline void sample_trial(struct sample *s, size_t i, struct rng *rng)
 {
     static const char *const optimizers[] = {"adam", "muon"};
-    double *x = s->x[i], u[SAMPLE_DIM];
-    struct trial *t = &s->trials[i];
+    double *x = s->view.x[i], u[SAMPLE_DIM];
+    struct trial *t = &s->view.trials[i];
     for (int k = 0; k < SAMPLE_DIM; k++)
         u[k] = rng_f64(rng);
-    space_from_unit(&s->space, u, x);
+    space_from_unit(&s->view.search.space, u, x);
     snprintf(s->params[i], sizeof s->params[i],
              "{\"train.learning_rate\":%.17g,\"train.total_steps\":%.0f,\"train.gamma\":%.17g,\"policy.hidden\":%.0f,"
              "\"train.optimizer\":\"%s\"}",
@@ -96,17 +93,19 @@ static inline void sample_trial(struct sample *s, size_t i, struct rng *rng)
 static inline void sample_judge(struct sample *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct trial *t = &s->trials[i];
+        const struct trial *t = &s->view.trials[i];
         enum gp_trial_state state = t->state == TRIAL_DONE                                  ? GP_TRIAL_DONE
                                     : t->state == TRIAL_STOPPED                             ? GP_TRIAL_STOPPED
                                     : t->state == TRIAL_QUEUED || t->state == TRIAL_RUNNING ? GP_TRIAL_PENDING
                                                                                             : GP_TRIAL_FAILED;
-        s->history_trials[i] = (struct gp_trial){
-            .x = s->x[i], .state = state, .score = s->study.maximize ? t->score : -t->score, .cost = t->cost_s};
+        s->view.gp[i] = (struct gp_trial){.x = s->view.x[i],
+                                          .state = state,
+                                          .score = s->view.study.maximize ? t->score : -t->score,
+                                          .cost = t->cost_s};
     }
-    s->history = (struct gp_history){.n = n, .trials = s->history_trials};
-    OK(pareto_front(&s->history, NULL, s->on_front, err));
-    pareto_reference(&s->history, &s->report.ref);
+    s->view.history = (struct gp_history){.n = n, .trials = s->view.gp};
+    OK(pareto_front(&s->view.history, NULL, s->view.on_front, err));
+    pareto_reference(&s->view.history, &s->view.ref);
 }
 
 static inline struct sample *sample_make(size_t n)
@@ -120,31 +119,24 @@ static inline struct sample *sample_make(size_t n)
          {.key = "train.optimizer", .scale = SPACE_CATEGORICAL, .min = 0, .max = 1, .n_choices = 2}}};
     struct sample *s = calloc(1, sizeof *s);
     struct rng rng = rng_seed(3);
-    s->study = (struct study){.id = 1,
-                              .name = (char *)"breakout",
-                              .config = (char *)"",
-                              .space = (char *)"{}",
-                              .method = (char *)"pareto",
-                              .metric = (char *)"score",
-                              .maximize = true,
-                              .seed = 42,
-                              .limits.trials_max = (int64_t)n,
-                              .program = (char *)"trawl 0.1.0 (test)",
-                              .created_ms = 1767225600000};
-    s->space = space;
-    s->trials = calloc(n + 1, sizeof *s->trials);
-    s->history_trials = calloc(n + 1, sizeof *s->history_trials);
-    s->x = calloc(n + 1, sizeof *s->x);
+    s->view.study = (struct study){.id = 1,
+                                   .name = (char *)"breakout",
+                                   .config = (char *)"",
+                                   .space = (char *)"{}",
+                                   .method = (char *)"pareto",
+                                   .metric = (char *)"score",
+                                   .maximize = true,
+                                   .seed = 42,
+                                   .limits.trials_max = (int64_t)n,
+                                   .program = (char *)"trawl 0.1.0 (test)",
+                                   .created_ms = 1767225600000};
+    s->view.search.space = space;
+    study_view_reserve(&s->view, n + 1);
+    s->view.n = n;
+    for (size_t i = 0; i < n; i++)
+        s->view.x[i] = i == 0 ? calloc(n, SAMPLE_DIM * sizeof(double)) : s->view.x[i - 1] + SAMPLE_DIM;
     s->params = calloc(n + 1, sizeof *s->params);
-    s->on_front = calloc(n + 1, sizeof *s->on_front);
-    s->report = (struct report){.study = &s->study,
-                                .trials = s->trials,
-                                .n_trials = n,
-                                .history = &s->history,
-                                .on_front = s->on_front,
-                                .space = &s->space,
-                                .program = "trawl 0.1.0 (test)",
-                                .store_path = "trawl.db"};
+    s->store_path = "trawl.db";
     for (size_t i = 0; i < n; i++)
         sample_trial(s, i, &rng);
     sample_judge(s, n);
@@ -153,11 +145,15 @@ static inline struct sample *sample_make(size_t n)
 
 static inline void sample_free(struct sample *s)
 {
-    free(s->trials);
-    free(s->history_trials);
-    free(s->x);
+    if (s->view.n > 0)
+        free(s->view.x[0]);
+    mem_free(s->view.trials);
+    mem_free(s->view.gp);
+    mem_free(s->view.x);
+    mem_free(s->view.on_front);
+    mem_free(s->view.front_run);
+    gp_insight_free(&s->view.advice);
     free(s->params);
-    free(s->on_front);
     free(s);
 }
 

@@ -8,7 +8,7 @@ static char *write_report(const struct sample *s, enum report_format format)
 {
     struct strbuf out;
     strbuf_init(&out, 64u << 20);
-    OK(report_write(&s->report, format, &out, err));
+    OK(report_write(&s->view, s->store_path, format, &out, err));
     char *text = strdup(out.text);
     strbuf_free(&out);
     return text;
@@ -89,11 +89,11 @@ static void check_all(struct sample *s)
             check_markup(text, format == REPORT_HTML);
             check_self_contained(text);
         } else if (format == REPORT_CSV) {
-            assert_int_equal(count(text, "\r\n"), s->report.n_trials + 1);
+            assert_int_equal(count(text, "\r\n"), s->view.n + 1);
         } else {
             cJSON *json;
             OK(json_parse(text, strlen(text), &json, err));
-            assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trials")), s->report.n_trials);
+            assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trials")), s->view.n);
             cJSON_Delete(json);
         }
         free(text);
@@ -103,16 +103,16 @@ static void check_all(struct sample *s)
 static size_t n_front(const struct sample *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->report.n_trials; i++)
-        n += s->on_front[i];
+    for (size_t i = 0; i < s->view.n; i++)
+        n += s->view.on_front[i];
     return n;
 }
 
 static size_t n_in_state(const struct sample *s, enum trial_state state)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->report.n_trials; i++)
-        n += s->trials[i].state == state;
+    for (size_t i = 0; i < s->view.n; i++)
+        n += s->view.trials[i].state == state;
     return n;
 }
 
@@ -158,7 +158,7 @@ static void odd_studies(void **state)
     struct sample *s = sample_make(12);
     for (int kind = 0; kind < 8; kind++) {
         for (size_t i = 0; i < 12; i++) {
-            struct trial *t = &s->trials[i];
+            struct trial *t = &s->view.trials[i];
             t->state = kind == 0 ? TRIAL_FAILED : kind == 1 ? TRIAL_QUEUED : kind == 6 ? TRIAL_STOPPED : TRIAL_DONE;
             t->score = kind < 2 || kind == 6 ? (double)NAN
                        : kind == 2           ? 3.0
@@ -172,16 +172,16 @@ static void odd_studies(void **state)
                                     : 1.0 + (double)i;
             t->reason = kind == 0 ? NULL : t->reason;
         }
-        s->study.maximize = kind % 2 == 0;
+        s->view.study.maximize = kind % 2 == 0;
         sample_judge(s, 12);
         check_all(s);
     }
     /* A space without parameters, a trial without params, numbers that no done trial should have. */
-    s->space.dim = 0;
-    s->trials[1].params = NULL;
-    s->trials[2].score = INFINITY;
-    s->trials[3].cost_s = -1.0;
-    s->trials[4].finished_ms = INT64_MAX;
+    s->view.search.space.dim = 0;
+    s->view.trials[1].params = NULL;
+    s->view.trials[2].score = INFINITY;
+    s->view.trials[3].cost_s = -1.0;
+    s->view.trials[4].finished_ms = INT64_MAX;
     sample_judge(s, 12);
     check_all(s);
     /* Params that are no JSON are damage: said, never shown as empty. */
@@ -189,8 +189,8 @@ static void odd_studies(void **state)
         struct error err = {ST_OK, ""};
         struct strbuf out;
         strbuf_init(&out, 1 << 24);
-        s->trials[5].params = (char *)(format % 2 == 0 ? "not json" : "[1]");
-        assert_int_equal(report_write(&s->report, (enum report_format)format, &out, &err), ST_CORRUPT);
+        s->view.trials[5].params = (char *)(format % 2 == 0 ? "not json" : "[1]");
+        assert_int_equal(report_write(&s->view, s->store_path, (enum report_format)format, &out, &err), ST_CORRUPT);
         assert_non_null(strstr(err.text, "trial 5"));
         strbuf_free(&out);
     }
@@ -201,16 +201,15 @@ static void foreign_text_is_escaped(void **state)
 {
     struct sample *s = sample_make(20);
     (void)state;
-    s->study.name = (char *)"</title><script>alert('x')</script> & \"q\" \xff\x01 \xc3\xa4";
-    s->study.metric = (char *)"<b>score</b>";
-    s->study.method = (char *)"a<b";
-    s->trials[7].reason = (char *)"<img alt=x> & more";
-    s->report.store_path = "my runs/$HOME.db";
-    s->report.program = "<trawl>";
-    strcpy(s->space.params[0].key, "<i>&key");
-    s->trials[0].params = (char *)"{\"<i>&key\":\"<u>value</u>\",\"train.optimizer\":\"a,\\\"b\\\"\\n\"}";
-    memset(s->on_front, 0, 20);
-    s->on_front[0] = true;
+    s->view.study.name = (char *)"</title><script>alert('x')</script> & \"q\" \xff\x01 \xc3\xa4";
+    s->view.study.metric = (char *)"<b>score</b>";
+    s->view.study.method = (char *)"a<b";
+    s->view.trials[7].reason = (char *)"<img alt=x> & more";
+    s->store_path = "my runs/$HOME.db";
+    strcpy(s->view.search.space.params[0].key, "<i>&key");
+    s->view.trials[0].params = (char *)"{\"<i>&key\":\"<u>value</u>\",\"train.optimizer\":\"a,\\\"b\\\"\\n\"}";
+    memset(s->view.on_front, 0, 20);
+    s->view.on_front[0] = true;
     check_all(s);
     char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG), *csv = write_report(s, REPORT_CSV);
     assert_null(strstr(html, "<img"));
@@ -231,13 +230,13 @@ static void csv_has_every_column(void **state)
 {
     struct sample *s = sample_make(9);
     (void)state;
-    s->trials[3].score = 0.1;
-    s->trials[3].params =
+    s->view.trials[3].score = 0.1;
+    s->view.trials[3].params =
         (char *)"{\"train.learning_rate\":0.1,\"train.gamma\":0.99,\"policy.hidden\":64,\"train.optimizer\":\"muon\"}";
     sample_judge(s, 9);
-    s->trials[4].params = (char *)"{\"train.learning_rate\":-0.25,\"train.optimizer\":\"=1+1\"}";
-    s->trials[4].device = (char *)"@cpu";
-    s->trials[4].reason = (char *)"=HYPERLINK(\"http://x.example\",\"here\")";
+    s->view.trials[4].params = (char *)"{\"train.learning_rate\":-0.25,\"train.optimizer\":\"=1+1\"}";
+    s->view.trials[4].device = (char *)"@cpu";
+    s->view.trials[4].reason = (char *)"=HYPERLINK(\"http://x.example\",\"here\")";
     char *csv = write_report(s, REPORT_CSV);
     const char *head =
         "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
@@ -265,28 +264,29 @@ static void json_is_what_show_promises(void **state)
     int64_t number;
     bool flag;
     (void)state;
-    s->trials[2].perf = INFINITY;
-    s->trials[5].finished_ms = 0;
-    OK(report_to_json(&s->report, &json, err));
+    s->view.trials[2].perf = INFINITY;
+    s->view.trials[5].finished_ms = 0;
+    OK(report_to_json(&s->view, &json, err));
     const cJSON *study = cJSON_GetObjectItem(json, "study"), *trials = cJSON_GetObjectItem(json, "trials");
     size_t knee;
-    OK(pareto_knee(&s->history, &knee, err));
+    OK(pareto_knee(&s->view.history, &knee, err));
     assert_true(json->child == study);
     assert_string_equal(json_get_str(study, "name"), "breakout");
     assert_string_equal(json_get_str(study, "direction"), "maximize");
-    assert_true(json_get_f64(study, "hypervolume", &value) && value == pareto_hypervolume(&s->history, &s->report.ref));
+    assert_true(json_get_f64(study, "hypervolume", &value) &&
+                value == pareto_hypervolume(&s->view.history, &s->view.ref));
     assert_true(json_get_i64(study, "knee", &number) && number == (int64_t)knee);
     for (int i = 0; i < 30; i++) {
         const cJSON *trial = cJSON_GetArrayItem(trials, i);
         for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
             assert_true(cJSON_HasObjectItem(trial, keys[k]));
         assert_true(json_get_i64(trial, "number", &number) && number == i);
-        assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->on_front[i]);
-        assert_string_equal(json_get_str(trial, "state"), trial_state_name(s->trials[i].state));
+        assert_true(json_get_bool(trial, "on_front", &flag) && flag == s->view.on_front[i]);
+        assert_string_equal(json_get_str(trial, "state"), trial_state_name(s->view.trials[i].state));
         assert_true(json_get_f64(cJSON_GetObjectItem(trial, "params"), "train.learning_rate", &value) &&
-                    value == s->x[i][0]);
-        if (s->trials[i].state == TRIAL_DONE)
-            assert_true(json_get_f64(trial, "score", &value) && value == s->trials[i].score);
+                    value == s->view.x[i][0]);
+        if (s->view.trials[i].state == TRIAL_DONE)
+            assert_true(json_get_f64(trial, "score", &value) && value == s->view.trials[i].score);
     }
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 7), "score")));
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(trials, 5), "finished_ms")));
@@ -356,31 +356,31 @@ static enum status check_page(void *context, const struct strbuf *svg, struct er
 static void costs_may_be_steps(void **state)
 {
     struct sample *s = sample_make(40);
-    struct report_view view;
+    struct report report;
 
     (void)state;
     for (size_t i = 0; i < 40; i++) {
-        s->trials[i].env_steps = (int64_t)(1000 * (1 + i));
-        s->trials[i].cost_s = 1.0; /* the clock says nothing */
-        s->trials[i].propose_s = i == 0 ? (double)NAN : 0.01 * (double)i;
+        s->view.trials[i].env_steps = (int64_t)(1000 * (1 + i));
+        s->view.trials[i].cost_s = 1.0; /* the clock says nothing */
+        s->view.trials[i].propose_s = i == 0 ? (double)NAN : 0.01 * (double)i;
     }
     sample_judge(s, 40);
     for (size_t i = 0; i < 40; i++)
-        s->history_trials[i].cost = (double)s->trials[i].env_steps;
-    OK(pareto_front(&s->history, NULL, s->on_front, err));
-    pareto_reference(&s->history, &s->report.ref);
-    s->report.cost = SEARCH_COST_STEPS;
-    OK(report_view_create(&view, &s->report, err));
-    assert_true(view.n_front > 1 && view.cost_lo >= 1000.0 && view.cost_hi > 10000.0);
-    for (size_t i = 1; i < view.n_front; i++)
-        assert_true(s->trials[view.front[i - 1]].env_steps < s->trials[view.front[i]].env_steps);
+        s->view.gp[i].cost = (double)s->view.trials[i].env_steps;
+    OK(pareto_front(&s->view.history, NULL, s->view.on_front, err));
+    pareto_reference(&s->view.history, &s->view.ref);
+    s->view.search.cost = SEARCH_COST_STEPS;
+    OK(report_init(&report, &s->view, s->store_path, err));
+    assert_true(report.n_front > 1 && report.cost_lo >= 1000.0 && report.cost_hi > 10000.0);
+    for (size_t i = 1; i < report.n_front; i++)
+        assert_true(s->view.trials[report.front[i - 1]].env_steps < s->view.trials[report.front[i]].env_steps);
     char *html = write_report(s, REPORT_HTML);
     check_markup(html, true);
     assert_non_null(strstr(html, "env steps of a trial"));
     assert_non_null(strstr(html, "Choosing a trial took 0.2 s (median), at most 0.39 s."));
     assert_null(strstr(html, "cost 1 s"));
     free(html);
-    report_view_free(&view);
+    report_free(&report);
     sample_free(s);
 }
 
@@ -391,23 +391,23 @@ static void paper_has_every_chart(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct sample *s = sample_make(sizes[i]);
-        struct gp_insight insight;
-        struct report_view view;
+        struct gp_insight *insight = &s->view.advice;
+        struct report report;
         struct page_count pages = {0, 0};
-        OK(gp_insight_init(&insight, &s->space, &s->history, 1, err));
-        s->report.insight = &insight;
-        OK(report_view_create(&view, &s->report, err));
-        OK(report_write_pages(&view, check_page, &pages, err));
-        assert_int_equal(pages.n_charts, 3 + (insight.note == NULL) + (view.n_plotted > 0 ? SAMPLE_DIM : 0));
+        OK(gp_insight_init(insight, &s->view.search.space, &s->view.history, 1, err));
+        s->view.has_insight = true;
+        OK(report_init(&report, &s->view, s->store_path, err));
+        OK(report_write_pages(&report, check_page, &pages, err));
+        assert_int_equal(pages.n_charts, 3 + (insight->note == NULL) + (report.n_plotted > 0 ? SAMPLE_DIM : 0));
         assert_in_range(pages.n_pages, 1, 12);
         char *html = write_report(s, REPORT_HTML), *svg = write_report(s, REPORT_SVG);
         check_markup(html, true);
         check_markup(svg, false);
-        assert_int_equal(count(svg, "class=\"interval\""), insight.note == NULL ? 3 * view.n_front + 1 : 0);
+        assert_int_equal(count(svg, "class=\"interval\""), insight->note == NULL ? 3 * report.n_front + 1 : 0);
         assert_non_null(strstr(html, "What matters"));
-        assert_int_equal(count(html, "Recommended: trial"), insight.note == NULL && insight.recommended < insight.n);
+        assert_int_equal(count(html, "Recommended: trial"), insight->note == NULL && insight->recommended < insight->n);
         if (i == 2) { /* as if the front leaned on a bound */
-            insight.edges[0] = (struct gp_edge){1, 3, 4, 0.5};
+            insight->edges[0] = (struct gp_edge){1, 3, 4, 0.5};
             char *warned = write_report(s, REPORT_HTML);
             assert_non_null(strstr(warned, "3 of 4 trials that the model expects on the front lie at its upper bound"));
             assert_non_null(strstr(warned, "upper bound 0.1; try max = 0.5"));
@@ -415,8 +415,7 @@ static void paper_has_every_chart(void **state)
         }
         free(html);
         free(svg);
-        report_view_free(&view);
-        gp_insight_free(&insight);
+        report_free(&report);
         sample_free(s);
     }
 }
@@ -429,13 +428,13 @@ static void pictures_are_pictures(void **state)
     (void)state;
     strbuf_init(&out, 64u << 20);
     if (!report_can_render()) {
-        assert_int_equal(report_write(&s->report, REPORT_PDF, &out, &why), ST_USAGE);
+        assert_int_equal(report_write(&s->view, s->store_path, REPORT_PDF, &out, &why), ST_USAGE);
         assert_non_null(strstr(why.text, "librsvg"));
     } else {
-        OK(report_write(&s->report, REPORT_PDF, &out, err));
+        OK(report_write(&s->view, s->store_path, REPORT_PDF, &out, err));
         assert_true(out.len > 10000 && memcmp(out.text, "%PDF-", 5) == 0);
         strbuf_clear(&out);
-        OK(report_write(&s->report, REPORT_PNG, &out, err));
+        OK(report_write(&s->view, s->store_path, REPORT_PNG, &out, err));
         assert_true(out.len > 10000 && memcmp(out.text, "\x89PNG\r\n", 6) == 0);
     }
     strbuf_free(&out);
@@ -449,7 +448,7 @@ static void a_limit_is_a_status(void **state)
     struct strbuf small;
     struct error err = {ST_OK, ""};
     strbuf_init(&small, 1000);
-    assert_int_equal(report_write(&s->report, REPORT_HTML, &small, &err), ST_LIMIT);
+    assert_int_equal(report_write(&s->view, s->store_path, REPORT_HTML, &small, &err), ST_LIMIT);
     assert_non_null(strstr(err.text, "the report"));
     strbuf_free(&small);
     sample_free(s);

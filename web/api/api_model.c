@@ -9,7 +9,8 @@
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
+#include "web/serve/study_model.h"
 
 #include <microhttpd.h>
 #include <string.h>
@@ -22,49 +23,42 @@ struct places { /* where a slice may go through */
 static enum status study_now(struct serve *s, const struct request *r, int64_t *ret_settled, struct places *ret_places,
                              struct error *err)
 {
-    struct view *v = serve_lock_view(s, r->study, err);
+    struct page_study *p = serve_lock_study(s, r->study, err);
 
-    if (v == NULL)
+    if (p == NULL)
         return err->status;
-    *ret_settled = v->settled;
+    *ret_settled = p->settled;
     if (ret_places != NULL) {
-        *ret_places = (struct places){v->best, v->best_run, v->knee};
-        if (v->knee == v->n) /* no bend: as `trawl export --pick knee` */
-            ret_places->knee = v->best;
+        *ret_places = (struct places){p->best, p->best_run, p->knee};
+        if (p->knee == p->view.n) /* no bend: as `trawl export --pick knee` */
+            ret_places->knee = p->best;
     }
     serve_unlock(s);
     return ST_OK;
 }
 
-static bool add_head(cJSON *json, const struct request *r, enum model_state state, const struct model_entry *e)
-{
-    return json != NULL && json_add_str(json, "study", r->study) &&
-           json_add_str(json, "model", model_state_name(state)) &&
-           (e != NULL && e->version > 0 ? json_add_i64(json, "model_version", e->version)
-                                        : json_add_str(json, "model_version", NULL)) &&
-           json_add_str(json, "note", e != NULL && e->note[0] != '\0' ? e->note : NULL);
-}
-
 /* Under the models' lock: the answer is head and body (taken), or the head alone when there is no model. */
-static enum status answer_model(const struct request *r, enum model_state state, const struct model_entry *e,
-                                cJSON *body, struct answer *answer, struct strbuf *out, struct error *err)
+static void answer_model(const struct request *r, enum model_state state, const struct model_entry *e, cJSON *body,
+                         struct answer *answer, struct strbuf *out)
 {
     cJSON *json = cJSON_CreateObject();
 
     answer->no_store = state != MODEL_READY;
     if (state == MODEL_COMPUTING)
         answer->status = MHD_HTTP_ACCEPTED;
-    bool ok = add_head(json, r, state, e);
-    while (ok && body != NULL && body->child != NULL) {
+    json_add_str(json, "study", r->study);
+    json_add_str(json, "model", model_state_name(state));
+    if (e != NULL && e->version > 0)
+        json_add_i64(json, "model_version", e->version);
+    else
+        json_add_str(json, "model_version", NULL);
+    json_add_str(json, "note", e != NULL && e->note[0] != '\0' ? e->note : NULL);
+    while (body != NULL && body->child != NULL) {
         cJSON *item = cJSON_DetachItemViaPointer(body, body->child);
-        ok = cJSON_AddItemToObject(json, item->string, item);
+        cJSON_AddItemToObject(json, item->string, item);
     }
     cJSON_Delete(body);
-    if (!ok) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
-    return api_put_json(out, json, err);
+    api_put_json(out, json);
 }
 
 static enum status answer_part(struct serve *s, const struct request *r, bool front, struct answer *answer,
@@ -74,19 +68,14 @@ static enum status answer_part(struct serve *s, const struct request *r, bool fr
     enum model_state state;
     int64_t settled = 0;
     cJSON *body = NULL;
-    enum status rc = ST_OK;
 
     TRY(study_now(s, r, &settled, NULL, err));
     state = models_lock(s->models, r->study, settled, &e);
-    if (state >= MODEL_STALE) {
-        body = cJSON_Duplicate(front ? e->what.front : e->what.insight, true);
-        if (body == NULL)
-            rc = FAIL(err, ST_NOMEM, "out of memory for an answer");
-    }
-    if (rc == ST_OK)
-        rc = answer_model(r, state, e, body, answer, out, err);
+    if (state >= MODEL_STALE)
+        body = front ? study_model_front(e->model) : study_model_insight(e->model);
+    answer_model(r, state, e, body, answer, out);
     models_unlock(s->models);
-    return rc;
+    return ST_OK;
 }
 
 enum status api_insight(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
@@ -136,10 +125,10 @@ enum status api_model_slice(struct serve *s, const struct request *r, struct ans
     if (state >= MODEL_STALE) {
         rc = find_at(r, &places, &trial, err);
         if (rc == ST_OK)
-            rc = s->set.hooks.model_slice(s->set.hooks.ctx, e->model, param, trial, &body, err);
+            rc = study_model_slice(e->model, param, trial, &body, err);
     }
     if (rc == ST_OK)
-        rc = answer_model(r, state, e, body, answer, out, err);
+        answer_model(r, state, e, body, answer, out);
     models_unlock(s->models);
     return rc;
 }

@@ -40,65 +40,50 @@ static const struct param_text param_texts[] = {
     {"fps", "integer", "decisions a second"},
 };
 
-static bool add_param(cJSON *list, const char *name, const char *where, const char *type, const char *text)
+static void add_param(cJSON *list, const char *name, const char *where, const char *type, const char *text)
 {
-    cJSON *p = cJSON_CreateObject(), *schema = cJSON_CreateObject();
-    bool ok = p != NULL && schema != NULL && json_add_str(schema, "type", type) && json_add_str(p, "name", name) &&
-              json_add_str(p, "in", where) && json_add_bool(p, "required", strcmp(where, "path") == 0) &&
-              json_add_str(p, "description", text);
+    cJSON *p = cJSON_CreateObject();
 
-    if (ok) {
-        ok = json_add(p, "schema", schema);
-        schema = NULL;
-    }
-    ok = ok && cJSON_AddItemToArray(list, p);
-    if (!ok) {
-        cJSON_Delete(p);
-        cJSON_Delete(schema);
-    }
-    return ok;
+    json_add_str(p, "name", name);
+    json_add_str(p, "in", where);
+    json_add_bool(p, "required", strcmp(where, "path") == 0);
+    json_add_str(p, "description", text);
+    json_add_str(cJSON_AddObjectToObject(p, "schema"), "type", type);
+    cJSON_AddItemToArray(list, p);
 }
 
-static bool add_params(cJSON *list, const struct route *route)
+static void add_params(cJSON *list, const struct route *route)
 {
-    bool ok = list != NULL;
-
     if (strstr(route->path, "{study}") != NULL)
-        ok = ok && add_param(list, "study", "path", "string", "the study's name");
+        add_param(list, "study", "path", "string", "the study's name");
     if (strstr(route->path, "{trial}") != NULL)
-        ok = ok && add_param(list, "trial", "path", "integer", "the trial's number");
+        add_param(list, "trial", "path", "integer", "the trial's number");
     if (strstr(route->path, "{folder}") != NULL)
-        ok = ok && add_param(list, "folder", "path", "string", "the file's folder");
+        add_param(list, "folder", "path", "string", "the file's folder");
     if (strstr(route->path, "{file}") != NULL)
-        ok = ok && add_param(list, "file", "path", "string", "the file's name");
-    for (size_t i = 0; ok && i < sizeof param_texts / sizeof param_texts[0]; i++)
+        add_param(list, "file", "path", "string", "the file's name");
+    for (size_t i = 0; i < sizeof param_texts / sizeof param_texts[0]; i++)
         if (list_has(route->params, param_texts[i].name))
-            ok = add_param(list, param_texts[i].name, "query", param_texts[i].type, param_texts[i].text);
-    return ok;
+            add_param(list, param_texts[i].name, "query", param_texts[i].type, param_texts[i].text);
 }
 
-static bool add_answer(cJSON *responses, const char *status, const char *text, const char *type)
+static void add_answer(cJSON *responses, const char *status, const char *text, const char *type)
 {
     cJSON *answer = cJSON_AddObjectToObject(responses, status);
-    bool ok = answer != NULL && json_add_str(answer, "description", text);
 
-    if (ok && type != NULL) {
-        cJSON *content = cJSON_AddObjectToObject(answer, "content");
-        ok = content != NULL && cJSON_AddObjectToObject(content, type) != NULL;
-    }
-    return ok;
+    json_add_str(answer, "description", text);
+    cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), type);
 }
 
-static bool add_operation(cJSON *path, const struct route *route, const char *method)
+static void add_operation(cJSON *path, const struct route *route, const char *method)
 {
     cJSON *op = cJSON_AddObjectToObject(path, method), *responses;
-    bool ok = op != NULL && json_add_str(op, "summary", route->summary) &&
-              add_params(cJSON_AddArrayToObject(op, "parameters"), route);
 
-    responses = ok ? cJSON_AddObjectToObject(op, "responses") : NULL;
-    return responses != NULL &&
-           add_answer(responses, "200", "the answer", route->type != NULL ? route->type : "application/json") &&
-           add_answer(responses, "default", "a failure: {\"error\", \"hint\"}", "application/json");
+    json_add_str(op, "summary", route->summary);
+    add_params(cJSON_AddArrayToObject(op, "parameters"), route);
+    responses = cJSON_AddObjectToObject(op, "responses");
+    add_answer(responses, "200", "the answer", route->type != NULL ? route->type : "application/json");
+    add_answer(responses, "default", "a failure: {\"error\", \"hint\"}", "application/json");
 }
 
 enum status api_openapi(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
@@ -106,25 +91,25 @@ enum status api_openapi(struct serve *s, const struct request *r, struct answer 
 {
     cJSON *json = cJSON_CreateObject(), *info, *paths;
     char path[128];
-    bool ok = json != NULL && json_add_str(json, "openapi", "3.0.3");
 
     (void)r;
     (void)answer;
-    info = ok ? cJSON_AddObjectToObject(json, "info") : NULL;
-    ok = info != NULL && json_add_str(info, "title", "Trawl") && json_add_str(info, "version", s->set.version) &&
-         json_add_str(info, "description", "Studies, trials and models of a Trawl store; docs/http-api.md has more.");
-    paths = ok ? cJSON_AddObjectToObject(json, "paths") : NULL;
-    ok = paths != NULL;
-    for (size_t i = 0; ok && i < serve_n_routes; i++) {
+    (void)err;
+    json_add_str(json, "openapi", "3.0.3");
+    info = cJSON_AddObjectToObject(json, "info");
+    json_add_str(info, "title", "Trawl");
+    json_add_str(info, "version", s->set.version);
+    json_add_str(info, "description", "Studies, trials and models of a Trawl store; docs/http-api.md has more.");
+    paths = cJSON_AddObjectToObject(json, "paths");
+    for (size_t i = 0; i < serve_n_routes; i++) {
         const struct route *route = &serve_routes[i];
         snprintf(path, sizeof path, "/%s", route->path);
         cJSON *item = cJSON_AddObjectToObject(paths, path);
-        ok = item != NULL && (route->kind == ROUTE_POST || add_operation(item, route, "get")) &&
-             ((route->kind != ROUTE_POST && route->kind != ROUTE_FORM) || add_operation(item, route, "post"));
+        if (route->kind != ROUTE_POST)
+            add_operation(item, route, "get");
+        if (route->kind == ROUTE_POST || route->kind == ROUTE_FORM)
+            add_operation(item, route, "post");
     }
-    if (!ok) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
-    return api_put_json(out, json, err);
+    api_put_json(out, json);
+    return ST_OK;
 }

@@ -1,5 +1,5 @@
 /* api_pick.c - the trial for a budget or a score, and its config: /pick, /export, /report, /control. The rules and the
- * bytes are those of the command line, by hooks. */
+ * bytes are those of the command line. */
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -7,16 +7,17 @@
 #include "base/strbuf.h"
 #include "gp/gp.h"
 #include "store/store.h"
-#include "study/promise.h"
+#include "study/export.h"
+#include "study/study_view.h"
 #include "web/report/report.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,37 +69,37 @@ struct picked {
     struct promise promise;
 };
 
-static void put_pick(const struct view *v, const struct picked *picked, bool supported, struct strbuf *out)
+static void put_pick(const struct page_study *p, const struct picked *picked, bool supported, struct strbuf *out)
 {
-    const struct trial *t = &v->trials[picked->trial];
+    const struct trial *t = &p->view.trials[picked->trial];
     char text[PROMISE_TEXT_MAX];
 
     strbuf_add(out, "{\"study\":");
-    put_str(out, v->study.name);
-    strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)v->version);
+    put_str(out, p->view.study.name);
+    strbuf_addf(out, ",\"version\":%lld,\"rule\":", (long long)p->version);
     put_str(out, picked->rule);
     strbuf_addf(out, ",\"trial\":%zu,\"state\":", picked->trial);
     put_str(out, trial_state_name(t->state));
     put_key(out, "score");
     put_f64(out, t->score);
     put_key(out, "cost");
-    put_f64(out, view_cost(v, picked->trial));
+    put_f64(out, study_view_trial_cost(&p->view, &p->view.trials[picked->trial]));
     put_key(out, "cost_s");
     put_f64(out, t->cost_s);
     put_key(out, "model");
-    put_str(out, view_advice_state(v));
+    put_str(out, page_study_advice_state(p));
     put_promise(out, &picked->promise);
     put_key(out, "promise");
     put_str(out, promise_text(&picked->promise, text));
     put_key(out, "cost_text");
-    put_str(out, promise_cost_text(&picked->promise, v->cost, text));
+    put_str(out, promise_cost_text(&picked->promise, p->view.search.cost, text));
     strbuf_addf(out, ",\"supported\":%s,\"note\":", supported ? "true" : "false");
     put_str(out, picked->note);
     put_key(out, "params");
     strbuf_add(out, "{");
-    for (size_t k = 0; k < v->dim; k++) {
-        put_key(out, v->keys[k]);
-        view_put_param(v, picked->trial, k, out);
+    for (size_t k = 0; k < p->view.search.space.dim; k++) {
+        put_key(out, p->view.search.space.params[k].key);
+        page_study_put_param(p, picked->trial, k, out);
     }
     strbuf_add(out, "}");
 }
@@ -107,27 +108,22 @@ static void put_pick(const struct view *v, const struct picked *picked, bool sup
 static enum status pick(struct serve *s, const struct request *r, struct picked *ret, struct strbuf *out,
                         struct error *err)
 {
-    struct view *v = serve_lock_view(s, r->study, err);
+    struct page_study *p = serve_lock_study(s, r->study, err);
     struct gp_picked found = {0};
     enum status rc;
 
-    if (v == NULL)
+    if (p == NULL)
         return err->status;
-    struct gp_history history = view_history(v);
-    rc = read_rule(r, v->study.maximize, ret->rule, err);
-    if (strncmp(ret->rule, "trial=", 6) == 0) /* also one that has begun since */
-        history.n = v->n;
-    if (rc == ST_OK && s->set.hooks.pick == NULL)
-        rc = FAIL(err, ST_NOTFOUND, "this server cannot pick");
+    rc = read_rule(r, p->view.study.maximize, ret->rule, err);
     if (rc == ST_OK)
-        rc = s->set.hooks.pick(s->set.hooks.ctx, &v->study, &v->advice, &history, ret->rule, &found, err);
+        rc = export_pick(&p->view, ret->rule, &found, err);
     if (rc == ST_OK) {
         ret->trial = found.i;
         ret->note = found.note;
-        view_promise(v, found.i, &ret->promise);
+        study_view_promise(&p->view, found.i, &ret->promise);
     }
     if (rc == ST_OK && out != NULL)
-        put_pick(v, ret, found.supported, out);
+        put_pick(p, ret, found.supported, out);
     serve_unlock(s);
     return rc;
 }
@@ -147,39 +143,39 @@ static enum status read_trial(struct serve *s, const struct request *r, const st
     return rc;
 }
 
+/* Its config in a format of `trawl export`. */
+static enum status put_export(struct serve *s, const struct request *r, const struct picked *picked,
+                              enum export_format format, struct strbuf *out, struct error *err)
+{
+    struct export_reason why = {picked->rule, picked->note, NULL, picked->promise};
+    char store[PATH_MAX];
+    struct study study = {0};
+    struct trial trial = {0};
+    enum status rc = read_trial(s, r, picked, &study, &trial, err);
+
+    why.store_path = serve_store_path(s, store);
+    if (rc == ST_OK)
+        rc = export_build(&study, &trial, &why, format, out, err);
+    trial_free(&trial);
+    study_free(&study);
+    return rc;
+}
+
 enum status api_pick(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                      struct error *err)
 {
-    const char *slash = strrchr(s->set.store_path, '/');
     struct picked picked = {0};
-    struct study study = {0};
-    struct trial trial = {0};
     struct strbuf line;
-    struct error why = {0};
 
     (void)answer;
     TRY(pick(s, r, &picked, out, err));
     strbuf_init(&line, SERVE_BODY_BYTES);
-    bool ok = s->set.hooks.export_text != NULL && read_trial(s, r, &picked, &study, &trial, &why) == ST_OK &&
-              s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
-                                       "args", &line, &why) == ST_OK;
-    while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
-        line.text[--line.len] = '\0';
+    bool ok = put_export(s, r, &picked, EXPORT_ARGS, &line, NULL) == ST_OK;
     put_key(out, "train_command");
-    put_str(out, ok ? line.text : NULL);
-    strbuf_clear(&line);
-    strbuf_add(&line, "trawl export ");
-    strbuf_add_shell(&line, r->study);
-    strbuf_add(&line, " --store ");
-    strbuf_add_shell(&line, slash != NULL ? slash + 1 : s->set.store_path);
-    strbuf_add(&line, " --pick ");
-    strbuf_add_shell(&line, picked.rule);
-    put_key(out, "export_command");
-    put_str(out, line.text);
-    strbuf_add(out, "}\n");
+    api_put_line(out, ok ? &line : NULL);
     strbuf_free(&line);
-    trial_free(&trial);
-    study_free(&study);
+    api_put_export_command(s, r->study, picked.rule, out);
+    strbuf_add(out, "}\n");
     return ST_OK;
 }
 
@@ -206,33 +202,36 @@ enum status api_export(struct serve *s, const struct request *r, struct answer *
                        struct error *err)
 {
     const char *format = target_query(&r->target, "format");
+    static const char *const suffixes[] = {[EXPORT_INI] = "ini", [EXPORT_JSON] = "json", [EXPORT_ARGS] = "sh"};
     struct picked picked = {0};
-    struct study study = {0};
-    struct trial trial = {0};
+    enum export_format kind;
     char what[32];
-    enum status rc;
 
     if (format != NULL && !list_has("ini,json,args", format))
         return FAIL(err, ST_USAGE, "format is '%.20s'; ini, json and args are known", format);
-    if (s->set.hooks.export_text == NULL)
-        return FAIL(err, ST_NOTFOUND, "this server cannot export");
+    TRY(export_find_format(format, NULL, &kind, err));
     TRY(pick(s, r, &picked, NULL, err));
-    rc = read_trial(s, r, &picked, &study, &trial, err);
-    if (rc == ST_OK)
-        rc = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, picked.rule, picked.note, &picked.promise,
-                                      format != NULL ? format : "ini", out, err);
-    trial_free(&trial);
-    study_free(&study);
-    if (rc != ST_OK)
-        return rc;
-    bool args = format != NULL && strcmp(format, "args") == 0, json = format != NULL && strcmp(format, "json") == 0;
+    TRY(put_export(s, r, &picked, kind, out, err));
     snprintf(what, sizeof what, "-%zu", picked.trial);
-    answer->type = json ? "application/json" : "text/plain; charset=utf-8";
-    answer->disposition = disposition(r->study, what, args ? "sh" : json ? "json" : "ini");
-    return answer->disposition != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for an answer");
+    answer->type = kind == EXPORT_JSON ? "application/json" : "text/plain; charset=utf-8";
+    answer->disposition = disposition(r->study, what, suffixes[kind]);
+    return ST_OK;
 }
 
 /* -- /report -- */
+
+static enum status write_report(const struct serve *s, const char *study, enum report_format format, struct strbuf *out,
+                                struct error *err)
+{
+    struct study_view *view = mem_alloc(sizeof *view); /* large */
+    enum status rc = study_view_open(s->set.store_path, study, view, err);
+
+    if (rc == ST_OK)
+        rc = report_write_whole(view, format, out, err);
+    study_view_free(view);
+    mem_free(view);
+    return rc;
+}
 
 enum status api_report(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                        struct error *err)
@@ -253,9 +252,7 @@ enum status api_report(struct serve *s, const struct request *r, struct answer *
         i++;
     if (i == n)
         return FAIL(err, ST_USAGE, "format is '%.20s'; html, svg, csv, json, pdf and png are known", name);
-    if (s->set.hooks.report == NULL)
-        return FAIL(err, ST_NOTFOUND, "this server makes no reports");
-    TRY(s->set.hooks.report(s->set.hooks.ctx, r->study, formats[i].format, out, err));
+    TRY(write_report(s, r->study, formats[i].format, out, err));
     answer->type = formats[i].type;
     /* The report has its style inside, and no script. */
     answer->csp = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -273,11 +270,9 @@ enum status api_control(struct serve *s, const struct request *r, struct answer 
     char *message = NULL;
 
     answer->no_store = true;
-    if (s->set.hooks.control == NULL)
-        return FAIL(err, ST_NOTFOUND, "this server cannot steer sweeps");
     if (json_get_str(r->body, "action") == NULL)
         return FAIL(err, ST_USAGE, "the body has no action; pause, continue, stop, add and priority are known");
-    TRY(s->set.hooks.control(s->set.hooks.ctx, r->study, r->body, &message, err));
+    TRY(s->set.control(s->set.store_path, r->study, r->body, &message, err));
     strbuf_add(out, "{\"ok\":true,\"message\":");
     put_str(out, message);
     strbuf_add(out, "}\n");

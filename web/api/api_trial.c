@@ -4,15 +4,19 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "store/store.h"
-#include "study/promise.h"
+#include "study/export.h"
+#include "study/study_view.h"
+#include "web/api/trial_config.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,50 +24,49 @@
 #define CURVE_POINTS_MAX 10000
 
 /* The trial as /trials shows it, as one object. */
-static enum status put_columns(const struct view *v, size_t i, struct strbuf *out)
+static void put_columns(const struct page_study *p, size_t i, struct strbuf *out)
 {
     strbuf_add(out, "{");
     for (int k = 0; k < api_n_columns(); k++) {
-        put_key(out, api_column_name(v, k));
-        api_put_column(v, i, k, out);
+        put_key(out, api_column_name(p, k));
+        api_put_column(p, i, k, out);
     }
     strbuf_add(out, "},\"params\":{");
-    for (size_t k = 0; k < v->dim; k++) {
-        put_key(out, v->keys[k]);
-        view_put_param(v, i, k, out);
+    for (size_t k = 0; k < p->view.search.space.dim; k++) {
+        put_key(out, p->view.search.space.params[k].key);
+        page_study_put_param(p, i, k, out);
     }
     strbuf_add(out, "}");
-    return out->status;
 }
 
 /* Head of the answer out of what was read last; study and id for what has to be read now. */
 static enum status put_known(struct serve *s, const struct request *r, int64_t against, int64_t *ret_study_id,
                              int64_t *ret_id, char **ret_metric, struct strbuf *out, struct error *err)
 {
-    struct view *v = serve_lock_view(s, r->study, err);
+    struct page_study *p = serve_lock_study(s, r->study, err);
     enum status rc = ST_OK;
 
-    if (v == NULL)
+    if (p == NULL)
         return err->status;
-    if (r->trial >= (int64_t)v->n || against >= (int64_t)v->n) {
-        int64_t asked = r->trial >= (int64_t)v->n ? r->trial : against;
-        rc = FAIL(err, ST_NOTFOUND, "%s has no trial %lld; it has %zu, numbered from 0", v->study.name,
-                  (long long)asked, v->n);
+    if (r->trial >= (int64_t)p->view.n || against >= (int64_t)p->view.n) {
+        int64_t asked = r->trial >= (int64_t)p->view.n ? r->trial : against;
+        rc = FAIL(err, ST_NOTFOUND, "%s has no trial %lld; it has %zu, numbered from 0", p->view.study.name,
+                  (long long)asked, p->view.n);
     } else {
-        *ret_study_id = v->study.id;
-        *ret_id = v->trials[r->trial].id;
+        *ret_study_id = p->view.study.id;
+        *ret_id = p->view.trials[r->trial].id;
         if (ret_metric != NULL)
-            *ret_metric = mem_strdup(v->study.metric);
+            *ret_metric = mem_strdup(p->view.study.metric);
         if (out != NULL) {
             strbuf_add(out, "{\"study\":");
-            put_str(out, v->study.name);
-            strbuf_addf(out, ",\"version\":%lld,\"trial\":", (long long)v->version);
-            (void)put_columns(v, (size_t)r->trial, out);
-            struct promise p;
-            view_promise(v, (size_t)r->trial, &p);
+            put_str(out, p->view.study.name);
+            strbuf_addf(out, ",\"version\":%lld,\"trial\":", (long long)p->version);
+            put_columns(p, (size_t)r->trial, out);
+            struct promise promise;
+            study_view_promise(&p->view, (size_t)r->trial, &promise);
             put_key(out, "belief");
             strbuf_add(out, "{");
-            put_promise(out, &p);
+            put_promise(out, &promise);
             strbuf_add(out, "}");
         }
     }
@@ -73,16 +76,44 @@ static enum status put_known(struct serve *s, const struct request *r, int64_t a
 
 /* -- /trials/N -- */
 
-static void put_json(struct strbuf *out, const cJSON *json)
+void api_put_line(struct strbuf *out, struct strbuf *line)
 {
-    char *text = json != NULL ? json_print(json, false) : NULL;
-
-    put_json_text(out, text != NULL ? text : "null");
-    mem_free(text);
+    while (line != NULL && line->len > 0 && line->text[line->len - 1] == '\n')
+        line->text[--line->len] = '\0';
+    put_str(out, line != NULL ? line->text : NULL);
 }
 
-static enum status put_config(struct serve *s, const struct request *r, struct store *store, int64_t study_id,
-                              int64_t against, struct strbuf *out, struct error *err)
+void api_put_export_command(const struct serve *s, const char *study, const char *rule, struct strbuf *out)
+{
+    struct strbuf line;
+    char store[PATH_MAX];
+
+    strbuf_init(&line, SERVE_BODY_BYTES);
+    strbuf_add(&line, "trawl export ");
+    strbuf_add_shell(&line, study);
+    strbuf_add(&line, " --store ");
+    strbuf_add_shell(&line, serve_store_path(s, store));
+    strbuf_add(&line, " --pick ");
+    strbuf_add_shell(&line, rule);
+    put_key(out, "export_command");
+    put_str(out, line.text);
+    strbuf_free(&line);
+}
+
+static void put_train_command(const struct study *study, const struct trial *trial, struct strbuf *out)
+{
+    const struct export_reason none = {.rule = "trial"}; /* not part of a command line */
+    struct strbuf line;
+
+    strbuf_init(&line, SERVE_BODY_BYTES);
+    bool ok = export_build(study, trial, &none, EXPORT_ARGS, &line, NULL) == ST_OK;
+    put_key(out, "train_command");
+    api_put_line(out, ok ? &line : NULL);
+    strbuf_free(&line);
+}
+
+static enum status put_config(const struct request *r, struct store *store, int64_t study_id, int64_t against,
+                              struct strbuf *out, struct error *err)
 {
     struct study study = {0};
     struct trial trial = {0}, other = {0};
@@ -93,28 +124,18 @@ static enum status put_config(struct serve *s, const struct request *r, struct s
         rc = store_trial_find(store, study_id, r->trial, &trial, err);
     if (rc == ST_OK && against >= 0)
         rc = store_trial_find(store, study_id, against, &other, err);
-    if (rc == ST_OK && s->set.hooks.trial_config != NULL)
-        rc = s->set.hooks.trial_config(s->set.hooks.ctx, &study, &trial, against >= 0 ? &other : NULL, &rows, err);
+    if (rc == ST_OK)
+        rc = trial_config_rows(&trial, against >= 0 ? &other : NULL, &rows, err);
     if (rc == ST_OK) {
+        char *text = json_print(rows, false);
         put_key(out, "config");
-        put_json(out, rows);
+        put_json_text(out, text);
+        mem_free(text);
         put_key(out, "against");
         put_f64(out, against >= 0 ? (double)against : (double)NAN);
+        put_train_command(&study, &trial, out);
     }
     cJSON_Delete(rows);
-    if (rc == ST_OK && s->set.hooks.export_text != NULL) {
-        struct strbuf line;
-        struct error why = {0};
-        const struct promise none = {0}; /* a command line has no room for it */
-        strbuf_init(&line, SERVE_BODY_BYTES);
-        bool ok = s->set.hooks.export_text(s->set.hooks.ctx, &study, &trial, "trial", NULL, &none, "args", &line,
-                                           &why) == ST_OK;
-        while (ok && line.len > 0 && line.text[line.len - 1] == '\n')
-            line.text[--line.len] = '\0';
-        put_key(out, "train_command");
-        put_str(out, ok ? line.text : NULL);
-        strbuf_free(&line);
-    }
     trial_free(&trial);
     trial_free(&other);
     study_free(&study);
@@ -137,8 +158,7 @@ static enum status put_names(struct store *store, int64_t id, struct strbuf *out
     return ST_OK;
 }
 
-static enum status put_checkpoint(struct serve *s, struct store *store, int64_t id, struct strbuf *out,
-                                  struct error *err)
+static enum status put_checkpoint(struct store *store, int64_t id, struct strbuf *out, struct error *err)
 {
     char *path = NULL;
     struct stat st;
@@ -156,11 +176,10 @@ static enum status put_checkpoint(struct serve *s, struct store *store, int64_t 
         put_f64(out, exists ? (double)st.st_size : (double)NAN);
         strbuf_add(out, "}");
     }
-    bool can = exists && s->set.hooks.play_open != NULL;
     put_key(out, "can_play");
-    strbuf_add(out, can ? "true" : "false");
+    strbuf_add(out, exists ? "true" : "false");
     put_key(out, "play_note");
-    put_str(out, can            ? NULL
+    put_str(out, exists         ? NULL
                  : path == NULL ? "this trial left no checkpoint; sweep with --sweep.keep front (or all) to keep them"
                                 : "the checkpoint's file is not there any more");
     mem_free(path);
@@ -172,7 +191,7 @@ enum status api_trial(struct serve *s, const struct request *r, struct answer *a
 {
     int64_t against = -1, study_id = 0, id = 0;
     struct reader reader = {0};
-    const char *slash = strrchr(s->set.store_path, '/');
+    char rule[48];
     enum status rc;
 
     (void)answer;
@@ -180,26 +199,18 @@ enum status api_trial(struct serve *s, const struct request *r, struct answer *a
     TRY(put_known(s, r, against, &study_id, &id, NULL, out, err));
     rc = serve_reader_take(s, &reader, err);
     if (rc == ST_OK)
-        rc = put_config(s, r, reader.store, study_id, against, out, err);
+        rc = put_config(r, reader.store, study_id, against, out, err);
     if (rc == ST_OK) {
         put_key(out, "metrics");
         rc = put_names(reader.store, id, out, err);
     }
     if (rc == ST_OK)
-        rc = put_checkpoint(s, reader.store, id, out, err);
+        rc = put_checkpoint(reader.store, id, out, err);
     serve_reader_give(s, &reader);
     if (rc != ST_OK)
         return rc;
-    put_key(out, "export_command");
-    struct strbuf command;
-    strbuf_init(&command, SERVE_BODY_BYTES);
-    strbuf_add(&command, "trawl export ");
-    strbuf_add_shell(&command, r->study);
-    strbuf_add(&command, " --store ");
-    strbuf_add_shell(&command, slash != NULL ? slash + 1 : s->set.store_path);
-    strbuf_addf(&command, " --pick trial=%lld", (long long)r->trial);
-    put_str(out, command.text);
-    strbuf_free(&command);
+    snprintf(rule, sizeof rule, "trial=%lld", (long long)r->trial);
+    api_put_export_command(s, r->study, rule, out);
     strbuf_add(out, "}\n");
     return ST_OK;
 }
@@ -251,10 +262,6 @@ static enum status put_curve(struct store *store, int64_t id, const char *name, 
 
     TRY(store_curve(store, id, name, &all, &n, err));
     points = mem_array(n < max ? n : max, sizeof *points);
-    if (points == NULL) {
-        mem_free(all);
-        return FAIL(err, ST_NOMEM, "out of memory for a learning curve");
-    }
     n = thin_out(all, n, max, points);
     put_key(out, name);
     strbuf_add(out, "{");

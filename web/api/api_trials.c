@@ -10,7 +10,7 @@
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,9 +65,9 @@ static bool is_text(int column)
            column == COL_COST_METHOD || column == COL_REASON || column == COL_PROGRAM || column == COL_VECTOR_UNITS;
 }
 
-static const char *column_text(const struct view *v, size_t i, int column)
+static const char *column_text(const struct page_study *p, size_t i, int column)
 {
-    const struct trial *t = &v->trials[i];
+    const struct trial *t = &p->view.trials[i];
 
     switch (column) {
     case COL_STATE:
@@ -81,7 +81,7 @@ static const char *column_text(const struct view *v, size_t i, int column)
     case COL_COST_METHOD:
         return t->cost_method;
     case COL_PROGRAM:
-        return t->program != NULL ? t->program : v->study.program;
+        return t->program != NULL ? t->program : p->view.study.program;
     case COL_VECTOR_UNITS:
         return t->kernels;
     default:
@@ -95,9 +95,9 @@ static double time_value(int64_t ms)
 }
 
 /* Column COLUMNS + k: parameter k. */
-static double column_number(const struct view *v, size_t i, int column)
+static double column_number(const struct page_study *p, size_t i, int column)
 {
-    const struct trial *t = &v->trials[i];
+    const struct trial *t = &p->view.trials[i];
     bool live = t->state == TRIAL_RUNNING;
 
     switch (column) {
@@ -108,15 +108,15 @@ static double column_number(const struct view *v, size_t i, int column)
     case COL_PERF:
         return t->perf;
     case COL_COST:
-        return view_cost(v, i);
+        return study_view_trial_cost(&p->view, &p->view.trials[i]);
     case COL_COST_S:
         return t->cost_s;
     case COL_DEVICE_S:
         return t->device_s;
     case COL_ENV_STEPS:
-        return (double)(live ? v->live[i].env_steps : t->env_steps);
+        return (double)(live ? p->live[i].env_steps : t->env_steps);
     case COL_ON_FRONT:
-        return v->on_front[i];
+        return p->view.on_front[i];
     case COL_SEED:
         return (double)t->seed;
     case COL_ATTEMPT:
@@ -128,7 +128,7 @@ static double column_number(const struct view *v, size_t i, int column)
     case COL_FINISHED:
         return time_value(t->finished_ms);
     case COL_LIVE_SCORE:
-        return live ? v->live[i].score : (double)NAN;
+        return live ? p->live[i].score : (double)NAN;
     case COL_SCORE_SE:
         return t->score_se;
     case COL_EVAL_EPISODES:
@@ -140,24 +140,24 @@ static double column_number(const struct view *v, size_t i, int column)
     case COL_START_S:
         return t->start_s;
     case COL_LIVE_S:
-        return live ? v->live[i].wall_s : (double)NAN;
+        return live ? p->live[i].wall_s : (double)NAN;
     default:
-        return v->x[i * v->dim + (size_t)(column - COLUMNS)];
+        return p->view.x[i][column - COLUMNS];
     }
 }
 
-void api_put_column(const struct view *v, size_t i, int column, struct strbuf *out)
+void api_put_column(const struct page_study *p, size_t i, int column, struct strbuf *out)
 {
     if (column >= COLUMNS)
-        view_put_param(v, i, (size_t)(column - COLUMNS), out);
+        page_study_put_param(p, i, (size_t)(column - COLUMNS), out);
     else if (is_text(column))
-        put_str(out, column_text(v, i, column));
+        put_str(out, column_text(p, i, column));
     else if (column == COL_ON_FRONT)
-        strbuf_add(out, v->on_front[i] ? "true" : "false");
+        strbuf_add(out, p->view.on_front[i] ? "true" : "false");
     else if (column == COL_SEED)
-        put_i64(out, v->trials[i].seed);
+        put_i64(out, p->view.trials[i].seed);
     else
-        put_f64(out, column_number(v, i, column));
+        put_f64(out, column_number(p, i, column));
 }
 
 int api_n_columns(void)
@@ -165,15 +165,15 @@ int api_n_columns(void)
     return COLUMNS;
 }
 
-const char *api_column_name(const struct view *v, int column)
+const char *api_column_name(const struct page_study *p, int column)
 {
-    return column < COLUMNS ? column_names[column] : v->keys[column - COLUMNS];
+    return column < COLUMNS ? column_names[column] : p->view.search.space.params[column - COLUMNS].key;
 }
 
-static int column_find(const struct view *v, const char *name, size_t n)
+static int column_find(const struct page_study *p, const char *name, size_t n)
 {
-    for (int i = 0; i < COLUMNS + (int)v->dim; i++) {
-        const char *own = api_column_name(v, i);
+    for (int i = 0; i < COLUMNS + (int)p->view.search.space.dim; i++) {
+        const char *own = api_column_name(p, i);
         if (strlen(own) == n && strncmp(own, name, n) == 0)
             return i;
     }
@@ -183,7 +183,7 @@ static int column_find(const struct view *v, const char *name, size_t n)
 /* -- /trials -- */
 
 struct listing {
-    const struct view *v;
+    const struct page_study *p;
     int64_t offset, limit, since;
     int columns[COLUMNS + SPACE_MAX_DIM];
     size_t n_columns;
@@ -202,12 +202,12 @@ static enum status read_fields(struct listing *l, const char *fields, struct err
     }
     for (const char *at = fields; *at != '\0';) {
         size_t n = strcspn(at, ",");
-        int column = column_find(l->v, at, n);
-        size_t more = n == 6 && strncmp(at, "params", 6) == 0 ? l->v->dim : 1;
+        int column = column_find(l->p, at, n);
+        size_t more = n == 6 && strncmp(at, "params", 6) == 0 ? l->p->view.search.space.dim : 1;
         if (l->n_columns + more > sizeof l->columns / sizeof l->columns[0])
             return FAIL(err, ST_USAGE, "fields names a column several times");
         if (more != 1 || (n == 6 && strncmp(at, "params", 6) == 0))
-            for (size_t k = 0; k < l->v->dim; k++)
+            for (size_t k = 0; k < l->p->view.search.space.dim; k++)
                 l->columns[l->n_columns++] = COLUMNS + (int)k;
         else if (column >= 0)
             l->columns[l->n_columns++] = column;
@@ -250,7 +250,7 @@ static enum status read_listing(struct listing *l, const struct target *t, struc
     TRY(target_bool(t, "front", &l->front_only, err));
     TRY(read_states(l, target_query(t, "state"), err));
     TRY(read_fields(l, target_query(t, "fields"), err));
-    l->sort = sort != NULL ? column_find(l->v, sort, strlen(sort)) : COL_NUMBER;
+    l->sort = sort != NULL ? column_find(l->p, sort, strlen(sort)) : COL_NUMBER;
     if (l->sort < 0)
         return FAIL(err, ST_USAGE, "sort: no column '%.60s'; /studies/NAME/trials shows them", sort);
     if (order != NULL && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
@@ -266,13 +266,13 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
     int by;
 
     if (is_text(l->sort)) {
-        const char *ta = column_text(l->v, a, l->sort), *tb = column_text(l->v, b, l->sort);
+        const char *ta = column_text(l->p, a, l->sort), *tb = column_text(l->p, b, l->sort);
         if (ta == NULL || tb == NULL)
             by = (ta == NULL) != (tb == NULL) ? (ta == NULL ? 1 : -1) : 0;
         else
             by = l->descending ? strcmp(tb, ta) : strcmp(ta, tb);
     } else {
-        double xa = column_number(l->v, a, l->sort), xb = column_number(l->v, b, l->sort);
+        double xa = column_number(l->p, a, l->sort), xb = column_number(l->p, b, l->sort);
         if (isnan(xa) || isnan(xb))
             by = (isnan(xa) != 0) - (isnan(xb) != 0);
         else
@@ -283,31 +283,31 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 
 static enum status select_rows(struct listing *l, struct error *err)
 {
-    const struct view *v = l->v;
+    const struct page_study *p = l->p;
 
-    l->rows = mem_array(v->n, sizeof *l->rows);
+    l->rows = mem_array(p->view.n, sizeof *l->rows);
     if (l->rows == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a list of %zu trials", v->n);
-    for (size_t i = 0; i < v->n; i++)
-        if (l->states[v->trials[i].state] && (!l->front_only || v->on_front[i]) && v->changed[i] > l->since)
+        return FAIL(err, ST_NOMEM, "out of memory for a list of %zu trials", p->view.n);
+    for (size_t i = 0; i < p->view.n; i++)
+        if (l->states[p->view.trials[i].state] && (!l->front_only || p->view.on_front[i]) && p->changed[i] > l->since)
             l->rows[l->n++] = i;
     if (l->sort != COL_NUMBER || l->descending)
         qsort_r(l->rows, l->n, sizeof *l->rows, compare_rows, l);
     return ST_OK;
 }
 
-static void put_head(const struct view *v, struct strbuf *out)
+static void put_head(const struct page_study *p, struct strbuf *out)
 {
     strbuf_add(out, "{\"study\":");
-    put_str(out, v->study.name);
-    strbuf_addf(out, ",\"version\":%lld", (long long)v->version);
+    put_str(out, p->view.study.name);
+    strbuf_addf(out, ",\"version\":%lld", (long long)p->version);
 }
 
 static void put_listing(const struct listing *l, struct strbuf *out)
 {
     int64_t end = l->offset + l->limit < (int64_t)l->n ? l->offset + l->limit : (int64_t)l->n;
 
-    put_head(l->v, out);
+    put_head(l->p, out);
     strbuf_addf(out, ",\"total\":%zu,\"offset\":%lld,\"limit\":%lld,\"next_offset\":", l->n, (long long)l->offset,
                 (long long)l->limit);
     if (end < (int64_t)l->n)
@@ -317,14 +317,14 @@ static void put_listing(const struct listing *l, struct strbuf *out)
     strbuf_add(out, ",\"columns\":[");
     for (size_t k = 0; k < l->n_columns; k++) {
         strbuf_add(out, k > 0 ? "," : "");
-        put_str(out, api_column_name(l->v, l->columns[k]));
+        put_str(out, api_column_name(l->p, l->columns[k]));
     }
     strbuf_add(out, "],\"rows\":[");
     for (int64_t i = l->offset; i < end; i++) {
         strbuf_add(out, i > l->offset ? ",\n[" : "\n[");
         for (size_t k = 0; k < l->n_columns; k++) {
             strbuf_add(out, k > 0 ? "," : "");
-            api_put_column(l->v, l->rows[i], l->columns[k], out);
+            api_put_column(l->p, l->rows[i], l->columns[k], out);
         }
         strbuf_add(out, "]");
     }
@@ -334,11 +334,11 @@ static void put_listing(const struct listing *l, struct strbuf *out)
 enum status api_trials(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                        struct error *err)
 {
-    struct listing l = {.v = serve_lock_view(s, r->study, err)};
+    struct listing l = {.p = serve_lock_study(s, r->study, err)};
     enum status rc;
 
     (void)answer;
-    if (l.v == NULL)
+    if (l.p == NULL)
         return err->status;
     rc = read_listing(&l, &r->target, err);
     if (rc == ST_OK)
@@ -352,44 +352,45 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
 
 /* -- /hypervolume -- */
 
-static enum status put_hypervolume(const struct view *v, int64_t points, struct strbuf *out, struct error *err)
+static enum status put_hypervolume(const struct page_study *p, int64_t points, struct strbuf *out, struct error *err)
 {
-    size_t n = v->n < (size_t)points ? v->n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
+    size_t n = p->view.n < (size_t)points ? p->view.n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
     double cost_s = 0, best = NAN, volumes[POINTS_MAX];
     int64_t last_ms = 0;
 
-    for (size_t p = 0; p < n; p++)
-        counts[p] = (p + 1) * v->n / n;
-    TRY(pareto_hypervolume_curve(&(struct gp_history){.n = v->n, .trials = v->rows}, &v->ref, counts, n, volumes, err));
-    put_head(v, out);
+    for (size_t k = 0; k < n; k++)
+        counts[k] = (k + 1) * p->view.n / n;
+    TRY(pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = p->view.gp}, &p->view.ref, counts, n,
+                                 volumes, err));
+    put_head(p, out);
     strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
                     "\"best_score\"],\"rows\":[");
-    for (size_t p = 0; p < n; p++) {
-        for (; at < counts[p]; at++) {
-            const struct trial *t = &v->trials[at];
+    for (size_t k = 0; k < n; k++) {
+        for (; at < counts[k]; at++) {
+            const struct trial *t = &p->view.trials[at];
             if (isfinite(t->cost_s))
                 cost_s += t->cost_s;
             if (t->finished_ms > last_ms)
                 last_ms = t->finished_ms;
-            if (v->rows[at].state == GP_TRIAL_DONE && !(v->rows[at].score <= best))
-                best = v->rows[at].score;
+            if (p->view.gp[at].state == GP_TRIAL_DONE && !(p->view.gp[at].score <= best))
+                best = p->view.gp[at].score;
         }
-        strbuf_addf(out, "%s[%zu,", p > 0 ? "," : "", counts[p]);
+        strbuf_addf(out, "%s[%zu,", k > 0 ? "," : "", counts[k]);
         put_time(out, last_ms);
         strbuf_add(out, ",");
-        put_f64(out, last_ms > 0 && v->started_ms > 0 ? (double)(last_ms - v->started_ms) / 1e3 : (double)NAN);
+        put_f64(out, last_ms > 0 && p->started_ms > 0 ? (double)(last_ms - p->started_ms) / 1e3 : (double)NAN);
         strbuf_add(out, ",");
         put_f64(out, cost_s);
         strbuf_add(out, ",");
-        put_f64(out, volumes[p]);
+        put_f64(out, volumes[k]);
         strbuf_add(out, ",");
-        put_f64(out, view_score(v, best));
+        put_f64(out, study_view_score(&p->view, best));
         strbuf_add(out, "]");
     }
     strbuf_add(out, "],\"reference\":{\"cost\":");
-    put_f64(out, v->ref.cost);
+    put_f64(out, p->view.ref.cost);
     strbuf_add(out, ",\"score\":");
-    put_f64(out, view_score(v, v->ref.score));
+    put_f64(out, study_view_score(&p->view, p->view.ref.score));
     strbuf_add(out, "}}\n");
     return ST_OK;
 }
@@ -398,15 +399,15 @@ enum status api_hypervolume(struct serve *s, const struct request *r, struct ans
                             struct error *err)
 {
     int64_t points = 240;
-    const struct view *v;
+    const struct page_study *p;
     enum status rc;
 
     (void)answer;
     TRY(target_i64(&r->target, "points", 2, POINTS_MAX, &points, err));
-    v = serve_lock_view(s, r->study, err);
-    if (v == NULL)
+    p = serve_lock_study(s, r->study, err);
+    if (p == NULL)
         return err->status;
-    rc = put_hypervolume(v, points, out, err);
+    rc = put_hypervolume(p, points, out, err);
     serve_unlock(s);
     return rc;
 }
@@ -419,14 +420,14 @@ static const char *place_of(const struct trial *t)
     return t->slot != NULL ? t->slot : t->device;
 }
 
-static void put_place(const struct view *v, const char *place, struct strbuf *out)
+static void put_place(const struct page_study *p, const char *place, struct strbuf *out)
 {
     bool first = true;
 
     put_str(out, place);
     strbuf_add(out, ",\"columns\":[\"trial\",\"state\",\"started_ms\",\"finished_ms\"],\"rows\":[");
-    for (size_t i = 0; i < v->n; i++) {
-        const struct trial *t = &v->trials[i];
+    for (size_t i = 0; i < p->view.n; i++) {
+        const struct trial *t = &p->view.trials[i];
         if (t->started_ms == 0 || place_of(t) == NULL || strcmp(place_of(t), place) != 0)
             continue;
         strbuf_addf(out, "%s[%zu,", first ? "" : ",", i);
@@ -444,30 +445,30 @@ static void put_place(const struct view *v, const char *place, struct strbuf *ou
 enum status api_timeline(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
                          struct error *err)
 {
-    const struct view *v = serve_lock_view(s, r->study, err);
+    const struct page_study *p = serve_lock_study(s, r->study, err);
     const char *places[PLACES_MAX];
     size_t n = 0;
 
     (void)answer;
-    if (v == NULL)
+    if (p == NULL)
         return err->status;
-    for (size_t i = 0; i < v->n; i++) {
-        const char *place = place_of(&v->trials[i]);
-        bool known = place == NULL || v->trials[i].started_ms == 0;
+    for (size_t i = 0; i < p->view.n; i++) {
+        const char *place = place_of(&p->view.trials[i]);
+        bool known = place == NULL || p->view.trials[i].started_ms == 0;
         for (size_t k = 0; k < n && !known; k++)
             known = strcmp(places[k], place) == 0;
         if (!known && n < PLACES_MAX)
             places[n++] = place;
     }
-    put_head(v, out);
+    put_head(p, out);
     strbuf_add(out, ",\"from_ms\":");
-    put_time(out, v->started_ms);
+    put_time(out, p->started_ms);
     strbuf_add(out, ",\"to_ms\":");
-    put_time(out, v->finished_ms);
+    put_time(out, p->finished_ms);
     strbuf_add(out, ",\"devices\":[");
     for (size_t k = 0; k < n; k++) {
         strbuf_add(out, k > 0 ? ",\n{\"device\":" : "\n{\"device\":");
-        put_place(v, places[k], out);
+        put_place(p, places[k], out);
     }
     strbuf_add(out, "]}\n");
     serve_unlock(s);

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "study/export.h"
 #include "study/promise.h"
+#include "study/study_view.h"
 #include "web/report/report.h"
 
 #include <math.h>
@@ -84,9 +84,9 @@ static void csv_time(struct strbuf *out, int64_t ms)
         strbuf_addf(out, "%lld", (long long)ms);
 }
 
-static enum status csv_row(struct strbuf *out, const struct report *report, size_t i, struct error *err)
+static enum status csv_row(struct strbuf *out, const struct study_view *v, size_t i, struct error *err)
 {
-    const struct trial *trial = &report->trials[i];
+    const struct trial *trial = &v->trials[i];
     cJSON *params;
     struct strbuf value;
     struct promise p;
@@ -103,7 +103,7 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     strbuf_addf(out, ",%lld,%lld,%lld,", (long long)trial->env_steps, (long long)trial->seed,
                 (long long)trial->attempt);
     csv_text(out, trial->origin);
-    strbuf_addf(out, ",%s,", report->on_front[i] ? "true" : "false");
+    strbuf_addf(out, ",%s,", v->on_front[i] ? "true" : "false");
     csv_text(out, trial->device);
     strbuf_add(out, ",");
     csv_text(out, trial->reason);
@@ -113,7 +113,7 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     csv_time(out, trial->started_ms);
     strbuf_add(out, ",");
     csv_time(out, trial->finished_ms);
-    report_promise(report, i, &p);
+    report_promise(v, i, &p);
     const double known[] = {p.is_known ? p.score : (double)NAN, p.lo, p.hi, p.start_s};
     strbuf_addf(out, ",%zu", p.n_seeds);
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
@@ -121,8 +121,8 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
         csv_f64(out, known[k]);
     }
     strbuf_init(&value, JSON_MAX_BYTES);
-    for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
-        const char *key = report->space->params[k].key;
+    for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
+        const char *key = v->search.space.params[k].key;
         strbuf_clear(&value);
         report_param_text(&value, params, key, false);
         strbuf_add(out, ",");
@@ -138,218 +138,181 @@ static enum status csv_row(struct strbuf *out, const struct report *report, size
     return rc;
 }
 
-enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err)
+enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err)
 {
     strbuf_add(
         out, "number,state,score,perf,cost_s,device_s,env_steps,seed,attempt,origin,on_front,device,reason,created_ms,"
              "started_ms,finished_ms,n_seeds,score_mean,score_lo,score_hi,start_s");
-    for (size_t k = 0; k < report->space->dim; k++) {
+    for (size_t k = 0; k < v->search.space.dim; k++) {
         strbuf_add(out, ",");
-        csv_text(out, report->space->params[k].key);
+        csv_text(out, v->search.space.params[k].key);
     }
     strbuf_add(out, "\r\n");
-    for (size_t i = 0; i < report->n_trials; i++)
-        TRY(csv_row(out, report, i, err));
+    for (size_t i = 0; i < v->n; i++)
+        TRY(csv_row(out, v, i, err));
     return ST_OK;
 }
 
 /* -- JSON -- */
 
-static bool add_f64(cJSON *object, const char *key, double value)
+static void add_f64(cJSON *object, const char *key, double value)
 {
-    return isnan(value) ? json_add_str(object, key, NULL) : json_add_f64(object, key, value);
+    if (isnan(value))
+        json_add_str(object, key, NULL);
+    else
+        json_add_f64(object, key, value);
 }
 
-static bool add_time(cJSON *object, const char *key, int64_t ms)
+static void add_time(cJSON *object, const char *key, int64_t ms)
 {
-    return ms == 0 ? json_add_str(object, key, NULL) : json_add_i64(object, key, ms);
-}
-
-/* Takes item; false when it or its place could not be made. */
-static bool append(cJSON *array, cJSON *item)
-{
-    if (item != NULL && cJSON_AddItemToArray(array, item))
-        return true;
-    cJSON_Delete(item);
-    return false;
+    add_f64(object, key, ms == 0 ? (double)NAN : (double)ms);
 }
 
 /* What is expected of fresh runs; null where nothing is known. */
-static bool add_promise(cJSON *object, const struct promise *p)
+static void add_promise(cJSON *object, const struct promise *p)
 {
-    return json_add_i64(object, "n_seeds", (int64_t)p->n_seeds) &&
-           add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN) && add_f64(object, "score_lo", p->lo) &&
-           add_f64(object, "score_hi", p->hi) && add_f64(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
+    json_add_i64(object, "n_seeds", (int64_t)p->n_seeds);
+    add_f64(object, "score_mean", p->is_known ? p->score : (double)NAN);
+    add_f64(object, "score_lo", p->lo);
+    add_f64(object, "score_hi", p->hi);
+    add_f64(object, "cost_mean", p->is_known ? p->cost : (double)NAN);
 }
 
-/* Takes params. NULL: out of memory. */
-static cJSON *trial_to_json(const struct report *report, size_t i, cJSON *params)
+/* Takes params. */
+static cJSON *trial_to_json(const struct study_view *v, size_t i, cJSON *params)
 {
-    const struct trial *trial = &report->trials[i];
-    bool on_front = report->on_front[i];
+    const struct trial *trial = &v->trials[i];
     struct promise p;
     cJSON *object = cJSON_CreateObject();
-    bool ok = object != NULL && json_add_i64(object, "number", trial->number) &&
-              json_add_str(object, "state", trial_state_name(trial->state));
 
-    if (ok)
-        ok = json_add(object, "params", params);
-    else
-        cJSON_Delete(params);
-    report_promise(report, i, &p);
-    ok = ok && add_promise(object, &p) && add_f64(object, "score", trial->score) &&
-         add_f64(object, "perf", trial->perf) && add_f64(object, "cost_s", trial->cost_s) &&
-         add_f64(object, "device_s", trial->device_s) && json_add_i64(object, "env_steps", trial->env_steps) &&
-         json_add_i64(object, "seed", trial->seed) && json_add_i64(object, "attempt", trial->attempt) &&
-         json_add_str(object, "origin", trial->origin) && json_add_bool(object, "on_front", on_front) &&
-         json_add_str(object, "device", trial->device) && json_add_str(object, "reason", trial->reason) &&
-         add_time(object, "created_ms", trial->created_ms) && add_time(object, "started_ms", trial->started_ms) &&
-         add_time(object, "finished_ms", trial->finished_ms) && json_add_str(object, "slot", trial->slot) &&
-         json_add_str(object, "cost_method", trial->cost_method) && json_add_i64(object, "deaths", trial->deaths) &&
-         json_add_i64(object, "losses", trial->losses) && add_f64(object, "propose_s", trial->propose_s) &&
-         json_add_str(object, "log_tail", trial->log_tail) && add_f64(object, "score_se", trial->score_se) &&
-         json_add_i64(object, "eval_episodes", trial->eval_episodes) &&
-         json_add_i64(object, "eval_unfinished", trial->eval_unfinished) && add_f64(object, "eval_s", trial->eval_s) &&
-         add_f64(object, "start_s", trial->start_s) && json_add_str(object, "program", trial->program) &&
-         json_add_str(object, "vector_units", trial->kernels);
-    if (ok)
-        return object;
-    cJSON_Delete(object);
-    return NULL;
+    report_promise(v, i, &p);
+    json_add_i64(object, "number", trial->number);
+    json_add_str(object, "state", trial_state_name(trial->state));
+    json_add(object, "params", params);
+    add_promise(object, &p);
+    add_f64(object, "score", trial->score);
+    add_f64(object, "perf", trial->perf);
+    add_f64(object, "cost_s", trial->cost_s);
+    add_f64(object, "device_s", trial->device_s);
+    json_add_i64(object, "env_steps", trial->env_steps);
+    json_add_i64(object, "seed", trial->seed);
+    json_add_i64(object, "attempt", trial->attempt);
+    json_add_str(object, "origin", trial->origin);
+    json_add_bool(object, "on_front", v->on_front[i]);
+    json_add_str(object, "device", trial->device);
+    json_add_str(object, "reason", trial->reason);
+    add_time(object, "created_ms", trial->created_ms);
+    add_time(object, "started_ms", trial->started_ms);
+    add_time(object, "finished_ms", trial->finished_ms);
+    json_add_str(object, "slot", trial->slot);
+    json_add_str(object, "cost_method", trial->cost_method);
+    json_add_i64(object, "deaths", trial->deaths);
+    json_add_i64(object, "losses", trial->losses);
+    add_f64(object, "propose_s", trial->propose_s);
+    json_add_str(object, "log_tail", trial->log_tail);
+    add_f64(object, "score_se", trial->score_se);
+    json_add_i64(object, "eval_episodes", trial->eval_episodes);
+    json_add_i64(object, "eval_unfinished", trial->eval_unfinished);
+    add_f64(object, "eval_s", trial->eval_s);
+    add_f64(object, "start_s", trial->start_s);
+    json_add_str(object, "program", trial->program);
+    json_add_str(object, "vector_units", trial->kernels);
+    return object;
 }
 
-static bool add_counts(cJSON *object, const struct report *report)
+static void add_counts(cJSON *object, const struct study_view *v)
 {
-    size_t n[TRIAL_STATES] = {0};
-    cJSON *counts = cJSON_CreateObject();
-    bool ok = counts != NULL;
+    cJSON *counts = cJSON_AddObjectToObject(object, "counts");
 
-    for (size_t i = 0; i < report->n_trials; i++)
-        n[report->trials[i].state]++;
-    for (int state = 0; state < TRIAL_STATES && ok; state++)
-        ok = json_add_i64(counts, trial_state_name((enum trial_state)state), (int64_t)n[state]);
-    return json_add(object, "counts", counts) && ok;
+    for (int state = 0; state < TRIAL_STATES; state++)
+        json_add_i64(counts, trial_state_name((enum trial_state)state), study_view_count(v, (enum trial_state)state));
 }
 
-/* The picks, each with what is promised of it. */
-static bool add_picks(cJSON *object, const struct report *report, size_t best, size_t knee)
+static void add_number_of(cJSON *object, const char *key, const struct study_view *v, size_t i)
+{
+    add_f64(object, key, i < v->n ? (double)v->trials[i].number : (double)NAN);
+}
+
+/* The picks, each with what is expected of it. */
+static void add_picks(cJSON *object, const struct study_view *v)
 {
     struct promise p = {.score = NAN, .lo = NAN, .hi = NAN};
-    size_t run = best_run(report->history);
+    size_t run = study_view_best_run(v), best = report_pick(v, GP_BEST);
 
-    if (best < report->n_trials)
-        report_promise(report, best, &p);
-    return (best < report->n_trials ? json_add_i64(object, "best", report->trials[best].number)
-                                    : json_add_str(object, "best", NULL)) &&
-           add_f64(object, "best_score", p.score) && add_f64(object, "best_lo", p.lo) &&
-           add_f64(object, "best_hi", p.hi) && json_add_i64(object, "best_seeds", (int64_t)p.n_seeds) &&
-           add_f64(object, "best_run_score", run < report->n_trials ? report->trials[run].score : (double)NAN) &&
-           (knee < report->n_trials ? json_add_i64(object, "knee", report->trials[knee].number)
-                                    : json_add_str(object, "knee", NULL));
+    if (best < v->n)
+        report_promise(v, best, &p);
+    add_number_of(object, "best", v, best);
+    add_f64(object, "best_score", p.score);
+    add_f64(object, "best_lo", p.lo);
+    add_f64(object, "best_hi", p.hi);
+    json_add_i64(object, "best_seeds", (int64_t)p.n_seeds);
+    add_f64(object, "best_run_score", run < v->n ? v->trials[run].score : (double)NAN);
+    add_number_of(object, "knee", v, report_pick(v, GP_KNEE));
 }
 
-static enum status study_to_json(const struct report *report, cJSON **ret_json, struct error *err)
+/* Takes space; NULL: none. */
+static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
 {
-    const struct study *study = report->study;
-    cJSON *object = cJSON_CreateObject(), *space = NULL, *reference = cJSON_CreateObject();
-    double cost_s = 0.0, volume = NAN;
-    size_t best = report->n_trials, knee = report->n_trials;
-    enum status rc = report_pick(report, GP_BEST, &best, err);
+    const struct study *study = &v->study;
+    cJSON *object = cJSON_AddObjectToObject(root, "study"), *reference;
+    double cost_s = 0.0;
 
-    if (rc == ST_OK)
-        rc = report_pick(report, GP_KNEE, &knee, err);
-    if (rc == ST_OK)
-        rc = report_hypervolume(report, report->n_trials, &volume, err);
-
-    for (size_t i = 0; i < report->n_trials; i++) {
-        const struct trial *trial = &report->trials[i];
-        if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s))
-            cost_s += trial->cost_s;
-    }
-    if (rc == ST_OK && study->space != NULL) {
-        rc = json_parse(study->space, strlen(study->space), &space, err);
-        if (rc != ST_OK)
-            error_prefix(err, "the search space of study '%s' in the store", study->name);
-    }
-    if (rc != ST_OK) {
-        cJSON_Delete(object);
-        cJSON_Delete(reference);
-        return rc;
-    }
-    bool ok = object != NULL && reference != NULL && json_add_str(object, "name", study->name) &&
-              json_add_str(object, "method", study->method) && json_add_str(object, "metric", study->metric) &&
-              json_add_str(object, "direction", study->maximize ? "maximize" : "minimize") &&
-              json_add_i64(object, "seed", study->seed) &&
-              json_add_i64(object, "trials_max", study->limits.trials_max) &&
-              add_f64(object, "budget_s", study->limits.budget_s) && json_add_str(object, "program", study->program) &&
-              json_add_i64(object, "created_ms", study->created_ms) && add_counts(object, report) &&
-              add_picks(object, report, best, knee) && add_f64(object, "cost_s", cost_s) &&
-              json_add_str(object, "cost_unit", report->cost == SEARCH_COST_STEPS ? "steps" : "s") &&
-              add_f64(reference, "cost", report->ref.cost) && /* in that unit */
-              add_f64(reference, "score", study->maximize ? report->ref.score : -report->ref.score) &&
-              add_f64(object, "hypervolume", volume) && json_add_str(object, "config", study->config);
-    if (ok) { /* json_add takes its value in any case */
-        ok = json_add(object, "reference", reference);
-        reference = NULL;
-    }
-    if (ok && space != NULL) {
-        ok = json_add(object, "space", space);
-        space = NULL;
-    }
-    if (ok) {
-        *ret_json = object;
-        return ST_OK;
-    }
-    cJSON_Delete(object);
-    cJSON_Delete(space);
-    cJSON_Delete(reference);
-    return FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
+    for (size_t i = 0; i < v->n; i++)
+        if (v->trials[i].state >= TRIAL_DONE && isfinite(v->trials[i].cost_s))
+            cost_s += v->trials[i].cost_s;
+    json_add_str(object, "name", study->name);
+    json_add_str(object, "method", study->method);
+    json_add_str(object, "metric", study->metric);
+    json_add_str(object, "direction", study->maximize ? "maximize" : "minimize");
+    json_add_i64(object, "seed", study->seed);
+    json_add_i64(object, "trials_max", study->limits.trials_max);
+    add_f64(object, "budget_s", study->limits.budget_s);
+    json_add_str(object, "program", study->program);
+    json_add_i64(object, "created_ms", study->created_ms);
+    add_counts(object, v);
+    add_picks(object, v);
+    add_f64(object, "cost_s", cost_s);
+    json_add_str(object, "cost_unit", study_cost_unit(v->search.cost));
+    add_f64(object, "hypervolume", pareto_hypervolume(&v->history, &v->ref));
+    json_add_str(object, "config", study->config);
+    reference = cJSON_AddObjectToObject(object, "reference");
+    add_f64(reference, "cost", v->ref.cost); /* in that unit */
+    add_f64(reference, "score", study_view_score(v, v->ref.score));
+    if (space != NULL)
+        json_add(object, "space", space);
 }
 
-static enum status trials_to_json(const struct report *report, cJSON *trials, struct error *err)
+enum status report_to_json(const struct study_view *v, cJSON **ret_json, struct error *err)
 {
-    for (size_t i = 0; i < report->n_trials; i++) {
+    const char *text = v->study.space;
+    cJSON *root = cJSON_CreateObject(), *space = NULL, *trials;
+    enum status rc = text != NULL ? json_parse(text, strlen(text), &space, err) : ST_OK;
+
+    if (rc != ST_OK)
+        error_prefix(err, "the search space of study '%s' in the store", v->study.name);
+    else
+        add_study(root, v, space);
+    trials = cJSON_AddArrayToObject(root, "trials");
+    for (size_t i = 0; rc == ST_OK && i < v->n; i++) {
         cJSON *params;
-        TRY(report_params_parse(&report->trials[i], &params, err));
-        if (params == NULL)
-            params = cJSON_CreateObject();
-        if (!append(trials, trial_to_json(report, i, params)))
-            return FAIL(err, ST_NOMEM, "no memory for the JSON of %zu trials", report->n_trials);
+        rc = report_params_parse(&v->trials[i], &params, err);
+        if (rc == ST_OK)
+            cJSON_AddItemToArray(trials, trial_to_json(v, i, params != NULL ? params : cJSON_CreateObject()));
     }
-    return ST_OK;
-}
-
-enum status report_to_json(const struct report *report, cJSON **ret_json, struct error *err)
-{
-    cJSON *root = cJSON_CreateObject(), *study = NULL, *trials = NULL;
-    enum status rc =
-        root != NULL ? study_to_json(report, &study, err) : FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
-
-    *ret_json = NULL;
-    if (rc == ST_OK) {
-        bool added = json_add(root, "study", study);
-        trials = added ? cJSON_AddArrayToObject(root, "trials") : NULL;
-        rc = trials != NULL ? trials_to_json(report, trials, err)
-                            : FAIL(err, ST_NOMEM, "no memory for the JSON of a study");
-    }
-    if (rc != ST_OK) {
+    *ret_json = rc == ST_OK ? root : NULL;
+    if (rc != ST_OK)
         cJSON_Delete(root);
-        return rc;
-    }
-    *ret_json = root;
-    return ST_OK;
+    return rc;
 }
 
-enum status report_write_json(struct strbuf *out, const struct report *report, struct error *err)
+enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err)
 {
     cJSON *json;
     char *text;
 
-    TRY(report_to_json(report, &json, err));
+    TRY(report_to_json(v, &json, err));
     text = json_print(json, true);
     cJSON_Delete(json);
-    if (text == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for the JSON of %zu trials", report->n_trials);
     strbuf_add(out, text);
     strbuf_add(out, "\n");
     mem_free(text);

@@ -4,7 +4,9 @@
 
 #include "base/num.h"
 #include "study/promise.h"
-#include "web/report/report.h"
+#include "study/resume_command.h"
+#include "study/study_view.h"
+#include "study/version.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,13 +24,12 @@ static void tile(struct strbuf *out, const char *value, const char *text)
 }
 
 /* "cost of the best in a warm worker, 0.55 s from process start" */
-static const char *cost_words(const struct report_view *view, size_t i, const char *what,
-                              char buf[2 * PROMISE_TEXT_MAX])
+static const char *cost_words(const struct report *report, size_t i, const char *what, char buf[2 * PROMISE_TEXT_MAX])
 {
-    const struct promise *p = &view->promises[i];
+    const struct promise *p = &report->promises[i];
     char a[HUMAN_TEXT_MAX];
 
-    if (view->report->cost == SEARCH_COST_WALL && isfinite(p->start_s))
+    if (report->view->search.cost == SEARCH_COST_WALL && isfinite(p->start_s))
         snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s in a warm worker, %s from process start", what,
                  text_duration(p->cost + p->start_s, a));
     else
@@ -37,28 +38,27 @@ static const char *cost_words(const struct report_view *view, size_t i, const ch
 }
 
 /* What is expected of a pick comes first, then how sure that is. */
-static void pick_tiles(struct strbuf *out, const struct report_view *view, size_t i, const char *what)
+static void pick_tiles(struct strbuf *out, const struct report *report, size_t i, const char *what)
 {
-    const struct report *report = view->report;
+    const struct study_view *v = report->view;
     char a[HUMAN_TEXT_MAX], b[PROMISE_TEXT_MAX], text[2 * PROMISE_TEXT_MAX];
     const struct promise *p;
 
-    if (i >= report->n_trials)
+    if (i >= v->n)
         return;
-    p = &view->promises[i];
+    p = &report->promises[i];
     if (p->is_known)
-        snprintf(text, sizeof text, "%s expected of %s (trial %lld): %s with 95 %%", report->study->metric, what,
-                 (long long)report->trials[i].number, promise_interval_text(p, b));
+        snprintf(text, sizeof text, "%s expected of %s (trial %lld): %s with 95 %%", v->study.metric, what,
+                 (long long)v->trials[i].number, promise_interval_text(p, b));
     else
-        snprintf(text, sizeof text, "%s of %s (trial %lld)", report->study->metric, what,
-                 (long long)report->trials[i].number);
+        snprintf(text, sizeof text, "%s of %s (trial %lld)", v->study.metric, what, (long long)v->trials[i].number);
     strbuf_add(out, "<div class=\"tile\"><b>");
     text_escape(out, text_number(p->score, a));
     strbuf_add(out, "</b><span>");
     text_escape(out, text);
     strbuf_addf(out, "</span><span class=\"seen%s\">%s</span></div>\n", p->n_seeds > 1 ? "" : " once",
                 promise_seeds_text(p, b));
-    tile(out, text_cost(report, p->cost, a), cost_words(view, i, what, text));
+    tile(out, text_cost(v, p->cost, a), cost_words(report, i, what, text));
 }
 
 static void add_count(struct strbuf *out, size_t n, const char *word)
@@ -67,42 +67,41 @@ static void add_count(struct strbuf *out, size_t n, const char *word)
         strbuf_addf(out, ", %zu %s", n, word);
 }
 
-static void write_summary(struct strbuf *out, const struct report_view *view)
+static void write_summary(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
-    const struct study *study = report->study;
+    const struct study_view *v = report->view;
+    const struct study *study = &v->study;
     char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
     strbuf_add(out, "<h1>");
     text_escape(out, study->name);
-    strbuf_addf(out, "</h1>\n<p>%zu trial%s: %zu done", report->n_trials, report->n_trials == 1 ? "" : "s",
-                view->n_state[TRIAL_DONE]);
-    add_count(out, view->n_state[TRIAL_FAILED], "failed");
-    add_count(out, view->n_state[TRIAL_STOPPED], "stopped early");
-    add_count(out, view->n_state[TRIAL_LOST], "lost");
-    add_count(out, view->n_state[TRIAL_RUNNING], "running");
-    add_count(out, view->n_state[TRIAL_QUEUED], "queued");
-    strbuf_addf(out, ". %zu on the front of cost against ", view->n_front);
+    strbuf_addf(out, "</h1>\n<p>%zu trial%s: %zu done", v->n, v->n == 1 ? "" : "s", report->n_state[TRIAL_DONE]);
+    add_count(out, report->n_state[TRIAL_FAILED], "failed");
+    add_count(out, report->n_state[TRIAL_STOPPED], "stopped early");
+    add_count(out, report->n_state[TRIAL_LOST], "lost");
+    add_count(out, report->n_state[TRIAL_RUNNING], "running");
+    add_count(out, report->n_state[TRIAL_QUEUED], "queued");
+    strbuf_addf(out, ". %zu on the front of cost against ", report->n_front);
     text_escape(out, study->metric);
     strbuf_add(out, ".</p>\n<p class=\"soft small\">");
     strbuf_addf(out, "Method ");
     text_escape(out, study->method);
     strbuf_addf(out, ", seed %lld, %s is better. Started %s", (long long)study->seed,
                 study->maximize ? "higher" : "lower",
-                text_time(study->created_ms > 0 ? study->created_ms : view->first_ms, a));
-    if (view->last_ms > 0)
-        strbuf_addf(out, ", last trial %s", text_time(view->last_ms, a));
+                text_time(study->created_ms > 0 ? study->created_ms : report->first_ms, a));
+    if (report->last_ms > 0)
+        strbuf_addf(out, ", last trial %s", text_time(report->last_ms, a));
     strbuf_add(out, ". ");
     text_escape(out, study->program);
     strbuf_add(out, ".");
-    if (isfinite(view->propose_median_s))
-        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", text_duration(view->propose_median_s, a),
-                    text_duration(view->propose_max_s, b));
+    if (isfinite(report->propose_median_s))
+        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", text_duration(report->propose_median_s, a),
+                    text_duration(report->propose_max_s, b));
     strbuf_add(out, "</p>\n<div class=\"tiles\">\n");
-    pick_tiles(out, view, view->best, "best");
-    if (view->knee != view->best)
-        pick_tiles(out, view, view->knee, "knee");
-    tile(out, text_duration(view->total_cost_s, a), "spent on all trials");
+    pick_tiles(out, report, report->best, "best");
+    if (report->knee != report->best)
+        pick_tiles(out, report, report->knee, "knee");
+    tile(out, text_duration(report->total_cost_s, a), "spent on all trials");
     strbuf_add(out, "</div>\n");
 }
 
@@ -119,14 +118,14 @@ static void write_key(struct strbuf *out, const char *key)
     }
 }
 
-static void write_front_row(struct strbuf *out, const struct report_view *view, size_t index)
+static void write_front_row(struct strbuf *out, const struct report *report, size_t index)
 {
-    const struct report *report = view->report;
-    const struct trial *trial = &report->trials[index];
-    bool best = index == view->best, knee = index == view->knee;
+    const struct study_view *v = report->view;
+    const struct trial *trial = &v->trials[index];
+    bool best = index == report->best, knee = index == report->knee;
     char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX], seeds[PROMISE_TEXT_MAX];
-    const struct promise *p = &view->promises[index];
-    const cJSON *params = view->params[index];
+    const struct promise *p = &report->promises[index];
+    const cJSON *params = report->params[index];
     struct strbuf value;
 
     strbuf_addf(out, "<tr%s><td>%lld", best || knee ? " class=\"special\"" : "", (long long)trial->number);
@@ -136,11 +135,11 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
         strbuf_addf(out, "<td>%s</td><td>%s</td>", text_number(p->score, a), promise_interval_text(p, seeds));
     strbuf_addf(out, "<td%s>%s</td>", p->n_seeds > 1 ? "" : " class=\"once\"", promise_seeds_text(p, seeds));
     strbuf_addf(out, "<td class=\"soft\">%s</td><td>%s</td><td>%s</td>", text_number(trial->score, a),
-                text_cost(report, p->cost, b), text_number((double)trial->env_steps, c));
+                text_cost(v, p->cost, b), text_number((double)trial->env_steps, c));
     strbuf_init(&value, 1 << 16);
-    for (size_t k = 0; k < report->space->dim && value.status == ST_OK; k++) {
+    for (size_t k = 0; k < v->search.space.dim && value.status == ST_OK; k++) {
         strbuf_clear(&value);
-        report_param_text(&value, params, report->space->params[k].key, true);
+        report_param_text(&value, params, v->search.space.params[k].key, true);
         strbuf_add(out, "<td>");
         text_escape(out, value.text);
         strbuf_add(out, "</td>");
@@ -151,19 +150,22 @@ static void write_front_row(struct strbuf *out, const struct report_view *view, 
     strbuf_add(out, "</tr>\n");
 }
 
-static void write_front_table(struct strbuf *out, const struct report_view *view)
+static void write_front_table(struct strbuf *out, const struct report *report)
 {
-    const struct space *space = view->report->space;
+    const struct space *space = &report->view->search.space;
 
-    if (view->n_front == 0)
+    if (report->n_front == 0)
         return;
     strbuf_add(
         out,
         "<h2>Trials on the front</h2>\n<p class=\"soft small\">No other trial is both cheaper and better than "
         "one of these by more than what is known of their scores and costs. Expected is what all trials together say "
-        "of a config; with 95 % the mean of 5 runs under fresh seeds lies in the interval.</p>\n"
-        "<div class=\"scroll\"><table>\n<thead><tr><th>trial</th>");
-    if (report_has_beliefs(view->report))
+        "of a config; with 95 % the mean of ");
+    strbuf_addf(out,
+                "%d runs under fresh seeds lies in the interval.</p>\n<div class=\"scroll\"><table>\n<thead><tr>"
+                "<th>trial</th>",
+                GP_PROMISE_SEEDS);
+    if (report_has_beliefs(report->view))
         strbuf_add(out, "<th>expected</th><th>95 %</th>");
     strbuf_add(out, "<th>seen</th><th>its run</th><th>cost</th><th>env steps</th>");
     for (size_t k = 0; k < space->dim; k++) {
@@ -172,19 +174,19 @@ static void write_front_table(struct strbuf *out, const struct report_view *view
         strbuf_add(out, "</th>");
     }
     strbuf_add(out, "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < view->n_front; i++)
-        write_front_row(out, view, view->front[i]);
+    for (size_t i = 0; i < report->n_front; i++)
+        write_front_row(out, report, report->front[i]);
     strbuf_add(out, "</tbody>\n</table></div>\n");
 }
 
-static void write_importance(struct strbuf *out, const struct report_view *view)
+static void write_importance(struct strbuf *out, const struct report *report)
 {
-    const struct gp_insight *insight = view->report->insight;
+    const struct gp_insight *insight = &report->view->advice;
 
-    if (insight == NULL || view->report->space->dim == 0)
+    if (!report->view->has_insight || report->view->search.space.dim == 0)
         return;
     strbuf_add(out, "<h2>What matters</h2>\n<p class=\"soft small\">");
-    if (!report_has_insight(view->report)) {
+    if (!report_has_insight(report->view)) {
         strbuf_add(out, "Not known yet: ");
         text_escape(out, insight->note);
         strbuf_add(out, ".</p>\n");
@@ -193,7 +195,7 @@ static void write_importance(struct strbuf *out, const struct report_view *view)
     strbuf_add(out,
                "Share of the variance over the whole space that a parameter explains by itself, as the model sees it; "
                "the thin line is two standard deviations.</p>\n<figure class=\"importance\">\n");
-    draw_importance(out, view);
+    draw_importance(out, report);
     strbuf_add(out, "</figure>\n");
     if (insight->score_note != NULL || insight->cost_note != NULL) {
         strbuf_add(out, "<p class=\"soft small\">");
@@ -203,24 +205,23 @@ static void write_importance(struct strbuf *out, const struct report_view *view)
 }
 
 /* Where the best values may lie outside of what was searched, and the trial to take. */
-static void write_advice(struct strbuf *out, const struct report_view *view)
+static void write_advice(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
-    const struct gp_insight *insight = report->insight;
+    const struct study_view *v = report->view;
+    const struct gp_insight *insight = &v->advice;
     char a[PROMISE_TEXT_MAX];
 
-    if (!report_has_insight(report))
+    if (!report_has_insight(v))
         return;
-    if (insight->recommended < report->n_trials) {
-        strbuf_addf(out, "<p>Recommended: trial %lld, expected ",
-                    (long long)report->trials[insight->recommended].number);
-        text_escape(out, report->study->metric);
+    if (insight->recommended < v->n) {
+        strbuf_addf(out, "<p>Recommended: trial %lld, expected ", (long long)v->trials[insight->recommended].number);
+        text_escape(out, v->study.metric);
         strbuf_addf(out, " %s. It is the best by what is sure, not by one lucky run.</p>\n",
-                    promise_text(&view->promises[insight->recommended], a));
+                    promise_text(&report->promises[insight->recommended], a));
     }
-    for (size_t k = 0; k < report->space->dim; k++) {
+    for (size_t k = 0; k < v->search.space.dim; k++) {
         const struct gp_edge *edge = &insight->edges[k];
-        const struct space_param *p = &report->space->params[k];
+        const struct space_param *p = &v->search.space.params[k];
         char bound[NUM_TEXT_MAX], suggested[NUM_TEXT_MAX]; /* exact: 0.99999 must not read 1 */
         if (edge->side == 0)
             continue;
@@ -238,12 +239,12 @@ static void write_advice(struct strbuf *out, const struct report_view *view)
     }
 }
 
-static void write_strips(struct strbuf *out, const struct report_view *view)
+static void write_strips(struct strbuf *out, const struct report *report)
 {
     static const char *const scales[] = {"linear", "log", "logit", "powers of two", "choices"};
-    const struct space *space = view->report->space;
+    const struct space *space = &report->view->search.space;
 
-    if (space->dim == 0 || view->n_plotted == 0)
+    if (space->dim == 0 || report->n_plotted == 0)
         return;
     strbuf_add(
         out,
@@ -253,7 +254,7 @@ static void write_strips(struct strbuf *out, const struct report_view *view)
         strbuf_add(out, "<figure><figcaption>");
         text_escape(out, space->params[k].key);
         strbuf_addf(out, " <small>%s</small></figcaption>\n", scales[space->params[k].scale]);
-        draw_strip(out, view, k);
+        draw_strip(out, report, k);
         strbuf_add(out, "</figure>\n");
     }
     strbuf_add(out, "</div>\n");
@@ -261,13 +262,13 @@ static void write_strips(struct strbuf *out, const struct report_view *view)
 
 /* The most common reasons why trials gave no result. Quadratic in distinct reasons, of which at most 64 are counted
  * apart. */
-static void write_reasons(struct strbuf *out, const struct report_view *view)
+static void write_reasons(struct strbuf *out, const struct report *report)
 {
     const char *reasons[64];
     size_t counts[64] = {0}, n = 0;
 
-    for (size_t i = 0; i < view->report->n_trials; i++) {
-        const struct trial *trial = &view->report->trials[i];
+    for (size_t i = 0; i < report->view->n; i++) {
+        const struct trial *trial = &report->view->trials[i];
         size_t at = 0;
         if ((trial->state != TRIAL_FAILED && trial->state != TRIAL_LOST) || trial->reason == NULL)
             continue;
@@ -297,15 +298,15 @@ static void write_reasons(struct strbuf *out, const struct report_view *view)
 }
 
 /* A front that leans on a bound may continue beyond it. */
-static void write_bounds(struct strbuf *out, const struct report_view *view)
+static void write_bounds(struct strbuf *out, const struct report *report)
 {
-    const struct space *space = view->report->space;
+    const struct space *space = &report->view->search.space;
     double unit[SPACE_MAX_DIM];
     size_t at_lo[SPACE_MAX_DIM] = {0}, at_hi[SPACE_MAX_DIM] = {0};
     char a[HUMAN_TEXT_MAX];
 
-    for (size_t i = 0; i < view->n_front; i++) {
-        space_to_unit(space, view->report->history->trials[view->front[i]].x, unit);
+    for (size_t i = 0; i < report->n_front; i++) {
+        space_to_unit(space, report->view->gp[report->front[i]].x, unit);
         for (size_t k = 0; k < space->dim; k++) {
             at_lo[k] += unit[k] < 0.01;
             at_hi[k] += unit[k] > 0.99;
@@ -315,9 +316,9 @@ static void write_bounds(struct strbuf *out, const struct report_view *view)
         const struct space_param *p = &space->params[k];
         bool upper = at_hi[k] > at_lo[k];
         size_t n = upper ? at_hi[k] : at_lo[k];
-        if (p->scale == SPACE_CATEGORICAL || n < 2 || 2 * n < view->n_front)
+        if (p->scale == SPACE_CATEGORICAL || n < 2 || 2 * n < report->n_front)
             continue;
-        strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, view->n_front,
+        strbuf_addf(out, "<p>%zu of %zu trials on the front sit at the %s bound of <b>", n, report->n_front,
                     upper ? "upper" : "lower");
         text_escape(out, p->key);
         strbuf_addf(out, "</b> (%s): a wider range may find better ones, <code>--sweep.",
@@ -334,7 +335,7 @@ static void write_command(struct strbuf *out, const struct report *report, const
 
     strbuf_init(&line, 1 << 16);
     strbuf_add(&line, before);
-    strbuf_add_shell(&line, report->study->name);
+    strbuf_add_shell(&line, report->view->study.name);
     if (report->store_path != NULL) {
         strbuf_add(&line, " --store ");
         strbuf_add_shell(&line, report->store_path);
@@ -348,28 +349,28 @@ static void write_command(struct strbuf *out, const struct report *report, const
 }
 
 /* A pick that was seen once may have been luck. */
-static void write_confirm(struct strbuf *out, const struct report_view *view)
+static void write_confirm(struct strbuf *out, const struct report *report)
 {
     char after[80];
 
-    if (view->best >= view->report->n_trials || view->promises[view->best].n_seeds > 1)
+    if (report->best >= report->view->n || report->promises[report->best].n_seeds > 1)
         return;
-    snprintf(after, sizeof after, " --trial %lld --seeds %d", (long long)view->report->trials[view->best].number,
+    snprintf(after, sizeof after, " --trial %lld --seeds %d", (long long)report->view->trials[report->best].number,
              GP_PROMISE_SEEDS);
     strbuf_add(out, "<p>The best has been seen once. To run it under fresh seeds:</p>\n<pre>");
-    write_command(out, view->report, "trawl rerun ", after);
+    write_command(out, report, "trawl rerun ", after);
     strbuf_add(out, "</pre>\n");
 }
 
-static void write_next(struct strbuf *out, const struct report_view *view)
+static void write_next(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
-    char more[HUMAN_TEXT_MAX];
+    const struct study_view *v = report->view;
+    struct strbuf line;
 
     strbuf_add(out, "<h2>What to do next</h2>\n");
-    if (view->n_front > 0) {
+    if (report->n_front > 0) {
         strbuf_add(out,
-                   view->knee < report->n_trials
+                   report->knee < v->n
                        ? "<p>Train with the configuration of the knee, where more cost begins to buy little:</p>\n<pre>"
                        : "<p>Train with the configuration of the knee (this front has no bend, so it is the "
                          "best):</p>\n<pre>");
@@ -377,44 +378,46 @@ static void write_next(struct strbuf *out, const struct report_view *view)
         strbuf_add(out, "trawl train knee.ini</pre>\n<p>Or with the best score, whatever it costs:</p>\n<pre>");
         write_command(out, report, "trawl export ", " --pick best -o best.ini");
         strbuf_add(out, "trawl train best.ini</pre>\n");
-        write_confirm(out, view);
-        write_bounds(out, view);
+        write_confirm(out, report);
+        write_bounds(out, report);
     }
-    snprintf(more, sizeof more, " --trials %zu", report->n_trials > 0 ? report->n_trials * 2 : 24);
-    strbuf_add(out, "<p>Go on searching (limits are totals, trials that are there count):</p>\n<pre>");
-    write_command(out, report, "trawl sweep --resume ", more);
-    strbuf_add(out, "</pre>\n");
+    strbuf_add(out, "<p>Continue the search (limits are totals, trials that are there count):</p>\n<pre>");
+    strbuf_init(&line, 1 << 16);
+    study_resume_command(v, report->store_path, &line);
+    text_escape(out, line.text);
+    strbuf_free(&line);
+    strbuf_add(out, "\n</pre>\n");
 }
 
-void report_write_html(struct strbuf *out, const struct report_view *view)
+void report_write_html(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
+    const struct study_view *v = report->view;
 
     strbuf_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
                     "name=\"color-scheme\" content=\"light dark\">\n<title>");
-    text_escape(out, report->study->name);
+    text_escape(out, v->study.name);
     strbuf_addf(out, " \xe2\x80\x93 Trawl report</title>\n<style>%s%s%s</style>\n</head>\n<body>\n<main>\n",
                 report_style_colors, report_style_chart, report_style_page);
-    write_summary(out, view);
+    write_summary(out, report);
     strbuf_add(out, "<div class=\"card\">\n");
-    draw_front(out, view, FRONT_WIDE);
-    draw_front(out, view, FRONT_NARROW);
+    draw_front(out, report, FRONT_WIDE);
+    draw_front(out, report, FRONT_NARROW);
     strbuf_add(out, "</div>\n");
-    write_front_table(out, view);
-    write_next(out, view);
+    write_front_table(out, report);
+    write_next(out, report);
     strbuf_add(out, "<h2>Progress</h2>\n<div class=\"two\">\n<figure><figcaption>Hypervolume over trials <small>front "
                     "against its fixed reference"
                     "</small></figcaption>\n");
-    draw_hypervolume(out, view);
+    draw_hypervolume(out, report);
     strbuf_add(out, "</figure>\n<figure><figcaption>Best single run over cost spent</figcaption>\n");
-    draw_best_by_cost(out, view);
+    draw_best_by_cost(out, report);
     strbuf_add(out, "</figure>\n</div>\n");
-    write_importance(out, view);
-    write_advice(out, view);
-    write_strips(out, view);
-    write_reasons(out, view);
+    write_importance(out, report);
+    write_advice(out, report);
+    write_strips(out, report);
+    write_reasons(out, report);
     strbuf_add(out, "<footer>Written by ");
-    text_escape(out, report->program != NULL ? report->program : "trawl");
+    text_escape(out, program_text);
     strbuf_add(out, ".</footer>\n</main>\n</body>\n</html>\n");
 }

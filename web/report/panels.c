@@ -1,7 +1,7 @@
 /* panels.c - the small charts: hypervolume over trials, best score over cost spent, a strip per parameter. */
 #include "web/report/report_priv.h"
 
-#include "web/report/report.h"
+#include "study/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@ static void path_to(struct strbuf *out, char command, double x, double y)
     svg_number(out, y);
 }
 
-void draw_hypervolume(struct strbuf *out, const struct report_view *view)
+void draw_hypervolume(struct strbuf *out, const struct report *report)
 {
     struct axis x, y;
     double hi = 0.0;
 
-    for (size_t i = 0; i < view->n_hv; i++)
-        hi = fmax(hi, view->hv[i]);
-    axis_init(&x, SPACE_LINEAR, false, 0.0, (double)view->report->n_trials, 58.0, PANEL_WIDTH - 12.0, 6);
+    for (size_t i = 0; i < report->n_hv; i++)
+        hi = fmax(hi, report->hv[i]);
+    axis_init(&x, SPACE_LINEAR, false, 0.0, (double)report->view->n, 58.0, PANEL_WIDTH - 12.0, 6);
     x.lo = 0.0; /* no margin at the left: nothing is negative */
     axis_init(&y, SPACE_LINEAR, false, 0.0, hi > 0.0 ? hi : 1.0, PANEL_HEIGHT - 40.0, 16.0, 5);
     y.lo = 0.0;
@@ -36,11 +36,11 @@ void draw_hypervolume(struct strbuf *out, const struct report_view *view)
     if (hi > 0.0) {
         strbuf_add(out, "<path d=\"");
         path_to(out, 'M', axis_at(&x, 0.0), axis_at(&y, 0.0));
-        for (size_t i = 0; i < view->n_hv; i++) {
+        for (size_t i = 0; i < report->n_hv; i++) {
             strbuf_add(out, "H");
-            svg_number(out, axis_at(&x, (double)view->hv_trials[i]));
+            svg_number(out, axis_at(&x, (double)report->hv_trials[i]));
             strbuf_add(out, "V");
-            svg_number(out, axis_at(&y, view->hv[i]));
+            svg_number(out, axis_at(&y, report->hv[i]));
         }
         strbuf_add(out, "\" class=\"step\"/>\n");
     } else {
@@ -51,26 +51,26 @@ void draw_hypervolume(struct strbuf *out, const struct report_view *view)
 }
 
 /* In order of trial number: what the study had found when so much time was spent on trials. */
-void draw_best_by_cost(struct strbuf *out, const struct report_view *view)
+void draw_best_by_cost(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
+    const struct study_view *v = report->view;
     struct axis x, y;
     double spent = 0.0, best = NAN;
 
-    axis_init(&x, SPACE_LINEAR, true, 0.0, view->total_cost_s > 0.0 ? view->total_cost_s : 1.0, 58.0,
+    axis_init(&x, SPACE_LINEAR, true, 0.0, report->total_cost_s > 0.0 ? report->total_cost_s : 1.0, 58.0,
               PANEL_WIDTH - 12.0, 4);
     x.lo = 0.0;
-    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, PANEL_HEIGHT - 40.0, 16.0, 5);
+    axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, PANEL_HEIGHT - 40.0, 16.0, 5);
     svg_open(out, PANEL_WIDTH, PANEL_HEIGHT, "chart", "Best score over the cost spent");
     svg_frame(out, &x, &y, false);
-    if (view->n_plotted > 0) {
+    if (report->n_plotted > 0) {
         strbuf_add(out, "<path d=\"");
-        for (size_t i = 0; i < report->n_trials; i++) {
-            const struct trial *trial = &report->trials[i];
+        for (size_t i = 0; i < v->n; i++) {
+            const struct trial *trial = &v->trials[i];
             if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s) && trial->cost_s > 0.0)
                 spent += trial->cost_s;
-            if (!view->plotted[i] ||
-                !(isnan(best) || (report->study->maximize ? trial->score > best : trial->score < best)))
+            if (!report->plotted[i] ||
+                !(isnan(best) || (v->study.maximize ? trial->score > best : trial->score < best)))
                 continue;
             if (isnan(best)) {
                 path_to(out, 'M', axis_at(&x, spent), axis_at(&y, trial->score));
@@ -93,21 +93,21 @@ void draw_best_by_cost(struct strbuf *out, const struct report_view *view)
 }
 
 /* Categories: one tick for each, named by the first trial that has it. */
-static void category_ticks(struct axis *axis, const struct report_view *view, size_t param)
+static void category_ticks(struct axis *axis, const struct report *report, size_t param)
 {
-    const struct report *report = view->report;
-    const struct space_param *p = &report->space->params[param];
+    const struct study_view *v = report->view;
+    const struct space_param *p = &v->search.space.params[param];
     struct strbuf text;
 
     axis->n_ticks = 0;
     for (size_t c = 0; c < p->n_choices && axis->n_ticks < AXIS_MAX_TICKS; c++) {
         char *label = axis->labels[axis->n_ticks];
         snprintf(label, HUMAN_TEXT_MAX, "%zu", c);
-        for (size_t i = 0; i < report->n_trials; i++) {
-            if ((size_t)report->history->trials[i].x[param] != c || view->params[i] == NULL)
+        for (size_t i = 0; i < v->n; i++) {
+            if ((size_t)v->gp[i].x[param] != c || report->params[i] == NULL)
                 continue;
             strbuf_init(&text, 1 << 20);
-            report_param_text(&text, view->params[i], p->key, true);
+            report_param_text(&text, report->params[i], p->key, true);
             if (text.len > 0)
                 snprintf(label, HUMAN_TEXT_MAX, "%.24s", text.text);
             strbuf_free(&text);
@@ -117,10 +117,10 @@ static void category_ticks(struct axis *axis, const struct report_view *view, si
     }
 }
 
-void draw_strip(struct strbuf *out, const struct report_view *view, size_t param)
+void draw_strip(struct strbuf *out, const struct report *report, size_t param)
 {
-    const struct report *report = view->report;
-    const struct space_param *p = &report->space->params[param];
+    const struct study_view *v = report->view;
+    const struct space_param *p = &v->search.space.params[param];
     bool category = p->scale == SPACE_CATEGORICAL;
     struct axis x, y;
     char label[SPACE_KEY_MAX + 32];
@@ -130,23 +130,23 @@ void draw_strip(struct strbuf *out, const struct report_view *view, size_t param
     if (category) {
         x.lo = -0.5;
         x.hi = fmax((double)p->n_choices, 1.0) - 0.5;
-        category_ticks(&x, view, param);
+        category_ticks(&x, report, param);
     }
-    axis_init(&y, SPACE_LINEAR, false, view->score_lo, view->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
+    axis_init(&y, SPACE_LINEAR, false, report->score_lo, report->score_hi, STRIP_HEIGHT - 26.0, 12.0, 4);
     svg_open(out, STRIP_WIDTH, STRIP_HEIGHT, "chart strip", label);
     svg_frame(out, &x, &y, false);
     strbuf_add(out, "<path d=\"");
-    for (size_t i = 0; i < report->n_trials; i++) {
-        if (!view->plotted[i] || report->on_front[i])
+    for (size_t i = 0; i < v->n; i++) {
+        if (!report->plotted[i] || v->on_front[i])
             continue;
-        path_to(out, 'M', axis_at(&x, report->history->trials[i].x[param]), axis_at(&y, report->trials[i].score));
+        path_to(out, 'M', axis_at(&x, v->gp[i].x[param]), axis_at(&y, v->trials[i].score));
         strbuf_add(out, "h0");
     }
     strbuf_add(out, "\" class=\"dots\"/>\n");
-    for (size_t i = 0; i < view->n_front; i++) {
-        const struct trial *trial = &report->trials[view->front[i]];
+    for (size_t i = 0; i < report->n_front; i++) {
+        const struct trial *trial = &v->trials[report->front[i]];
         strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&x, report->history->trials[view->front[i]].x[param]));
+        svg_number(out, axis_at(&x, v->gp[report->front[i]].x[param]));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&y, trial->score));
         strbuf_addf(out, "\" r=\"4.5\" class=\"front\"><title>trial %lld</title></circle>\n", (long long)trial->number);
@@ -157,10 +157,10 @@ void draw_strip(struct strbuf *out, const struct report_view *view, size_t param
 #define ROW_HEIGHT 34
 
 /* Two bars a parameter: filled for the score, an outline for the cost. */
-void draw_importance(struct strbuf *out, const struct report_view *view)
+void draw_importance(struct strbuf *out, const struct report *report)
 {
-    const struct report *report = view->report;
-    const struct space *space = report->space;
+    const struct study_view *v = report->view;
+    const struct space *space = &v->search.space;
     int height = (int)space->dim * ROW_HEIGHT + 60;
     struct axis x;
     char text[HUMAN_TEXT_MAX];
@@ -187,7 +187,7 @@ void draw_importance(struct strbuf *out, const struct report_view *view)
                  strlen(space->params[k].key) > 27 ? "\xe2\x80\xa6" : "");
         svg_text(out, 182.0, y + 14.0, "tick end", key);
         for (int side = 0; side < 2; side++) {
-            const struct gp_importance *imp = side == 0 ? &report->insight->score[k] : &report->insight->cost[k];
+            const struct gp_importance *imp = side == 0 ? &v->advice.score[k] : &v->advice.cost[k];
             double effect = isfinite(imp->effect) ? imp->effect : 0.0,
                    sd = isfinite(imp->effect_sd) ? imp->effect_sd : 0.0;
             double top = y + side * 11.0;

@@ -5,7 +5,8 @@
 #include "web/report/report_priv.h"
 
 #include "study/promise.h"
-#include "web/report/report.h"
+#include "study/study_view.h"
+#include "study/version.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #define LINE_CHARS 112 /* of small text on a line */
 
 struct pages {
-    const struct report_view *view;
+    const struct report *report;
     report_page_fn *emit;
     void *context;
     struct strbuf svg; /* the page being drawn, owned */
@@ -48,8 +49,7 @@ static void page_open(struct pages *p)
                         ".chart .caption{font-size:9px;font-weight:600;fill:#000}</style>\n");
     strbuf_addf(&p->svg, "<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", PAGE_WIDTH, PAGE_HEIGHT);
     svg_line(&p->svg, MARGIN, PAGE_HEIGHT - 34.0, PAGE_WIDTH - MARGIN, PAGE_HEIGHT - 34.0, "grid");
-    snprintf(text, sizeof text, "%.60s, %.60s", p->view->report->study->name,
-             p->view->report->program != NULL ? p->view->report->program : "trawl");
+    snprintf(text, sizeof text, "%.60s, %.60s", p->report->view->study.name, program_text);
     svg_text(&p->svg, MARGIN, PAGE_HEIGHT - 22.0, "body", text);
     snprintf(text, sizeof text, "page %d", p->number);
     svg_text(&p->svg, PAGE_WIDTH - MARGIN, PAGE_HEIGHT - 22.0, "body end", text);
@@ -129,29 +129,29 @@ static void frame_close(struct pages *p)
 /* What is expected of best and knee, and how sure that is. */
 static void write_tiles(struct pages *p)
 {
-    const struct report_view *view = p->view;
-    const struct report *report = view->report;
+    const struct report *report = p->report;
+    const struct study_view *v = report->view;
     char a[HUMAN_TEXT_MAX], text[2 * PROMISE_TEXT_MAX], words[PROMISE_TEXT_MAX];
     double step = INNER / 3.0, x = MARGIN;
 
     p->y += 30.0;
     for (int i = 0; i < 3; i++) {
-        size_t at = i == 0 ? view->best : view->knee;
-        const struct promise *promise = at < report->n_trials ? &view->promises[at] : NULL;
-        if (i < 2 && (promise == NULL || (i == 1 && at == view->best)))
+        size_t at = i == 0 ? report->best : report->knee;
+        const struct promise *promise = at < v->n ? &report->promises[at] : NULL;
+        if (i < 2 && (promise == NULL || (i == 1 && at == report->best)))
             continue;
         svg_text(&p->svg, x, p->y, "big",
-                 i == 2 ? text_duration(view->total_cost_s, a) : text_number(promise->score, a));
+                 i == 2 ? text_duration(report->total_cost_s, a) : text_number(promise->score, a));
         if (i == 2) {
             svg_text(&p->svg, x, p->y + 12.0, "body", "spent on all trials");
             continue;
         }
-        snprintf(text, sizeof text, "%s, trial %lld: %s%s", i == 0 ? "best" : "knee",
-                 (long long)report->trials[at].number, promise->is_known ? promise_interval_text(promise, words) : "",
+        snprintf(text, sizeof text, "%s, trial %lld: %s%s", i == 0 ? "best" : "knee", (long long)v->trials[at].number,
+                 promise->is_known ? promise_interval_text(promise, words) : "",
                  promise->is_known ? " with 95 %" : "one run");
         svg_text(&p->svg, x, p->y + 12.0, "body", text);
         svg_text(&p->svg, x, p->y + 22.0, "body", promise_seeds_text(promise, words));
-        snprintf(text, sizeof text, "cost %s", promise_cost_text(promise, report->cost, words));
+        snprintf(text, sizeof text, "cost %s", promise_cost_text(promise, v->search.cost, words));
         svg_text(&p->svg, x, p->y + 32.0, "body", text);
         x += step;
     }
@@ -160,29 +160,27 @@ static void write_tiles(struct pages *p)
 
 static void write_first(struct pages *p)
 {
-    const struct report_view *view = p->view;
-    const struct report *report = view->report;
+    const struct report *report = p->report;
+    const struct study_view *v = report->view;
     char text[512], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
     p->y += 16.0;
-    snprintf(text, sizeof text, "%.48s%s", report->study->name, strlen(report->study->name) > 48 ? "..." : "");
+    snprintf(text, sizeof text, "%.48s%s", v->study.name, strlen(v->study.name) > 48 ? "..." : "");
     svg_text(&p->svg, MARGIN, p->y, "h1", text);
     p->y += 4.0;
     snprintf(text, sizeof text,
              "%zu trials: %zu done, %zu failed or lost, %zu stopped early; %zu on the front of cost against %.60s (%s "
              "is better).",
-             report->n_trials, view->n_state[TRIAL_DONE], view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_LOST],
-             view->n_state[TRIAL_STOPPED], view->n_front, report->study->metric,
-             report->study->maximize ? "higher" : "lower");
+             v->n, report->n_state[TRIAL_DONE], report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_LOST],
+             report->n_state[TRIAL_STOPPED], report->n_front, v->study.metric, v->study.maximize ? "higher" : "lower");
     paragraph(p, text);
-    snprintf(text, sizeof text, "Method %.40s, seed %lld. Started %s, last trial %s.", report->study->method,
-             (long long)report->study->seed,
-             text_time(report->study->created_ms > 0 ? report->study->created_ms : view->first_ms, a),
-             text_time(view->last_ms, b));
+    snprintf(text, sizeof text, "Method %.40s, seed %lld. Started %s, last trial %s.", v->study.method,
+             (long long)v->study.seed, text_time(v->study.created_ms > 0 ? v->study.created_ms : report->first_ms, a),
+             text_time(report->last_ms, b));
     paragraph(p, text);
     write_tiles(p);
     frame_open(p, MARGIN, p->y, INNER, 960.0, 480.0);
-    draw_front(&p->svg, view, FRONT_WIDE);
+    draw_front(&p->svg, report, FRONT_WIDE);
     frame_close(p);
     p->y += INNER * 0.5 + 4.0;
 }
@@ -201,15 +199,15 @@ static void table_row(struct pages *p, const char *label)
     cell(p, MARGIN, "head", label);
 }
 
-static const char *fixed_row(const struct report_view *view, size_t at, int row, char buf[2 * HUMAN_TEXT_MAX])
+static const char *fixed_row(const struct report *report, size_t at, int row, char buf[2 * HUMAN_TEXT_MAX])
 {
-    const struct trial *trial = &view->report->trials[at];
-    const struct promise *promise = &view->promises[at];
+    const struct trial *trial = &report->view->trials[at];
+    const struct promise *promise = &report->promises[at];
     char a[HUMAN_TEXT_MAX];
 
     if (row == 0)
-        snprintf(buf, 2 * HUMAN_TEXT_MAX, "#%lld%s%s", (long long)trial->number, at == view->best ? " best" : "",
-                 at == view->knee ? " knee" : "");
+        snprintf(buf, 2 * HUMAN_TEXT_MAX, "#%lld%s%s", (long long)trial->number, at == report->best ? " best" : "",
+                 at == report->knee ? " knee" : "");
     else if (row == 2)
         text_number(promise->lo, buf);
     else if (row == 3)
@@ -222,7 +220,7 @@ static const char *fixed_row(const struct report_view *view, size_t at, int row,
         snprintf(buf, 2 * HUMAN_TEXT_MAX, "%s",
                  row == 1   ? text_number(promise->score, a)
                  : row == 4 ? text_number(trial->score, a)
-                 : row == 6 ? text_cost(view->report, promise->cost, a)
+                 : row == 6 ? text_cost(report->view, promise->cost, a)
                             : text_number((double)trial->env_steps, a));
     return buf;
 }
@@ -231,20 +229,20 @@ static void table_block(struct pages *p, size_t from, size_t n)
 {
     static const char *const rows[] = {"trial", "expected score", "95 % from", "to", "score of its run",
                                        "seen",  "cost",           "env steps"};
-    const struct report_view *view = p->view;
-    const struct space *space = view->report->space;
+    const struct report *report = p->report;
+    const struct space *space = &report->view->search.space;
     double first = MARGIN + 176.0, step = (PAGE_WIDTH - MARGIN - first) / (COLUMNS - 1);
     char buf[2 * HUMAN_TEXT_MAX], label[64];
     struct strbuf value;
 
     need(p, 11.5 * (double)(space->dim + FIXED_ROWS) + 8.0);
     for (int row = 0; row < FIXED_ROWS; row++) {
-        if ((row == 2 || row == 3 || row == 4) && !report_has_beliefs(view->report))
+        if ((row == 2 || row == 3 || row == 4) && !report_has_beliefs(report->view))
             continue;
         table_row(p, rows[row]);
         for (size_t i = 0; i < n; i++)
             cell(p, first + step * (double)i, row == 0 ? "head end" : "cell end",
-                 fixed_row(view, view->front[from + i], row, buf));
+                 fixed_row(report, report->front[from + i], row, buf));
     }
     strbuf_init(&value, 1 << 16);
     for (size_t k = 0; k < space->dim; k++) {
@@ -252,7 +250,7 @@ static void table_block(struct pages *p, size_t from, size_t n)
         table_row(p, label);
         for (size_t i = 0; i < n; i++) {
             strbuf_clear(&value);
-            report_param_text(&value, view->params[view->front[from + i]], space->params[k].key, true);
+            report_param_text(&value, report->params[report->front[from + i]], space->params[k].key, true);
             snprintf(buf, 16, "%s", value.text);
             cell(p, first + step * (double)i, "cell end", buf);
         }
@@ -265,49 +263,49 @@ static void table_block(struct pages *p, size_t from, size_t n)
 
 static void write_table(struct pages *p)
 {
-    size_t n = p->view->n_front < FRONT_SHOWN ? p->view->n_front : FRONT_SHOWN;
+    size_t n = p->report->n_front < FRONT_SHOWN ? p->report->n_front : FRONT_SHOWN;
     char text[160];
 
     if (n == 0)
         return;
-    heading(p, "Trials on the front", 11.5 * (double)(p->view->report->space->dim + FIXED_ROWS) + 22.0);
+    heading(p, "Trials on the front", 11.5 * (double)(p->report->view->search.space.dim + FIXED_ROWS) + 22.0);
     for (size_t from = 0; from < n; from += COLUMNS)
         table_block(p, from, n - from < COLUMNS ? n - from : COLUMNS);
-    if (n < p->view->n_front) {
+    if (n < p->report->n_front) {
         snprintf(text, sizeof text,
                  "%zu more expensive ones are left out here; the HTML report and --format csv have them all.",
-                 p->view->n_front - n);
+                 p->report->n_front - n);
         paragraph(p, text);
     }
 }
 
 static void write_charts(struct pages *p)
 {
-    const struct report_view *view = p->view;
-    const struct space *space = view->report->space;
+    const struct report *report = p->report;
+    const struct space *space = &report->view->search.space;
     double half = (INNER - 16.0) / 2.0, third = (INNER - 24.0) / 3.0;
 
     heading(p, "Progress", half * 240.0 / 460.0 + 20.0);
     svg_text(&p->svg, MARGIN, p->y + 9.0, "caption", "Hypervolume over trials");
     svg_text(&p->svg, MARGIN + half + 16.0, p->y + 9.0, "caption", "Best single run over cost spent");
     frame_open(p, MARGIN, p->y + 12.0, half, 460.0, 240.0);
-    draw_hypervolume(&p->svg, view);
+    draw_hypervolume(&p->svg, report);
     frame_close(p);
     frame_open(p, MARGIN + half + 16.0, p->y + 12.0, half, 460.0, 240.0);
-    draw_best_by_cost(&p->svg, view);
+    draw_best_by_cost(&p->svg, report);
     frame_close(p);
     p->y += half * 240.0 / 460.0 + 16.0;
-    if (report_has_insight(view->report) && space->dim > 0) {
+    if (report_has_insight(report->view) && space->dim > 0) {
         double height = (double)space->dim * 34.0 + 60.0, width = 0.8 * INNER;
         if (width * height / 700.0 > BOTTOM - MARGIN - 60.0) /* very many parameters: smaller, on one page */
             width = 700.0 * (BOTTOM - MARGIN - 60.0) / height;
         heading(p, "What matters: share of variance that a parameter explains by itself", width * height / 700.0);
         frame_open(p, MARGIN, p->y, width, 700.0, height);
-        draw_importance(&p->svg, view);
+        draw_importance(&p->svg, report);
         frame_close(p);
         p->y += width * height / 700.0;
     }
-    if (space->dim == 0 || view->n_plotted == 0)
+    if (space->dim == 0 || report->n_plotted == 0)
         return;
     heading(p, "Score against each parameter", third * 190.0 / 300.0 + 16.0);
     for (size_t k = 0; k < space->dim && p->rc == ST_OK; k++) {
@@ -318,7 +316,7 @@ static void write_charts(struct pages *p)
         }
         svg_text(&p->svg, x, p->y + 9.0, "caption", space->params[k].key);
         frame_open(p, x, p->y + 11.0, third, 300.0, 190.0);
-        draw_strip(&p->svg, view, k);
+        draw_strip(&p->svg, report, k);
         frame_close(p);
     }
     p->y += third * 190.0 / 300.0 + 18.0;
@@ -326,15 +324,15 @@ static void write_charts(struct pages *p)
 
 static void write_command(struct pages *p, const char *before, const char *after)
 {
-    const struct report *report = p->view->report;
+    const struct study_view *v = p->report->view;
     struct strbuf command;
 
     strbuf_init(&command, 1 << 16);
     strbuf_add(&command, before);
-    strbuf_add_shell(&command, report->study->name);
-    if (report->store_path != NULL) {
+    strbuf_add_shell(&command, v->study.name);
+    if (p->report->store_path != NULL) {
         strbuf_add(&command, " --store ");
-        strbuf_add_shell(&command, report->store_path);
+        strbuf_add_shell(&command, p->report->store_path);
     }
     strbuf_add(&command, after);
     line(p, "code", command.text);
@@ -346,10 +344,10 @@ static void write_command(struct pages *p, const char *before, const char *after
 static void write_next(struct pages *p)
 {
     char more[HUMAN_TEXT_MAX];
-    size_t n = p->view->report->n_trials;
+    size_t n = p->report->view->n;
 
     heading(p, "What to do next", 60.0);
-    if (p->view->n_front > 0) {
+    if (p->report->n_front > 0) {
         write_command(p, "trawl export ", " --pick knee -o knee.ini");
         line(p, "code", "trawl train knee.ini");
         write_command(p, "trawl export ", " --pick best -o best.ini");
@@ -359,9 +357,9 @@ static void write_next(struct pages *p)
     write_command(p, "trawl sweep --resume ", more);
 }
 
-enum status report_write_pages(const struct report_view *view, report_page_fn *emit, void *context, struct error *err)
+enum status report_write_pages(const struct report *report, report_page_fn *emit, void *context, struct error *err)
 {
-    struct pages p = {.view = view, .emit = emit, .context = context, .rc = ST_OK, .err = err};
+    struct pages p = {.report = report, .emit = emit, .context = context, .rc = ST_OK, .err = err};
 
     strbuf_init(&p.svg, 256u << 20);
     page_open(&p);

@@ -1,6 +1,8 @@
 /* render.c - pictures and paper from the report's own SVG, by librsvg and cairo.
  * A build without librsvg has the same functions; they say so. */
 #include "web/report/report_priv.h"
+
+#include "study/study_view.h"
 #include "web/report/report.h"
 
 #ifdef TRAWL_RSVG
@@ -55,7 +57,7 @@ static enum status draw_svg(cairo_t *cr, const struct strbuf *svg, double width,
     return rc;
 }
 
-enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err)
+enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)
 {
     const int width = 960, height = 540; /* of FRONT_FLAT */
     struct strbuf svg;
@@ -64,7 +66,7 @@ enum status report_write_png(struct strbuf *out, const struct report_view *view,
     enum status rc;
 
     strbuf_init(&svg, 256u << 20);
-    draw_front(&svg, view, FRONT_FLAT);
+    draw_front(&svg, report, FRONT_FLAT);
     rc = strbuf_status(&svg, "the chart of the front", err);
     if (rc == ST_OK) {
         surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * PNG_SCALE), (int)(height * PNG_SCALE));
@@ -93,14 +95,14 @@ static enum status show_page(void *context, const struct strbuf *svg, struct err
     return ST_OK;
 }
 
-enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err)
+enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err)
 {
     cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(collect, out, PAGE_WIDTH, PAGE_HEIGHT);
     cairo_t *cr = cairo_create(surface);
     enum status rc;
 
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, view->report->study->name);
-    rc = report_write_pages(view, show_page, cr, err);
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, report->view->study.name);
+    rc = report_write_pages(report, show_page, cr, err);
     cairo_destroy(cr);
     cairo_surface_finish(surface);
     if (rc == ST_OK)
@@ -124,15 +126,15 @@ static enum status not_built(const char *format, struct error *err)
                 format);
 }
 
-enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err)
+enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err)
 {
-    (void)out, (void)view;
+    (void)out, (void)report;
     return not_built("PNG", err);
 }
 
-enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err)
+enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err)
 {
-    (void)out, (void)view;
+    (void)out, (void)report;
     return not_built("PDF", err);
 }
 

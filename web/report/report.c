@@ -1,51 +1,47 @@
 /* report.c - writes a report in any of its formats. */
 #include "web/report/report.h"
 
+#include "base/strbuf.h"
+#include "study/study_insight.h"
+#include "study/study_view.h"
 #include "web/report/report_priv.h"
 
-static enum status write_charts(const struct report *report, enum report_format format, struct strbuf *out,
-                                struct error *err)
+static enum status write_charts(const struct study_view *view, const char *store_path, enum report_format format,
+                                struct strbuf *out, struct error *err)
 {
-    struct report_view view;
+    struct report report;
+    enum status rc = report_init(&report, view, store_path, err);
 
-    enum status rc = report_view_create(&view, report, err);
-
-    if (rc != ST_OK)
-        return rc;
+    TRY(rc);
     if (format == REPORT_SVG)
-        draw_front(out, &view, FRONT_ALONE);
+        draw_front(out, &report, FRONT_ALONE);
     else if (format == REPORT_PDF)
-        rc = report_write_pdf(out, &view, err);
+        rc = report_write_pdf(out, &report, err);
     else if (format == REPORT_PNG)
-        rc = report_write_png(out, &view, err);
+        rc = report_write_png(out, &report, err);
     else
-        report_write_html(out, &view);
-    report_view_free(&view);
+        report_write_html(out, &report);
+    report_free(&report);
     return rc;
 }
 
-bool report_has_insight(const struct report *report)
+enum status report_write(const struct study_view *view, const char *store_path, enum report_format format,
+                         struct strbuf *out, struct error *err)
 {
-    return report->insight != NULL && report->insight->note == NULL && report->insight->n == report->n_trials;
+    if (format == REPORT_CSV)
+        TRY(report_write_csv(out, view, err));
+    else if (format == REPORT_JSON)
+        TRY(report_write_json(out, view, err));
+    else
+        TRY(write_charts(view, store_path, format, out, err));
+    return strbuf_status(out, "the report", err);
 }
 
-enum status report_write(const struct report *report, enum report_format format, struct strbuf *out, struct error *err)
+enum status report_write_whole(struct study_view *view, enum report_format format, struct strbuf *out,
+                               struct error *err)
 {
-    switch (format) {
-    case REPORT_HTML:
-    case REPORT_SVG:
-    case REPORT_PDF:
-    case REPORT_PNG:
-        TRY(write_charts(report, format, out, err));
-        break;
-    case REPORT_CSV:
-        TRY(report_write_csv(out, report, err));
-        break;
-    case REPORT_JSON:
-        TRY(report_write_json(out, report, err));
-        break;
-    default:
-        return FAIL(err, ST_INTERNAL, "unknown report format %d", (int)format);
-    }
-    return strbuf_status(out, "the report", err);
+    bool is_data = format == REPORT_CSV || format == REPORT_JSON; /* without importance and edges */
+
+    TRY(is_data ? study_view_advise(view, err) : study_view_insight(view, err));
+    return report_write(view, view->store_path, format, out, err);
 }

@@ -9,26 +9,25 @@
 #include "store/store.h"
 
 struct promise;
-struct report;
 struct strbuf;
+struct study_view;
 
 #define NS_SVG "http://www.w3.org/2000/svg" /* a name, never fetched */
 
-/* -- view: view.c -- */
+/* -- what is shown: report_data.c -- */
 
-/* What trial i cost, in seconds or env steps; NaN when unknown. */
-double report_trial_cost(const struct report *report, size_t i);
-/* Trials are indices into report->trials. "Plotted" is a done trial with finite score and positive finite cost. */
-struct report_view {
-    const struct report *report;
+/* Trials are indices into view->trials. "Plotted" is a done trial with finite score and positive finite cost. */
+struct report {
+    const struct study_view *view; /* borrowed */
+    const char *store_path; /* for the commands that the page suggests; NULL: left out */
     size_t n_state[TRIAL_STATES];
-    cJSON **params; /* (n_trials) parsed, owned; NULL where a trial has none */
-    bool *plotted; /* (n_trials), owned */
+    cJSON **params; /* (n) parsed, owned; NULL where a trial has none */
+    bool *plotted; /* (n), owned */
     size_t n_plotted;
-    struct promise *promises; /* (n_trials) what may be said of each, owned */
+    struct promise *promises; /* (n) what may be said of each, owned */
     size_t *front; /* (n_front) by rising cost as expected, owned */
     size_t n_front;
-    size_t knee, best; /* by gp_pick; n_trials when there is none */
+    size_t knee, best; /* by gp_pick; n when there is none */
     double score_lo, score_hi; /* plotted range; far worse scores are drawn at its edge */
     size_t n_beyond; /* how many those are */
     double cost_lo, cost_hi; /* of all plotted trials and of failed ones with a cost */
@@ -39,17 +38,17 @@ struct report_view {
     size_t *hv_trials; /* (n_hv) trials counted so far, owned */
     double *hv; /* (n_hv), owned */
 };
-enum status report_view_create(struct report_view *ret_view, const struct report *report, struct error *err) MUST_USE;
-void report_view_free(struct report_view *view);
-/* Hypervolume of the first n trials; NaN when their numbers have none. */
-enum status report_hypervolume(const struct report *report, size_t n, double *ret_volume, struct error *err) MUST_USE;
-/* GP_BEST or GP_KNEE; n_trials: none. */
-enum status report_pick(const struct report *report, enum gp_rule rule, size_t *ret_i, struct error *err) MUST_USE;
-void report_promise(const struct report *report, size_t i, struct promise *ret_promise); /* of trial i */
+enum status report_init(struct report *ret_report, const struct study_view *view, const char *store_path,
+                        struct error *err) MUST_USE;
+void report_free(struct report *report);
+size_t report_pick(const struct study_view *view, enum gp_rule rule); /* GP_BEST or GP_KNEE; n: none */
+void report_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */
+bool report_has_beliefs(const struct study_view *view); /* in all trials */
+bool report_has_insight(const struct study_view *view); /* importance and edges too */
 
 /* -- texts: report_text.c; each fits HUMAN_TEXT_MAX and is returned in buf -- */
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
-const char *text_cost(const struct report *report, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
+const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
 
 /* -- axes: axis.c -- */
 #define AXIS_MAX_TICKS 16
@@ -76,14 +75,12 @@ void report_style_flat(struct strbuf *out); /* CSS of the charts with print's co
 
 /* FRONT_ALONE is a file of its own; FRONT_FLAT the same without what librsvg does not know. */
 enum front_layout { FRONT_WIDE, FRONT_NARROW, FRONT_ALONE, FRONT_FLAT };
-void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout);
-void draw_hypervolume(struct strbuf *out, const struct report_view *view);
-void draw_best_by_cost(struct strbuf *out, const struct report_view *view);
-void draw_strip(struct strbuf *out, const struct report_view *view, size_t param);
-/* Shares of variance with a standard deviation; only with report->insight that has no note. */
-void draw_importance(struct strbuf *out, const struct report_view *view);
-bool report_has_beliefs(const struct report *report);
-bool report_has_insight(const struct report *report);
+void draw_front(struct strbuf *out, const struct report *report, enum front_layout layout);
+void draw_hypervolume(struct strbuf *out, const struct report *report);
+void draw_best_by_cost(struct strbuf *out, const struct report *report);
+void draw_strip(struct strbuf *out, const struct report *report, size_t param);
+/* Shares of variance with a standard deviation; only where report_has_insight. */
+void draw_importance(struct strbuf *out, const struct report *report);
 
 void svg_open(struct strbuf *out, int width, int height, const char *class_name, const char *label);
 void svg_number(struct strbuf *out, double value); /* one decimal */
@@ -97,15 +94,15 @@ void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, b
 
 /* Called with each page, an SVG of PAGE_WIDTH x PAGE_HEIGHT. */
 typedef enum status report_page_fn(void *context, const struct strbuf *svg, struct error *err);
-enum status report_write_pages(const struct report_view *view, report_page_fn *emit, void *context,
+enum status report_write_pages(const struct report *report, report_page_fn *emit, void *context,
                                struct error *err) MUST_USE;
-enum status report_write_pdf(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
-enum status report_write_png(struct strbuf *out, const struct report_view *view, struct error *err) MUST_USE;
+enum status report_write_pdf(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+enum status report_write_png(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
 
 /* -- formats: html.c, data.c -- */
-void report_write_html(struct strbuf *out, const struct report_view *view);
-enum status report_write_csv(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
-enum status report_write_json(struct strbuf *out, const struct report *report, struct error *err) MUST_USE;
+void report_write_html(struct strbuf *out, const struct report *report);
+enum status report_write_csv(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
+enum status report_write_json(struct strbuf *out, const struct study_view *v, struct error *err) MUST_USE;
 /* The trial's params, parsed: ST_CORRUPT when they are no JSON object. NULL when it has none; the caller deletes. */
 enum status report_params_parse(const struct trial *trial, cJSON **ret_params, struct error *err) MUST_USE;
 /* The trial's value of a searched parameter as text; "" when its params do not have it. params: parsed, may be NULL. */

@@ -2,7 +2,7 @@
 #include "web/report/report_priv.h"
 
 #include "base/words.h"
-#include "web/report/report.h"
+#include "study/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,11 +42,11 @@ void text_escape(struct strbuf *out, const char *text)
     }
 }
 
-const char *text_cost(const struct report *report, double cost, char buf[HUMAN_TEXT_MAX])
+const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX])
 {
     char number[HUMAN_TEXT_MAX];
 
-    if (report->cost != SEARCH_COST_STEPS)
+    if (v->search.cost != SEARCH_COST_STEPS)
         return text_duration(cost, buf);
     snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
     return buf;

@@ -5,7 +5,7 @@
 #include "web/report/report_priv.h"
 
 #include "study/promise.h"
-#include "web/report/report.h"
+#include "study/study_view.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ void svg_frame(struct strbuf *out, const struct axis *x, const struct axis *y, b
 /* -- the front -- */
 
 struct front_chart {
-    const struct report_view *view;
+    const struct report *report;
     enum front_layout layout;
     int width, height;
     struct axis x, y;
@@ -92,20 +92,20 @@ static void place_start(struct strbuf *out, const char *shape, double x, double 
     strbuf_addf(out, ")\" class=\"%s\"", class_name);
 }
 
-static void tooltip(struct strbuf *out, const struct report_view *view, size_t i)
+static void tooltip(struct strbuf *out, const struct report *report, size_t i)
 {
-    const struct report *report = view->report;
-    const struct trial *trial = &report->trials[i];
+    const struct study_view *v = report->view;
+    const struct trial *trial = &v->trials[i];
     char promise[PROMISE_TEXT_MAX], a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX], c[HUMAN_TEXT_MAX];
 
     strbuf_addf(out, "<title>trial %lld, %s", (long long)trial->number, trial_state_name(trial->state));
     if (!isnan(trial->score))
         strbuf_addf(out, "\nscore %s in its run", text_number(trial->score, a));
-    if (report->on_front[i] && view->promises[i].is_known)
-        strbuf_addf(out, "\nexpected %s", promise_text(&view->promises[i], promise));
-    if (!isnan(report_trial_cost(report, i)))
-        strbuf_addf(out, "\ncost %s", text_cost(report, report_trial_cost(report, i), b));
-    if (trial->env_steps > 0 && report->cost != SEARCH_COST_STEPS)
+    if (v->on_front[i] && report->promises[i].is_known)
+        strbuf_addf(out, "\nexpected %s", promise_text(&report->promises[i], promise));
+    if (!isnan(study_view_trial_cost(v, &v->trials[i])))
+        strbuf_addf(out, "\ncost %s", text_cost(v, study_view_trial_cost(v, &v->trials[i]), b));
+    if (trial->env_steps > 0 && v->search.cost != SEARCH_COST_STEPS)
         strbuf_addf(out, "\n%s env steps", text_number((double)trial->env_steps, c));
     if (trial->reason != NULL) {
         strbuf_add(out, "\n");
@@ -116,21 +116,21 @@ static void tooltip(struct strbuf *out, const struct report_view *view, size_t i
 
 static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report_view *view = chart->view;
-    const struct report *report = view->report;
+    const struct report *report = chart->report;
+    const struct study_view *v = report->view;
 
-    strbuf_addf(out, "<g class=\"dominated%s\">\n", view->n_plotted > 1000 ? " dense" : "");
-    for (size_t i = 0; i < report->n_trials; i++) {
-        const struct trial *trial = &report->trials[i];
-        if (!view->plotted[i] || (report->on_front[i] && !view->promises[i].is_known))
+    strbuf_addf(out, "<g class=\"dominated%s\">\n", report->n_plotted > 1000 ? " dense" : "");
+    for (size_t i = 0; i < v->n; i++) {
+        const struct trial *trial = &v->trials[i];
+        if (!report->plotted[i] || (v->on_front[i] && !report->promises[i].is_known))
             continue;
         strbuf_add(out, "<circle cx=\"");
-        svg_number(out, axis_at(&chart->x, report_trial_cost(report, i)));
+        svg_number(out, axis_at(&chart->x, study_view_trial_cost(v, &v->trials[i])));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, axis_at(&chart->y, trial->score));
-        strbuf_addf(out, "\" r=\"3.5\"%s>", report->on_front[i] ? " class=\"own\"" : "");
+        strbuf_addf(out, "\" r=\"3.5\"%s>", v->on_front[i] ? " class=\"own\"" : "");
         if (chart->layout != FRONT_NARROW) /* nobody hovers on a phone */
-            tooltip(out, chart->view, i);
+            tooltip(out, chart->report, i);
         strbuf_add(out, "</circle>\n");
     }
     strbuf_add(out, "</g>\n");
@@ -139,34 +139,34 @@ static void draw_dominated(struct strbuf *out, const struct front_chart *chart)
 /* Where trial i of the front stands: at what is expected of it. */
 static double front_x(const struct front_chart *chart, size_t i)
 {
-    return axis_at(&chart->x, chart->view->promises[i].cost);
+    return axis_at(&chart->x, chart->report->promises[i].cost);
 }
 
 static double front_y(const struct front_chart *chart, size_t i)
 {
-    return axis_at(&chart->y, chart->view->promises[i].score);
+    return axis_at(&chart->y, chart->report->promises[i].score);
 }
 
 /* Steps: the best score that so much cost can buy. */
 static void draw_steps(struct strbuf *out, const struct front_chart *chart, bool area)
 {
-    const struct report_view *view = chart->view;
-    double worst = view->report->study->maximize ? chart->y.from : chart->y.to;
+    const struct report *report = chart->report;
+    double worst = report->view->study.maximize ? chart->y.from : chart->y.to;
     bool begun = false;
     double best = 0.0;
 
     strbuf_add(out, "<path d=\"M");
-    svg_number(out, front_x(chart, view->front[0]));
+    svg_number(out, front_x(chart, report->front[0]));
     strbuf_add(out, " ");
     svg_number(out, worst);
-    for (size_t i = 0; i < view->n_front; i++) { /* members that are level within noise make no step down */
-        double at = front_y(chart, view->front[i]);
-        if (begun && (view->report->study->maximize ? at >= best : at <= best))
+    for (size_t i = 0; i < report->n_front; i++) { /* members that are level within noise make no step down */
+        double at = front_y(chart, report->front[i]);
+        if (begun && (report->view->study.maximize ? at >= best : at <= best))
             continue;
         begun = true;
         best = at;
         strbuf_add(out, "H");
-        svg_number(out, front_x(chart, view->front[i]));
+        svg_number(out, front_x(chart, report->front[i]));
         strbuf_add(out, "V");
         svg_number(out, at);
     }
@@ -195,25 +195,25 @@ static bool overlaps(const struct box *boxes, size_t n, const struct box *box)
 /* Labels beside front points where there is room: best and knee first, then the others by cost. */
 static void draw_labels(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report_view *view = chart->view;
+    const struct report *report = chart->report;
     struct box boxes[LABELS_MAX];
     size_t n = 0;
 
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < view->n_front && n < LABELS_MAX; i++) {
-            size_t at = view->front[i];
-            bool special = at == view->best || at == view->knee;
+        for (size_t i = 0; i < report->n_front && n < LABELS_MAX; i++) {
+            size_t at = report->front[i];
+            bool special = at == report->best || at == report->knee;
             if (special != (pass == 0))
                 continue;
             char text[HUMAN_TEXT_MAX];
             snprintf(text, sizeof text, "%s#%lld",
-                     at == view->best && at == view->knee ? "best, knee "
-                     : at == view->best                   ? "best "
-                     : at == view->knee                   ? "knee "
-                                                          : "",
-                     (long long)view->report->trials[at].number);
+                     at == report->best && at == report->knee ? "best, knee "
+                     : at == report->best                     ? "best "
+                     : at == report->knee                     ? "knee "
+                                                              : "",
+                     (long long)report->view->trials[at].number);
             double x = front_x(chart, at), y = front_y(chart, at);
-            double width = 7.2 * (double)strlen(text), above = view->report->study->maximize ? -10.0 : 20.0;
+            double width = 7.2 * (double)strlen(text), above = report->view->study.maximize ? -10.0 : 20.0;
             double left = x - 8.0 - width < chart->x.from + 2.0 ? chart->x.from + 2.0 : x - 8.0 - width;
             struct box box = {left, left + width, y + above - 11.0, y + above + 3.0};
             if (overlaps(boxes, n, &box))
@@ -227,9 +227,9 @@ static void draw_labels(struct strbuf *out, const struct front_chart *chart)
 /* What fresh runs of a member's config are expected to keep. */
 static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
 {
-    for (size_t i = 0; i < chart->view->n_front; i++) {
-        size_t at = chart->view->front[i];
-        const struct promise *p = &chart->view->promises[at];
+    for (size_t i = 0; i < chart->report->n_front; i++) {
+        size_t at = chart->report->front[i];
+        const struct promise *p = &chart->report->promises[at];
         if (!isfinite(p->lo) || !isfinite(p->hi))
             continue;
         double x = front_x(chart, at), lo = axis_at(&chart->y, p->lo), hi = axis_at(&chart->y, p->hi);
@@ -242,18 +242,18 @@ static void draw_intervals(struct strbuf *out, const struct front_chart *chart)
 /* A member seen once is open, a confirmed one filled. */
 static void draw_front_points(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report_view *view = chart->view;
+    const struct report *report = chart->report;
 
-    for (size_t i = 0; i < view->n_front; i++) {
-        size_t at = view->front[i];
-        bool special = at == view->best || at == view->knee;
+    for (size_t i = 0; i < report->n_front; i++) {
+        size_t at = report->front[i];
+        bool special = at == report->best || at == report->knee;
         strbuf_add(out, "<circle cx=\"");
         svg_number(out, front_x(chart, at));
         strbuf_add(out, "\" cy=\"");
         svg_number(out, front_y(chart, at));
         strbuf_addf(out, "\" r=\"%s\" class=\"front%s\">", special ? "7" : "5.5",
-                    view->promises[at].n_seeds > 1 ? "" : " once");
-        tooltip(out, view, at);
+                    report->promises[at].n_seeds > 1 ? "" : " once");
+        tooltip(out, report, at);
         strbuf_add(out, "</circle>\n");
     }
 }
@@ -262,17 +262,18 @@ static const char cross_path[] = " d=\"M-4-4L4 4M-4 4L4-4\"", triangle_path[] = 
 
 static void draw_lane(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report *report = chart->view->report;
+    const struct study_view *v = chart->report->view;
 
-    for (size_t i = 0; i < report->n_trials; i++) {
-        const struct trial *trial = &report->trials[i];
+    for (size_t i = 0; i < v->n; i++) {
+        const struct trial *trial = &v->trials[i];
         bool stopped = trial->state == TRIAL_STOPPED;
         if (!(stopped || trial->state == TRIAL_FAILED || trial->state == TRIAL_LOST))
             continue;
-        double cost = report_trial_cost(report, i), x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
+        double cost = study_view_trial_cost(v, &v->trials[i]),
+               x = cost > 0.0 ? axis_at(&chart->x, cost) : chart->x.from;
         place_start(out, "path", x, chart->lane_y, stopped ? "stopped" : "failed");
         strbuf_addf(out, "%s>", stopped ? triangle_path : cross_path);
-        tooltip(out, chart->view, i);
+        tooltip(out, chart->report, i);
         strbuf_add(out, "</path>\n");
     }
 }
@@ -296,30 +297,30 @@ static void legend_item(struct strbuf *out, double *x, double y, const char *mar
 
 static void draw_legend(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report_view *view = chart->view;
-    const size_t *n = view->n_state;
+    const struct report *report = chart->report;
+    const size_t *n = report->n_state;
     char text[HUMAN_TEXT_MAX];
     double x = chart->x.from, y = chart->layout >= FRONT_ALONE ? 56.0 : 18.0;
     bool narrow = chart->layout == FRONT_NARROW;
 
-    snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", view->n_front);
+    snprintf(text, sizeof text, narrow ? "front" : "on the front (%zu)", report->n_front);
     legend_item(out, &x, y, "front", text);
     size_t n_once = 0;
-    for (size_t i = 0; i < view->n_front; i++)
-        n_once += view->promises[view->front[i]].n_seeds < 2;
-    if (n_once > 0 && report_has_beliefs(view->report)) {
+    for (size_t i = 0; i < report->n_front; i++)
+        n_once += report->promises[report->front[i]].n_seeds < 2;
+    if (n_once > 0 && report_has_beliefs(report->view)) {
         snprintf(text, sizeof text, narrow ? "once" : "seen once (%zu)", n_once);
         legend_item(out, &x, y, "front once", text);
     }
-    if (view->n_plotted > view->n_front) {
-        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)", view->n_plotted - view->n_front);
+    if (report->n_plotted > report->n_front) {
+        snprintf(text, sizeof text, narrow ? "others" : "other runs (%zu)", report->n_plotted - report->n_front);
         legend_item(out, &x, y, "dominated", text);
     }
     if (n[TRIAL_STOPPED] > 0) {
         snprintf(text, sizeof text, narrow ? "stopped" : "stopped early (%zu)", n[TRIAL_STOPPED]);
         legend_item(out, &x, y, "stopped", text);
     }
-    if (report_has_beliefs(view->report) && view->n_front > 0 && !narrow) {
+    if (report_has_beliefs(report->view) && report->n_front > 0 && !narrow) {
         svg_line(out, x + 5.0, y - 10.0, x + 5.0, y + 1.0, "interval");
         svg_text(out, x + 12.0, y, "legend", "fresh seeds, 95 %");
         x += 12.0 + 6.9 * (double)strlen("fresh seeds, 95 %") + 16.0;
@@ -332,35 +333,35 @@ static void draw_legend(struct strbuf *out, const struct front_chart *chart)
 
 static void draw_axis_titles(struct strbuf *out, const struct front_chart *chart)
 {
-    const struct report_view *view = chart->view;
+    const struct report *report = chart->report;
     char text[2 * HUMAN_TEXT_MAX];
 
     svg_text(out, chart->x.to, chart->height - 8.0, "title end",
-             view->report->cost == SEARCH_COST_STEPS ? "env steps of a trial, log scale"
-                                                     : "cost of a trial, log scale");
-    snprintf(text, sizeof text, "%.60s%s", view->report->study->metric,
-             view->report->study->maximize ? " (higher is better)" : " (lower is better)");
+             report->view->search.cost == SEARCH_COST_STEPS ? "env steps of a trial, log scale"
+                                                            : "cost of a trial, log scale");
+    snprintf(text, sizeof text, "%.60s%s", report->view->study.metric,
+             report->view->study.maximize ? " (higher is better)" : " (lower is better)");
     svg_text(out, chart->x.from - (chart->layout == FRONT_NARROW ? 40.0 : 52.0), chart->y.to - 8.0, "title", text);
-    if (view->n_beyond > 0) {
-        snprintf(text, sizeof text, "%zu far worse, drawn at the edge", view->n_beyond);
-        svg_text(out, chart->x.to, view->report->study->maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",
+    if (report->n_beyond > 0) {
+        snprintf(text, sizeof text, "%zu far worse, drawn at the edge", report->n_beyond);
+        svg_text(out, chart->x.to, report->view->study.maximize ? chart->y.from - 6.0 : chart->y.to + 12.0, "note end",
                  text);
     }
 }
 
-static const char *empty_text(const struct report_view *view)
+static const char *empty_text(const struct report *report)
 {
-    size_t n_open = view->n_state[TRIAL_QUEUED] + view->n_state[TRIAL_RUNNING];
+    size_t n_open = report->n_state[TRIAL_QUEUED] + report->n_state[TRIAL_RUNNING];
 
-    if (view->report->n_trials == 0)
+    if (report->view->n == 0)
         return "No trial yet.";
     return n_open > 0 ? "No trial is done yet." : "No trial was done: there is no front.";
 }
 
-void draw_front(struct strbuf *out, const struct report_view *view, enum front_layout layout)
+void draw_front(struct strbuf *out, const struct report *report, enum front_layout layout)
 {
     bool narrow = layout == FRONT_NARROW, flat = layout == FRONT_FLAT, alone = flat || layout == FRONT_ALONE;
-    struct front_chart chart = {.view = view,
+    struct front_chart chart = {.report = report,
                                 .layout = layout,
                                 .width = narrow ? 400 : 960,
                                 .height = narrow  ? 380
@@ -369,14 +370,14 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     double left = narrow ? 50.0 : 62.0, top = alone ? 92.0 : 54.0, bottom = (double)chart.height - 46.0;
     char label[256];
 
-    chart.has_lane = view->n_state[TRIAL_FAILED] + view->n_state[TRIAL_STOPPED] + view->n_state[TRIAL_LOST] > 0;
+    chart.has_lane = report->n_state[TRIAL_FAILED] + report->n_state[TRIAL_STOPPED] + report->n_state[TRIAL_LOST] > 0;
     double floor_y = chart.has_lane ? bottom - 24.0 : bottom;
     chart.lane_y = bottom - 11.0;
-    axis_init(&chart.x, SPACE_LOG, view->report->cost != SEARCH_COST_STEPS, view->cost_lo, view->cost_hi, left,
-              (double)chart.width - 16.0, narrow ? 4 : 8);
-    axis_init(&chart.y, SPACE_LINEAR, false, view->score_lo, view->score_hi, floor_y, top, narrow ? 5 : 6);
-    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", view->n_plotted,
-             view->n_front);
+    axis_init(&chart.x, SPACE_LOG, report->view->search.cost != SEARCH_COST_STEPS, report->cost_lo, report->cost_hi,
+              left, (double)chart.width - 16.0, narrow ? 4 : 8);
+    axis_init(&chart.y, SPACE_LINEAR, false, report->score_lo, report->score_hi, floor_y, top, narrow ? 5 : 6);
+    snprintf(label, sizeof label, "Cost against score of %zu trials, %zu of them on the front", report->n_plotted,
+             report->n_front);
     svg_open(out, chart.width, chart.height, narrow ? "chart narrow" : alone ? "chart alone" : "chart wide", label);
     if (alone) {
         strbuf_add(out, "<style>");
@@ -385,7 +386,7 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
         else
             strbuf_addf(out, "%s%s", report_style_colors, report_style_chart);
         strbuf_addf(out, "</style>\n<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", chart.width, chart.height);
-        snprintf(label, sizeof label, "%.120s: cost against score", view->report->study->name);
+        snprintf(label, sizeof label, "%.120s: cost against score", report->view->study.name);
         svg_text(out, left - 52.0 + 10.0, 28.0, "headline", label);
     }
     /* x ticks stand below the lane */
@@ -399,17 +400,17 @@ void draw_front(struct strbuf *out, const struct report_view *view, enum front_l
     svg_frame(out, &no_ticks, &chart.y, false);
     if (chart.has_lane)
         svg_line(out, chart.x.from, bottom, chart.x.to, bottom, "axis");
-    if (view->n_front > 0)
+    if (report->n_front > 0)
         draw_steps(out, &chart, true);
     draw_dominated(out, &chart);
     draw_lane(out, &chart);
-    if (view->n_front > 0) {
+    if (report->n_front > 0) {
         draw_steps(out, &chart, false);
         draw_intervals(out, &chart);
         draw_front_points(out, &chart);
         draw_labels(out, &chart);
     } else {
-        svg_text(out, (chart.x.from + chart.x.to) / 2.0, (top + floor_y) / 2.0, "empty mid", empty_text(view));
+        svg_text(out, (chart.x.from + chart.x.to) / 2.0, (top + floor_y) / 2.0, "empty mid", empty_text(report));
     }
     draw_legend(out, &chart);
     draw_axis_titles(out, &chart);

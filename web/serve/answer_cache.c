@@ -30,8 +30,6 @@ struct answer *answer_create(int status, const char *type)
 {
     struct answer *a = mem_alloc(sizeof *a);
 
-    if (a == NULL)
-        return NULL;
     atomic_init(&a->refs, 1);
     a->status = status;
     a->type = type;
@@ -54,7 +52,7 @@ void answer_release(struct answer *a)
 static enum status pack(const char *bytes, size_t n, char **ret, size_t *ret_n, struct error *err)
 {
     z_stream z = {0};
-    size_t room;
+    size_t bound;
     char *out;
     int rc;
 
@@ -62,16 +60,12 @@ static enum status pack(const char *bytes, size_t n, char **ret, size_t *ret_n, 
     *ret_n = 0;
     if (deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return FAIL(err, ST_NOMEM, "no memory to compress an answer");
-    room = deflateBound(&z, (uLong)n);
-    out = mem_alloc(room);
-    if (out == NULL) {
-        deflateEnd(&z);
-        return FAIL(err, ST_NOMEM, "no memory to compress an answer");
-    }
+    bound = deflateBound(&z, (uLong)n);
+    out = mem_alloc(bound);
     z.next_in = (Bytef *)(void *)(uintptr_t)bytes;
     z.avail_in = (uInt)n;
     z.next_out = (Bytef *)out;
-    z.avail_out = (uInt)room;
+    z.avail_out = (uInt)bound;
     rc = deflate(&z, Z_FINISH);
     *ret_n = z.total_out;
     deflateEnd(&z);
@@ -80,12 +74,9 @@ static enum status pack(const char *bytes, size_t n, char **ret, size_t *ret_n, 
         return rc == Z_STREAM_END ? ST_OK : FAIL(err, ST_INTERNAL, "zlib did not compress an answer (%d)", rc);
     }
     char *fit = mem_alloc(*ret_n);
-    if (fit != NULL) {
-        memcpy(fit, out, *ret_n);
-        mem_free(out);
-        out = fit;
-    }
-    *ret = out;
+    memcpy(fit, out, *ret_n);
+    mem_free(out);
+    *ret = fit;
     return ST_OK;
 }
 
@@ -103,8 +94,6 @@ enum status answer_finish(struct answer *a, struct strbuf *body, struct error *e
     TRY(strbuf_status(body, "an answer", err));
     a->n = body->len;
     a->bytes = strbuf_take(body);
-    if (a->bytes == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for an answer");
     if (a->status == MHD_HTTP_OK)
         snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)hash_bytes(a->bytes, a->n));
     if (a->n < GZIP_MIN)
@@ -112,13 +101,10 @@ enum status answer_finish(struct answer *a, struct strbuf *body, struct error *e
     return pack(a->bytes, a->n, &a->gzip, &a->n_gzip, err);
 }
 
-enum status cache_init(struct cache *cache, struct error *err)
+void cache_init(struct cache *cache)
 {
     *cache = (struct cache){.entries = mem_array(CACHE_ENTRIES, sizeof(struct cache_entry))};
-    if (cache->entries == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the answers' cache");
     pthread_mutex_init(&cache->lock, NULL);
-    return ST_OK;
 }
 
 static void drop(struct cache *cache, struct cache_entry *e)
@@ -194,8 +180,6 @@ void cache_keep(struct cache *cache, const char *key, struct answer *answer)
     if (answer->version == 0 || bytes > CACHE_BYTES / 4)
         return;
     copy = mem_strdup(key);
-    if (copy == NULL)
-        return; /* it is made again next time */
     pthread_mutex_lock(&cache->lock);
     drop(cache, place(cache, key));
     while (cache->bytes + bytes > CACHE_BYTES)

@@ -1,7 +1,7 @@
 /* answer_cache.h - finished answers, kept by address for one version of the data.
  * An answer is counted by its references: answer_create, cache_find and cache_keep hold one each, answer_release gives
  * one back; nothing changes it once it is in the cache. The cache has a lock of its own and may be used by any thread.
- * A full cache, or one without memory, keeps less; that is no failure. */
+ * A full cache keeps less; that is no failure. */
 #ifndef WEB_SERVE_ANSWER_CACHE_H
 #define WEB_SERVE_ANSWER_CACHE_H
 
@@ -38,7 +38,7 @@ struct cache {
     size_t bytes;
     int64_t tick;
 };
-enum status cache_init(struct cache *cache, struct error *err) MUST_USE;
+void cache_init(struct cache *cache);
 void cache_free(struct cache *cache);
 struct answer *cache_find(struct cache *cache, const char *key, int64_t version); /* a reference, or NULL */
 void cache_keep(struct cache *cache, const char *key, struct answer *answer);

@@ -2,7 +2,7 @@
  *
  * A stream with nothing to say is suspended, and costs no thread; publishing resumes all of them. Event ids are
  * "BOOT-NUMBER", so that one of an earlier server is recognised. Invariants: (1) a stream is suspended and resumed only
- * under the lock, and never twice; (2) a stream reads the ring at its own pace: one that falls behind by the whole ring
+ * under the lock, and never twice; (2) a stream reads the ring at its own pace: one that is a whole ring late
  * gets `reset` and continues with what comes next; (3) the ring's texts are bounded. */
 #include "web/serve/events.h"
 
@@ -50,16 +50,13 @@ struct events {
     bool ended;
 };
 
-enum status events_create(struct events **ret_events, struct error *err)
+struct events *events_create(void)
 {
     struct events *e = mem_alloc(sizeof *e);
 
-    *ret_events = e;
-    if (e == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the events");
     pthread_mutex_init(&e->lock, NULL);
     e->boot_ms = clock_utc_ms();
-    return ST_OK;
+    return e;
 }
 
 void events_destroy(struct events *e)
@@ -91,12 +88,10 @@ static void wake_all(struct events *e)
 
 void events_publish(struct events *e, const char *type, const char *study, cJSON *json)
 {
-    char *data = json != NULL ? json_print(json, false) : NULL;
+    char *data = json_print(json, false);
     struct strbuf text;
 
     cJSON_Delete(json);
-    if (data == NULL)
-        return;
     strbuf_init(&text, SERVE_BODY_BYTES);
     pthread_mutex_lock(&e->lock);
     strbuf_addf(&text, "id: %" PRId64 "-%" PRId64 "\nevent: %s\ndata: %s\n\n", e->boot_ms, e->next, type, data);
@@ -237,8 +232,6 @@ struct MHD_Response *events_response(struct events *e, struct MHD_Connection *co
     struct MHD_Response *response;
     bool full;
 
-    if (s == NULL)
-        return NULL;
     s->events = e;
     s->connection = connection;
     s->study = study != NULL ? mem_strdup(study) : NULL;

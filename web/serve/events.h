@@ -1,6 +1,5 @@
 /* events.h - server-sent events: one ring of events, read by any number of streams.
- * Publishing never waits for a client. Any thread may call; the ring has a lock of its own. An event that does not fit
- * into memory is left out, since clients read the data themselves when they next look. */
+ * Publishing never waits for a client. Any thread may call; the ring has a lock of its own. */
 #ifndef WEB_SERVE_EVENTS_H
 #define WEB_SERVE_EVENTS_H
 
@@ -8,12 +7,11 @@
 #include <stdint.h>
 
 #include "base/json.h"
-#include "base/status.h"
 
 struct events;
-enum status events_create(struct events **ret_events, struct error *err) MUST_USE;
+struct events *events_create(void);
 void events_destroy(struct events *events);
-/* json is taken; NULL (out of memory): no client is notified. study: NULL for all. */
+/* Takes json. study: NULL for all. */
 void events_publish(struct events *events, const char *type, const char *study, cJSON *json);
 void events_heartbeat(struct events *events);
 void events_end(struct events *events); /* every stream ends */

@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "web/serve/events.h"
-#include "web/serve/serve.h"
 #include "web/serve/serve_priv.h"
+#include "web/serve/study_model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,10 +36,9 @@ struct models {
     int64_t tick;
 };
 
-static void clear(struct models *m, struct model_entry *e)
+static void clear(struct model_entry *e)
 {
-    if (e->model != NULL)
-        m->s->set.hooks.model_destroy(e->model);
+    study_model_destroy(e->model);
     mem_free(e->study);
     *e = (struct model_entry){0};
 }
@@ -58,9 +57,9 @@ static struct model_entry *entry_of(struct models *m, const char *study)
     }
     if (best == NULL)
         return NULL;
-    clear(m, best);
+    clear(best);
     best->study = mem_strdup(study);
-    return best->study != NULL ? best : NULL;
+    return best;
 }
 
 enum model_state models_lock(struct models *m, const char *study, int64_t version, struct model_entry **ret_entry)
@@ -68,7 +67,7 @@ enum model_state models_lock(struct models *m, const char *study, int64_t versio
     struct model_entry *e;
 
     pthread_mutex_lock(&m->lock);
-    e = m->s->set.hooks.model_create != NULL ? entry_of(m, study) : NULL;
+    e = entry_of(m, study);
     *ret_entry = e;
     if (e == NULL)
         return MODEL_NONE;
@@ -79,7 +78,7 @@ enum model_state models_lock(struct models *m, const char *study, int64_t versio
     }
     if (e->version == 0)
         return MODEL_COMPUTING;
-    if (!e->what.is_there)
+    if (e->model == NULL || study_model_note(e->model) != NULL)
         return MODEL_NONE;
     return e->version < version ? MODEL_STALE : MODEL_READY;
 }
@@ -148,10 +147,9 @@ static void notify(struct models *m, const char *study, int64_t version)
 {
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && json_add_str(json, "study", study) && json_add_i64(json, "version", version))
-        events_publish(m->s->events, "model", study, json);
-    else
-        cJSON_Delete(json);
+    json_add_str(json, "study", study);
+    json_add_i64(json, "version", version);
+    events_publish(m->s->events, "model", study, json);
 }
 
 /* Computes the entry's model; called and left under the lock, which is free meanwhile. */
@@ -159,33 +157,28 @@ static void compute(struct models *m, struct model_entry *e)
 {
     char *study = mem_strdup(e->study);
     int64_t version = e->wanted;
-    struct serve_model what = {0};
     struct error err = {0};
-    void *model = NULL;
+    struct study_model *model = NULL;
     double begin_s = clock_mono_s();
-    enum status rc = ST_NOMEM;
 
     e->computing = true;
     pthread_mutex_unlock(&m->lock);
-    if (study != NULL)
-        rc = m->s->set.hooks.model_create(m->s->set.hooks.ctx, study, &model, &what, &err);
+    enum status rc = study_model_create(&model, m->s->set.store_path, study, &err);
     double took_s = clock_mono_s() - begin_s;
     if (rc != ST_OK)
         log_debug("no model of a study: %s", err.text);
+    const char *note = rc == ST_OK ? study_model_note(model) : err.text;
     pthread_mutex_lock(&m->lock);
     e->computing = false;
     e->version = version;
     e->rest_until_s = clock_mono_s() + (9 * took_s > REST_S ? 9 * took_s : REST_S);
+    snprintf(e->note, sizeof e->note, "%s", note != NULL ? note : "");
     if (rc == ST_OK) {
-        if (e->model != NULL)
-            m->s->set.hooks.model_destroy(e->model);
+        study_model_destroy(e->model);
         e->model = model;
-        e->what = what;
     }
-    snprintf(e->note, sizeof e->note, "%s", rc != ST_OK ? err.text : what.note != NULL ? what.note : "");
     pthread_mutex_unlock(&m->lock);
-    if (study != NULL)
-        notify(m, study, version);
+    notify(m, study, version);
     mem_free(study);
     pthread_mutex_lock(&m->lock);
 }
@@ -214,8 +207,6 @@ enum status models_create(struct models **ret_models, struct serve *s, struct er
     pthread_condattr_t attr;
 
     *ret_models = m;
-    if (m == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the models");
     m->s = s;
     pthread_mutex_init(&m->lock, NULL);
     pthread_condattr_init(&attr);
@@ -239,7 +230,7 @@ void models_destroy(struct models *m)
     if (m->has_thread)
         pthread_join(m->thread, NULL);
     for (size_t i = 0; i < ENTRIES; i++)
-        clear(m, &m->entries[i]);
+        clear(&m->entries[i]);
     pthread_cond_destroy(&m->asked);
     pthread_mutex_destroy(&m->lock);
     mem_free(m);

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "web/serve/serve.h"
 
 struct models;
 struct serve;
+struct study_model;
 
 enum model_state { MODEL_NONE, MODEL_COMPUTING, MODEL_STALE, MODEL_READY };
 const char *model_state_name(enum model_state state);
@@ -22,8 +22,7 @@ struct model_entry {
     int64_t wanted, used;
     bool computing;
     double rest_until_s;
-    void *model;
-    struct serve_model what;
+    struct study_model *model; /* the last that could be made; NULL: none */
     char note[ERROR_TEXT_MAX];
 };
 enum status models_create(struct models **ret_models, struct serve *s, struct error *err) MUST_USE;

@@ -10,9 +10,9 @@
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "web/serve/json_text.h"
+#include "web/serve/policy_play.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
-#include "web/serve/serve.h"
 #include "web/serve/serve_priv.h"
 
 #include <microhttpd.h>
@@ -52,16 +52,13 @@ struct plays {
     bool ended;
 };
 
-enum status plays_create(struct plays **ret_plays, struct serve *s, struct error *err)
+struct plays *plays_create(struct serve *s)
 {
     struct plays *p = mem_alloc(sizeof *p);
 
-    *ret_plays = p;
-    if (p == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for streams of games");
     p->s = s;
     pthread_mutex_init(&p->lock, NULL);
-    return ST_OK;
+    return p;
 }
 
 void plays_destroy(struct plays *p)
@@ -144,11 +141,11 @@ static bool sleep_until(struct play *p, const struct timespec *until)
     return playing;
 }
 
-static void put_frame(struct strbuf *data, const struct serve_frame *f, const struct strbuf *draw)
+static void put_frame(struct strbuf *data, const struct player_frame *f, const struct strbuf *draw)
 {
     strbuf_clear(data);
     strbuf_addf(data, "{\"step\":%lld,\"episode\":%lld,\"score\":", (long long)f->step, (long long)f->episode);
-    put_f64(data, f->score);
+    put_f64(data, f->ep_return);
     strbuf_add(data, ",\"reward\":");
     put_f64(data, f->reward);
     strbuf_add(data, ",\"draw\":");
@@ -156,31 +153,30 @@ static void put_frame(struct strbuf *data, const struct serve_frame *f, const st
     strbuf_add(data, "}");
 }
 
-static void put_episode(struct strbuf *data, const struct serve_frame *f)
+static void put_episode(struct strbuf *data, const struct player_frame *f)
 {
     strbuf_clear(data);
     strbuf_addf(data, "{\"episode\":%lld,\"score\":", (long long)f->episode);
-    put_f64(data, f->ended_score);
+    put_f64(data, f->score);
     strbuf_add(data, ",\"perf\":");
-    put_f64(data, f->ended_perf);
+    put_f64(data, f->perf);
     strbuf_add(data, ",\"length\":");
-    put_f64(data, f->ended_length);
+    put_f64(data, f->ep_length);
     strbuf_add(data, "}");
 }
 
-static void play_on(struct play *p, void *game, struct strbuf *data, struct strbuf *draw)
+static void play_on(struct play *p, struct policy_play *game, struct strbuf *data, struct strbuf *draw)
 {
-    const struct serve_hooks *hooks = &p->plays->s->set.hooks;
     int64_t frames = PLAY_S * p->fps;
     struct timespec next;
     bool playing = true;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
     for (int64_t i = 0; playing && i < frames; i++) {
-        struct serve_frame frame;
+        struct player_frame frame;
         struct error err = {0};
         strbuf_clear(draw);
-        if (hooks->play_step(game, draw, &frame, &err) != ST_OK) {
+        if (policy_play_step(game, draw, &frame, &err) != ST_OK) {
             emit_end(p, err.text);
             return;
         }
@@ -204,30 +200,30 @@ static void play_on(struct play *p, void *game, struct strbuf *data, struct strb
 static void *run(void *ctx)
 {
     struct play *p = ctx;
-    const struct serve_hooks *hooks = &p->plays->s->set.hooks;
-    struct serve_play_info info = {{0}, 0, 0};
     struct strbuf data, draw;
     struct error err = {0};
-    void *game = NULL;
+    struct policy_play *game = NULL;
+    double width, height;
 
     strbuf_init(&data, 4 * SERVE_BODY_BYTES);
     strbuf_init(&draw, 2 * SERVE_BODY_BYTES);
-    if (hooks->play_open(hooks->ctx, &p->trial, p->checkpoint, p->seed, p->greedy, &game, &info, &err) != ST_OK) {
+    if (policy_play_open(&game, &p->trial, p->checkpoint, p->seed, p->greedy, &err) != ST_OK) {
         emit_end(p, err.text);
     } else {
+        policy_play_size(game, &width, &height);
         strbuf_add(&data, "{\"env\":");
-        put_str(&data, info.env);
+        put_str(&data, policy_play_env(game));
         strbuf_add(&data, ",\"width\":");
-        put_f64(&data, info.width);
+        put_f64(&data, width);
         strbuf_add(&data, ",\"height\":");
-        put_f64(&data, info.height);
+        put_f64(&data, height);
         strbuf_addf(&data, ",\"fps\":%lld,\"checkpoint\":", (long long)p->fps);
         put_str(&data, p->checkpoint);
         strbuf_add(&data, "}");
         if (emit(p, "begin", &data))
             play_on(p, game, &data, &draw);
     }
-    hooks->play_close(game);
+    policy_play_close(game);
     strbuf_free(&data);
     strbuf_free(&draw);
     pthread_mutex_lock(&p->lock);
@@ -344,10 +340,8 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
 {
     struct play *p = mem_alloc(sizeof *p);
     pthread_condattr_t attr;
-    enum status rc = ST_OK;
+    enum status rc;
 
-    if (p == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a game");
     p->plays = s->plays;
     p->connection = r->connection;
     p->seed = 1;
@@ -358,10 +352,7 @@ enum status play_response(struct serve *s, const struct request *r, struct MHD_R
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&p->change, &attr);
     pthread_condattr_destroy(&attr);
-    if (s->set.hooks.play_open == NULL)
-        rc = FAIL(err, ST_NOTFOUND, "this server cannot play");
-    if (rc == ST_OK)
-        rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
+    rc = target_i64(&r->target, "seed", 0, INT64_MAX, &p->seed, err);
     if (rc == ST_OK)
         rc = target_i64(&r->target, "fps", 1, 120, &p->fps, err);
     if (rc == ST_OK)

@@ -12,7 +12,7 @@ struct plays;
 struct request;
 struct serve;
 
-enum status plays_create(struct plays **ret_plays, struct serve *s, struct error *err) MUST_USE;
+struct plays *plays_create(struct serve *s);
 void plays_end(struct plays *plays); /* every stream ends */
 void plays_destroy(struct plays *plays); /* after the last stream is freed */
 /* The stream of the route `play`: its trial, checkpoint, seed and choice of actions come from the request. */

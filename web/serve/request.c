@@ -121,8 +121,6 @@ enum status target_parse(struct target *ret_target, const char *raw, struct erro
     if (strlen(raw) > TARGET_MAX_BYTES)
         return FAIL(err, ST_LIMIT, "the address has more than %d bytes", TARGET_MAX_BYTES);
     t.text = mem_alloc(strlen(raw) + 2); /* a byte more: the last value's NUL */
-    if (t.text == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a request");
     memcpy(t.text, raw, strlen(raw));
     rc = split(&t, err);
     if (rc != ST_OK) {

@@ -8,7 +8,7 @@
 #include "web/serve/playing.h"
 #include "web/serve/request.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
 #include <microhttpd.h>
 #include <stdio.h>
@@ -110,11 +110,11 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
         if (trial != NULL && (!num_parse_i64(trial, &r->trial) || r->trial < 0))
             return FAIL(err, ST_USAGE, "'%.40s' is no trial; trials are numbered from 0", trial);
         if (study != NULL) {
-            struct view *v = serve_lock_view(s, study, err);
-            if (v == NULL)
+            struct page_study *p = serve_lock_study(s, study, err);
+            if (p == NULL)
                 return err->status;
-            r->version = v->version;
-            r->settled = v->settled;
+            r->version = p->version;
+            r->settled = p->settled;
             serve_unlock(s);
         }
         *ret_route = &serve_routes[i];

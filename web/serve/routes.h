@@ -15,7 +15,7 @@
 struct answer;
 struct serve;
 struct strbuf;
-struct view;
+struct page_study;
 
 struct request {
     struct target target;
@@ -24,7 +24,7 @@ struct request {
     struct MHD_Connection *connection;
     cJSON *body; /* of a POST; borrowed */
     const char *form; /* body of a ROUTE_FORM's POST; NULL: GET */
-    int64_t settled; /* view.settled of the study */
+    int64_t settled; /* settled of the study */
     int64_t version; /* s->version when the request came: what the answer may be kept for */
 };
 
@@ -63,12 +63,14 @@ route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
 route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
 route_fn page_index, page_asset, page_login; /* pages.c */
 
-/* The JSON as the body; taken, NULL: out of memory. */
-enum status api_put_json(struct strbuf *out, cJSON *json, struct error *err) MUST_USE;
+void api_put_json(struct strbuf *out, cJSON *json); /* the JSON, which is taken, as the body */
+void api_put_line(struct strbuf *out, struct strbuf *line); /* as a string without its last newline; NULL: null */
+/* "export_command": `trawl export` of this rule, from any directory. */
+void api_put_export_command(const struct serve *s, const char *study, const char *rule, struct strbuf *out);
 /* Columns of /trials; those from api_n_columns() on are the parameters. */
 int api_n_columns(void);
-const char *api_column_name(const struct view *v, int column);
-void api_put_column(const struct view *v, size_t i, int column, struct strbuf *out);
+const char *api_column_name(const struct page_study *p, int column);
+void api_put_column(const struct page_study *p, size_t i, int column, struct strbuf *out);
 
 /* Embedded files, made by embed.py at build time. */
 struct asset {

@@ -12,7 +12,7 @@
 #include "web/serve/models.h"
 #include "web/serve/playing.h"
 #include "web/serve/serve_priv.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
 #include <microhttpd.h>
 #include <arpa/inet.h>
@@ -20,6 +20,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -130,8 +131,6 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     enum status rc;
 
     *ret_serve = NULL;
-    if (s == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the server");
     s->set = *settings;
     s->wake[0] = s->wake[1] = -1;
     atomic_init(&s->version, clock_utc_ms());
@@ -140,17 +139,14 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     pthread_rwlock_init(&s->data, NULL);
     pthread_mutex_init(&s->conns_lock, NULL);
     pthread_mutex_init(&s->readers.lock, NULL);
+    cache_init(&s->cache);
+    s->events = events_create();
+    s->plays = plays_create(s);
     rc = open_socket(s, &fd, &is_v6, &is_open, err);
     if (rc == ST_OK)
         rc = set_tokens(s, is_open, err);
     if (rc == ST_OK && pipe(s->wake) != 0)
         rc = FAIL(err, ST_IO, "no pipe for the watcher (%s)", strerror(errno));
-    if (rc == ST_OK)
-        rc = cache_init(&s->cache, err);
-    if (rc == ST_OK)
-        rc = events_create(&s->events, err);
-    if (rc == ST_OK)
-        rc = plays_create(&s->plays, s, err);
     if (rc == ST_OK)
         rc = models_create(&s->models, s, err);
     if (rc == ST_OK)
@@ -183,9 +179,9 @@ void serve_destroy(struct serve *s)
     plays_destroy(s->plays);
     events_destroy(s->events);
     cache_free(&s->cache);
-    for (size_t i = 0; i < s->n_views; i++)
-        view_free(s->views[i]);
-    mem_free(s->views);
+    for (size_t i = 0; i < s->n_studies; i++)
+        page_study_free(s->studies[i]);
+    mem_free(s->studies);
     while (s->readers.n > 0)
         store_close(s->readers.idle[--s->readers.n]);
     for (int i = 0; i < 2; i++)
@@ -209,7 +205,7 @@ const char *serve_token(const struct serve *s)
 
 /* -- what was read -- */
 
-static void say_missing(struct serve *s, const char *name, struct error *err)
+static void fail_missing(struct serve *s, const char *name, struct error *err)
 {
     const char *names[64];
     size_t n = 0;
@@ -218,8 +214,8 @@ static void say_missing(struct serve *s, const char *name, struct error *err)
         (void)FAIL(err, ST_BUSY, "%s", s->store_error);
         return;
     }
-    for (; n < s->n_views && n < sizeof names / sizeof names[0]; n++)
-        names[n] = s->views[n]->study.name;
+    for (; n < s->n_studies && n < sizeof names / sizeof names[0]; n++)
+        names[n] = s->studies[n]->view.study.name;
     const char *near = word_nearest(name, names, n);
     if (near != NULL)
         (void)FAIL(err, ST_NOTFOUND, "no study '%.100s'; did you mean '%.100s'?", name, near);
@@ -227,13 +223,13 @@ static void say_missing(struct serve *s, const char *name, struct error *err)
         (void)FAIL(err, ST_NOTFOUND, "no study '%.100s'; /api/v1/studies lists them", name);
 }
 
-struct view *serve_lock_view(struct serve *s, const char *name, struct error *err)
+struct page_study *serve_lock_study(struct serve *s, const char *name, struct error *err)
 {
     pthread_rwlock_rdlock(&s->data);
-    for (size_t i = 0; i < s->n_views; i++)
-        if (strcmp(s->views[i]->study.name, name) == 0)
-            return s->views[i];
-    say_missing(s, name, err);
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (strcmp(s->studies[i]->view.study.name, name) == 0)
+            return s->studies[i];
+    fail_missing(s, name, err);
     pthread_rwlock_unlock(&s->data);
     return NULL;
 }
@@ -244,6 +240,13 @@ void serve_unlock(struct serve *s)
 }
 
 /* -- connections to the store -- */
+
+const char *serve_store_path(const struct serve *s, char buf[PATH_MAX])
+{
+    if (realpath(s->set.store_path, buf) == NULL) /* not there now */
+        snprintf(buf, PATH_MAX, "%s", s->set.store_path);
+    return buf;
+}
 
 enum status serve_reader_take(struct serve *s, struct reader *ret_reader, struct error *err)
 {

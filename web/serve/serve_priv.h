@@ -7,6 +7,7 @@
 #ifndef WEB_SERVE_SERVE_PRIV_H
 #define WEB_SERVE_SERVE_PRIV_H
 
+#include <limits.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,9 +21,9 @@
 
 struct events;
 struct models;
+struct page_study;
 struct plays;
 struct store;
-struct view;
 
 #define SERVE_THREADS 4
 #define SERVE_CONNECTIONS 512
@@ -57,8 +58,8 @@ struct serve {
     char csrf[SERVE_TOKEN_MAX];
 
     pthread_rwlock_t data; /* guards what follows */
-    struct view **views; /* (n_views) owned, in order of id */
-    size_t n_views, cap_views;
+    struct page_study **studies; /* (n_studies) owned, in order of id */
+    size_t n_studies, cap_studies;
     char store_error[ERROR_TEXT_MAX]; /* "": it can be read */
     bool has_writer;
 
@@ -80,8 +81,9 @@ struct serve {
 };
 
 /* The study of that name, with `data` read-locked; NULL: unlocked, ST_NOTFOUND with the near ones. */
-struct view *serve_lock_view(struct serve *s, const char *name, struct error *err);
+struct page_study *serve_lock_study(struct serve *s, const char *name, struct error *err);
 void serve_unlock(struct serve *s);
+const char *serve_store_path(const struct serve *s, char buf[PATH_MAX]); /* absolute; buf */
 /* A connection to the store for this thread, until it is given back. */
 struct reader {
     struct store *store; /* NULL: none */

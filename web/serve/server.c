@@ -80,7 +80,7 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **s
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         c = mem_alloc(sizeof *c);
         info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (c == NULL || info == NULL) {
+        if (info == NULL) {
             mem_free(c);
             return;
         }
@@ -111,8 +111,6 @@ static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *connectio
 
     (void)ctx;
     (void)connection;
-    if (x == NULL)
-        return NULL;
     x->uri = mem_strdup(uri);
     strbuf_init(&x->body, SERVE_BODY_BYTES);
     return x;
@@ -262,7 +260,7 @@ static enum MHD_Result send_failure(struct MHD_Connection *connection, int statu
     strbuf_add(&out, ",\"hint\":");
     put_str(&out, semicolon != NULL ? semicolon + 2 : NULL);
     strbuf_add(&out, "}\n");
-    if (a == NULL || answer_finish(a, &out, NULL) != ST_OK) {
+    if (answer_finish(a, &out, NULL) != ST_OK) {
         strbuf_free(&out);
         answer_release(a);
         return MHD_NO;
@@ -332,7 +330,7 @@ static bool may_change(struct serve *s, struct MHD_Connection *connection, enum 
 {
     const char *type = header(connection, "Content-Type"), *csrf = header(connection, "X-Trawl-Csrf");
 
-    if (!s->set.control)
+    if (s->set.control == NULL)
         *ret =
             send_failure(connection, MHD_HTTP_FORBIDDEN,
                          "this server only reads; start `trawl serve` with --control to steer sweeps from pages", NULL);
@@ -378,8 +376,6 @@ static enum status make_answer(struct serve *s, const struct route *route, struc
     if (a != NULL)
         return ST_OK;
     a = answer_create(MHD_HTTP_OK, route->type != NULL ? route->type : "application/json");
-    if (a == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for an answer");
     strbuf_init(&out, SERVE_REPLY_BYTES);
     rc = route->run(s, r, a, &out, err);
     if (rc == ST_OK && a->bytes == NULL)
@@ -432,8 +428,6 @@ static enum MHD_Result begin_slow(struct serve *s, const struct route *route, st
 {
     struct job *job = mem_alloc(sizeof *job);
 
-    if (job == NULL)
-        return send_failure(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory for an answer", NULL);
     if (atomic_exchange(&s->slow_busy, true)) {
         mem_free(job);
         return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -574,7 +568,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 
     (void)url;
     (void)http_version;
-    if (x == NULL || x->uri == NULL)
+    if (x == NULL)
         return MHD_NO;
     if (!x->begun) {
         x->begun = true;

@@ -3,7 +3,8 @@
  *
  * Invariants: (1) SQLite is asked for changes (data_version) before anything is read; a store that nobody writes costs
  * one cheap question each time; (2) a store that vanishes, is replaced or cannot be read is an event and not an end:
- * what was read last stays visible until there is something newer; (3) events are published without the data lock. */
+ * what was read last stays visible until there is something newer; (3) the data lock is held for memory alone: the store
+ * is read before it is taken, events are published after it is free. */
 #include "web/serve/serve_priv.h"
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@
 #include "study/promise.h"
 #include "web/serve/events.h"
 #include "web/serve/json_text.h"
-#include "web/serve/served_study.h"
+#include "web/serve/page_study.h"
 
 #include <errno.h>
 #include <math.h>
@@ -79,101 +80,102 @@ static cJSON *about(const char *study, int64_t version)
 {
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && (study == NULL || json_add_str(json, "study", study)) && json_add_i64(json, "version", version))
-        return json;
-    cJSON_Delete(json);
-    return NULL;
+    if (study != NULL)
+        json_add_str(json, "study", study);
+    json_add_i64(json, "version", version);
+    return json;
 }
 
-static cJSON *study_news(const struct view *v, bool has_writer)
+static cJSON *study_news(const struct page_study *p, bool has_writer)
 {
-    cJSON *json = about(v->study.name, v->version);
+    cJSON *json = about(p->view.study.name, p->version);
     struct promise best = {.score = NAN};
-    if (v->best < v->n)
-        view_promise(v, v->best, &best);
-    bool ok = json != NULL && json_add_str(json, "state", view_state(v, has_writer)) &&
-              json_add(json, "counts", view_counts(v)) && add_number(json, "hypervolume", v->hypervolume) &&
-              add_number(json, "best_score", best.score) && json_add_f64(json, "cost_s", v->cost_s);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    if (p->best < p->view.n)
+        study_view_promise(&p->view, p->best, &best);
+    json_add_str(json, "state", page_study_state(p, has_writer));
+    json_add(json, "counts", page_study_counts(p));
+    add_number(json, "hypervolume", p->hypervolume);
+    add_number(json, "best_score", best.score);
+    json_add_f64(json, "cost_s", p->cost_s);
     return json;
 }
 
-static cJSON *trial_news(const struct view *v, size_t i)
+static cJSON *trial_news(const struct page_study *p, size_t i)
 {
-    const struct trial *t = &v->trials[i];
-    cJSON *json = about(v->study.name, v->version);
-    bool ok = json != NULL && json_add_i64(json, "trial", t->number) &&
-              json_add_str(json, "state", trial_state_name(t->state)) && add_number(json, "score", t->score) &&
-              add_number(json, "cost", view_cost(v, i)) && json_add_str(json, "reason", t->reason);
+    const struct trial *t = &p->view.trials[i];
+    cJSON *json = about(p->view.study.name, p->version);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_i64(json, "trial", t->number);
+    json_add_str(json, "state", trial_state_name(t->state));
+    add_number(json, "score", t->score);
+    add_number(json, "cost", study_view_trial_cost(&p->view, t));
+    json_add_str(json, "reason", t->reason);
     return json;
 }
 
-static cJSON *progress_news(const struct view *v, size_t i)
+static cJSON *progress_news(const struct page_study *p, size_t i)
 {
-    const struct last_report *live = &v->live[i];
-    cJSON *json = about(v->study.name, v->version);
-    bool ok = json != NULL && json_add_i64(json, "trial", (int64_t)i) &&
-              json_add_i64(json, "env_steps", live->env_steps) && add_number(json, "wall_s", live->wall_s) &&
-              add_number(json, "score", live->score);
+    const struct last_report *live = &p->live[i];
+    cJSON *json = about(p->view.study.name, p->version);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_i64(json, "trial", (int64_t)i);
+    json_add_i64(json, "env_steps", live->env_steps);
+    add_number(json, "wall_s", live->wall_s);
+    add_number(json, "score", live->score);
     return json;
 }
 
-/* Of a view that was updated to `version`; n_before: trials it had. */
-static void tell_of(struct watch *w, const struct view *v, const enum trial_state *before, size_t n_before)
+/* What has changed in a study that was updated to its version; n_before: trials it had. */
+static void notify_changes(struct watch *w, const struct page_study *p, const enum trial_state *before, size_t n_before)
 {
+    const struct study_view *v = &p->view;
+
     for (size_t i = 0; i < v->n; i++) {
-        if (v->changed[i] != v->version)
+        if (p->changed[i] != p->version)
             continue;
         if (i >= n_before || v->trials[i].state != before[i])
-            notify(w, "trial", v->study.name, trial_news(v, i));
+            notify(w, "trial", v->study.name, trial_news(p, i));
         else if (v->trials[i].state == TRIAL_RUNNING)
-            notify(w, "progress", v->study.name, progress_news(v, i));
+            notify(w, "progress", v->study.name, progress_news(p, i));
     }
-    notify(w, "study", v->study.name, study_news(v, w->s->has_writer));
+    notify(w, "study", v->study.name, study_news(p, w->s->has_writer));
 }
 
-static struct view *view_of(struct serve *s, const struct study *study)
+/* One whose space was widened counts as another: what was read of it is read again. */
+static bool is_same(const struct study *a, const struct study *b)
 {
-    for (size_t i = 0; i < s->n_views; i++)
-        if (s->views[i]->study.id == study->id && s->views[i]->study.created_ms == study->created_ms &&
-            strcmp(s->views[i]->study.name, study->name) == 0)
-            return s->views[i];
+    return a->id == b->id && a->created_ms == b->created_ms && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->space, b->space) == 0;
+}
+
+static struct page_study *find_study(struct serve *s, const struct study *study)
+{
+    for (size_t i = 0; i < s->n_studies; i++)
+        if (is_same(&s->studies[i]->view.study, study))
+            return s->studies[i];
     return NULL;
 }
 
-static enum status update_one(struct watch *w, struct view *v, struct study *study, struct error *err)
+static enum status update_one(struct watch *w, struct page_study *p, struct study *study, struct error *err)
 {
     struct serve *s = w->s;
     int64_t version = atomic_load(&s->version) + 1;
-    size_t n_before = v->n;
+    size_t n_before = p->view.n;
     bool changed = false;
-    enum trial_state *before = mem_array(n_before, sizeof *before);
-    enum status rc = before != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a study of %zu trials", n_before);
+    enum trial_state *before;
+    struct page_news news;
 
-    for (size_t i = 0; i < n_before && rc == ST_OK; i++)
-        before[i] = v->trials[i].state;
-    if (rc == ST_OK) {
-        pthread_rwlock_wrlock(&s->data);
-        rc = view_update(v, w->store, study, version, &changed, err);
-        pthread_rwlock_unlock(&s->data);
-    }
+    TRY(page_study_read(p, w->store, study, &news, err));
+    before = mem_array(n_before, sizeof *before);
+    for (size_t i = 0; i < n_before; i++)
+        before[i] = p->view.trials[i].state;
+    pthread_rwlock_wrlock(&s->data);
+    enum status rc = page_study_apply(p, &news, version, &changed, err);
+    pthread_rwlock_unlock(&s->data);
     if (rc == ST_OK && changed) {
         atomic_store(&s->version, version);
-        tell_of(w, v, before, n_before);
+        notify_changes(w, p, before, n_before);
     }
     mem_free(before);
     return rc;
@@ -182,47 +184,39 @@ static enum status update_one(struct watch *w, struct view *v, struct study *stu
 static enum status add_one(struct watch *w, struct study *study, struct error *err)
 {
     struct serve *s = w->s;
-    struct view *v = NULL;
+    struct page_study *p = NULL;
     int64_t version = atomic_load(&s->version) + 1;
-    bool has_room;
 
-    TRY(view_create(&v, s, w->store, study, version, err));
+    TRY(page_study_create(&p, w->store, study, version, err));
     pthread_rwlock_wrlock(&s->data);
-    has_room = MEM_ROOM(s->views, s->n_views, s->cap_views);
-    if (has_room) {
-        s->views[s->n_views++] = v;
-        atomic_store(&s->version, version);
-    }
+    MEM_ROOM(s->studies, s->n_studies, s->cap_studies);
+    s->studies[s->n_studies++] = p;
+    atomic_store(&s->version, version);
     pthread_rwlock_unlock(&s->data);
-    if (!has_room) {
-        view_free(v);
-        return FAIL(err, ST_NOMEM, "out of memory for the studies");
-    }
     notify(w, "studies", NULL, about(NULL, version));
-    notify(w, "study", v->study.name, study_news(v, s->has_writer));
+    notify(w, "study", p->view.study.name, study_news(p, s->has_writer));
     return ST_OK;
 }
 
-/* Views whose study is not in the store any more. */
+/* Studies that are not in the store any more. */
 static void drop_missing(struct watch *w, const struct study *studies, size_t n)
 {
     struct serve *s = w->s;
     size_t kept = 0;
 
     pthread_rwlock_wrlock(&s->data);
-    for (size_t k = 0; k < s->n_views; k++) {
-        struct view *v = s->views[k];
+    for (size_t k = 0; k < s->n_studies; k++) {
+        struct page_study *p = s->studies[k];
         bool there = false;
         for (size_t i = 0; i < n && !there; i++)
-            there = studies[i].id == v->study.id && studies[i].created_ms == v->study.created_ms &&
-                    strcmp(studies[i].name, v->study.name) == 0;
+            there = is_same(&studies[i], &p->view.study);
         if (there)
-            s->views[kept++] = v;
+            s->studies[kept++] = p;
         else
-            view_free(v);
+            page_study_free(p);
     }
-    bool dropped = kept < s->n_views;
-    s->n_views = kept;
+    bool dropped = kept < s->n_studies;
+    s->n_studies = kept;
     if (dropped)
         atomic_fetch_add(&s->version, 1);
     pthread_rwlock_unlock(&s->data);
@@ -239,9 +233,9 @@ static enum status read_all(struct watch *w, struct error *err)
     if (rc == ST_OK)
         drop_missing(w, studies, n);
     for (size_t i = 0; i < n && rc == ST_OK; i++) {
-        struct view *v = view_of(w->s, &studies[i]);
+        struct page_study *p = find_study(w->s, &studies[i]);
         struct error why = {0};
-        rc = v != NULL ? update_one(w, v, &studies[i], &why) : add_one(w, &studies[i], &why);
+        rc = p != NULL ? update_one(w, p, &studies[i], &why) : add_one(w, &studies[i], &why);
         if (rc != ST_OK)
             error_set(err, rc, "%s", why.text);
     }
@@ -249,32 +243,31 @@ static enum status read_all(struct watch *w, struct error *err)
     return rc;
 }
 
-/* What the trials together say of the studies that have news; after t seconds of that a study rests 9 t, so that it
- * takes a tenth of a core at most. A study that cannot be judged is shown by its single runs. */
+/* Advice on the studies that have news; after t seconds of that a study rests 9 t, so that it takes a tenth of a core at
+ * most. A study that cannot be judged is shown by its single runs. */
 static void advise_all(struct watch *w)
 {
     struct serve *s = w->s;
 
-    for (size_t i = 0; i < s->n_views; i++) { /* only this thread writes them */
-        struct view *v = s->views[i];
+    for (size_t i = 0; i < s->n_studies; i++) { /* only this thread writes them */
+        struct page_study *p = s->studies[i];
         struct gp_insight advice;
         struct error why = {0};
         double begin_s = clock_mono_s();
         int64_t version = atomic_load(&s->version) + 1;
-        if (!view_wants_advice(v, begin_s))
+        if (!page_study_wants_advice(p, begin_s))
             continue;
-        if (view_advise(v, s, &advice, &why) != ST_OK) {
-            log_debug("no advice on %s: %s", v->study.name, why.text);
-            advice = (struct gp_insight){.n = v->n, .recommended = v->n, .note = "the trials cannot be read"};
+        if (study_view_compute_advice(&p->view, &advice, &why) != ST_OK) {
+            log_debug("no advice on %s: %s", p->view.study.name, why.text);
+            advice = (struct gp_insight){.n = p->view.n, .recommended = p->view.n, .note = "the trials cannot be read"};
         }
         pthread_rwlock_wrlock(&s->data);
-        if (view_take_advice(v, &advice, version, &why) != ST_OK)
-            log_debug("%s", why.text);
+        page_study_take_advice(p, &advice, version);
         double end_s = clock_mono_s();
-        v->advice_rest_s = end_s + ADVICE_REST * (end_s - begin_s);
+        p->advice_rest_s = end_s + ADVICE_REST * (end_s - begin_s);
         pthread_rwlock_unlock(&s->data);
         atomic_store(&s->version, version);
-        notify(w, "study", v->study.name, study_news(v, s->has_writer));
+        notify(w, "study", p->view.study.name, study_news(p, s->has_writer));
     }
 }
 
@@ -295,9 +288,8 @@ static void set_store_error(struct watch *w, const char *text)
     if (text[0] != '\0')
         log_warn("%s; the pages show what was read before, looking again every %d ms", text, LOOK_MS);
     cJSON *json = cJSON_CreateObject();
-    if (json != NULL)
-        (void)(json_add_bool(json, "ok", text[0] == '\0') &&
-               json_add_str(json, "error", text[0] != '\0' ? text : NULL));
+    json_add_bool(json, "ok", text[0] == '\0');
+    json_add_str(json, "error", text[0] != '\0' ? text : NULL);
     notify(w, "store", NULL, json);
 }
 
@@ -346,11 +338,11 @@ static void look_at_writer(struct watch *w)
         return;
     pthread_rwlock_wrlock(&s->data);
     s->has_writer = held;
-    for (size_t i = 0; i < s->n_views; i++)
-        s->views[i]->version = atomic_fetch_add(&s->version, 1) + 1;
+    for (size_t i = 0; i < s->n_studies; i++)
+        s->studies[i]->version = atomic_fetch_add(&s->version, 1) + 1;
     pthread_rwlock_unlock(&s->data);
-    for (size_t i = 0; i < s->n_views; i++)
-        notify(w, "study", s->views[i]->study.name, study_news(s->views[i], held));
+    for (size_t i = 0; i < s->n_studies; i++)
+        notify(w, "study", s->studies[i]->view.study.name, study_news(s->studies[i], held));
 }
 
 static void look(struct watch *w)
@@ -416,12 +408,7 @@ enum status watch_start(struct serve *s, struct error *err)
 {
     struct watch *w = mem_alloc(sizeof *w);
 
-    if (w != NULL)
-        w->news = mem_array(NEWS_MAX, sizeof *w->news);
-    if (w == NULL || w->news == NULL) {
-        mem_free(w);
-        return FAIL(err, ST_NOMEM, "out of memory for the watcher of the store");
-    }
+    w->news = mem_array(NEWS_MAX, sizeof *w->news);
     w->s = s;
     look(w);
     if (pthread_create(&s->watcher, NULL, watch_run, w) != 0) {

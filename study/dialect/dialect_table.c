@@ -1,6 +1,6 @@
 /* dialect_table.c - PufferLib's dialect as data: its names, its games' options, its words, its defaults. Names and
  * values are those of its 3.0 and 4.0 (config/default.ini and what its trainer reads of a config). */
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define V3 DIALECT_3

@@ -1,6 +1,6 @@
 /* dialect_report.c - the report on a config of PufferLib's: one message with all that was done, or one error. */
 #include "base/log.h"
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 
 #include <stdarg.h>
 #include <stdio.h>

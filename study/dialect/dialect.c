@@ -1,7 +1,7 @@
 /* dialect.c - recognises a config of PufferLib's, and goes through its entries with the rows of dialect_table.c.
  * Invariants: (1) an option of ours is never taken for a name of theirs; (2) what a file or the command line says beats
  * every default; (3) nothing that changes what is trained is dropped without an error. */
-#include "study/dialect.h"
+#include "study/dialect/dialect.h"
 
 #include "base/num.h"
 #include "envs/envs.h"

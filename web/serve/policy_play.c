@@ -1,34 +1,29 @@
-/* serve_play.c - a trial's policy playing, for the pages: the game is stepped on one CPU thread and drawn after each
- * decision. */
+/* policy_play.c - a trial's policy playing: the game is stepped on one CPU thread and drawn after each decision. */
+#include "web/serve/policy_play.h"
+
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/strbuf.h"
 #include "envs/draw.h"
 #include "kernels/kernels.h"
 #include "study/setup.h"
-#include "sweep/pages/serve_hooks.h"
-#include "trainer/trainer.h"
-#include "web/serve/serve.h"
 
 #include <math.h>
-#include <stdio.h>
 
 struct policy_play {
     struct setup *setup;
     struct kern *kern;
     struct player *player;
-    struct env_picture *picture;
+    struct env_picture picture; /* after the last decision */
 };
 
-void serve_play_close(void *play)
+void policy_play_close(struct policy_play *p)
 {
-    struct policy_play *p = play;
-
     if (p == NULL)
         return;
     player_destroy(p->player);
     kern_close(p->kern);
     setup_destroy(p->setup);
-    mem_free(p->picture);
     mem_free(p);
 }
 
@@ -38,38 +33,40 @@ static enum status open_play(struct policy_play *p, const struct trial *trial, c
     struct kern_settings settings = {.kind = KERN_CPU, .n_threads = 1};
     struct setup *s;
 
-    p->picture = mem_alloc(sizeof *p->picture);
-    if (p->picture == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a picture");
     TRY(trial_setup(trial, &p->setup, err));
     TRY(kern_open(&p->kern, &settings, err));
     s = p->setup;
     s->train.precision = TRAIN_PRECISION_AUTO; /* trained on whatever, played on a CPU */
     TRY(player_create(&p->player, p->kern, s->env, s->env_settings, &s->policy, &s->train, checkpoint, seed, greedy,
                       err));
-    env_draw(s->env, s->env_settings, player_state(p->player), p->picture);
+    env_draw(s->env, s->env_settings, player_state(p->player), &p->picture);
     return ST_OK;
 }
 
-enum status serve_play_open(void *ctx, const struct trial *trial, const char *checkpoint, int64_t seed, bool greedy,
-                            void **ret_play, struct serve_play_info *ret_info, struct error *err)
+enum status policy_play_open(struct policy_play **ret_play, const struct trial *trial, const char *checkpoint,
+                             int64_t seed, bool greedy, struct error *err)
 {
     struct policy_play *p = mem_alloc(sizeof *p);
-    enum status rc;
+    enum status rc = open_play(p, trial, checkpoint, seed, greedy, err);
 
-    (void)ctx;
     *ret_play = NULL;
-    if (p == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a game");
-    rc = open_play(p, trial, checkpoint, seed, greedy, err);
     if (rc != ST_OK) {
-        serve_play_close(p);
+        policy_play_close(p);
         return rc;
     }
-    *ret_info = (struct serve_play_info){.width = p->picture->width, .height = p->picture->height};
-    snprintf(ret_info->env, sizeof ret_info->env, "%s", p->setup->env->name);
     *ret_play = p;
     return ST_OK;
+}
+
+const char *policy_play_env(const struct policy_play *p)
+{
+    return p->setup->env->name;
+}
+
+void policy_play_size(const struct policy_play *p, double *ret_width, double *ret_height)
+{
+    *ret_width = p->picture.width;
+    *ret_height = p->picture.height;
 }
 
 static void put_number(struct strbuf *out, double value)
@@ -97,26 +94,16 @@ static void put_mark(struct strbuf *out, const struct env_mark *m)
         strbuf_addf(out, ",%d]", (int)m->colour);
 }
 
-enum status serve_play_step(void *play, struct strbuf *draw, struct serve_frame *ret_frame, struct error *err)
+enum status policy_play_step(struct policy_play *p, struct strbuf *draw, struct player_frame *ret_frame,
+                             struct error *err)
 {
-    struct policy_play *p = play;
-    struct player_frame frame;
-
-    TRY(player_step(p->player, &frame, err));
-    env_draw(p->setup->env, p->setup->env_settings, player_state(p->player), p->picture);
+    TRY(player_step(p->player, ret_frame, err));
+    env_draw(p->setup->env, p->setup->env_settings, player_state(p->player), &p->picture);
     strbuf_add(draw, "[");
-    for (size_t i = 0; i < p->picture->n; i++) {
+    for (size_t i = 0; i < p->picture.n; i++) {
         strbuf_add(draw, i > 0 ? "," : "");
-        put_mark(draw, &p->picture->marks[i]);
+        put_mark(draw, &p->picture.marks[i]);
     }
     strbuf_add(draw, "]");
-    *ret_frame = (struct serve_frame){.step = frame.step,
-                                      .episode = frame.episode,
-                                      .reward = frame.reward,
-                                      .score = frame.ep_return,
-                                      .ended = frame.ended,
-                                      .ended_score = frame.score,
-                                      .ended_perf = frame.perf,
-                                      .ended_length = frame.ep_length};
     return strbuf_status(draw, "a picture", err);
 }

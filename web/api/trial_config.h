@@ -1,0 +1,15 @@
+/* trial_config.h - a trial's config, value by value. Pure. */
+#ifndef WEB_API_TRIAL_CONFIG_H
+#define WEB_API_TRIAL_CONFIG_H
+
+#include "base/json.h"
+#include "base/status.h"
+
+struct trial;
+
+/* [{"key", "value", "default", "origin", "differs", "against"?}]; against: may be NULL. Trials with their configs; the
+ * caller deletes. */
+enum status trial_config_rows(const struct trial *trial, const struct trial *against, cJSON **ret_rows,
+                              struct error *err) MUST_USE;
+
+#endif

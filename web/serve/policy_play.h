@@ -1,0 +1,25 @@
+/* policy_play.h - a trial's policy playing its game, drawn. A play owns all it needs; one thread at a time. */
+#ifndef WEB_SERVE_POLICY_PLAY_H
+#define WEB_SERVE_POLICY_PLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "trainer/trainer.h"
+
+struct strbuf;
+struct trial;
+
+struct policy_play;
+/* The first state is drawn. trial must have its config. */
+enum status policy_play_open(struct policy_play **ret_play, const struct trial *trial, const char *checkpoint,
+                             int64_t seed, bool greedy, struct error *err) MUST_USE;
+void policy_play_close(struct policy_play *play); /* NULL is fine */
+const char *policy_play_env(const struct policy_play *play); /* the game's name; the play's */
+void policy_play_size(const struct policy_play *play, double *ret_width, double *ret_height); /* of the picture */
+/* One decision; adds the drawing commands of docs/http-api.md as one JSON array. */
+enum status policy_play_step(struct policy_play *play, struct strbuf *draw, struct player_frame *ret_frame,
+                             struct error *err) MUST_USE;
+
+#endif
