@@ -197,7 +197,7 @@ def test_a_redirect_to_another_host_gets_nothing(folder):
         with kind.fake() as fake, Elsewhere() as elsewhere:
             fake.fail("redirect", to=elsewhere.url, times=100)
             said = waiting.sync(fake, code=1)
-            assert "points to" in said, said
+            assert "redirects to" in said, said
             equal(elsewhere.requests, [])
             fake.heal()
             waiting.sync(fake)

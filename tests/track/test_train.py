@@ -274,7 +274,7 @@ def test_run_ids_from_outside(folder):
         assert "run mine continues after its 32 line(s)" in said and "left out" in said, said
         equal([row["_step"] for row in got.rows()], STEPS + list(range(8448, 10241, 256)))
         said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "never"})[1]
-        assert "is there already" in said and "WANDB_RESUME is never" in said, said
+        assert "exists already" in said and "WANDB_RESUME is never" in said, said
         equal(len(got.rows()), 40)
         said = run(*train, cwd=folder, env={**env, "WANDB_RESUME": "must", "WANDB_RUN_ID": "other"})[1]
         assert "there is no run other" in said, said

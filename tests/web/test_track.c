@@ -119,16 +119,23 @@ static void make_rows(struct outbox_list *list, size_t from, size_t n)
     }
 }
 
-static void steps_only_rise(void **state)
+/* The rows [from, n) of make_rows as a tracker gets them. */
+static void make_batch(struct batch *b, size_t from, size_t n, int64_t last_step, int64_t thin_ms)
 {
     struct outbox_list list;
+
+    make_rows(&list, from, n - from);
+    batch_read(b, &list);
+    batch_choose(b, last_step, thin_ms);
+}
+
+static void steps_only_rise(void **state)
+{
     struct batch b;
-    struct error err = {0};
     int64_t last = -1;
 
     (void)state;
-    make_rows(&list, 0, 100);
-    assert_int_equal(batch_make(&b, &list, -1, 0, &err), ST_OK);
+    make_batch(&b, 0, 100, -1, 0);
     assert_int_equal(b.n, 100 - 9);
     assert_int_equal(b.n_left_out, 9);
     assert_int_equal(b.rows[0].type, TRACK_ROW_START);
@@ -143,19 +150,15 @@ static void steps_only_rise(void **state)
 /* Whatever part of a claimed range was acknowledged, what is sent of the rest is what would have been sent of it. */
 static void a_rest_is_thinned_as_the_whole(void **state)
 {
-    struct outbox_list list;
     struct batch whole, rest;
-    struct error err = {0};
 
     (void)state;
-    make_rows(&list, 0, 100);
-    assert_int_equal(batch_make(&whole, &list, -1, 2000, &err), ST_OK);
+    make_batch(&whole, 0, 100, -1, 2000);
     assert_true(whole.n < 50);
-    assert_int_equal(whole.rows[whole.n - 1].env_steps, 990); /* the last is always told */
+    assert_int_equal(whole.rows[whole.n - 1].env_steps, 990); /* the last row is always sent */
     for (size_t cut = 1; cut < whole.n; cut++) {
         size_t from = (size_t)whole.rows[cut].id - 1; /* acknowledged: all rows before it */
-        make_rows(&list, from, 100 - from);
-        assert_int_equal(batch_make(&rest, &list, whole.steps_after[cut - 1], 2000, &err), ST_OK);
+        make_batch(&rest, from, 100, whole.steps_after[cut - 1], 2000);
         assert_int_equal(rest.n, whole.n - cut);
         for (size_t i = 0; i < rest.n; i++)
             assert_int_equal(rest.rows[i].id, whole.rows[cut + i].id);
@@ -166,14 +169,11 @@ static void a_rest_is_thinned_as_the_whole(void **state)
 
 static void thinning_keeps_every_last_value(void **state)
 {
-    struct outbox_list list;
     struct batch b;
-    struct error err = {0};
     bool rare = false;
 
     (void)state;
-    make_rows(&list, 0, 40);
-    assert_int_equal(batch_make(&b, &list, -1, 3600000, &err), ST_OK);
+    make_batch(&b, 0, 40, -1, 3600000);
     for (size_t i = 0; i < b.n; i++)
         rare = rare || (b.rows[i].env_steps == 350 && strstr(b.list.rows[35].payload, "rare") != NULL);
     assert_true(rare); /* of row 35, the last that has it */
@@ -187,14 +187,39 @@ static void of_files_the_newest_counts(void **state)
                                         "{\"type\":\"strange\"}", "{\"type\":\"file\",\"name\":\"a\"}"};
     struct outbox_list list = {.rows = mem_array(4, sizeof *list.rows), .n = 4};
     struct batch b;
-    struct error err = {0};
 
     (void)state;
     for (size_t i = 0; i < 4; i++)
         list.rows[i] = (struct outbox_row){.id = (int64_t)i + 1, .payload = mem_strdup(texts[i])};
-    assert_int_equal(batch_make(&b, &list, -1, 0, &err), ST_OK);
+    batch_read(&b, &list);
+    batch_choose(&b, -1, 0);
     assert_true(b.n == 2 && b.rows[0].id == 2 && b.rows[1].id == 4);
     batch_free(&b);
+}
+
+/* The start of an attempt from zero is a batch of its own, whatever the place of its keys in the text. */
+static void an_attempt_from_zero_is_alone(void **state)
+{
+    static const char *const texts[] = {
+        "{\"type\":\"metrics\",\"env_steps\":1,\"values\":{}}", "{\"type\":\"start\",\"attempt\":2}",
+        "{\"attempt\":3,\"anew\": true,\"type\":\"start\"}", "{\"type\":\"metrics\",\"env_steps\":2,\"values\":{}}"};
+    static const struct {
+        size_t from, n;
+    } cuts[] = {{0, 2}, {1, 1}, {2, 1}, {3, 1}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof cuts / sizeof cuts[0]; c++) {
+        size_t n = 4 - cuts[c].from;
+        struct outbox_list list = {.rows = mem_array(n, sizeof *list.rows), .n = n};
+        struct batch b;
+        for (size_t i = 0; i < n; i++)
+            list.rows[i] = (struct outbox_row){.id = (int64_t)i + 1, .payload = mem_strdup(texts[cuts[c].from + i])};
+        batch_read(&b, &list);
+        assert_int_equal(batch_cut_at_attempt(&b), cuts[c].n);
+        assert_int_equal(b.n, cuts[c].n);
+        assert_true(batch_starts_over(&b.rows[0]) == (cuts[c].from == 2));
+        batch_free(&b);
+    }
 }
 
 int main(void)
@@ -208,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_rest_is_thinned_as_the_whole),
         cmocka_unit_test(thinning_keeps_every_last_value),
         cmocka_unit_test(of_files_the_newest_counts),
+        cmocka_unit_test(an_attempt_from_zero_is_alone),
     };
     return cmocka_run_group_tests_name("track", tests, NULL, NULL);
 }

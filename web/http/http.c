@@ -1,4 +1,4 @@
-/* http.c - requests through libcurl with limits; what a reply means stands in http_send's outcome.
+/* http.c - requests through libcurl with limits; http_send judges a reply and sets its outcome.
  *
  * Invariants: (1) a header that a caller gives leaves for the request's own scheme, host and port only; (2) no message
  * holds a query, a user part of a URL, a header or a text given to http_hide; (3) a reply never takes more memory than
@@ -26,8 +26,7 @@
 #define URL_MAX 2048
 #define SERVER_TEXT_MAX 200
 #define BACKOFF_MAX_S 60.0
-#define RETRY_AFTER_MAX_S                                                                                              \
-    600.0 /* a server may ask for less, but not for silence: one wrong number is not the last word */
+#define RETRY_AFTER_MAX_S 600.0 /* no server delays requests for longer, also by a wrong number */
 
 struct http {
     CURL *curl;
@@ -35,19 +34,19 @@ struct http {
     char curl_error[CURL_ERROR_SIZE];
     char *secrets[HTTP_SECRETS_MAX];
     size_t n_secrets;
-    bool worked; /* a request was answered as it should be */
+    bool worked; /* a request has succeeded */
 };
 
-/* What the headers of a reply said. */
-struct heard {
+/* The headers of a reply. */
+struct headers {
     char location[URL_MAX];
     char type[128];
-    double retry_after_s, remaining, reset_s; /* NaN: not said */
+    double retry_after_s, remaining, reset_s; /* NaN: not sent */
 };
 
 struct transfer {
     struct http *http;
-    struct heard heard;
+    struct headers headers;
     struct strbuf *body;
 };
 
@@ -78,9 +77,9 @@ static bool header_is(const char *line, size_t n, const char *name, char *ret_va
     return true;
 }
 
-static void forget(struct heard *h)
+static void headers_clear(struct headers *h)
 {
-    *h = (struct heard){.retry_after_s = NAN, .remaining = NAN, .reset_s = NAN};
+    *h = (struct headers){.retry_after_s = NAN, .remaining = NAN, .reset_s = NAN};
 }
 
 static size_t on_header(char *line, size_t size, size_t n_items, void *ctx)
@@ -90,16 +89,16 @@ static size_t on_header(char *line, size_t size, size_t n_items, void *ctx)
     char value[128];
 
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) /* a new reply: an earlier one was "100 Continue" or a proxy's */
-        forget(&t->heard);
-    else if (header_is(line, n, "Location", t->heard.location, sizeof t->heard.location) ||
-             header_is(line, n, "Content-Type", t->heard.type, sizeof t->heard.type))
+        headers_clear(&t->headers);
+    else if (header_is(line, n, "Location", t->headers.location, sizeof t->headers.location) ||
+             header_is(line, n, "Content-Type", t->headers.type, sizeof t->headers.type))
         return n;
     else if (header_is(line, n, "Retry-After", value, sizeof value))
-        (void)http_retry_after(value, (double)clock_utc_ms() / 1e3, &t->heard.retry_after_s);
+        (void)http_retry_after(value, (double)clock_utc_ms() / 1e3, &t->headers.retry_after_s);
     else if (header_is(line, n, "RateLimit-Remaining", value, sizeof value))
-        (void)num_parse_f64(value, &t->heard.remaining);
+        (void)num_parse_f64(value, &t->headers.remaining);
     else if (header_is(line, n, "RateLimit-Reset", value, sizeof value))
-        (void)num_parse_f64(value, &t->heard.reset_s);
+        (void)num_parse_f64(value, &t->headers.reset_s);
     return n;
 }
 
@@ -146,7 +145,7 @@ static bool set_up(struct http *http)
 
 #define SET(option, value) ok = curl_easy_setopt(c, option, value) == CURLE_OK && ok
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_FOLLOWLOCATION, 0L); /* ours: to the same host only */
+    SET(CURLOPT_FOLLOWLOCATION, 0L); /* http_send follows, to the same host only */
 #if LIBCURL_VERSION_NUM >= 0x075500
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -188,8 +187,6 @@ enum status http_create(struct http **ret_http, const struct http_settings *sett
     struct http *http = mem_alloc(sizeof *http);
 
     *ret_http = NULL;
-    if (http == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for an HTTP client");
     http->settings = *settings;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
         http->curl = curl_easy_init();
@@ -224,9 +221,7 @@ enum status http_hide(struct http *http, const char *secret, struct error *err)
         return ST_OK;
     if (http->n_secrets == HTTP_SECRETS_MAX)
         return FAIL(err, ST_INTERNAL, "more than %d secrets for one HTTP client", HTTP_SECRETS_MAX);
-    if ((http->secrets[http->n_secrets] = mem_strdup(secret)) == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for an HTTP client");
-    http->n_secrets++;
+    http->secrets[http->n_secrets++] = mem_strdup(secret);
     return ST_OK;
 }
 
@@ -252,7 +247,7 @@ static void blank_secrets(const struct http *http, char *text)
             memset(at, '*', strlen(http->secrets[i]));
 }
 
-/* What the server says in its JSON, in the ways that trackers have. */
+/* The error text in the server's JSON, in the forms that trackers use. */
 static const char *server_words(const cJSON *json)
 {
     static const char *const keys[] = {"message", "error", "detail", "errors"};
@@ -273,13 +268,14 @@ static bool looks_like_page(const struct transfer *t)
 {
     const char *at = t->body->text;
 
-    if (strncasecmp(t->heard.type, "text/html", 9) == 0)
+    if (strncasecmp(t->headers.type, "text/html", 9) == 0)
         return true;
     at += strspn(at, " \t\r\n");
     return strncasecmp(at, "<!doctype", 9) == 0 || strncasecmp(at, "<html", 5) == 0;
 }
 
-static void say(const struct http *http, const struct http_request *request, struct http_reply *reply, const char *what)
+static void set_text(const struct http *http, const struct http_request *request, struct http_reply *reply,
+                     const char *what)
 {
     char shown[ERROR_TEXT_MAX / 2];
 
@@ -291,8 +287,8 @@ static void say(const struct http *http, const struct http_request *request, str
             *c = ' ';
 }
 
-static void say_code(const struct http *http, const struct http_request *request, const struct transfer *t,
-                     struct http_reply *reply)
+static void set_code_text(const struct http *http, const struct http_request *request, const struct transfer *t,
+                          struct http_reply *reply)
 {
     const char *words = server_words(reply->json);
     char what[SERVER_TEXT_MAX + 64];
@@ -303,7 +299,7 @@ static void say_code(const struct http *http, const struct http_request *request
         blank_secrets(http, (char *)words); /* before it is cut: half a secret is one too */
     snprintf(what, sizeof what, "the server answered %ld%s%.*s", reply->code, words[0] != '\0' ? ": " : "",
              SERVER_TEXT_MAX, words);
-    say(http, request, reply, what);
+    set_text(http, request, reply, what);
 }
 
 /* curl gave no whole reply. */
@@ -317,7 +313,7 @@ static void judge_failure(const struct http *http, const struct http_request *re
     reply->outcome = HTTP_RETRY;
     if (rc == CURLE_ABORTED_BY_CALLBACK) {
         reply->outcome = HTTP_CANCELLED;
-        say(http, request, reply, "given up, the time for it is over");
+        set_text(http, request, reply, "given up, the time for it is over");
         return;
     }
     if (rc == CURLE_WRITE_ERROR && reply->body.status == ST_LIMIT) {
@@ -336,7 +332,7 @@ static void judge_failure(const struct http *http, const struct http_request *re
             reply->outcome = HTTP_REFUSED;
         snprintf(what, sizeof what, "%s", text);
     }
-    say(http, request, reply, what);
+    set_text(http, request, reply, what);
 }
 
 static void judge_elsewhere(const struct http *http, const struct http_request *request, struct http_reply *reply,
@@ -344,7 +340,7 @@ static void judge_elsewhere(const struct http *http, const struct http_request *
 {
     reply->outcome = http->worked ? HTTP_RETRY : HTTP_REFUSED;
     reply->elsewhere = true;
-    say(http, request, reply, what);
+    set_text(http, request, reply, what);
 }
 
 static void judge_reply(struct http *http, const struct http_request *request, const struct transfer *t,
@@ -354,17 +350,16 @@ static void judge_reply(struct http *http, const struct http_request *request, c
     char what[ERROR_TEXT_MAX], shown[ERROR_TEXT_MAX / 2];
     bool empty = t->body->len == 0;
 
-    reply->retry_after_s = isfinite(t->heard.retry_after_s) ? fmin(t->heard.retry_after_s, RETRY_AFTER_MAX_S) : 0;
-    if (isfinite(t->heard.remaining) && isfinite(t->heard.reset_s) && t->heard.reset_s > 0)
-        reply->pause_s = fmin(BACKOFF_MAX_S, t->heard.reset_s / (fmax(0, t->heard.remaining) + 1));
+    reply->retry_after_s = isfinite(t->headers.retry_after_s) ? fmin(t->headers.retry_after_s, RETRY_AFTER_MAX_S) : 0;
+    if (isfinite(t->headers.remaining) && isfinite(t->headers.reset_s) && t->headers.reset_s > 0)
+        reply->pause_s = fmin(BACKOFF_MAX_S, t->headers.reset_s / (fmax(0, t->headers.remaining) + 1));
     if (!empty && !looks_like_page(t) && json_parse(t->body->text, t->body->len, &reply->json, &none) != ST_OK)
         reply->json = NULL;
     if (reply->code >= 300 && reply->code < 400) {
         snprintf(what, sizeof what,
-                 "the server answered %ld and points to %s, where nothing was sent; give the address that the tracker "
-                 "really has",
+                 "the server answered %ld and redirects to %s, where nothing was sent; give the tracker's real address",
                  reply->code,
-                 t->heard.location[0] != '\0' ? http_url_shown(t->heard.location, shown, sizeof shown) : "nowhere");
+                 t->headers.location[0] != '\0' ? http_url_shown(t->headers.location, shown, sizeof shown) : "nowhere");
         judge_elsewhere(http, request, reply, what);
         return;
     }
@@ -372,7 +367,7 @@ static void judge_reply(struct http *http, const struct http_request *request, c
         bool again = reply->code == 408 || reply->code == 425 || reply->code == 429 ||
                      (reply->code >= 500 && reply->code != 501 && reply->code != 505);
         reply->outcome = again ? HTTP_RETRY : HTTP_REFUSED;
-        say_code(http, request, t, reply);
+        set_code_text(http, request, t, reply);
         return;
     }
     if (request->want_json && reply->json == NULL) {
@@ -381,8 +376,8 @@ static void judge_reply(struct http *http, const struct http_request *request, c
                             "a web page came in place of an answer (a login page, or another program's address?)");
             return;
         }
-        reply->outcome = HTTP_RETRY; /* what is no whole JSON is half a reply */
-        say(http, request, reply, empty ? "the answer is empty" : "the answer is cut off or no JSON");
+        reply->outcome = HTTP_RETRY; /* incomplete JSON is half a reply */
+        set_text(http, request, reply, empty ? "the answer is empty" : "the answer is cut off or no JSON");
         return;
     }
     reply->outcome = HTTP_OK;
@@ -392,62 +387,65 @@ static void judge_reply(struct http *http, const struct http_request *request, c
         atomic_fetch_add(&http->settings.cancel->answers, 1);
 }
 
-static bool headers_of(const struct http_request *request, struct curl_slist **ret_list)
+static void add_header(struct curl_slist **list, const char *text)
 {
-    struct curl_slist *list = NULL, *more;
+    struct curl_slist *longer = curl_slist_append(*list, text);
+
+    if (longer == NULL)
+        mem_refused(strlen(text));
+    *list = longer;
+}
+
+static struct curl_slist *headers_of(const struct http_request *request)
+{
+    struct curl_slist *list = NULL;
     char type[200];
-    bool ok = true;
 
-    snprintf(type, sizeof type, "Content-Type: %s",
-             request->content_type != NULL ? request->content_type : "application/json");
-    for (size_t i = 0; ok && i < request->n_headers; i++) {
-        more = curl_slist_append(list, request->headers[i]);
-        ok = more != NULL;
-        list = ok ? more : list;
+    for (size_t i = 0; i < request->n_headers; i++)
+        add_header(&list, request->headers[i]);
+    add_header(&list, "Expect:"); /* no waiting for "100 Continue" */
+    if (request->body != NULL) {
+        snprintf(type, sizeof type, "Content-Type: %s",
+                 request->content_type != NULL ? request->content_type : "application/json");
+        add_header(&list, type);
     }
-    if (ok && (more = curl_slist_append(list, "Expect:")) != NULL) /* no waiting for "100 Continue" */
-        list = more;
-    if (ok && request->body != NULL) {
-        more = curl_slist_append(list, type);
-        ok = more != NULL;
-        list = ok ? more : list;
-    }
-    *ret_list = list;
-    return ok;
+    return list;
 }
 
-static bool set_method(CURL *c, const struct http_request *request)
+/* Each option that the body or the method of the last request set is set again. */
+static CURLcode set_method(CURL *c, const struct http_request *request)
 {
-    bool ok = curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL) == CURLE_OK;
-
-    ok = ok && curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+    curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
+    curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);
     if (request->body != NULL || strcmp(request->method, "GET") != 0) {
-        ok = ok && curl_easy_setopt(c, CURLOPT_POST, 1L) == CURLE_OK &&
-             curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "") == CURLE_OK &&
-             curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n_body) == CURLE_OK;
+        curl_easy_setopt(c, CURLOPT_POST, 1L);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "");
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n_body);
     }
-    return ok && curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
+    return curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, request->method); /* copies the text */
 }
 
-/* One exchange at url; *t holds what the headers said. */
+/* One exchange at url; *t gets headers and body of the reply. */
 static CURLcode exchange(struct http *http, const struct http_request *request, const char *url, struct transfer *t)
 {
     double timeout_s = request->timeout_s > 0         ? request->timeout_s
                        : http->settings.timeout_s > 0 ? http->settings.timeout_s
                                                       : 30.0;
-    struct curl_slist *headers = NULL;
+    struct curl_slist *headers = headers_of(request);
     CURL *c = http->curl;
-    CURLcode rc = CURLE_OUT_OF_MEMORY;
+    CURLcode rc = set_method(c, request);
 
-    forget(&t->heard);
+    headers_clear(&t->headers);
     strbuf_clear(t->body);
     http->curl_error[0] = '\0';
-    if (headers_of(request, &headers) && set_method(c, request) && curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_WRITEDATA, t) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_HEADERDATA, t) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3)) == CURLE_OK)
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, request->once ? 1L : 0L);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1e3));
+    if (rc == CURLE_OK)
+        rc = curl_easy_setopt(c, CURLOPT_URL, url); /* the last one that can fail: it copies the text */
+    if (rc == CURLE_OK)
         rc = cancelled(http) ? CURLE_ABORTED_BY_CALLBACK : curl_easy_perform(c);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(c, CURLOPT_POSTFIELDS, NULL);
@@ -455,7 +453,7 @@ static CURLcode exchange(struct http *http, const struct http_request *request, 
     return rc;
 }
 
-/* Where a redirect of this request may be followed to: the same scheme, host and port, with the same method. */
+/* The address to which a redirect of this request may be followed: same scheme, host and port, same method. */
 static bool may_follow(const char *from, const char *location, long code, const char *method, char *ret_url)
 {
     static const CURLUPart parts[] = {CURLUPART_SCHEME, CURLUPART_HOST, CURLUPART_PORT};
@@ -500,7 +498,7 @@ void http_send(struct http *http, const struct http_request *request, struct htt
     reply->body.max = http->settings.max_reply_bytes > 0 ? http->settings.max_reply_bytes : REPLY_MAX_DEFAULT;
     if (strlen(request->url) >= sizeof url) {
         reply->outcome = HTTP_REFUSED;
-        say(http, request, reply, "the address is too long");
+        set_text(http, request, reply, "the address is too long");
         return;
     }
     snprintf(url, sizeof url, "%s", request->url);
@@ -511,7 +509,7 @@ void http_send(struct http *http, const struct http_request *request, struct htt
             break;
         curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &reply->code);
         if (reply->code < 300 || reply->code >= 400 || i == REDIRECTS_MAX ||
-            !may_follow(url, t.heard.location, reply->code, request->method, next))
+            !may_follow(url, t.headers.location, reply->code, request->method, next))
             break;
         memcpy(url, next, sizeof url);
     }

@@ -1,9 +1,9 @@
-/* http.h - one HTTP client for all trackers: a libcurl handle with limits, of one thread.
+/* http.h - one HTTP client for all trackers: a libcurl handle with limits, for one thread.
  *
  * Rules: TLS is verified; only http and https; proxies as in the environment (curl's rules); no redirect to another
- * scheme, host or port, and at most 3 to the same one; credentials are headers of the one request they are given with;
- * a reply is at most max_reply_bytes; an HTML page is never taken for JSON. Messages hold no header, no query and no
- * user part of a URL. */
+ * scheme, host or port, and at most 3 to the same one; credentials are headers of one request; a reply is at most
+ * max_reply_bytes; an HTML page is never treated as JSON. Messages hold no header, no query and no user part of a
+ * URL. */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H
 
@@ -17,9 +17,9 @@
 #include "base/status.h"
 #include "base/strbuf.h"
 
-/* Ends requests early, and shows that some are answered: shared by a main thread and its handles. */
+/* Ends requests early, and counts answers: shared by a main thread and its handles. */
 struct http_cancel {
-    atomic_int_least64_t deadline_ms; /* of clock_mono_s * 1000; 0: none; set by the main thread */
+    atomic_int_least64_t deadline_ms; /* by clock_mono_s * 1000; 0: none; set by the main thread */
     atomic_int_least64_t answers; /* HTTP_OK so far; counted by the handles */
 };
 
@@ -38,7 +38,7 @@ struct http; /* opaque */
 
 enum status http_create(struct http **ret_http, const struct http_settings *settings, struct error *err) MUST_USE;
 void http_destroy(struct http *http); /* NULL is fine; wipes the secrets */
-/* A text that must never be in a message, whoever sends it back to us. Up to HTTP_SECRETS_MAX. */
+/* A text that must never be in a message, also when a server sends it back. Up to HTTP_SECRETS_MAX. */
 #define HTTP_SECRETS_MAX 8
 enum status http_hide(struct http *http, const char *secret, struct error *err) MUST_USE;
 
@@ -50,16 +50,16 @@ struct http_request {
     const void *body; /* may be NULL */
     size_t n_body;
     const char *content_type; /* NULL: application/json with a body */
-    double timeout_s; /* 0: of the settings */
-    bool once; /* on a connection of its own: curl sends again by itself what a kept one dropped without an answer */
-    bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a text that says so */
+    double timeout_s; /* 0: the settings' */
+    bool once; /* on a new connection: on a kept one that was dropped without an answer, curl sends again by itself */
+    bool want_json; /* a reply that is no JSON (an HTML login page) is a refusal with a clear text */
 };
 
-/* What is to be done about it, not what it means. A page in place of JSON or a redirect elsewhere is a wrong setting
- * before the first success of this handle, and a passing trouble (maintenance, a hotel's network) after it. */
+/* The action that a caller shall take. A page in place of JSON or a redirect elsewhere is a wrong setting before the
+ * first success of this handle, and a passing failure (maintenance, a hotel's network) after it. */
 enum http_outcome {
     HTTP_OK, /* 2xx, with JSON when wanted */
-    HTTP_RETRY, /* no reply, half a reply, 408, 425, 429, 5xx but 501 and 505 */
+    HTTP_RETRY, /* no reply, half a reply, 408, 425, 429, 5xx except 501 and 505 */
     HTTP_REFUSED, /* other 4xx, redirects elsewhere, pages in place of JSON, certificates that do not verify */
     HTTP_CANCELLED, /* by http_cancel */
 };
@@ -68,22 +68,21 @@ struct http_reply {
     enum http_outcome outcome;
     long code; /* 0: no reply */
     struct strbuf body; /* kept between requests, cleared by each */
-    cJSON *json; /* parsed when the reply is JSON, also of an error; owned */
-    bool elsewhere; /* refused by a page, a redirect or a certificate: it was not the tracker that spoke */
-    double retry_after_s; /* both forms of Retry-After; 0: not said */
-    double pause_s; /* RateLimit-Remaining and -Reset: wait this long before the next; 0: not stated */
+    cJSON *json; /* parsed when the reply is JSON, also an error's; owned */
+    bool elsewhere; /* refused by a page, a redirect or a certificate: the answer was not the tracker's */
+    double retry_after_s; /* both forms of Retry-After; 0: none */
+    double pause_s; /* RateLimit-Remaining and -Reset: wait this long before the next request; 0: none */
     char text[ERROR_TEXT_MAX]; /* not HTTP_OK: "POST https://host/path: 503: text of the server" */
 };
 void http_reply_init(struct http_reply *reply);
 void http_reply_free(struct http_reply *reply);
 
-/* Never fails apart from the outcome. */
+/* Failures are in reply->outcome. */
 void http_send(struct http *http, const struct http_request *request, struct http_reply *reply);
 
 /* ---- parts that are tested alone ---- */
 
-/* Full jitter: uniform in [0, min(60, 2^attempt)] seconds, at least what the server asked for. attempt counts from
- * 0. */
+/* Full jitter: retry_after_s plus a uniform number in [0, min(60, 2^attempt)] seconds. attempt counts from 0. */
 double http_backoff_s(struct rng *rng, int attempt, double retry_after_s);
 /* "120" or "Wed, 21 Oct 2015 07:28:00 GMT" -> seconds from now_s (Unix), 0 when past; false: neither. */
 bool http_retry_after(const char *text, double now_s, double *ret_s);
@@ -98,12 +97,11 @@ void http_escape(struct strbuf *sb, const char *text);
 
 /* ---- netrc.c ---- */
 
-/* Login and password of "host" or "host:port" in $NETRC, ~/.netrc or ~/_netrc; false: none. The texts are secrets: wipe
- * them. Warns once when others may read the file. */
+/* Login and password for "host" or "host:port" from $NETRC, ~/.netrc or ~/_netrc; false: none. The texts are secrets:
+ * wipe them. Warns when others may read the file. */
 bool netrc_find(const char *host, char *ret_login, size_t login_size, char *ret_password, size_t password_size);
 
-/* One key of an ini file ("[default]" section of ~/.config/wandb/settings), for trackers' own files; false: not
- * there. */
+/* One key of a tracker's own ini file ("[default]" section of ~/.config/wandb/settings); false: not set. */
 bool track_ini_value(const char *path, const char *section, const char *key, char *ret_value, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* netrc.c - logins and settings from the files that trackers' own clients keep in the home directory.
- * Nothing of what is read here goes into a message. */
+ * No text that is read here goes into a message. */
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,7 +16,7 @@
 #define PATH_MAX_BYTES 4096
 #define WORD_BYTES 512
 
-/* The text of $NETRC, ~/.netrc or ~/_netrc, the first that is there; NULL: none. */
+/* The text of the first existing file of $NETRC, ~/.netrc and ~/_netrc; NULL: none. */
 static char *netrc_text(size_t *ret_n)
 {
     static const char *const names[] = {".netrc", "_netrc"};

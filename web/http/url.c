@@ -1,4 +1,4 @@
-/* url.c - addresses, times to wait: the parts of the HTTP client that touch no network. */
+/* url.c - addresses and waiting times: the parts of the HTTP client that use no network. */
 #include "base/num.h"
 #include "web/http/http.h"
 
@@ -14,7 +14,7 @@ double http_backoff_s(struct rng *rng, int attempt, double retry_after_s)
 {
     double cap_s = attempt >= 6 ? BACKOFF_MAX_S : fmin(BACKOFF_MAX_S, ldexp(1.0, attempt));
 
-    /* What the server asked for is kept whole; the jitter on top keeps many clients from coming back as one. */
+    /* The server's wait is kept in full; the jitter in addition spreads the retries of many clients. */
     return fmax(0, retry_after_s) + rng_f64(rng) * cap_s;
 }
 
@@ -43,14 +43,14 @@ const char *http_url_shown(const char *url, char *buf, size_t size)
     CURLU *u = curl_url();
     char *shown = NULL;
 
-    snprintf(buf, size, "an address that is none");
+    snprintf(buf, size, "an invalid address");
     if (u != NULL && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
         for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
             curl_url_set(u, hidden[i], NULL, 0);
         if (curl_url_get(u, CURLUPART_URL, &shown, 0) == CURLUE_OK)
             snprintf(buf, size, "%s", shown);
         curl_free(shown);
-    } else if (url[0] == '/') { /* the target of a redirect may be a path alone */
+    } else if (url[0] == '/') { /* the target of a redirect may be only a path */
         snprintf(buf, size, "%.*s", (int)strcspn(url, "?#"), url);
     }
     curl_url_cleanup(u);

@@ -1,11 +1,10 @@
 /* mlflow.c - MLflow over its REST interface: an experiment, a run for the study, a child run for each trial.
  *
- * Invariants: (1) a run is made once (mlflow_runs.c); (2) time stamps are those of the rows, so the server takes what
- * comes twice for the same; (3) the login is a header to the server's own address; files go there too, never to where
- * an answer points.
+ * Invariants: (1) a run is made once (mlflow_runs.c); (2) time stamps come from the rows: the server recognises a resend;
+ * (3) the login is a header to the server's own address; files go there too, never to an address from an answer.
  *
- * State of a run: {"run_id", "artifacts" (path on the server; "": it takes none), "ended" (its end was sent), "name",
- * "file_tries"}. */
+ * State of a run: {"run_id", "artifacts" (path on the server; "": the server accepts no files), "ended" (its end was
+ * sent), "name", "file_tries"}. */
 #include "web/track/mlflow.h"
 
 #include "base/log.h"
@@ -17,12 +16,12 @@
 #define REQUESTS_PER_MINUTE 600
 #define ROWS_MAX 2000
 #define BATCH_BYTES_MAX (1536u << 10)
-#define FILE_TRIES 3 /* of a file that a server which works otherwise does not take */
+#define FILE_TRIES 3 /* for a file that an otherwise working server does not accept */
 #define FILE_TIMEOUT_S 60
 
 /* -- rows -- */
 
-/* For track_flatten: entries of one kind go into the batch, which is sent when it is full. */
+/* For track_flatten: adds entries of one kind to the batch, which is sent when it is full. */
 struct filling {
     struct mlflow *m;
     struct track_run *run;
@@ -55,7 +54,7 @@ static void put_metric(const struct filling *f, const struct track_row *row, int
         f->reply->n_skipped++;
 }
 
-/* "fast", "team=vision": tags of people, from [track]. */
+/* "fast", "team=vision": the user's tags, from [track]. */
 static void put_words(const struct filling *f, const cJSON *tags)
 {
     const cJSON *item;
@@ -94,7 +93,7 @@ static void begin_run(struct mlflow *m, struct track_run *run, const struct trac
         cJSON *one = cJSON_CreateObject();
         snprintf(key, sizeof key, "trawl.%s", facts[i]);
         item = cJSON_GetObjectItemCaseSensitive(row->json, facts[i]);
-        if (item != NULL && one != NULL && cJSON_AddItemReferenceToObject(one, key, (cJSON *)item))
+        if (item != NULL && cJSON_AddItemReferenceToObject(one, key, (cJSON *)item))
             track_flatten(one, put_flat, &f);
         cJSON_Delete(one);
     }
@@ -115,7 +114,7 @@ static size_t count_values(const struct track_row *row)
     return (size_t)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(row->json, "values")) + 1;
 }
 
-/* Rows of numbers from the front, in as few batches as they fit. *ret_n: how many rows the server has got. */
+/* The first rows, as far as they are numbers, in as few batches as possible. *ret_n: rows that the server has. */
 static void send_numbers(struct mlflow *m, struct track_run *run, const struct track_row *rows, size_t n, size_t *ret_n,
                          struct track_reply *reply)
 {
@@ -194,8 +193,8 @@ static void end_run(struct mlflow *m, struct track_run *run, const struct track_
 
 /* -- files -- */
 
-/* A server that works otherwise and does not take a file shall not keep the rest from going out: what asks to wait is
- * waited for a few times, another failure is met by one more try at once. */
+/* An otherwise working server that does not accept a file shall not block the other rows: a file for which the server
+ * asks to wait is tried a few times, after another failure once more at once. */
 static bool gives_up(struct mlflow *m, struct track_run *run, const struct track_reply *step)
 {
     struct http_request health = {.method = "GET"};
@@ -211,7 +210,7 @@ static bool gives_up(struct mlflow *m, struct track_run *run, const struct track
     http_send(m->http, &health, &m->reply);
     track_reply_http(&ignored, &m->reply);
     if (ignored.verdict != TRACK_DONE)
-        return false; /* it is down altogether */
+        return false; /* the whole server is down */
     (void)json_get_i64(run->state, "file_tries", &tries);
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "file_tries");
     (void)json_add_i64(run->state, "file_tries", tries + 1);
@@ -226,10 +225,10 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
     struct strbuf url;
 
     if (root == NULL || root[0] == '\0') {
-        if (!m->told_artifacts)
+        if (!m->logged_artifacts)
             log_warn("mlflow: the server keeps files of runs where only its own client can write (start it with "
-                     "--artifacts-destination to have it hand them on); files stay here, continuing");
-        m->told_artifacts = true;
+                     "--artifacts-destination and it accepts them); files are not sent, continuing");
+        m->logged_artifacts = true;
         return;
     }
     strbuf_init(&url, 4096);
@@ -242,7 +241,7 @@ static void put_file(struct mlflow *m, struct track_run *run, const char *name, 
                              .content_type = mime,
                              .timeout_s = FILE_TIMEOUT_S};
     mlflow_request(m, &r, &step);
-    if (m->reply.code >= 500 && m->reply.code != 503) /* perhaps a passing trouble */
+    if (m->reply.code >= 500 && m->reply.code != 503) /* perhaps a passing failure */
         mlflow_request(m, &r, &step);
     strbuf_free(&url);
     if (step.verdict != TRACK_DONE && gives_up(m, run, &step)) {
@@ -335,7 +334,7 @@ static void mlflow_send(void *self, struct track_run *run, const struct track_ro
 
 /* -- login and life -- */
 
-static void mlflow_hello(void *self, struct track_reply *ret_reply)
+static void mlflow_login(void *self, struct track_reply *ret_reply)
 {
     *ret_reply = (struct track_reply){.verdict = TRACK_DONE};
     (void)mlflow_ensure_experiment(self, ret_reply);
@@ -365,14 +364,13 @@ static enum status mlflow_open(void **ret_self, const struct track_open *open, s
     enum status rc;
 
     *ret_self = NULL;
-    if (m == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for mlflow");
     http_reply_init(&m->reply);
     m->study = open->study;
     m->key = open->key;
     m->program = open->program;
     m->track = open->settings;
     m->single = open->single;
+    m->batch = mlflow_batch_create();
     rc = mlflow_settings_read(open->settings, open->single ? "trawl" : open->study, &m->settings, err);
     if (rc == ST_OK) {
         const struct http_settings http = {.ca_file = m->settings.ca_file,
@@ -385,8 +383,6 @@ static enum status mlflow_open(void **ret_self, const struct track_open *open, s
     }
     for (size_t i = 0; rc == ST_OK && i < 2; i++)
         rc = http_hide(m->http, m->settings.secrets[i], err);
-    if (rc == ST_OK)
-        rc = mlflow_batch_create(&m->batch, err);
     if (rc != ST_OK) {
         mlflow_close(m);
         return rc;
@@ -402,7 +398,7 @@ const struct tracker_ops track_mlflow_ops = {
     .bytes_max = BATCH_BYTES_MAX,
     .open = mlflow_open,
     .close = mlflow_close,
-    .hello = mlflow_hello,
+    .login = mlflow_login,
     .send = mlflow_send,
     .page = mlflow_page,
 };

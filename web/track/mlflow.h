@@ -1,13 +1,13 @@
-/* mlflow.h - what the files of the MLflow client share. */
+/* mlflow.h - types and functions shared by the files of the MLflow client. */
 #ifndef WEB_TRACK_MLFLOW_H
 #define WEB_TRACK_MLFLOW_H
 
 #include "web/track/track_util.h"
 
-#define MLFLOW_METRICS_MAX 1000 /* of one batch, all kinds together too */
+#define MLFLOW_METRICS_MAX 1000 /* entries of one batch, all kinds together too */
 #define MLFLOW_KEYS_MAX 100 /* different metrics of one batch: older servers fail at a resend of more */
-#define MLFLOW_PARAMS_MAX 100 /* and tags */
-#define MLFLOW_BODY_MAX 900000 /* servers take 1,000,000 bytes */
+#define MLFLOW_PARAMS_MAX 100 /* params of one batch, and as many tags */
+#define MLFLOW_BODY_MAX 900000 /* servers accept 1,000,000 bytes */
 #define MLFLOW_PARAM_VALUE_MAX 6000
 #define MLFLOW_TAG_VALUE_MAX 5000
 #define MLFLOW_ID_MAX 64
@@ -15,10 +15,10 @@
 struct mlflow_settings {
     char url[OPT_STR_MAX]; /* no slash at the end, no login */
     char auth[TRACK_SECRET_MAX * 3]; /* "Authorization: ..."; a secret; "": none */
-    char secrets[2][TRACK_SECRET_MAX]; /* what of it must never be in a message */
+    char secrets[2][TRACK_SECRET_MAX]; /* parts of it that must never be in a message */
     const char *auth_source; /* "MLFLOW_TRACKING_TOKEN", for messages */
     char experiment[OPT_STR_MAX * 2]; /* name; "" with an id */
-    char experiment_id[MLFLOW_ID_MAX]; /* of MLFLOW_EXPERIMENT_ID; "": by name */
+    char experiment_id[MLFLOW_ID_MAX]; /* from MLFLOW_EXPERIMENT_ID; "": by name */
     char ca_file[OPT_STR_MAX], client_cert[OPT_STR_MAX];
     double timeout_s;
     bool insecure;
@@ -34,10 +34,10 @@ struct mlflow {
     struct http *http;
     struct http_reply reply;
     char experiment_id[MLFLOW_ID_MAX]; /* "": not known yet */
-    char parent_id[MLFLOW_ID_MAX]; /* run of the study; "": not known yet */
+    char parent_id[MLFLOW_ID_MAX]; /* the study's run; "": not known yet */
     char page[OPT_STR_MAX * 2];
-    bool single; /* no run of a study above */
-    bool told_artifacts; /* that the server does not take files */
+    bool single; /* a single training: no run of a study */
+    bool logged_artifacts; /* it was logged that the server does not accept files */
     struct mlflow_batch *batch;
 };
 
@@ -48,22 +48,22 @@ void mlflow_request(struct mlflow *m, struct http_request *request, struct track
 /* GET (body NULL) or POST of "runs/log-batch"; the answer is in m->reply.json. */
 void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, struct track_reply *reply);
 /* Did the server answer with this error_code? */
-bool mlflow_said(const struct mlflow *m, const char *error_code);
+bool mlflow_is_error(const struct mlflow *m, const char *error_code);
 /* Takes over the step's verdict and adds up requests and skips; was it TRACK_DONE? */
 bool mlflow_add(struct track_reply *reply, const struct track_reply *step);
-/* False: reply says why. */
+/* False: reply has the reason. */
 bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply);
 bool mlflow_ensure_run(struct mlflow *m, struct track_run *run, const struct track_row *row, struct track_reply *reply);
-const char *mlflow_run_id(const struct track_run *run); /* NULL: it has none yet */
-/* end_ms 0: it continues. */
+const char *mlflow_run_id(const struct track_run *run); /* NULL: no id yet */
+/* end_ms 0: the run continues. */
 void mlflow_set_status(struct mlflow *m, struct track_run *run, const char *status, int64_t end_ms,
                        struct track_reply *reply);
 
-/* -- mlflow_batch.c: what goes by runs/log-batch -- */
+/* -- mlflow_batch.c: entries of runs/log-batch -- */
 
 enum mlflow_kind { MLFLOW_METRIC, MLFLOW_PARAM, MLFLOW_TAG };
 
-enum status mlflow_batch_create(struct mlflow_batch **ret_batch, struct error *err) MUST_USE;
+struct mlflow_batch *mlflow_batch_create(void) MUST_USE;
 void mlflow_batch_destroy(struct mlflow_batch *batch);
 void mlflow_batch_clear(struct mlflow_batch *batch);
 /* False: it is full, send it first. Keys and texts are copied. */
@@ -72,9 +72,9 @@ bool mlflow_batch_text(struct mlflow_batch *batch, enum mlflow_kind kind, const 
 /* Sends and empties it. Entries that the server cannot hold are found by halving and left out (a changed parameter
  * becomes a tag); reply->n_skipped and n_requests are added to. */
 void mlflow_batch_send(struct mlflow *m, struct track_run *run, struct track_reply *reply);
-/* After a refusal: is the run deleted, or unknown to the server? True: reply is settled. */
+/* After a refusal: is the run deleted, or unknown to the server? True: reply is final. */
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply);
-/* A key as MLflow allows it: other characters become _xHH_, so that different keys stay different. */
+/* A key as MLflow allows it: other characters become _xHH_, and different keys stay different. */
 void mlflow_key(struct strbuf *sb, const char *key);
 
 #endif

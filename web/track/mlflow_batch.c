@@ -1,8 +1,8 @@
-/* mlflow_batch.c - metrics, parameters and tags of one runs/log-batch, and what happens when the server refuses it.
+/* mlflow_batch.c - metrics, parameters and tags of one runs/log-batch, and refusals of it.
  *
- * Invariants: (1) a batch is within the limits of every server of the last years; (2) the same entries make the same
- * body in everything that the server's key is made of (key, time stamp, step, value), so a resend changes nothing; (3)
- * one bad entry costs itself, not the batch. */
+ * Invariants: (1) a batch is within the limits of all servers of the last years; (2) the same entries make the same body
+ * in all parts of the server's key (key, time stamp, step, value): a resend changes nothing; (3) one bad entry is left
+ * out alone, not with its batch. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "web/track/mlflow.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define TEXT_MAX (MLFLOW_BODY_MAX)
-#define ENTRY_BYTES 128 /* of a metric besides its key: digits, names, punctuation */
-#define BAD_MAX 64 /* entries refused one by one before the whole run is taken for refused */
+#define ENTRY_BYTES 128 /* bytes of a metric besides its key: digits, names, punctuation */
+#define BAD_MAX 64 /* entries refused one by one before the whole run counts as refused */
 #define CUT_MARK " [cut]"
 
 struct entry {
@@ -26,21 +26,18 @@ struct mlflow_batch {
     struct entry entries[MLFLOW_METRICS_MAX];
     size_t n, n_params, n_tags, n_keys;
     size_t keys_at[MLFLOW_KEYS_MAX]; /* different keys of metrics */
-    size_t bytes; /* of the body, estimated from above */
+    size_t bytes; /* upper bound of the body's size */
     struct strbuf text, body;
     int64_t n_bad; /* entries left out in this send */
 };
 
-enum status mlflow_batch_create(struct mlflow_batch **ret_batch, struct error *err)
+struct mlflow_batch *mlflow_batch_create(void)
 {
     struct mlflow_batch *b = mem_alloc(sizeof *b);
 
-    *ret_batch = b;
-    if (b == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for mlflow");
     strbuf_init(&b->text, TEXT_MAX);
     strbuf_init(&b->body, 2 * MLFLOW_BODY_MAX);
-    return ST_OK;
+    return b;
 }
 
 void mlflow_batch_destroy(struct mlflow_batch *b)
@@ -61,7 +58,7 @@ void mlflow_batch_clear(struct mlflow_batch *b)
 void mlflow_key(struct strbuf *sb, const char *key)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. ";
-    bool at_start = true; /* of a part between slashes */
+    bool at_start = true; /* at the start of a part between slashes */
 
     for (const char *c = key; *c != '\0'; c++) {
         bool bad_slash = *c == '/' && (at_start || c[1] == '\0');
@@ -84,7 +81,7 @@ static bool key_known(const struct mlflow_batch *b, const char *key)
     return false;
 }
 
-/* Adds the text and its NUL; where it begins. */
+/* Adds the text and its NUL; returns its place. */
 static size_t keep(struct mlflow_batch *b, const char *text)
 {
     size_t at = b->text.len;
@@ -172,17 +169,17 @@ static void make_body(struct mlflow_batch *b, const char *run_id, size_t from, s
     strbuf_add(&b->body, "}");
 }
 
-/* The run is not what it was on the server. True: the answer is settled. */
 bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *reply)
 {
     const char *message = json_get_str(m->reply.json, "message");
 
     if (m->reply.code == 400 && message != NULL && strstr(message, "must be in the 'active' state") != NULL) {
-        track_refuse(reply, TRACK_RUN_REFUSED,
-                     "run %s was deleted on the MLflow server; what follows stays in the store", mlflow_run_id(run));
+        track_refuse(reply, TRACK_RUN_REFUSED, "run %s was deleted on the MLflow server; later rows stay in the store",
+                     mlflow_run_id(run));
+        reply->run_gone = true;
         return true;
     }
-    if (m->reply.code == 404 && mlflow_said(m, "RESOURCE_DOES_NOT_EXIST")) {
+    if (m->reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST")) {
         log_warn("mlflow: the server does not know run %s any more (another database?); it continues as a new run, "
                  "continuing",
                  mlflow_run_id(run));
@@ -194,65 +191,42 @@ bool mlflow_gone(struct mlflow *m, struct track_run *run, struct track_reply *re
     return false;
 }
 
-static void leave_out(struct mlflow *m, struct track_run *run, struct entry *e, struct track_reply *reply)
-{
-    struct mlflow_batch *b = m->batch;
-    const char *message = json_get_str(m->reply.json, "message");
+/* The arguments of one send, for track_send_halving. */
+struct sending {
+    struct mlflow *m;
+    struct track_run *run;
+};
 
-    log_debug("mlflow: '%s' of %s is left out: %s", b->text.text + e->key_at, run->key,
-              message != NULL ? message : reply->text);
-    if (++b->n_bad > BAD_MAX)
-        return; /* the verdict stays: refused */
-    reply->verdict = TRACK_DONE;
-    reply->n_skipped = 1;
-}
-
-static void send_range(struct mlflow *m, struct track_run *run, size_t from, size_t to, struct track_reply *reply)
+static void send_range(void *ctx, size_t from, size_t to, struct track_reply *reply)
 {
-    struct mlflow_batch *b = m->batch;
+    const struct sending *s = ctx;
+    struct mlflow_batch *b = s->m->batch;
     struct entry *e = &b->entries[from];
 
-    make_body(b, mlflow_run_id(run), from, to);
-    mlflow_call(m, "runs/log-batch", &b->body, reply);
+    make_body(b, mlflow_run_id(s->run), from, to);
+    mlflow_call(s->m, "runs/log-batch", &b->body, reply);
     reply->n_requests = 1;
-    if (reply->verdict != TRACK_RUN_REFUSED || mlflow_gone(m, run, reply))
+    if (reply->verdict != TRACK_RUN_REFUSED || mlflow_gone(s->m, s->run, reply) || to - from > 1)
         return;
-    if (to - from == 1 && e->kind == MLFLOW_PARAM && m->reply.code == 400) {
-        e->kind = MLFLOW_TAG; /* a parameter never changes there, a tag may */
-        send_range(m, run, from, to, reply);
+    if (e->kind == MLFLOW_PARAM && s->m->reply.code == 400) {
+        e->kind = MLFLOW_TAG; /* MLflow never changes a parameter, but a tag */
+        send_range(ctx, from, to, reply);
         reply->n_requests++;
-        return;
+    } else if (++b->n_bad <= BAD_MAX) { /* else the verdict stays: refused */
+        track_skip(reply, s->run, b->text.text + e->key_at);
     }
-    if (to - from == 1) {
-        leave_out(m, run, e, reply);
-        return;
-    }
-    int64_t n_requests = 1, n_skipped = 0;
-    size_t half = from + (to - from) / 2;
-    for (int i = 0; i < 2; i++) {
-        send_range(m, run, i == 0 ? from : half, i == 0 ? half : to, reply);
-        n_requests += reply->n_requests;
-        n_skipped += reply->n_skipped;
-        if (reply->verdict != TRACK_DONE)
-            break;
-    }
-    reply->n_requests = n_requests;
-    reply->n_skipped = n_skipped;
 }
 
 void mlflow_batch_send(struct mlflow *m, struct track_run *run, struct track_reply *reply)
 {
     struct mlflow_batch *b = m->batch;
+    struct sending sending = {.m = m, .run = run};
     int64_t n_requests = reply->n_requests, n_skipped = reply->n_skipped;
-    struct error none = {0};
 
     if (b->n == 0)
         return;
     b->n_bad = 0;
-    if (strbuf_status(&b->text, "a batch", &none) != ST_OK)
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
-    else
-        send_range(m, run, 0, b->n, reply);
+    track_send_halving(send_range, &sending, 0, b->n, reply);
     reply->n_requests += n_requests;
     reply->n_skipped += n_skipped;
     mlflow_batch_clear(b);

@@ -1,7 +1,7 @@
-/* mlflow_runs.c - requests to an MLflow server, and the experiment and the runs that the rest hangs on.
+/* mlflow_runs.c - requests to an MLflow server, and the experiment and runs to which entries belong.
  *
- * Invariant: a run carries its key in the tag trawl.run and is looked for by it before it is made, and its creation is
- * never sent twice without a look between, so that a lost answer makes no second one. */
+ * Invariant: a run has its key in the tag trawl.run and is searched by it before it is made. Its creation is never sent
+ * twice without a search in between: a lost answer makes no second run. */
 #include "web/track/mlflow.h"
 
 #include <stdio.h>
@@ -21,8 +21,8 @@ static void explain(const struct mlflow *m, const struct http_request *request, 
         snprintf(text, sizeof text, "%.700s (login from %s)", reply->text, m->settings.auth_source);
     else if (m->reply.code == 403)
         snprintf(text, sizeof text,
-                 "%.700s; the server takes only names it knows: start it with --allowed-hosts, or give its address as "
-                 "127.0.0.1",
+                 "%.700s; the server accepts only host names that it knows: start it with --allowed-hosts, or give its "
+                 "address as 127.0.0.1",
                  reply->text);
     else if (m->reply.code == 404 && json_get_str(m->reply.json, "error_code") == NULL &&
              strcmp(request->method, "PUT") != 0)
@@ -53,7 +53,7 @@ void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, 
     strbuf_init(&url, 4096);
     strbuf_addf(&url, "%s/api/2.0/mlflow/%s", m->settings.url, path);
     if (url.status != ST_OK || (body != NULL && body->status != ST_OK)) {
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        track_refuse(reply, TRACK_RUN_REFUSED, "the request is longer than its limit");
     } else {
         struct http_request r = {.method = body != NULL ? "POST" : "GET",
                                  .url = url.text,
@@ -67,10 +67,10 @@ void mlflow_call(struct mlflow *m, const char *path, const struct strbuf *body, 
     strbuf_free(&url);
 }
 
-bool mlflow_said(const struct mlflow *m, const char *error_code)
+bool mlflow_is_error(const struct mlflow *m, const char *error_code)
 {
-    const char *said = json_get_str(m->reply.json, "error_code");
-    return said != NULL && strcmp(said, error_code) == 0;
+    const char *code = json_get_str(m->reply.json, "error_code");
+    return code != NULL && strcmp(code, error_code) == 0;
 }
 
 /* Texts of the server that become parts of addresses and bodies. */
@@ -106,7 +106,7 @@ static void experiment_path(const struct mlflow *m, struct strbuf *sb)
     http_escape(sb, m->settings.experiment);
 }
 
-/* False: the answer holds none, or a deleted one. */
+/* False: the answer has no experiment, or a deleted one. */
 static bool read_experiment(struct mlflow *m, struct track_reply *reply)
 {
     const cJSON *experiment = cJSON_GetObjectItemCaseSensitive(m->reply.json, "experiment");
@@ -158,7 +158,7 @@ bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply)
             }
             return mlflow_add(reply, &step);
         }
-        bool is_missing = m->reply.code == 404 && mlflow_said(m, "RESOURCE_DOES_NOT_EXIST");
+        bool is_missing = m->reply.code == 404 && mlflow_is_error(m, "RESOURCE_DOES_NOT_EXIST");
         if (!is_missing || m->settings.experiment_id[0] != '\0') {
             if (is_missing)
                 track_refuse(&step, TRACK_REFUSED, "MLFLOW_EXPERIMENT_ID is %s, and the server has no such experiment",
@@ -168,8 +168,8 @@ bool mlflow_ensure_experiment(struct mlflow *m, struct track_reply *reply)
         }
         step = (struct track_reply){.verdict = TRACK_DONE};
         create_experiment(m, &step);
-        /* Somebody else was quicker: it is there now. */
-        if (step.verdict != TRACK_DONE && !mlflow_said(m, "RESOURCE_ALREADY_EXISTS")) {
+        /* Or another program was faster and has made it. */
+        if (step.verdict != TRACK_DONE && !mlflow_is_error(m, "RESOURCE_ALREADY_EXISTS")) {
             mlflow_add(reply, &step);
             return false;
         }
@@ -194,7 +194,7 @@ static void state_set(struct track_run *run, const char *key, const char *value)
     (void)json_add_str(run->state, key, value);
 }
 
-/* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places that the server does not hand on to. */
+/* "mlflow-artifacts:/1/abc/artifacts" -> "1/abc/artifacts"; "" for places to which the server does not forward files. */
 static void artifact_root(const char *uri, char *ret, size_t size)
 {
     static const char scheme[] = "mlflow-artifacts:";
@@ -203,14 +203,14 @@ static void artifact_root(const char *uri, char *ret, size_t size)
     if (uri == NULL || strncmp(uri, scheme, strlen(scheme)) != 0)
         return;
     uri += strlen(scheme);
-    if (uri[0] == '/' && uri[1] == '/') /* a host, which is the server's own */
+    if (uri[0] == '/' && uri[1] == '/') /* the server's own host */
         uri += 2 + strcspn(uri + 2, "/");
     uri += strspn(uri, "/");
     if (strstr(uri, "..") == NULL && uri[strcspn(uri, "?#")] == '\0')
         snprintf(ret, size, "%s", uri);
 }
 
-/* "info" of a run that carries the key; NULL: none, or reply says why. */
+/* "info" of the run with this key; NULL: none, or reply has the failure. */
 static const cJSON *search_run(struct mlflow *m, const char *key, struct track_reply *reply)
 {
     struct strbuf body;
@@ -291,7 +291,7 @@ static bool find_or_make(struct mlflow *m, const char *key, const char *name, in
     return true;
 }
 
-/* The study's own run, which the runs of trials hang on. */
+/* The study's own run, the parent of its trials' runs. */
 static bool ensure_parent(struct mlflow *m, int64_t ms, struct track_reply *reply)
 {
     char key[64], root[OPT_STR_MAX];

@@ -1,4 +1,4 @@
-/* mlflow_settings.c - where MLflow's settings come from: [track], the environment, ~/.mlflow/credentials, netrc.
+/* mlflow_settings.c - reads MLflow's settings from [track], the environment, ~/.mlflow/credentials and netrc.
  * No message holds a secret. */
 #include "base/num.h"
 #include "web/track/mlflow.h"
@@ -105,7 +105,7 @@ static enum status read_experiment(const struct track_settings *track, const cha
     const char *id = track_env("MLFLOW_EXPERIMENT_ID"), *name = track_env("MLFLOW_EXPERIMENT_NAME");
 
     if (track->project[0] == '\0' && id != NULL && id[strspn(id, "0123456789")] != '\0')
-        return FAIL(err, ST_CONFIG, "MLFLOW_EXPERIMENT_ID is '%.80s', a number is wanted", id);
+        return FAIL(err, ST_CONFIG, "MLFLOW_EXPERIMENT_ID is '%.80s', a number is needed", id);
     if (track->project[0] == '\0' && id != NULL)
         return copy(s->experiment_id, sizeof s->experiment_id, id, "MLFLOW_EXPERIMENT_ID", err);
     if (track->project[0] != '\0')

@@ -1,4 +1,4 @@
-/* track_check.c - the list of trackers, and what can be checked without a network. */
+/* track_check.c - the list of trackers, and checks of their settings that need no network. */
 #include "base/file.h"
 #include "base/words.h"
 #include "web/http/http.h"

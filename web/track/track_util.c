@@ -52,7 +52,7 @@ bool track_json_is_number(const cJSON *item, double *ret_value)
         *ret_value = item->valuedouble;
         return true;
     }
-    if (cJSON_IsRaw(item)) /* json_add_f64's way for a number of more than 15 digits */
+    if (cJSON_IsRaw(item)) /* a large integer of json_add_i64 */
         return num_parse_f64(item->valuestring, ret_value);
     return cJSON_IsString(item) && num_parse_f64_any(item->valuestring, ret_value) && !isfinite(*ret_value);
 }
@@ -150,7 +150,7 @@ const char *track_env(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* One part of the URL, decoded, into ret; "" when it is not there. */
+/* One part of the URL, decoded, into ret; "" when the URL has none. */
 static bool take_part(CURLU *u, CURLUPart part, char *ret, size_t size)
 {
     char *text = NULL;
@@ -174,8 +174,6 @@ enum status track_url_login(const char *url, const char *origin, char *ret_url, 
     char *rest = NULL;
     enum status rc;
 
-    if (u == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for an address");
     if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK) {
         curl_url_cleanup(u);
         return FAIL(err, ST_CONFIG, "%s is no address of the form http(s)://host[:port][/path]", origin);
@@ -235,24 +233,18 @@ enum status track_http_create(struct http **ret_http, const struct track_open *o
     return http_create(ret_http, &http, err);
 }
 
-void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *run, const struct track_row *rows,
-                        size_t n, struct track_reply *reply)
+void track_send_halving(track_send_fn *send, void *ctx, size_t from, size_t to, struct track_reply *reply)
 {
     int64_t n_requests, n_skipped = 0;
+    size_t half = from + (to - from) / 2;
 
     *reply = (struct track_reply){.verdict = TRACK_DONE};
-    send(ctx, rows, n, reply);
-    if (reply->verdict != TRACK_RUN_REFUSED)
+    send(ctx, from, to, reply);
+    if (reply->verdict != TRACK_RUN_REFUSED || reply->run_gone || to - from == 1)
         return;
-    if (n == 1) {
-        log_debug("row %lld of %s is left out: %s", (long long)rows[0].id, run->key, reply->text);
-        reply->verdict = TRACK_DONE;
-        reply->n_skipped = 1;
-        return;
-    }
     n_requests = reply->n_requests;
-    for (size_t i = 0; i < 2; i++) {
-        track_send_halving(send, ctx, run, i == 0 ? rows : rows + n / 2, i == 0 ? n / 2 : n - n / 2, reply);
+    for (int i = 0; i < 2; i++) {
+        track_send_halving(send, ctx, i == 0 ? from : half, i == 0 ? half : to, reply);
         n_requests += reply->n_requests;
         n_skipped += reply->n_skipped;
         if (reply->verdict != TRACK_DONE)
@@ -260,4 +252,11 @@ void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *
     }
     reply->n_requests = n_requests;
     reply->n_skipped = n_skipped;
+}
+
+void track_skip(struct track_reply *reply, const struct track_run *run, const char *what)
+{
+    log_debug("%s of %s is left out: %s", what, run->key, reply->text);
+    reply->verdict = TRACK_DONE;
+    reply->n_skipped = 1;
 }

@@ -1,5 +1,4 @@
-/* track_util.h - what the clients of trackers share: texts of JSON with exact numbers, logins, flat configs,
- * requests. */
+/* track_util.h - helpers of the trackers' clients: texts of JSON with exact numbers, logins, flat configs, requests. */
 #ifndef WEB_TRACK_UTIL_H
 #define WEB_TRACK_UTIL_H
 
@@ -13,7 +12,7 @@
 
 void track_json_number(struct strbuf *sb, double value);
 void track_json_value(struct strbuf *sb, const cJSON *json); /* words of base/json.h ("nan") become those above */
-/* The same with NaN, Infinity and -Infinity without quotes, as W&B wants them in the texts inside its JSON. */
+/* The same with NaN, Infinity and -Infinity without quotes, as W&B needs them in the texts inside its JSON. */
 void track_json_bare_number(struct strbuf *sb, double value);
 void track_json_bare_value(struct strbuf *sb, const cJSON *json);
 /* A number, or a word of base/json.h for one that is not finite. */
@@ -42,21 +41,23 @@ void track_basic_auth(char *ret_header, size_t size, const char *user, const cha
 
 /* With the certificates of [track]; proxies are the environment's. */
 enum status track_http_create(struct http **ret_http, const struct track_open *open, struct error *err) MUST_USE;
-/* Sends rows in one request; reply is TRACK_DONE before. */
-typedef void track_send_fn(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply);
-/* Where a refusal (TRACK_RUN_REFUSED) is of one row and not of the run: it is found by halving and left out. */
-void track_send_halving(track_send_fn *send, void *ctx, const struct track_run *run, const struct track_row *rows,
-                        size_t n, struct track_reply *reply);
+/* Sends entries [from, to) in one request; reply is TRACK_DONE before. A refusal of a single entry (TRACK_RUN_REFUSED)
+ * may be turned into a skip by track_skip. */
+typedef void track_send_fn(void *ctx, size_t from, size_t to, struct track_reply *reply);
+/* Sends entries [from, to). A refused range is sent again in halves, until the refused entry is alone. */
+void track_send_halving(track_send_fn *send, void *ctx, size_t from, size_t to, struct track_reply *reply);
+/* The refused entry `what` is left out: TRACK_DONE with one skip, and a line in the debug log. */
+void track_skip(struct track_reply *reply, const struct track_run *run, const char *what);
 
 /* -- answers -- */
 
 void track_refuse(struct track_reply *reply, enum track_verdict verdict, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* The numbers of a "front" row as every tracker names them ("study/hypervolume"); NULL at the end of the table. */
+/* Names of a "front" row's numbers at every tracker ("study/hypervolume"); NULL ends the table. */
 struct track_front_name {
     const char *sent, *key; /* name at the tracker; key of the row */
 };
 extern const struct track_front_name track_front_names[];
-extern const struct track_front_name track_result_names[]; /* of a "result" row: "result/score" */
+extern const struct track_front_name track_result_names[]; /* for a "result" row: "result/score" */
 
 #endif

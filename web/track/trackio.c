@@ -1,10 +1,10 @@
 /* trackio.c - Trackio over its HTTP interface: a run for each trial and one for the study, rows by bulk_log.
  *
- * Invariants: (1) the server passes over a log id that it has, so a resend changes nothing; (2) the token is a header
- * to the server's own address.
+ * Invariants: (1) the server ignores a log id that it has: a resend changes nothing; (2) the token is a header to the
+ * server's own address.
  *
- * The server's times are its own; wall_s says when a number was measured. Trackio has no end of a run: the last row
- * says how it ended, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
+ * The server sets its own times; wall_s is the time of a measurement. Trackio has no end of a run: the last row has the
+ * final state, and a trial that failed raises an alert. State of a run: {"name", "step"}. */
 #include "web/track/trackio.h"
 
 #include "base/mem.h"
@@ -33,7 +33,7 @@ static void call(struct trackio *t, const char *name, struct track_reply *reply)
 
     *reply = (struct track_reply){.verdict = TRACK_RETRY};
     if (t->body.status != ST_OK) {
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", t->body.max);
         return;
     }
     snprintf(url, sizeof url, "%s/api/%s", t->settings.url, name);
@@ -54,7 +54,7 @@ static void call(struct trackio *t, const char *name, struct track_reply *reply)
     memcpy(reply->text, text, sizeof text);
 }
 
-static bool version_is_ours(struct trackio *t, struct track_reply *reply)
+static bool check_version(struct trackio *t, struct track_reply *reply)
 {
     char url[OPT_STR_MAX + 16];
     const char *headers[] = {t->auth};
@@ -79,12 +79,12 @@ static bool version_is_ours(struct trackio *t, struct track_reply *reply)
     return true;
 }
 
-static void trackio_hello(void *self, struct track_reply *reply)
+static void trackio_login(void *self, struct track_reply *reply)
 {
     struct trackio *t = self;
 
     *reply = (struct track_reply){.verdict = TRACK_DONE};
-    if (!version_is_ours(t, reply) || t->settings.is_space)
+    if (!check_version(t, reply) || t->settings.is_space)
         return;
     strbuf_clear(&t->body);
     strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{}}");
@@ -101,27 +101,32 @@ static void trackio_hello(void *self, struct track_reply *reply)
 
 /* -- rows -- */
 
-/* What one send is about, for track_send_halving. */
+/* The arguments of one send, for track_send_halving. */
 struct sending {
     struct trackio *t;
     struct track_run *run;
+    const struct track_row *rows;
     int64_t step; /* after the rows that are sent */
 };
 
-static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)
+static void send_range(void *ctx, size_t from, size_t to, struct track_reply *reply)
 {
     struct sending *s = ctx;
     struct trackio *t = s->t;
     int64_t step = s->step;
-    size_t n_told = 0;
+    size_t n_logs = 0;
 
     strbuf_clear(&t->body);
     strbuf_add(&t->body, "{\"args\":[],\"kwargs\":{\"hf_token\":null,\"logs\":[");
-    for (size_t i = 0; i < n; i++)
-        n_told += trackio_add_row(t, s->run, &rows[i], &step) ? 1 : 0;
+    for (size_t i = from; i < to; i++)
+        n_logs += trackio_add_row(t, s->run, &s->rows[i], &step) ? 1 : 0;
     strbuf_add(&t->body, "]}}");
-    if (n_told > 0)
+    if (n_logs > 0)
         call(t, "bulk_log", reply);
+    if (reply->verdict == TRACK_RUN_REFUSED && to - from == 1) {
+        track_skip(reply, s->run, "a row");
+        return;
+    }
     if (reply->verdict == TRACK_DONE)
         s->step = step;
 }
@@ -146,9 +151,9 @@ static void trackio_send(void *self, struct track_run *run, const struct track_r
                          struct track_reply *reply)
 {
     struct trackio *t = self;
-    struct sending sending = {.t = t, .run = run, .step = trackio_last_step(run)};
+    struct sending sending = {.t = t, .run = run, .rows = rows, .step = trackio_last_step(run)};
 
-    track_send_halving(send_range, &sending, run, rows, n, reply);
+    track_send_halving(send_range, &sending, 0, n, reply);
     for (size_t i = 0; i < n && reply->verdict == TRACK_DONE; i++)
         alert(t, run, &rows[i], reply);
     if (reply->verdict == TRACK_DONE) {
@@ -185,8 +190,6 @@ static enum status trackio_open(void **ret_self, const struct track_open *open, 
     enum status rc;
 
     *ret_self = NULL;
-    if (t == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for trackio");
     s = &t->settings;
     http_reply_init(&t->reply);
     strbuf_init(&t->body, 16u << 20);
@@ -216,7 +219,7 @@ const struct tracker_ops track_trackio_ops = {
     .bytes_max = BATCH_BYTES_MAX,
     .open = trackio_open,
     .close = trackio_close,
-    .hello = trackio_hello,
+    .login = trackio_login,
     .send = trackio_send,
     .page = trackio_page,
 };

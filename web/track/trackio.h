@@ -1,4 +1,4 @@
-/* trackio.h - what the files of the Trackio client share. */
+/* trackio.h - types and functions shared by the files of the Trackio client. */
 #ifndef WEB_TRACK_TRACKIO_H
 #define WEB_TRACK_TRACKIO_H
 
@@ -22,7 +22,7 @@ struct trackio {
     char auth[TRACK_SECRET_MAX + 64]; /* a header; a secret */
     char page[OPT_STR_MAX * 2];
     const char *study, *program; /* borrowed */
-    bool single; /* no study above the run */
+    bool single; /* a single training: no run of a study */
     struct http *http;
     struct http_reply reply;
     struct strbuf body;
@@ -30,9 +30,9 @@ struct trackio {
 
 /* -- trackio_rows.c: rows of the outbox as Trackio's, into t->body -- */
 
-/* The last step that was sent; of run->state. */
+/* The last step that was sent, from run->state. */
 int64_t trackio_last_step(const struct track_run *run);
-/* One row of bulk_log, with a comma where it needs one; moves *step. False: Trackio gets nothing of it. */
+/* Adds one row of bulk_log, with a comma where it needs one; moves *step. False: Trackio has no place for the row. */
 bool trackio_add_row(struct trackio *t, struct track_run *run, const struct track_row *row, int64_t *step);
 /* The body of bulk_alert for a trial that failed or was lost: Trackio has no state of a run. False: there is nothing to
  * alert of. */

@@ -1,7 +1,7 @@
 /* trackio_rows.c - rows of the outbox as texts for Trackio.
  *
- * Invariant: a row's log id is made of the run's key and its number in the outbox, so the same row has it whenever it
- * is sent. */
+ * Invariant: a row's log id is made of the run's key and its number in the outbox: the row has the same id at every
+ * send. */
 #include "base/num.h"
 #include "web/track/trackio.h"
 
@@ -65,7 +65,7 @@ static void add_flat(void *ctx, const char *key, const char *value)
         json_write_str(sb, value);
 }
 
-/* Keys with a low line in front are Trackio's own. */
+/* Keys that begin with an underscore are Trackio's own. */
 static void add_config(struct trackio *t, const struct track_row *row)
 {
     static const char *const facts[] = {"attempt", "number", "origin", "seed", "device", "metric", "goal", "method"};

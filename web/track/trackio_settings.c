@@ -1,4 +1,4 @@
-/* trackio_settings.c - where Trackio's server is and who we are to it: [track] and its own variables.
+/* trackio_settings.c - address, project and token of a Trackio server, from [track] and Trackio's own variables.
  * Invariant: no message holds the token. */
 #include "web/track/trackio.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Takes "write_token=..." out of a URL's query; anything else there stays an error of http_url_check. */
+/* Takes "write_token=..." out of a URL's query; any other query is an error. */
 static enum status take_token(char *url, const char *origin, char *ret_token, size_t size, struct error *err)
 {
     char *query = strchr(url, '?');
@@ -86,7 +86,7 @@ enum status trackio_settings_read(const struct track_settings *track, struct tra
     *t = (struct trackio_settings){.token = ""};
     if (project == NULL)
         project = "trawl";
-    /* The server would leave out other characters without a word, and two projects could become one. */
+    /* The server would drop other characters silently, and two projects could become one. */
     if (strlen(project) > TRACKIO_PROJECT_MAX || project[strspn(project, plain)] != '\0')
         return FAIL(err, ST_CONFIG,
                     "trackio: a project has up to %d letters, digits, blanks, - and _ ('%.140s' is given)",

@@ -1,7 +1,7 @@
 /* upload_batch.c - outbox rows as a tracker gets them.
  *
- * Invariant: which rows of a claimed range are kept depends on the rows, the thinning and the last step before them
- * only, and the rows after an acknowledged part are kept as before: buckets of time are absolute and looked at from
+ * Invariant: the choice among the rows of a claimed range depends only on the rows, the thinning and the last step before
+ * them, and it stays the same for the rows after an acknowledged part: buckets of time are absolute and are read from
  * their end. */
 #include "web/track/upload_priv.h"
 
@@ -70,7 +70,7 @@ static void thin(const struct track_row *rows, size_t n, int64_t thin_ms, bool *
     }
 }
 
-/* Of files and fronts only the newest of a range is of use. */
+/* Among the files of one name, only the newest of a range is kept. */
 static void only_newest(const struct track_row *rows, size_t n, bool *keep)
 {
     struct names names = {.n = 0};
@@ -86,39 +86,48 @@ static void only_newest(const struct track_row *rows, size_t n, bool *keep)
     }
 }
 
-static enum status parse_rows(struct batch *b, bool *keep, struct error *err)
+void batch_read(struct batch *b, struct outbox_list *list)
 {
-    for (size_t i = 0; i < b->list.n; i++) {
+    *b = (struct batch){.list = *list, .n = list->n};
+    *list = (struct outbox_list){0};
+    b->rows = mem_array(b->n, sizeof *b->rows);
+    b->json = mem_array(b->n, sizeof *b->json);
+    b->steps_after = mem_array(b->n, sizeof *b->steps_after);
+    for (size_t i = 0; i < b->n; i++) {
         const struct outbox_row *from = &b->list.rows[i];
         struct track_row *row = &b->rows[i];
-        struct error bad = {0};
-        if (json_parse(from->payload, strlen(from->payload), &b->json[i], &bad) == ST_NOMEM)
-            return FAIL(err, ST_NOMEM, "out of memory for rows of the outbox");
+        bool parsed = json_parse(from->payload, strlen(from->payload), &b->json[i], NULL) == ST_OK;
         *row = (struct track_row){.id = from->id, .ms = from->created_ms, .json = b->json[i]};
-        if (b->json[i] != NULL) {
+        if (parsed) {
             row->type = type_of(row->json);
             (void)json_get_i64(row->json, "env_steps", &row->env_steps);
         }
-        keep[i] = row->type != TRACK_ROW_UNKNOWN;
     }
-    return ST_OK;
 }
 
-enum status batch_make(struct batch *b, struct outbox_list *list, int64_t last_step, int64_t thin_ms, struct error *err)
+bool batch_starts_over(const struct track_row *row)
 {
-    bool *keep = mem_array(list->n, sizeof *keep);
-    size_t n_all = list->n;
-    enum status rc;
+    return row->type == TRACK_ROW_START && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row->json, "anew"));
+}
 
-    *b = (struct batch){.list = *list};
-    *list = (struct outbox_list){0};
-    b->rows = mem_array(n_all, sizeof *b->rows);
-    b->json = mem_array(n_all, sizeof *b->json);
-    b->steps_after = mem_array(n_all, sizeof *b->steps_after);
-    rc = keep == NULL || b->rows == NULL || b->json == NULL || b->steps_after == NULL
-             ? FAIL(err, ST_NOMEM, "out of memory for rows of the outbox")
-             : parse_rows(b, keep, err);
-    for (size_t i = 0; rc == ST_OK && i < n_all; i++) {
+int64_t batch_cut_at_attempt(struct batch *b)
+{
+    size_t n = 1;
+
+    while (n < b->n && !batch_starts_over(&b->rows[0]) && !batch_starts_over(&b->rows[n]))
+        n++;
+    b->n = n;
+    return b->rows[n - 1].id;
+}
+
+void batch_choose(struct batch *b, int64_t last_step, int64_t thin_ms)
+{
+    size_t n_all = b->n;
+    bool *keep = mem_array(n_all, sizeof *keep);
+
+    b->n = 0;
+    for (size_t i = 0; i < n_all; i++) {
+        keep[i] = b->rows[i].type != TRACK_ROW_UNKNOWN;
         if (keep[i] && b->rows[i].type == TRACK_ROW_METRICS) {
             keep[i] = b->rows[i].env_steps > last_step;
             if (keep[i])
@@ -126,22 +135,17 @@ enum status batch_make(struct batch *b, struct outbox_list *list, int64_t last_s
         }
         b->steps_after[i] = last_step;
     }
-    if (rc == ST_OK) {
-        thin(b->rows, n_all, thin_ms, keep);
-        only_newest(b->rows, n_all, keep);
-        for (size_t i = 0; i < n_all; i++) {
-            if (!keep[i])
-                continue;
-            b->rows[b->n] = b->rows[i];
-            b->steps_after[b->n++] = b->steps_after[i];
-        }
-        b->n_left_out = (int64_t)(n_all - b->n);
-        b->last_step = last_step;
+    thin(b->rows, n_all, thin_ms, keep);
+    only_newest(b->rows, n_all, keep);
+    for (size_t i = 0; i < n_all; i++) {
+        if (!keep[i])
+            continue;
+        b->rows[b->n] = b->rows[i];
+        b->steps_after[b->n++] = b->steps_after[i];
     }
+    b->n_left_out = (int64_t)(n_all - b->n);
+    b->last_step = last_step;
     mem_free(keep);
-    if (rc != ST_OK)
-        batch_free(b);
-    return rc;
 }
 
 void batch_free(struct batch *b)

@@ -1,11 +1,11 @@
 /* upload_feed.c - the thread that feeds one tracker.
  *
- * One request at a time: the run that has waited longest is next. Before rows are sent their range is claimed in the
- * store, so that whoever sends again (after a lost reply, a crash, in `trawl sync`) sends the same rows; after an
- * answer the position moves and rows that all trackers have got are removed, in one transaction. An outage of the
- * tracker makes all its runs wait (full jitter, at least what the server asks for); an attempt from zero gets a run of
- * its own, so that no curve is made of two attempts; a run that is refused for good is given up alone; a refused login
- * keeps every row for `trawl sync`. */
+ * One request at a time: the run that has waited longest is next. Before rows are sent, their range is claimed in the
+ * store: a later send (after a lost reply, a crash, by `trawl sync`) sends the same rows. After an answer the position
+ * moves and rows that all trackers have are removed, in one transaction. During an outage of the tracker all its runs
+ * wait (full jitter, at least the time that the server asks for). An attempt from zero gets its own run: no curve is made
+ * of two attempts. A run that is refused gets no more rows, other runs continue. After a refused login every row is kept
+ * for `trawl sync`. */
 #include "web/track/upload_priv.h"
 
 #include "base/clock.h"
@@ -17,12 +17,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_S 1.0 /* between looks at the outbox */
+#define READ_EVERY_S 1.0 /* between reads of the outbox */
 #define STORE_RETRY_S 5.0
 #define THIN_MAX_MS 60000
 #define THIN_AFTER 4 /* times in a row that the server asked to wait: it is the volume, not a moment */
-#define ANEW_KEY "anew" /* in a run's state: the attempt that it is of, when that began from zero */
-#define BURST_S 10.0 /* of the budget may be spent at once */
+#define ATTEMPT_KEY "anew" /* in a run's state: the run's attempt, when it began from zero */
+#define BURST_S 10.0 /* seconds of the budget that may be spent at once */
 
 /* -- the outbox -- */
 
@@ -34,15 +34,6 @@ static struct feed_run *find_run(struct feeder *f, int64_t trial_id)
     return NULL;
 }
 
-static enum status add_run(struct feeder *f, const struct outbox_run *from, struct error *err)
-{
-    if (!MEM_ROOM(f->runs, f->n_runs, f->cap_runs))
-        return FAIL(err, ST_NOMEM, "out of memory for the runs of %s", f->ops->name);
-    f->runs[f->n_runs++] =
-        (struct feed_run){.trial_id = from->trial_id, .number = from->number, .last_id = from->last_id};
-    return ST_OK;
-}
-
 static void forget_run(struct feeder *f, struct feed_run *run)
 {
     tracker_position_free(&run->position);
@@ -50,7 +41,7 @@ static void forget_run(struct feeder *f, struct feed_run *run)
     *run = f->runs[--f->n_runs];
 }
 
-static enum status look(struct feeder *f, struct error *err)
+static enum status read_outbox(struct feeder *f, struct error *err)
 {
     struct outbox_run *runs = NULL;
     size_t n = 0;
@@ -59,10 +50,12 @@ static enum status look(struct feeder *f, struct error *err)
 
     for (size_t i = 0; rc == ST_OK && i < n; i++) {
         struct feed_run *run = find_run(f, runs[i].trial_id);
-        if (run != NULL)
-            run->last_id = runs[i].last_id;
-        else
-            rc = add_run(f, &runs[i], err);
+        if (run == NULL) {
+            (void)MEM_ROOM(f->runs, f->n_runs, f->cap_runs);
+            run = &f->runs[f->n_runs++];
+            *run = (struct feed_run){.trial_id = runs[i].trial_id, .number = runs[i].number};
+        }
+        run->last_id = runs[i].last_id;
     }
     if (rc == ST_OK)
         f->seen_id = last_id;
@@ -82,7 +75,7 @@ static enum status load_run(struct feeder *f, struct feed_run *run, struct error
         cJSON_Delete(run->state);
         run->state = NULL;
         tracker_position_free(&run->position);
-        return FAIL(err, ST_CORRUPT, "what %s keeps of trial id %lld is no JSON object; restore a copy of the store",
+        return FAIL(err, ST_CORRUPT, "the state of %s for trial id %lld is no JSON object; restore a copy of the store",
                     f->ops->name, (long long)run->trial_id);
     }
     run->loaded = true;
@@ -129,19 +122,19 @@ static void count(struct feeder *f, int64_t sent, int64_t skipped, int64_t refus
 }
 
 /* An outage is logged once when it begins and once when it ends. */
-static void fell_silent(struct feeder *f, const struct track_reply *reply)
+static void note_outage(struct feeder *f, const struct track_reply *reply)
 {
     double wait_s = http_backoff_s(&f->rng, f->attempt, reply->retry_after_s);
 
-    bool report = f->attempt >= 2 && !f->logged_down && !f->closing; /* short troubles are not worth a line */
+    bool report = f->attempt >= 2 && !f->logged_down && !f->closing; /* a short outage is not worth a line */
 
     f->logged_down = f->logged_down || report;
     if (report)
-        log_warn("%s: %s; what it is to get waits in the store, continuing", f->ops->name, reply->text);
+        log_warn("%s: %s; its rows wait in the store, continuing", f->ops->name, reply->text);
     else
         log_debug("%s: %s; next try in %.1f s", f->ops->name, reply->text, wait_s);
-    /* Only a tracker that keeps asking for less gets less: after an outage everything is sent. `trawl sync` takes the
-     * time that it needs. */
+    /* Only a tracker that keeps asking for less gets less: after an outage everything is sent. `trawl sync` never
+     * thins. */
     if (reply->retry_after_s > 0 && f->attempt >= THIN_AFTER && !f->drain)
         f->thin_ms = f->thin_ms == 0 ? 1000 : f->thin_ms * 2 < THIN_MAX_MS ? f->thin_ms * 2 : THIN_MAX_MS;
     f->attempt++;
@@ -149,7 +142,7 @@ static void fell_silent(struct feeder *f, const struct track_reply *reply)
     set_trouble(f, true, false, reply->text);
 }
 
-static void came_back(struct feeder *f, const struct track_reply *reply)
+static void note_recovery(struct feeder *f, const struct track_reply *reply)
 {
     int64_t usual_ms = (int64_t)(f->uploader->settings.thin_s * 1e3);
 
@@ -164,10 +157,10 @@ static void came_back(struct feeder *f, const struct track_reply *reply)
         f->next_s = clock_mono_s() + reply->pause_s;
 }
 
-static void turned_away(struct feeder *f, const struct track_reply *reply)
+static void note_refusal(struct feeder *f, const struct track_reply *reply)
 {
-    log_warn("%s refuses: %s; what it is to get stays in the store, `trawl sync` sends it once that is fixed; "
-             "training continues",
+    log_warn("%s refuses: %s; its rows stay in the store, `trawl sync` sends them once that is fixed; training "
+             "continues",
              f->ops->name, reply->text);
     set_trouble(f, false, true, reply->text);
 }
@@ -177,7 +170,7 @@ static void spend(struct feeder *f, const struct track_reply *reply)
     f->tokens -= reply->n_requests > 0 ? (double)reply->n_requests : 1;
 }
 
-/* Seconds until the budget has room for one more request. */
+/* Seconds until the budget allows one more request. */
 static double budget_wait(struct feeder *f, double now_s)
 {
     int64_t own = f->uploader->settings.requests_per_minute;
@@ -197,7 +190,7 @@ static void run_for_tracker(const struct feeder *f, const struct feed_run *run, 
     int64_t attempt = 0;
 
     *ret = (struct track_run){.trial_id = run->trial_id, .number = run->number, .state = run->state};
-    if (json_get_i64(run->state, ANEW_KEY, &attempt))
+    if (json_get_i64(run->state, ATTEMPT_KEY, &attempt))
         snprintf(ret->key, sizeof ret->key, "%s-%lld-a%lld", f->uploader->key, (long long)run->number,
                  (long long)attempt);
     else if (run->trial_id == 0)
@@ -206,46 +199,23 @@ static void run_for_tracker(const struct feeder *f, const struct feed_run *run, 
         snprintf(ret->key, sizeof ret->key, "%s-%lld", f->uploader->key, (long long)run->number);
 }
 
-/* The position as it is now, with the tracker's state. */
+/* Writes the position with the tracker's state. */
 static enum status commit(struct feeder *f, struct feed_run *run, struct error *err)
 {
-    char *state = json_print(run->state, false);
-
-    if (state == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the position of %s", f->ops->name);
     mem_free(run->position.state);
-    run->position.state = state;
+    run->position.state = json_print(run->state, false);
     return store_tracker_commit(f->store, f->uploader->study_id, f->ops->name, run->trial_id, &run->position, err);
 }
 
-/* Is the payload the start of an attempt that begins from zero? Cheaply: it stands at the front of a short text. */
-static bool begins_anew(const struct outbox_row *row)
-{
-    static const char front[] = "{\"type\":\"start\",\"anew\":true,";
-
-    return strncmp(row->payload, front, sizeof front - 1) == 0;
-}
-
-/* An attempt from zero is a batch of its own: its first row alone, and not with rows of the attempt before. */
-static void cut_at_attempt(struct outbox_list *list)
-{
-    size_t n = 1;
-
-    while (n < list->n && !begins_anew(&list->rows[0]) && !begins_anew(&list->rows[n]))
-        n++;
-    for (; list->n > n; list->n--)
-        mem_free(list->rows[list->n - 1].payload);
-}
-
-/* The rows to send next, claimed. *ret_n 0: there are none. The very first row of a run goes alone, so that what the
- * server made for it is in the store before anything is hung on it. */
-static enum status claim(struct feeder *f, struct feed_run *run, struct batch *batch, size_t *ret_n, struct error *err)
+/* The rows to send next, claimed. *ret_any false: no rows. The first row of a run is sent alone: the ids that the server
+ * made for it are then in the store before other rows refer to them. */
+static enum status claim(struct feeder *f, struct feed_run *run, struct batch *batch, bool *ret_any, struct error *err)
 {
     struct tracker_position *p = &run->position;
     bool again = p->claimed_id > p->acked_id;
     struct outbox_list list;
 
-    *ret_n = 0;
+    *ret_any = false;
     TRY(store_outbox_read(f->store, f->uploader->study_id, run->trial_id, p->acked_id,
                           again ? p->claimed_id : INT64_MAX,
                           again               ? INT32_MAX
@@ -254,22 +224,24 @@ static enum status claim(struct feeder *f, struct feed_run *run, struct batch *b
                           again ? SIZE_MAX / 2 : f->ops->bytes_max, &list, err));
     if (list.n == 0)
         return ST_OK;
-    cut_at_attempt(&list);
+    *ret_any = true;
+    batch_read(batch, &list);
+    int64_t last_id = batch_cut_at_attempt(batch);
     if (!again) {
-        p->claimed_id = list.rows[list.n - 1].id;
+        p->claimed_id = last_id;
         p->thin_ms = f->thin_ms;
         enum status rc = commit(f, run, err);
         if (rc != ST_OK) {
             p->claimed_id = p->acked_id;
-            outbox_list_free(&list);
+            batch_free(batch);
             return rc;
         }
     }
-    *ret_n = list.n;
-    return batch_make(batch, &list, p->last_step, p->thin_ms, err);
+    batch_choose(batch, p->last_step, p->thin_ms);
+    return ST_OK;
 }
 
-/* What the acknowledged rows say of the run's life. */
+/* Has the run ended after the acknowledged rows? */
 static void note_end(struct tracker_position *p, const struct track_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -294,15 +266,15 @@ static enum status settle(struct feeder *f, struct feed_run *run, const struct b
         p->acked_id = p->claimed_id;
         p->last_step = b->last_step;
     } else if (n_done > 0) {
-        p->acked_id = b->rows[n_done].id - 1; /* what was left out in between needs no request either */
+        p->acked_id = b->rows[n_done].id - 1; /* rows left out in between need no request either */
         p->last_step = b->steps_after[n_done - 1];
     }
     if (reply->verdict == TRACK_RUN_REFUSED) {
         mem_free(p->refused);
         p->refused = mem_strdup(reply->text);
         p->ended = true;
-        log_warn("%s will not take run %lld: %s; it is given up there and stays in the store, continuing", f->ops->name,
-                 (long long)run->number, reply->text);
+        log_warn("%s refuses run %lld: %s; the run gets no more rows there and stays in the store, continuing",
+                 f->ops->name, (long long)run->number, reply->text);
         count(f, 0, (int64_t)b->n, 1);
     } else {
         p->sent_rows += (int64_t)n_done;
@@ -311,52 +283,49 @@ static enum status settle(struct feeder *f, struct feed_run *run, const struct b
     return commit(f, run, err);
 }
 
-/* Rows of a run that was given up: nobody waits for them. */
-static enum status pass_over(struct feeder *f, struct feed_run *run, struct error *err)
+/* Rows of a refused run are not sent. */
+static enum status skip_rows(struct feeder *f, struct feed_run *run, struct error *err)
 {
     run->position.acked_id = run->position.claimed_id = run->last_id;
     return commit(f, run, err);
 }
 
-static void heard(struct feeder *f, const struct feed_run *run, const struct track_reply *reply)
+static void note_reply(struct feeder *f, const struct feed_run *run, const struct track_reply *reply)
 {
     spend(f, reply);
     if (reply->stop && f->uploader->on_stop != NULL && run->trial_id != 0)
         f->uploader->on_stop(f->uploader->ctx, run->trial_id, f->ops->name);
     if (reply->verdict == TRACK_RETRY)
-        fell_silent(f, reply);
+        note_outage(f, reply);
     else if (reply->verdict == TRACK_REFUSED)
-        turned_away(f, reply);
+        note_refusal(f, reply);
     else
-        came_back(f, reply);
+        note_recovery(f, reply);
 }
 
-void feeder_greeted(struct feeder *f)
+void feeder_logged_in(struct feeder *f)
 {
     const char *page = f->ops->page != NULL ? f->ops->page(f->self) : "";
 
-    f->greeted = true;
+    f->logged_in = true;
     if (page[0] != '\0' && !f->drain)
         log_info("%s: %s", f->ops->name, page);
 }
 
-static enum status greet(struct feeder *f)
+static void log_in(struct feeder *f)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
 
-    if (f->greeted || f->ops->hello == NULL)
-        return ST_OK;
-    f->ops->hello(f->self, &reply);
+    f->ops->login(f->self, &reply);
     spend(f, &reply);
     if (reply.verdict == TRACK_RETRY) {
-        fell_silent(f, &reply);
+        note_outage(f, &reply);
     } else if (reply.verdict == TRACK_DONE) {
-        came_back(f, &reply);
-        feeder_greeted(f);
+        note_recovery(f, &reply);
+        feeder_logged_in(f);
     } else {
-        turned_away(f, &reply);
+        note_refusal(f, &reply);
     }
-    return ST_OK;
 }
 
 static bool begins(const struct batch *batch)
@@ -364,40 +333,33 @@ static bool begins(const struct batch *batch)
     return batch->n > 0 && (batch->rows[0].type == TRACK_ROW_START || batch->rows[0].type == TRACK_ROW_STUDY);
 }
 
-/* The run of the attempt before is ended, and everything about it is let go of: the next row makes another
- * run. False: not now. */
-static bool turn_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
+/* Ends the run of the attempt before and forgets its position: the next row makes another run. False: not now. */
+static bool start_over(struct feeder *f, struct feed_run *run, struct batch *batch, struct track_reply *reply)
 {
     int64_t attempt = 0;
-    cJSON *state = cJSON_CreateObject(), *over = cJSON_CreateObject();
-    struct track_run as_told;
-    bool ok = state != NULL && json_get_i64(batch->rows[0].json, "attempt", &attempt) &&
-              json_add_i64(state, ANEW_KEY, attempt) && over != NULL && json_add_str(over, "type", "result") &&
-              json_add_str(over, "state", "lost") &&
-              json_add_str(over, "reason", "its program ended; the trial began again from zero, in a run of its own") &&
-              json_add_i64(over, "env_steps", run->position.last_step > 0 ? run->position.last_step : 0);
+    cJSON *end = cJSON_CreateObject();
+    struct track_run sent_run;
+    const struct track_row row = {.id = batch->rows[0].id,
+                                  .ms = batch->rows[0].ms,
+                                  .type = TRACK_ROW_RESULT,
+                                  .env_steps = run->position.last_step,
+                                  .json = end};
 
-    if (!ok)
-        track_refuse(reply, TRACK_RETRY, "out of memory for a run");
-    if (ok) {
-        const struct track_row row = {.id = batch->rows[0].id,
-                                      .ms = batch->rows[0].ms,
-                                      .type = TRACK_ROW_RESULT,
-                                      .env_steps = run->position.last_step,
-                                      .json = over};
-        run_for_tracker(f, run, &as_told);
-        f->ops->send(f->self, &as_told, &row, 1, reply);
-        run->state = as_told.state;
-        ok = reply->verdict == TRACK_DONE || reply->verdict == TRACK_RUN_REFUSED;
-    }
-    cJSON_Delete(over);
-    heard(f, run, reply);
-    if (!ok) {
-        cJSON_Delete(state);
+    json_add_str(end, "type", "result");
+    json_add_str(end, "state", "lost");
+    json_add_str(end, "reason", "its program ended; the trial began again from zero, in a run of its own");
+    json_add_i64(end, "env_steps", run->position.last_step > 0 ? run->position.last_step : 0);
+    run_for_tracker(f, run, &sent_run);
+    f->ops->send(f->self, &sent_run, &row, 1, reply);
+    run->state = sent_run.state;
+    cJSON_Delete(end);
+    note_reply(f, run, reply);
+    if (reply->verdict != TRACK_DONE && reply->verdict != TRACK_RUN_REFUSED)
         return false;
-    }
     cJSON_Delete(run->state);
-    run->state = state;
+    run->state = cJSON_CreateObject();
+    (void)json_get_i64(batch->rows[0].json, "attempt", &attempt);
+    json_add_i64(run->state, ATTEMPT_KEY, attempt);
     run->position.sent_rows = 0;
     run->position.last_step = batch->last_step = batch->steps_after[0] = -1;
     run->position.ended = false;
@@ -408,38 +370,34 @@ static bool turn_over(struct feeder *f, struct feed_run *run, struct batch *batc
 static enum status send_run(struct feeder *f, struct feed_run *run, struct error *err)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
-    struct track_run as_told;
+    struct track_run sent_run;
     struct batch batch = {0};
-    size_t n;
+    bool any;
     enum status rc;
 
     TRY(load_run(f, run, err));
     if (run->position.refused != NULL)
-        return pass_over(f, run, err);
-    TRY(claim(f, run, &batch, &n, err));
-    if (n == 0) { /* known already, or removed with its trial */
+        return skip_rows(f, run, err);
+    TRY(claim(f, run, &batch, &any, err));
+    if (!any) { /* known already, or removed with its trial */
         run->position.acked_id = run->last_id;
         return ST_OK;
     }
-    if (run->position.sent_rows > 0 && batch.n > 0 && begins_anew(&batch.list.rows[0])) {
-        if (!turn_over(f, run, &batch, &reply)) {
-            batch_free(&batch);
-            return ST_OK;
-        }
-        rc = commit(f, run, err);
-        if (rc != ST_OK) {
+    if (run->position.sent_rows > 0 && batch.n > 0 && batch_starts_over(&batch.rows[0])) {
+        rc = ST_OK;
+        if (!start_over(f, run, &batch, &reply) || (rc = commit(f, run, err)) != ST_OK) {
             batch_free(&batch);
             return rc;
         }
     }
-    run_for_tracker(f, run, &as_told);
-    if (run->position.sent_rows == 0 && !begins(&batch)) /* the tracker came later: it has no run to hang this on */
+    run_for_tracker(f, run, &sent_run);
+    if (run->position.sent_rows == 0 && !begins(&batch)) /* a tracker added later has no run for these rows */
         batch.n = 0;
     if (batch.n > 0) {
-        f->ops->send(f->self, &as_told, batch.rows, batch.n, &reply);
-        run->state = as_told.state;
+        f->ops->send(f->self, &sent_run, batch.rows, batch.n, &reply);
+        run->state = sent_run.state;
         run->sent_s = run->spoke_s = clock_mono_s();
-        heard(f, run, &reply);
+        note_reply(f, run, &reply);
     }
     rc = settle(f, run, &batch, &reply, err);
     batch_free(&batch);
@@ -449,15 +407,15 @@ static enum status send_run(struct feeder *f, struct feed_run *run, struct error
 static void beat_run(struct feeder *f, struct feed_run *run)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
-    struct track_run as_told;
+    struct track_run sent_run;
 
-    run_for_tracker(f, run, &as_told);
-    f->ops->beat(f->self, &as_told, &reply);
-    run->state = as_told.state;
+    run_for_tracker(f, run, &sent_run);
+    f->ops->beat(f->self, &sent_run, &reply);
+    run->state = sent_run.state;
     run->spoke_s = clock_mono_s();
     if (reply.verdict == TRACK_RUN_REFUSED)
-        reply.verdict = TRACK_DONE; /* the next rows will meet it */
-    heard(f, run, &reply);
+        reply.verdict = TRACK_DONE; /* the next rows will be refused too */
+    note_reply(f, run, &reply);
 }
 
 /* -- the loop -- */
@@ -473,7 +431,7 @@ static bool beats(const struct feeder *f, const struct feed_run *run)
            run->position.refused == NULL;
 }
 
-/* The run that has waited longest, NULL when none has anything; *ret_due_s: when something is to be done. */
+/* The run that has waited longest, NULL when no run has rows or a beat to send; *ret_due_s: the time to send it. */
 static struct feed_run *next_run(struct feeder *f, bool *ret_beat, double *ret_due_s)
 {
     struct feed_run *next = NULL;
@@ -496,7 +454,7 @@ static struct feed_run *next_run(struct feeder *f, bool *ret_beat, double *ret_d
     return next;
 }
 
-/* Ended runs with nothing left need no place. */
+/* Forgets ended runs that have no rows left. */
 static void tidy(struct feeder *f)
 {
     for (size_t i = f->n_runs; i-- > 0;)
@@ -504,27 +462,27 @@ static void tidy(struct feeder *f)
             forget_run(f, &f->runs[i]);
 }
 
-/* Waits until at_s, a wake or a change; false: it is time to end. */
-static bool rest(struct feeder *f, double at_s, bool idle)
+/* Waits until at_s, a wake or a change; false: the thread shall end. */
+static bool wait_until(struct feeder *f, double at_s, bool idle)
 {
     struct uploader *up = f->uploader;
-    double now_s = clock_mono_s(), until_s = fmin(at_s, now_s + LOOK_S);
-    bool go_on = true;
+    double now_s = clock_mono_s(), until_s = fmin(at_s, now_s + READ_EVERY_S);
+    bool runs_on = true;
     uint64_t wakes;
 
     pthread_mutex_lock(&up->lock);
     wakes = up->wakes;
-    /* Only a look after the last word of the owner is one at all of its rows. */
+    /* Only a read of the outbox after the owner's last call has all its rows. */
     idle = idle && f->closing == up->closing && f->drain == up->drain;
     f->counts.idle = idle;
-    if (wakes != f->seen_wakes) /* rows may have come since the look */
+    if (wakes != f->seen_wakes) /* rows may have come since the read */
         until_s = now_s;
     f->seen_wakes = wakes;
     if (up->closing && (idle || f->counts.refused || now_s >= up->deadline_s))
-        go_on = false;
+        runs_on = false;
     if (up->closing)
         until_s = fmin(until_s, up->deadline_s);
-    if (go_on && until_s > now_s) {
+    if (runs_on && until_s > now_s) {
         struct timespec at = {.tv_sec = (time_t)until_s, .tv_nsec = (long)(fmod(until_s, 1.0) * 1e9)};
         bool was_closing = up->closing;
         while (wakes == up->wakes && was_closing == up->closing &&
@@ -532,10 +490,10 @@ static bool rest(struct feeder *f, double at_s, bool idle)
             continue;
     }
     pthread_mutex_unlock(&up->lock);
-    return go_on;
+    return runs_on;
 }
 
-static void look_around(struct feeder *f, bool *ret_refused)
+static void read_uploader(struct feeder *f, bool *ret_refused)
 {
     pthread_mutex_lock(&f->uploader->lock);
     f->closing = f->uploader->closing;
@@ -548,15 +506,15 @@ static void look_around(struct feeder *f, bool *ret_refused)
 void *feeder_main(void *ctx)
 {
     struct feeder *f = ctx;
-    bool go_on = true, logged = false;
+    bool runs_on = true, logged = false;
 
-    while (go_on) {
+    while (runs_on) {
         struct error err = {0};
         struct feed_run *run = NULL;
         bool refused, beat = false;
         double now_s, at_s = INFINITY;
-        look_around(f, &refused);
-        enum status rc = refused ? ST_OK : look(f, &err);
+        read_uploader(f, &refused);
+        enum status rc = refused ? ST_OK : read_outbox(f, &err);
         if (rc == ST_OK && !refused)
             run = next_run(f, &beat, &at_s);
         now_s = clock_mono_s();
@@ -564,8 +522,8 @@ void *feeder_main(void *ctx)
             at_s = fmax(at_s, fmax(f->next_s, now_s + budget_wait(f, now_s)));
         if (run != NULL && at_s <= now_s && rc == ST_OK) {
             set_asking(f, true);
-            if (!f->greeted && f->ops->hello != NULL)
-                rc = greet(f);
+            if (!f->logged_in && f->ops->login != NULL)
+                log_in(f);
             else if (beat)
                 beat_run(f, run);
             else
@@ -573,18 +531,18 @@ void *feeder_main(void *ctx)
             set_asking(f, false);
             at_s = now_s;
         }
-        if (rc == ST_CORRUPT) { /* a damaged row is not sent, and trying again does not heal it */
-            log_warn("%s: %s; nothing more is sent there, training continues", f->ops->name, err.text);
+        if (rc == ST_CORRUPT) { /* a damaged row is not sent, and trying again does not help */
+            log_warn("%s: %s; no more rows are sent there, training continues", f->ops->name, err.text);
             set_trouble(f, false, true, err.text);
         } else if (rc != ST_OK) {
             if (!logged)
-                log_warn("%s: %s; it is tried again, training continues", f->ops->name, err.text);
+                log_warn("%s: %s; trying again, training continues", f->ops->name, err.text);
             logged = true;
             at_s = now_s + STORE_RETRY_S;
             f->next_s = fmax(f->next_s, at_s);
         }
         tidy(f);
-        go_on = rest(f, at_s, rc == ST_OK && (refused || run == NULL || beat));
+        runs_on = wait_until(f, at_s, rc == ST_OK && (refused || run == NULL || beat));
     }
     return NULL;
 }

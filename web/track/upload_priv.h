@@ -1,4 +1,4 @@
-/* upload_priv.h - what uploader.c (life, counts) and upload_feed.c (one tracker's thread) share. */
+/* upload_priv.h - types shared by uploader.c (life, counts) and upload_feed.c (one tracker's thread). */
 #ifndef WEB_UPLOAD_PRIV_H
 #define WEB_UPLOAD_PRIV_H
 
@@ -13,15 +13,15 @@
 /* One run of the study as a feeder knows it. */
 struct feed_run {
     int64_t trial_id, number;
-    int64_t last_id; /* newest row of it that was seen in the outbox */
+    int64_t last_id; /* its newest row that was read from the outbox */
     bool loaded; /* position and state are read */
     struct tracker_position position;
     cJSON *state; /* position.state, parsed */
     double sent_s; /* clock_mono_s of the last send; 0: never */
-    double spoke_s; /* of the last send or beat */
+    double spoke_s; /* clock_mono_s of the last send or beat */
 };
 
-/* One tracker: its thread owns all but what the lock guards. */
+/* One tracker: its thread owns all fields except counts. */
 struct feeder {
     struct uploader *uploader;
     const struct tracker_ops *ops;
@@ -33,13 +33,13 @@ struct feeder {
     size_t n_runs, cap_runs;
     uint64_t seen_wakes;
     int64_t seen_id; /* rows of the outbox up to here are known */
-    bool greeted;
-    bool closing, drain, hurry; /* as of the last look; hurry: one of the two */
+    bool logged_in;
+    bool closing, drain, hurry; /* the uploader's, as last read; hurry: one of the two */
     int attempt; /* failures in a row */
-    bool logged_down; /* the log knows of the outage */
+    bool logged_down; /* the outage was logged */
     double next_s; /* clock_mono_s: nothing is sent before */
-    double tokens, tokens_s; /* of the budget of requests, and when they were counted */
-    int64_t thin_ms; /* now: the setting's, or more while the server asks for less */
+    double tokens, tokens_s; /* requests left in the budget, and the time of that count */
+    int64_t thin_ms; /* the setting's, or more while the server asks for less */
     struct rng rng;
     struct upload_counts counts; /* guarded by uploader->lock */
 };
@@ -53,12 +53,12 @@ struct uploader {
     bool drain, single;
     char key[TRACKER_KEY_MAX];
     struct http_cancel cancel;
-    size_t n_registered; /* trackers that rows are kept for */
+    size_t n_registered; /* trackers for which rows are kept */
     struct feeder feeders[UPLOAD_TRACKERS_MAX];
     size_t n_feeders;
     pthread_mutex_t
         lock; /* guards wakes, closing, drain, deadline_s and every feeder's counts; never held with another lock */
-    pthread_cond_t changed; /* of CLOCK_MONOTONIC */
+    pthread_cond_t changed; /* by CLOCK_MONOTONIC */
     uint64_t wakes;
     bool closing;
     double deadline_s; /* of closing, by clock_mono_s */
@@ -66,24 +66,30 @@ struct uploader {
 
 /* The thread: sends until closing (or, when draining, nothing is left) and the deadline. */
 void *feeder_main(void *ctx);
-void feeder_greeted(struct feeder *feeder); /* the login is good: says where people can look */
+void feeder_logged_in(struct feeder *feeder); /* the login is good: logs the page's address */
 void feeder_free(struct feeder *feeder); /* after its thread has ended */
 
 /* -- upload_batch.c -- */
 
-/* Rows as a tracker gets them: what later attempts report again and what is thinned out is missing. */
+/* Rows as a tracker gets them: without rows that a later attempt reports again and without thinned ones. */
 struct batch {
     struct outbox_list list;
     struct track_row *rows; /* (n) */
-    cJSON **json; /* (n) owned payloads */
+    cJSON **json; /* (list.n) owned payloads */
     int64_t *steps_after; /* (n) last_step of the position once row i is acknowledged */
     size_t n;
     int64_t last_step; /* once all are acknowledged */
     int64_t n_left_out;
 };
-/* Takes list. */
-enum status batch_make(struct batch *batch, struct outbox_list *list, int64_t last_step, int64_t thin_ms,
-                       struct error *err) MUST_USE;
+/* All rows of list, parsed. Takes list. */
+void batch_read(struct batch *batch, struct outbox_list *list);
+/* Is the row the start of an attempt that begins from zero? */
+bool batch_starts_over(const struct track_row *row);
+/* Cuts the batch: the start of an attempt from zero is alone in its batch, and not with rows of the attempt before.
+ * Returns the id of the last row that is left. The batch has a row. */
+int64_t batch_cut_at_attempt(struct batch *batch);
+/* Removes rows that the tracker does not get. */
+void batch_choose(struct batch *batch, int64_t last_step, int64_t thin_ms);
 void batch_free(struct batch *batch);
 
 #endif

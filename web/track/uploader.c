@@ -1,6 +1,6 @@
 /* uploader.c - the life of the threads that feed a study's trackers.
  *
- * Threads: the caller makes, wakes and closes; each feeder's thread owns its store connection, its tracker and its
+ * Threads: the caller creates, wakes and closes; each feeder's thread owns its store connection, its tracker and its
  * runs. They share the lock and the cancel time. Signals go to the caller's threads. */
 #include "web/track/upload_priv.h"
 
@@ -15,11 +15,11 @@
 #include <string.h>
 #include <time.h>
 
-#define GREET_S 10.0 /* a strict start waits this long for a login */
-#define ABORT_S 1.0 /* a request that is given up notices within this time, which belongs to the deadline */
+#define LOGIN_S 10.0 /* a strict start waits this long for a login */
+#define ABORT_S 1.0 /* a cancelled request ends within this time, which is part of the deadline */
 #define LINGER_S 3.0 /* after the deadline, for a thread that is inside the operating system */
 
-static enum status copy_options(struct uploader *up, const struct uploader_options *o, struct error *err)
+static void copy_options(struct uploader *up, const struct uploader_options *o)
 {
     up->study_id = o->study_id;
     up->settings = *o->settings;
@@ -30,12 +30,9 @@ static enum status copy_options(struct uploader *up, const struct uploader_optio
     up->store_path = mem_strdup(o->store_path);
     up->study = mem_strdup(o->study);
     up->program = mem_strdup(o->program);
-    if (up->store_path == NULL || up->study == NULL || up->program == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
-    return ST_OK;
 }
 
-/* One of the names in [track]; offline trackers are registered and not fed. */
+/* Adds a tracker named in [track]; offline trackers are registered and not fed. */
 static enum status add_tracker(struct uploader *up, struct store *store, const char *name, struct error *err)
 {
     struct feeder *f = &up->feeders[up->n_feeders];
@@ -72,29 +69,19 @@ static enum status add_tracker(struct uploader *up, struct store *store, const c
     return store_open_second(&f->store, up->store_path, err);
 }
 
-static enum status greet(const struct tracker_ops *ops, void *self, struct http_cancel *cancel, struct error *err)
+static enum status log_in(const struct tracker_ops *ops, void *self, struct http_cancel *cancel, struct error *err)
 {
     struct track_reply reply = {.verdict = TRACK_DONE};
 
-    if (ops->hello == NULL)
+    if (ops->login == NULL)
         return ST_OK;
-    atomic_store(&cancel->deadline_ms, (int_least64_t)((clock_mono_s() + GREET_S) * 1e3));
-    ops->hello(self, &reply);
+    atomic_store(&cancel->deadline_ms, (int_least64_t)((clock_mono_s() + LOGIN_S) * 1e3));
+    ops->login(self, &reply);
     atomic_store(&cancel->deadline_ms, 0);
     if (reply.verdict == TRACK_DONE)
         return ST_OK;
     return FAIL(err, reply.verdict == TRACK_RETRY ? ST_IO : ST_CONFIG,
                 "%s: %s; fix it, or continue without it by track.strict = false", ops->name, reply.text);
-}
-
-static enum status greet_all(struct uploader *up, struct error *err)
-{
-    for (size_t i = 0; i < up->n_feeders; i++) {
-        struct feeder *f = &up->feeders[i];
-        TRY(greet(f->ops, f->self, &up->cancel, err));
-        feeder_greeted(f);
-    }
-    return ST_OK;
 }
 
 enum status uploader_check(const struct track_settings *settings, const char *study, bool single, const char *program,
@@ -117,7 +104,7 @@ enum status uploader_check(const struct track_settings *settings, const char *st
         void *self = NULL;
         enum status rc;
         TRY(ops->open(&self, &open, err));
-        rc = settings->strict && mode == TRACK_ONLINE ? greet(ops, self, &cancel, err) : ST_OK;
+        rc = settings->strict && mode == TRACK_ONLINE ? log_in(ops, self, &cancel, err) : ST_OK;
         ops->close(self);
         TRY(rc);
     }
@@ -148,21 +135,21 @@ enum status uploader_create(struct uploader **ret_uploader, const struct uploade
     enum status rc;
 
     *ret_uploader = NULL;
-    if (up == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
     pthread_mutex_init(&up->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&up->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    rc = copy_options(up, options, err);
-    if (rc == ST_OK)
-        rc = store_open_second(&store, up->store_path, err);
+    copy_options(up, options);
+    rc = store_open_second(&store, up->store_path, err);
     for (const char *at = options->settings->trackers; rc == ST_OK && track_next_word(&at, name, sizeof name);)
         rc = add_tracker(up, store, name, err);
     store_close(store);
-    if (rc == ST_OK && up->settings.strict)
-        rc = greet_all(up, err);
+    for (size_t i = 0; rc == ST_OK && up->settings.strict && i < up->n_feeders; i++) {
+        rc = log_in(up->feeders[i].ops, up->feeders[i].self, &up->cancel, err);
+        if (rc == ST_OK)
+            feeder_logged_in(&up->feeders[i]);
+    }
     if (rc == ST_OK)
         rc = start(up, err);
     if (rc != ST_OK) {
@@ -195,7 +182,7 @@ void uploader_hurry(struct uploader *up)
     pthread_mutex_lock(&up->lock);
     up->drain = true;
     for (size_t i = 0; i < up->n_feeders; i++)
-        up->feeders[i].counts.idle = false; /* until it has looked again */
+        up->feeders[i].counts.idle = false; /* until it has read the outbox again */
     up->wakes++;
     pthread_cond_broadcast(&up->changed);
     pthread_mutex_unlock(&up->lock);
@@ -223,7 +210,7 @@ void uploader_counts(struct uploader *up, struct upload_counts *ret_counts)
     pthread_mutex_unlock(&up->lock);
 }
 
-/* The most that any tracker lacks. */
+/* The largest number of rows that a tracker lacks. */
 static int64_t count_waiting(struct uploader *up)
 {
     struct store *store = NULL;
@@ -240,7 +227,7 @@ static int64_t count_waiting(struct uploader *up)
     return most;
 }
 
-/* False: a thread is stuck in the operating system and keeps what it uses. */
+/* False: the thread is stuck in the operating system; its memory must stay. */
 static bool join(struct feeder *f, double deadline_s)
 {
     struct timespec at;
@@ -252,7 +239,7 @@ static bool join(struct feeder *f, double deadline_s)
     at.tv_sec += left_s > 0 ? (time_t)left_s + 1 : 1;
     if (pthread_timedjoin_np(f->thread, NULL, &at) == 0)
         return true;
-    log_warn("%s does not come to an end and is abandoned", f->ops->name);
+    log_warn("the thread of %s does not end and is abandoned", f->ops->name);
     return false;
 }
 

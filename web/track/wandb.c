@@ -1,10 +1,10 @@
 /* wandb.c - Weights & Biases: runs by GraphQL, numbers by the file stream.
  *
- * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend
- * begins where the lost one did, so the server overwrites what it may have got; (2) "complete" goes last and alone; (3)
- * the key is a header to the base URL's host and nowhere else.
+ * Invariants: (1) a line of the history has one offset for ever: state.lines moves only after a 2xx, and a resend begins
+ * at the offset of the lost one and overwrites it; (2) "complete" is sent last and alone; (3) the key is a header to the
+ * base URL's host and nowhere else.
  *
- * What is kept of a run: wandb_run.c. */
+ * The state of a run: wandb_run.c. */
 #include "web/track/wandb.h"
 
 #include "base/mem.h"
@@ -15,19 +15,14 @@
 #define REQUESTS_PER_MINUTE 120
 #define ROWS_MAX 2000
 #define BATCH_BYTES_MAX (1536u << 10)
-#define LINE_MAX_BYTES (10383360u) /* longer ones the server refuses */
+#define LINE_MAX_BYTES (10383360u) /* the server refuses longer lines */
 #define BODY_MAX_BYTES (24u << 20)
 
 static const char query_viewer[] = "query Viewer { viewer { id entity username } }";
 
 /* -- requests -- */
 
-static void no_memory(struct track_reply *reply)
-{
-    track_refuse(reply, TRACK_RETRY, "out of memory for a request");
-}
-
-/* Adds which run and whose key it was about to a refusal. */
+/* Adds entity, project and the key's source to a refusal. */
 static void explain(const struct wandb *w, struct track_reply *reply)
 {
     char text[ERROR_TEXT_MAX];
@@ -39,19 +34,15 @@ static void explain(const struct wandb *w, struct track_reply *reply)
     memcpy(reply->text, text, sizeof text);
 }
 
-/* Takes body; NULL: out of memory. */
+/* Takes body. */
 static void post(struct wandb *w, const char *url, cJSON *body, bool graphql, struct track_reply *reply)
 {
     const char *headers[3] = {w->auth};
     char user[WANDB_NAME_MAX + 32], email[WANDB_NAME_MAX + 32];
     size_t n = 1;
-    char *text = body != NULL ? json_print(body, false) : NULL;
+    char *text = json_print(body, false);
 
     cJSON_Delete(body);
-    if (text == NULL) {
-        no_memory(reply);
-        return;
-    }
     snprintf(user, sizeof user, "X-WANDB-USERNAME: %s", w->settings.username);
     snprintf(email, sizeof email, "X-WANDB-USER-EMAIL: %s", w->settings.email);
     if (graphql && w->settings.username[0] != '\0')
@@ -78,22 +69,13 @@ const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *q
     cJSON *body = cJSON_CreateObject();
     const cJSON *data, *errors;
 
-    if (body == NULL || variables == NULL || !json_add_str(body, "query", query) ||
-        !json_add_str(body, "operationName", operation)) {
-        cJSON_Delete(body);
-        cJSON_Delete(variables);
-        no_memory(reply);
-        return NULL;
-    }
-    if (!json_add(body, "variables", variables)) {
-        cJSON_Delete(body);
-        no_memory(reply);
-        return NULL;
-    }
+    json_add_str(body, "query", query);
+    json_add_str(body, "operationName", operation);
+    json_add(body, "variables", variables);
     snprintf(url, sizeof url, "%s/graphql", w->settings.base_url);
     post(w, url, body, true, reply);
     explain(w, reply);
-    if (reply->verdict == TRACK_RUN_REFUSED && w->reply.code == 404) { /* of the project: no run will do better */
+    if (reply->verdict == TRACK_RUN_REFUSED && w->reply.code == 404) { /* no such project: all runs are refused */
         reply->verdict = TRACK_REFUSED;
         explain(w, reply);
     }
@@ -130,24 +112,20 @@ void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct tr
 
 /* -- numbers -- */
 
-/* One body of the stream in the making. */
+/* One body of the stream under construction. */
 struct chunk {
-    cJSON *body, *history, *events; /* the two belong to body */
-    cJSON *summary; /* as it is once this chunk is sent; replaces the run's */
-    int64_t lines, event_lines; /* in it */
+    cJSON *history, *events; /* texts of lines */
+    cJSON *summary; /* after this chunk; replaces the run's when the chunk is sent */
     int64_t n_skipped;
 };
 
-static bool chunk_begin(struct chunk *c, const struct track_run *run)
+static void chunk_begin(struct chunk *c, const struct track_run *run)
 {
-    cJSON *files;
+    const cJSON *summary = cJSON_GetObjectItemCaseSensitive(run->state, "summary");
 
-    *c = (struct chunk){.body = cJSON_CreateObject()};
-    files = cJSON_AddObjectToObject(c->body, "files");
-    c->history = cJSON_CreateArray();
-    c->events = cJSON_CreateArray();
-    c->summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
-    return files != NULL && c->history != NULL && c->events != NULL && c->summary != NULL;
+    *c = (struct chunk){.history = cJSON_CreateArray(),
+                        .events = cJSON_CreateArray(),
+                        .summary = summary != NULL ? cJSON_Duplicate(summary, true) : cJSON_CreateObject()};
 }
 
 static void chunk_row(struct chunk *c, const struct track_run *run, const struct track_row *row)
@@ -156,7 +134,7 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
     struct strbuf line;
 
     if (row->type == TRACK_ROW_METRICS && row->env_steps <= wandb_state_i64(run, "after_step", INT64_MIN)) {
-        c->n_skipped++; /* the run had steps up to there when it was taken up */
+        c->n_skipped++; /* the run had steps up to there before Trawl continued it */
         return;
     }
     strbuf_init(&line, LINE_MAX_BYTES);
@@ -167,52 +145,54 @@ static void chunk_row(struct chunk *c, const struct track_run *run, const struct
                            started_ms, c->summary);
     if (line.status != ST_OK)
         c->n_skipped++;
-    else if (row->type == TRACK_ROW_SYSTEM && cJSON_AddItemToArray(c->events, cJSON_CreateString(line.text)))
-        c->event_lines++;
-    else if (row->type == TRACK_ROW_METRICS && cJSON_AddItemToArray(c->history, cJSON_CreateString(line.text)))
-        c->lines++;
+    else
+        cJSON_AddItemToArray(row->type == TRACK_ROW_SYSTEM ? c->events : c->history, cJSON_CreateString(line.text));
     strbuf_free(&line);
 }
 
-static bool add_file(cJSON *files, const char *name, int64_t offset, cJSON **content)
+void wandb_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content)
 {
     cJSON *file = cJSON_AddObjectToObject(files, name);
 
-    if (file == NULL || !json_add_i64(file, "offset", offset) || !cJSON_AddItemToObject(file, "content", *content))
-        return false;
-    *content = NULL;
-    return true;
+    json_add_i64(file, "offset", offset);
+    json_add(file, "content", content);
 }
 
 /* Sends the chunk; the run's state moves when the server has it. */
 static void chunk_send(struct wandb *w, struct track_run *run, struct chunk *c, struct track_reply *reply)
 {
     int64_t lines = wandb_state_i64(run, "lines", 0), events = wandb_state_i64(run, "events", 0);
-    cJSON *files = cJSON_GetObjectItemCaseSensitive(c->body, "files"), *summary = cJSON_CreateArray();
+    int64_t n_lines = cJSON_GetArraySize(c->history), n_events = cJSON_GetArraySize(c->events);
+    cJSON *body, *files, *summary;
     struct strbuf text;
-    bool ok = summary != NULL;
 
     strbuf_init(&text, LINE_MAX_BYTES);
     track_json_bare_value(&text, c->summary);
-    ok = ok && text.status == ST_OK && cJSON_AddItemToArray(summary, cJSON_CreateString(text.text)) &&
-         add_file(files, "wandb-summary.json", 0, &summary);
-    if (ok && c->lines > 0)
-        ok = add_file(files, "wandb-history.jsonl", lines, &c->history);
-    if (ok && c->event_lines > 0)
-        ok = add_file(files, "wandb-events.jsonl", events, &c->events);
-    cJSON_Delete(summary);
-    strbuf_free(&text);
-    if (!ok) {
-        no_memory(reply);
+    if (text.status != ST_OK) {
+        strbuf_free(&text);
+        track_refuse(reply, TRACK_RUN_REFUSED, "the run's summary has more than %u bytes", LINE_MAX_BYTES);
         return;
     }
-    wandb_stream(w, run, c->body, reply);
-    c->body = NULL;
+    body = cJSON_CreateObject();
+    files = cJSON_AddObjectToObject(body, "files");
+    summary = cJSON_CreateArray();
+    cJSON_AddItemToArray(summary, cJSON_CreateString(text.text));
+    strbuf_free(&text);
+    wandb_file_lines(files, "wandb-summary.json", 0, summary);
+    if (n_lines > 0) {
+        wandb_file_lines(files, "wandb-history.jsonl", lines, c->history);
+        c->history = NULL;
+    }
+    if (n_events > 0) {
+        wandb_file_lines(files, "wandb-events.jsonl", events, c->events);
+        c->events = NULL;
+    }
+    wandb_stream(w, run, body, reply);
     if (reply->verdict != TRACK_DONE)
         return;
     reply->n_skipped = c->n_skipped;
-    (void)(wandb_state_set_i64(run, "lines", lines + c->lines) &&
-           wandb_state_set_i64(run, "events", events + c->event_lines));
+    wandb_state_set_i64(run, "lines", lines + n_lines);
+    wandb_state_set_i64(run, "events", events + n_events);
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
     cJSON_AddItemToObject(run->state, "summary", c->summary);
     c->summary = NULL;
@@ -220,26 +200,22 @@ static void chunk_send(struct wandb *w, struct track_run *run, struct chunk *c, 
 
 static void chunk_free(struct chunk *c)
 {
-    cJSON_Delete(c->body);
     cJSON_Delete(c->history);
     cJSON_Delete(c->events);
     cJSON_Delete(c->summary);
 }
 
-/* Rows from the front that are metrics or system, in one request. *ret_n: how many they are. */
+/* The first rows, as far as they are metrics or system, in one request. *ret_n: their number. */
 static void send_numbers(struct wandb *w, struct track_run *run, const struct track_row *rows, size_t n, size_t *ret_n,
                          struct track_reply *reply)
 {
     struct chunk c;
     size_t i = 0;
 
-    if (chunk_begin(&c, run)) {
-        for (; i < n && (rows[i].type == TRACK_ROW_METRICS || rows[i].type == TRACK_ROW_SYSTEM); i++)
-            chunk_row(&c, run, &rows[i]);
-        chunk_send(w, run, &c, reply);
-    } else {
-        no_memory(reply);
-    }
+    chunk_begin(&c, run);
+    for (; i < n && (rows[i].type == TRACK_ROW_METRICS || rows[i].type == TRACK_ROW_SYSTEM); i++)
+        chunk_row(&c, run, &rows[i]);
+    chunk_send(w, run, &c, reply);
     chunk_free(&c);
     *ret_n = i;
 }
@@ -251,45 +227,37 @@ static void end_run(struct wandb *w, struct track_run *run, const struct track_r
     const char *state = json_get_str(row->json, "state");
     bool good = row->type == TRACK_ROW_STUDY_END || (state != NULL && strcmp(state, "done") == 0) ||
                 (state != NULL && strcmp(state, "stopped") == 0);
-    struct track_reply first = {.verdict = TRACK_DONE};
-    cJSON *body = cJSON_CreateObject();
     struct chunk c;
+    cJSON *body;
     char key[32];
 
-    if (!chunk_begin(&c, run))
-        no_memory(&first);
-    for (size_t i = 0; first.verdict == TRACK_DONE && i < sizeof facts / sizeof facts[0]; i++) {
-        cJSON *item = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(row->json, facts[i]), true);
-        if (item == NULL || cJSON_IsNull(item)) {
-            cJSON_Delete(item);
+    *reply = (struct track_reply){.verdict = TRACK_DONE};
+    chunk_begin(&c, run);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(row->json, facts[i]);
+        if (item == NULL || cJSON_IsNull(item))
             continue;
-        }
         snprintf(key, sizeof key, "result/%s", facts[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(c.summary, key);
-        cJSON_AddItemToObject(c.summary, key, item);
+        cJSON_AddItemToObject(c.summary, key, cJSON_Duplicate(item, true));
     }
-    if (first.verdict == TRACK_DONE && row->type == TRACK_ROW_RESULT)
-        chunk_send(w, run, &c, &first);
+    if (row->type == TRACK_ROW_RESULT)
+        chunk_send(w, run, &c, reply);
     chunk_free(&c);
-    *reply = first;
-    if (first.verdict == TRACK_DONE && body != NULL && json_add_bool(body, "complete", true) &&
-        json_add_i64(body, "exitcode", good ? 0 : 1)) {
-        wandb_stream(w, run, body, reply);
-        reply->n_requests = 2;
+    if (reply->verdict != TRACK_DONE)
         return;
-    }
-    cJSON_Delete(body);
+    body = cJSON_CreateObject();
+    json_add_bool(body, "complete", true);
+    json_add_i64(body, "exitcode", good ? 0 : 1);
+    wandb_stream(w, run, body, reply);
+    reply->n_requests = 2;
 }
 
 static void pause_run(struct wandb *w, struct track_run *run, struct track_reply *reply)
 {
     cJSON *body = cJSON_CreateObject();
 
-    if (body == NULL || !json_add_bool(body, "preempting", true)) {
-        cJSON_Delete(body);
-        no_memory(reply);
-        return;
-    }
+    json_add_bool(body, "preempting", true);
     wandb_stream(w, run, body, reply);
 }
 
@@ -305,13 +273,13 @@ static void send_file(struct wandb *w, struct track_run *run, const struct track
         wandb_picture_send(w, run, row, text, reply);
     else
         wandb_file_send(w, run, name, mime != NULL ? mime : "text/plain", text, strlen(text), reply);
-    if (reply->verdict == TRACK_RUN_REFUSED) { /* a file is not worth the run */
+    if (reply->verdict == TRACK_RUN_REFUSED) { /* only the file is lost, not the run */
         reply->verdict = TRACK_DONE;
         reply->n_skipped = 1;
     }
 }
 
-/* Does the server not know the run? Its first rows may be about a run that is not there yet. */
+/* Does the server not know the run? A run's first rows make it. */
 static bool is_unknown(const struct wandb *w, const struct track_row *row, const struct track_reply *reply)
 {
     bool is_start = row->type == TRACK_ROW_START || row->type == TRACK_ROW_STUDY;
@@ -377,7 +345,7 @@ static void wandb_beat(void *self, struct track_run *run, struct track_reply *re
 
 /* -- login and life -- */
 
-static void wandb_hello(void *self, struct track_reply *ret_reply)
+static void wandb_login(void *self, struct track_reply *ret_reply)
 {
     struct wandb *w = self;
     const cJSON *data = wandb_graphql(w, "Viewer", query_viewer, cJSON_CreateObject(), ret_reply), *viewer;
@@ -425,8 +393,6 @@ static enum status wandb_open(void **ret_self, const struct track_open *open, st
     enum status rc;
 
     *ret_self = NULL;
-    if (w == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for wandb");
     http_reply_init(&w->reply);
     w->study = open->study;
     w->key = open->key;
@@ -468,7 +434,7 @@ const struct tracker_ops track_wandb_ops = {
     .bytes_max = BATCH_BYTES_MAX,
     .open = wandb_open,
     .close = wandb_close,
-    .hello = wandb_hello,
+    .login = wandb_login,
     .send = wandb_send,
     .beat = wandb_beat,
     .page = wandb_page,

@@ -1,4 +1,4 @@
-/* wandb.h - what the files of the W&B client share. */
+/* wandb.h - types and functions shared by the files of the W&B client. */
 #ifndef WEB_TRACK_WANDB_H
 #define WEB_TRACK_WANDB_H
 
@@ -15,13 +15,13 @@ struct wandb_settings {
     char api_key[WANDB_KEY_MAX]; /* a secret */
     const char *key_source; /* "WANDB_API_KEY", "netrc" */
     char entity[WANDB_NAME_MAX], project[WANDB_NAME_MAX], job_type[WANDB_NAME_MAX];
-    char run_id[WANDB_NAME_MAX], run_name[WANDB_NAME_MAX], run_group[WANDB_NAME_MAX]; /* of a training alone; "" */
-    int resume; /* enum wandb_resume: what may be at run_id */
-    const char *env_tags; /* of WANDB_TAGS, beside track.tags, which the rows carry; NULL */
+    char run_id[WANDB_NAME_MAX], run_name[WANDB_NAME_MAX], run_group[WANDB_NAME_MAX]; /* for a single training; "" */
+    enum wandb_resume resume; /* may run_id exist already? */
+    const char *env_tags; /* from WANDB_TAGS, in addition to track.tags, which are in the rows; NULL */
     char notes[OPT_STR_MAX];
-    char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* of the person that a service's key acts for */
+    char username[WANDB_NAME_MAX], email[WANDB_NAME_MAX]; /* the person for whom a service's key acts */
     char proxy[OPT_STR_MAX];
-    double timeout_s, stream_timeout_s; /* of a request; of one that carries data */
+    double timeout_s, stream_timeout_s; /* of a GraphQL request; of one with data */
     bool insecure;
     enum track_mode mode;
 };
@@ -35,18 +35,18 @@ struct wandb {
     struct http *http;
     struct http_reply reply;
     char auth[WANDB_KEY_MAX * 2]; /* "Authorization: Basic ..."; a secret */
-    char entity[WANDB_NAME_MAX]; /* that runs are made under; "" until the login gave it */
+    char entity[WANDB_NAME_MAX]; /* owner of the runs; "" until the login returned it */
     bool files;
-    bool single; /* one training alone: no group, no run of a study */
-    bool conflict; /* the last upsert met a 409 */
-    bool told_tag; /* that a tag is too long */
+    bool single; /* a single training: no group, no run of a study */
+    bool conflict; /* the last upsert was answered with 409 */
+    bool logged_tag; /* it was logged that a tag is too long */
     char page[OPT_STR_MAX * 4];
 };
 
 /* -- wandb_lines.c: texts of the file stream -- */
 
-/* {"_step": ..., "score": NaN}: non-finite as W&B wants them in the text of a line. Also merges the values into
- * summary. */
+/* {"_step": ..., "score": NaN}: non-finite numbers as W&B needs them in the text of a line. Also merges the values
+ * into summary. */
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
                         int64_t started_ms, cJSON *summary);
 void wandb_event_line(struct strbuf *sb, const struct track_row *row, int64_t started_ms);
@@ -70,14 +70,16 @@ void wandb_picture_send(struct wandb *w, struct track_run *run, const struct tra
  * DONE. */
 const cJSON *wandb_graphql(struct wandb *w, const char *operation, const char *query, cJSON *variables,
                            struct track_reply *reply);
-/* The run of run->state or by its key, found or made, as "start" and "study" rows describe it. */
+/* Finds or makes the run, by run->state or its key, as "start" and "study" rows describe it. */
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply);
-/* The server does not know a run that it had: makes it again, once. */
+/* The server no longer knows the run: makes it again, once. */
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply);
+/* A file of a stream's body: its lines from offset on. Takes content. */
+void wandb_file_lines(cJSON *files, const char *name, int64_t offset, cJSON *content);
 /* Takes body. */
 void wandb_stream(struct wandb *w, struct track_run *run, cJSON *body, struct track_reply *reply);
 const char *wandb_run_id(const struct track_run *run);
 int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t otherwise);
-bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value);
+void wandb_state_set_i64(struct track_run *run, const char *key, int64_t value);
 
 #endif

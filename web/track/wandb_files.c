@@ -1,5 +1,5 @@
-/* wandb_files.c - small files of a W&B run: an address is asked for, the bytes are put there without our login, and
- * the run then lists the file. A front is a table file and a page with its picture, named by a line of the history. */
+/* wandb_files.c - small files of a W&B run: a request returns an address, the bytes are put there without our login, and
+ * the run then lists the file. A front is a table file and a page with its picture; a line of the history names them. */
 #include "base/mem.h"
 #include "web/track/wandb.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define HEADERS_MAX 16
-#define FILE_TRIES 2 /* an address that has expired is asked for again */
+#define FILE_TRIES 2 /* an expired address is requested again */
 
 static const char create_files[] =
     "mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, $files: [String!]!) { "
@@ -17,23 +17,16 @@ static const char create_files[] =
 
 static cJSON *file_variables(const struct track_run *run, const char *name)
 {
-    cJSON *variables = cJSON_CreateObject(), *files = cJSON_CreateArray();
-    bool ok = files != NULL && cJSON_AddItemToArray(files, cJSON_CreateString(name));
+    cJSON *variables = cJSON_CreateObject();
 
-    ok = variables != NULL && json_add_str(variables, "entity", json_get_str(run->state, "entity")) &&
-         json_add_str(variables, "project", json_get_str(run->state, "project")) &&
-         json_add_str(variables, "run", wandb_run_id(run)) && ok;
-    if (variables == NULL || !json_add(variables, "files", files)) {
-        cJSON_Delete(files);
-        ok = false;
-    }
-    if (ok)
-        return variables;
-    cJSON_Delete(variables);
-    return NULL;
+    json_add_str(variables, "entity", json_get_str(run->state, "entity"));
+    json_add_str(variables, "project", json_get_str(run->state, "project"));
+    json_add_str(variables, "run", wandb_run_id(run));
+    json_add(variables, "files", cJSON_CreateStringArray(&name, 1));
+    return variables;
 }
 
-/* PUT of the bytes to the address in answer, which is of another host and gets no login. */
+/* PUT of the bytes to the address in answer, which is on another host and gets no login. */
 static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, const char *bytes, size_t n,
                       struct track_reply *reply)
 {
@@ -51,8 +44,8 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
     snprintf(url, sizeof url, "%s%s", to[0] == '/' ? w->settings.base_url : "", to);
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(made, "uploadHeaders"))
     {
-        if (cJSON_IsString(item) && n_headers < HEADERS_MAX && strpbrk(item->valuestring, "\r\n") == NULL &&
-            (copy[n_headers] = mem_strdup(item->valuestring)) != NULL) { /* the answer goes with the next request */
+        if (cJSON_IsString(item) && n_headers < HEADERS_MAX && strpbrk(item->valuestring, "\r\n") == NULL) {
+            copy[n_headers] = mem_strdup(item->valuestring); /* the next request frees the answer */
             headers[n_headers] = copy[n_headers];
             n_headers++;
         }
@@ -74,7 +67,6 @@ static void put_bytes(struct wandb *w, const cJSON *answer, const char *mime, co
 void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, const char *mime, const char *bytes,
                      size_t n, struct track_reply *reply)
 {
-    cJSON *body, *list;
     int64_t n_requests = 0;
 
     for (int i = 0; i < FILE_TRIES; i++) {
@@ -87,34 +79,31 @@ void wandb_file_send(struct wandb *w, struct track_run *run, const char *name, c
         if (w->reply.code != 403) /* else it has expired meanwhile */
             break;
     }
-    if (reply->verdict == TRACK_REFUSED) /* of the place for files, not of the login */
+    if (reply->verdict == TRACK_REFUSED) /* by the place for files, not for the login */
         reply->verdict = TRACK_RUN_REFUSED;
     if (reply->verdict == TRACK_DONE) {
-        body = cJSON_CreateObject();
-        list = cJSON_AddArrayToObject(body, "uploaded");
-        if (list != NULL)
-            cJSON_AddItemToArray(list, cJSON_CreateString(name));
+        cJSON *body = cJSON_CreateObject();
+        json_add(body, "uploaded", cJSON_CreateStringArray(&name, 1));
         wandb_stream(w, run, body, reply);
         n_requests++;
     }
     reply->n_requests = n_requests;
 }
 
-/* {"columns": [...], "data": [[...]]} of a "front" row; mem_free. */
+/* {"columns": [...], "data": [[...]]} of a "front" row; mem_free. NULL: the row has none. */
 static char *table_text(const cJSON *front)
 {
     cJSON *table = cJSON_CreateObject();
     char *text = NULL;
 
-    if (table != NULL &&
-        cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
+    if (cJSON_AddItemReferenceToObject(table, "columns", cJSON_GetObjectItemCaseSensitive(front, "columns")) &&
         cJSON_AddItemReferenceToObject(table, "data", cJSON_GetObjectItemCaseSensitive(front, "rows")))
         text = json_print(table, false);
     cJSON_Delete(table);
     return text;
 }
 
-/* What W&B keeps of a file that a line names. */
+/* W&B's description of a file that a line names. */
 static cJSON *media(cJSON *values, const char *name, const char *type, const char *path, const char *bytes, size_t n)
 {
     cJSON *file = cJSON_AddObjectToObject(values, name);
@@ -126,41 +115,39 @@ static cJSON *media(cJSON *values, const char *name, const char *type, const cha
         n_digest = 0;
     for (unsigned int i = 0; i < n_digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    (void)(json_add_str(file, "_type", type) && json_add_str(file, "path", path) && json_add_str(file, "sha256", hex) &&
-           json_add_i64(file, "size", (int64_t)n));
+    json_add_str(file, "_type", type);
+    json_add_str(file, "path", path);
+    json_add_str(file, "sha256", hex);
+    json_add_i64(file, "size", (int64_t)n);
     return file;
 }
 
-/* The numbers of a front as a line of the study's history; table: text of the file at path, NULL: there is none. */
+/* The numbers of a front as a line of the study's history; text: of the table file at path, NULL: none. */
 static cJSON *front_values(const cJSON *front, const char *path, const char *text)
 {
-    static const char *const names[][2] = {{"study/trials", "trials"},
-                                           {"study/hypervolume", "hypervolume"},
-                                           {"study/cost_s", "cost_s"},
-                                           {"study/best_score", "best_score"}};
-    cJSON *values = cJSON_CreateObject(), *table;
+    cJSON *values = cJSON_CreateObject();
 
-    for (size_t i = 0; values != NULL && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; track_front_names[i].sent != NULL; i++) {
         double value;
-        if (json_get_f64(front, names[i][1], &value))
-            (void)json_add_f64(values, names[i][0], value);
+        if (json_get_f64(front, track_front_names[i].key, &value))
+            json_add_f64(values, track_front_names[i].sent, value);
     }
-    table = text != NULL ? media(values, "study/front", "table-file", path, text, strlen(text)) : NULL;
-    if (table != NULL) {
-        (void)json_add_i64(table, "ncols", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "columns")));
-        (void)json_add_i64(table, "nrows", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "rows")));
+    if (text != NULL) {
+        cJSON *table = media(values, "study/front", "table-file", path, text, strlen(text));
+        json_add_i64(table, "ncols", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "columns")));
+        json_add_i64(table, "nrows", cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(front, "rows")));
     }
     return values;
 }
 
-/* One line of the history at a step, or the first free one after it (W&B's client never sends two lines of one step),
- * with the summary. Takes values. */
+/* Sends one line of the history at a step, or at the first free step after it (W&B's client never sends two lines of one
+ * step), with the summary. Takes values. */
 static void line_send(struct wandb *w, struct track_run *run, const struct track_row *row, cJSON *values, int64_t step,
                       struct track_reply *reply)
 {
     int64_t last = wandb_state_i64(run, "step", -1), lines = wandb_state_i64(run, "lines", 0);
     cJSON *summary = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(run->state, "summary"), true);
-    cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files"), *file, *content;
+    cJSON *body = cJSON_CreateObject(), *files = cJSON_AddObjectToObject(body, "files");
     struct strbuf line, all;
 
     step = step > last ? step : last + 1;
@@ -168,17 +155,12 @@ static void line_send(struct wandb *w, struct track_run *run, const struct track
     strbuf_init(&all, 1u << 20);
     wandb_history_line(&line, row, values, step, wandb_state_i64(run, "started_ms", row->ms), summary);
     track_json_bare_value(&all, summary);
-    file = cJSON_AddObjectToObject(files, "wandb-history.jsonl");
-    (void)json_add_i64(file, "offset", lines);
-    content = cJSON_AddArrayToObject(file, "content");
-    cJSON_AddItemToArray(content, cJSON_CreateString(line.text));
-    file = cJSON_AddObjectToObject(files, "wandb-summary.json");
-    (void)json_add_i64(file, "offset", 0);
-    content = cJSON_AddArrayToObject(file, "content");
-    cJSON_AddItemToArray(content, cJSON_CreateString(all.text));
+    wandb_file_lines(files, "wandb-history.jsonl", lines, cJSON_CreateStringArray((const char *[]){line.text}, 1));
+    wandb_file_lines(files, "wandb-summary.json", 0, cJSON_CreateStringArray((const char *[]){all.text}, 1));
     wandb_stream(w, run, body, reply);
     if (reply->verdict == TRACK_DONE) {
-        (void)(wandb_state_set_i64(run, "lines", lines + 1) && wandb_state_set_i64(run, "step", step));
+        wandb_state_set_i64(run, "lines", lines + 1);
+        wandb_state_set_i64(run, "step", step);
         cJSON_DeleteItemFromObjectCaseSensitive(run->state, "summary");
         cJSON_AddItemToObject(run->state, "summary", summary);
     } else {
@@ -204,7 +186,7 @@ void wandb_front_send(struct wandb *w, struct track_run *run, const struct track
         has_table = reply->verdict == TRACK_DONE;
     }
     n_requests = reply->n_requests;
-    if (reply->verdict != TRACK_RETRY) { /* a table that is not taken costs itself alone */
+    if (reply->verdict != TRACK_RETRY) { /* a refused table does not hold up the numbers */
         line_send(w, run, row, front_values(row->json, path, has_table ? table : NULL), trials, reply);
         reply->n_requests = n_requests + 1;
     }

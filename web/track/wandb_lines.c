@@ -1,6 +1,6 @@
 /* wandb_lines.c - the texts inside W&B's file stream: lines of the history, summary, config.
  *
- * NaN, Infinity and -Infinity stand bare in these texts (which are strings of the outer JSON), and a double keeps all
+ * These texts are strings of the outer JSON. NaN, Infinity and -Infinity have no quotes in them, and a double keeps all
  * its digits. */
 #include "web/track/wandb.h"
 
@@ -9,18 +9,14 @@
 
 static void remember(cJSON *summary, const char *key, const cJSON *value)
 {
-    cJSON *copy = cJSON_Duplicate(value, true);
-
-    if (copy == NULL)
-        return;
     cJSON_DeleteItemFromObjectCaseSensitive(summary, key);
-    cJSON_AddItemToObject(summary, key, copy);
+    cJSON_AddItemToObject(summary, key, cJSON_Duplicate(value, true));
 }
 
 static void remember_number(cJSON *summary, const char *key, double value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(summary, key);
-    (void)json_add_f64(summary, key, value);
+    json_add_f64(summary, key, value);
 }
 
 void wandb_history_line(struct strbuf *sb, const struct track_row *row, const cJSON *values, int64_t step,
@@ -96,7 +92,7 @@ void wandb_config_text(struct strbuf *sb, const struct wandb *w, const struct tr
         strbuf_addf(sb, ",\"%s\":", sent[i]);
         track_json_bare_value(sb, item);
     }
-    /* Without "t" W&B's own client takes a run for one that never started. */
+    /* Without "t", W&B's own client treats the run as one that never started. */
     strbuf_add(sb, "}},\"_wandb\":{\"value\":{\"cli_version\":");
     json_write_str(sb, w->program);
     strbuf_add(sb, ",\"t\":{\"1\":[],\"13\":\"linux\"}}}}");

@@ -1,10 +1,9 @@
-/* wandb_run.c - a run of W&B: made, taken up by its id, made again when its id was deleted or the server forgot it.
+/* wandb_run.c - a run of W&B: made, continued by its id, made again when its id was deleted or the server forgot it.
  *
- * State of a run: {"id", "entity", "project" (as the server named them), "started_ms", "lines", "events" (lines sent),
- * "step" of the last line of a study (a line has a step of its own), "summary" (all of it, W&B wants it whole),
- * "shown", "group" (its names for people), "after_step" (of a run that was there: it had steps up to here),
- * "generation" (a deleted run id is never taken again), "remade" (the server forgot it, and nothing was sent
- * since)}. */
+ * State of a run: {"id", "entity", "project" (the server's names), "started_ms", "lines", "events" (lines sent),
+ * "step" (of the study's last line: each line has its own step), "summary" (whole, as W&B needs it), "shown", "group"
+ * (its names for people), "after_step" (last step of a run that existed before), "generation" (a deleted run id is never
+ * used again), "remade" (the server forgot the run, and nothing was sent since)}. */
 #include "base/log.h"
 #include "web/track/wandb.h"
 
@@ -27,7 +26,7 @@ static const char upsert_run[] =
     "jobProgram: $program}) { "
     "bucket { id name displayName sweepName historyLineCount project { name entity { name } } } inserted } }";
 
-/* -- what is kept of it -- */
+/* -- state -- */
 
 const char *wandb_run_id(const struct track_run *run)
 {
@@ -41,28 +40,28 @@ int64_t wandb_state_i64(const struct track_run *run, const char *key, int64_t ot
     return otherwise;
 }
 
-bool wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
+void wandb_state_set_i64(struct track_run *run, const char *key, int64_t value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    return json_add_i64(run->state, key, value);
+    json_add_i64(run->state, key, value);
 }
 
-static bool state_set_str(struct track_run *run, const char *key, const char *value)
+static void state_set_str(struct track_run *run, const char *key, const char *value)
 {
     cJSON_DeleteItemFromObjectCaseSensitive(run->state, key);
-    return json_add_str(run->state, key, value);
+    json_add_str(run->state, key, value);
 }
 
 /* -- making it -- */
 
-/* Once, and not one that W&B would refuse: half a tag would be another tag. */
+/* Adds a tag once. A tag that W&B would refuse is left out: half of it would be another tag. */
 static void add_tag(cJSON *tags, struct wandb *w, const char *text, size_t n)
 {
     char tag[TAG_MAX + 1];
     const cJSON *there;
 
-    if (n > TAG_MAX && !w->told_tag) {
-        w->told_tag = true;
+    if (n > TAG_MAX && !w->logged_tag) {
+        w->logged_tag = true;
         log_warn("wandb: the tag '%.*s...' has %zu characters, %d are possible; it is left out there, continuing", 40,
                  text, n, TAG_MAX);
     }
@@ -73,13 +72,11 @@ static void add_tag(cJSON *tags, struct wandb *w, const char *text, size_t n)
     cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
 }
 
-static bool add_tags(cJSON *variables, struct wandb *w, const struct track_row *row)
+static void add_tags(cJSON *variables, struct wandb *w, const struct track_row *row)
 {
     cJSON *tags = cJSON_AddArrayToObject(variables, "tags");
     const cJSON *item;
 
-    if (tags == NULL)
-        return false;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(row->json, "tags")) if (cJSON_IsString(item))
         add_tag(tags, w, item->valuestring, strlen(item->valuestring));
     for (const char *at = w->settings.env_tags; at != NULL && *at != '\0';) {
@@ -90,7 +87,6 @@ static bool add_tags(cJSON *variables, struct wandb *w, const struct track_row *
         add_tag(tags, w, at + skip, used - skip);
         at += at[n] == ',' ? n + 1 : n;
     }
-    return true;
 }
 
 static cJSON *run_variables(struct wandb *w, const struct track_run *run, const struct track_row *row)
@@ -99,7 +95,6 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
     cJSON *v = cJSON_CreateObject();
     char shown[300];
     struct strbuf config;
-    bool ok;
 
     if (run->trial_id == 0)
         snprintf(shown, sizeof shown, "%s (study)", w->study);
@@ -113,23 +108,26 @@ static cJSON *run_variables(struct wandb *w, const struct track_run *run, const 
         group = w->study;
     strbuf_init(&config, 15u << 20);
     wandb_config_text(&config, w, row);
-    ok = v != NULL && config.status == ST_OK && json_add_str(v, "name", wandb_run_id(run)) &&
-         json_add_str(v, "project", w->settings.project) && (group == NULL || json_add_str(v, "groupName", group)) &&
-         json_add_str(v, "displayName", shown) && json_add_str(v, "config", config.text) &&
-         json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type) &&
-         json_add_str(v, "state", "running") && json_add_str(v, "program", "trawl") && add_tags(v, w, row);
-    if (ok && w->entity[0] != '\0')
-        ok = json_add_str(v, "entity", w->entity);
-    if (ok && w->settings.notes[0] != '\0')
-        ok = json_add_str(v, "notes", w->settings.notes);
+    json_add_str(v, "name", wandb_run_id(run));
+    json_add_str(v, "project", w->settings.project);
+    if (group != NULL)
+        json_add_str(v, "groupName", group);
+    json_add_str(v, "displayName", shown);
+    if (config.status == ST_OK) /* never longer in practice */
+        json_add_str(v, "config", config.text);
+    json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type);
+    json_add_str(v, "state", "running");
+    json_add_str(v, "program", "trawl");
+    add_tags(v, w, row);
+    if (w->entity[0] != '\0')
+        json_add_str(v, "entity", w->entity);
+    if (w->settings.notes[0] != '\0')
+        json_add_str(v, "notes", w->settings.notes);
     strbuf_free(&config);
-    if (ok)
-        return v;
-    cJSON_Delete(v);
-    return NULL;
+    return v;
 }
 
-/* An id that was deleted on the page is never taken again: the second refusal of it makes a new one. */
+/* An id that was deleted on the page cannot be used again: its second refusal makes a new id. */
 static void meet_conflict(struct wandb *w, struct track_run *run, struct track_reply *reply)
 {
     int64_t generation = wandb_state_i64(run, "generation", 0);
@@ -145,23 +143,29 @@ static void meet_conflict(struct wandb *w, struct track_run *run, struct track_r
     log_warn("wandb: run %s was deleted on the page and its id cannot be used again; its data go to %s from now on, "
              "continuing",
              wandb_run_id(run), id);
-    (void)(state_set_str(run, "id", id) && wandb_state_set_i64(run, "generation", generation + 1) &&
-           wandb_state_set_i64(run, "lines", 0) && wandb_state_set_i64(run, "events", 0));
+    state_set_str(run, "id", id);
+    wandb_state_set_i64(run, "generation", generation + 1);
+    wandb_state_set_i64(run, "lines", 0);
+    wandb_state_set_i64(run, "events", 0);
 }
 
-/* Where the server keeps the run: the answer of an upsert. */
+/* Notes id, project and entity from the answer of an upsert. */
 static bool note_place(struct wandb *w, struct track_run *run, const cJSON *bucket)
 {
     const cJSON *project = cJSON_GetObjectItemCaseSensitive(bucket, "project");
     const char *id = json_get_str(bucket, "name"), *name = json_get_str(project, "name"),
                *entity = json_get_str(cJSON_GetObjectItemCaseSensitive(project, "entity"), "name");
 
-    return bucket != NULL && state_set_str(run, "id", id != NULL ? id : wandb_run_id(run)) &&
-           state_set_str(run, "project", name != NULL ? name : w->settings.project) &&
-           state_set_str(run, "entity", entity != NULL ? entity : w->entity);
+    if (bucket == NULL)
+        return false;
+    if (id != NULL)
+        state_set_str(run, "id", id);
+    state_set_str(run, "project", name != NULL ? name : w->settings.project);
+    state_set_str(run, "entity", entity != NULL ? entity : w->entity);
+    return true;
 }
 
-/* Sends the upsert; NULL: reply says why not. */
+/* Sends the upsert; NULL: reply has the failure. */
 static const cJSON *upsert(struct wandb *w, struct track_run *run, cJSON *variables, struct track_reply *reply)
 {
     const cJSON *data = wandb_graphql(w, "UpsertBucket", upsert_run, variables, reply), *answer;
@@ -180,7 +184,7 @@ static const cJSON *upsert(struct wandb *w, struct track_run *run, cJSON *variab
     return answer;
 }
 
-/* The step of the last of W&B's lines: a JSON text of a list of JSON texts. */
+/* The step of W&B's last line, from a JSON list of JSON texts. */
 static bool tail_step(const char *tail, int64_t *ret_step)
 {
     cJSON *lines = tail != NULL ? cJSON_Parse(tail) : NULL,
@@ -193,20 +197,18 @@ static bool tail_step(const char *tail, int64_t *ret_step)
     return found;
 }
 
-/* A run whose id came from outside: is it there, and how far is it? False: reply says why not. */
-static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *reply)
+/* A run whose id was given by the user: does it exist, and what was its last step? False: reply has the failure. */
+static bool continue_run(struct wandb *w, struct track_run *run, struct track_reply *reply)
 {
     const char *id = w->settings.run_id;
     cJSON *v = cJSON_CreateObject();
     int64_t lines = 0, events = 0, step = 0;
     const cJSON *data, *bucket;
 
-    if (!(v != NULL && json_add_str(v, "project", w->settings.project) && json_add_str(v, "entity", w->entity) &&
-          json_add_str(v, "name", id) && state_set_str(run, "id", id))) {
-        cJSON_Delete(v);
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
-        return false;
-    }
+    json_add_str(v, "project", w->settings.project);
+    json_add_str(v, "entity", w->entity);
+    json_add_str(v, "name", id);
+    state_set_str(run, "id", id);
     data = wandb_graphql(w, "RunResumeStatus", query_resume, v, reply);
     if (data == NULL)
         return false;
@@ -217,7 +219,7 @@ static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *
         return false;
     }
     if (cJSON_IsObject(bucket) && w->settings.resume == WANDB_RESUME_NEVER) {
-        track_refuse(reply, TRACK_RUN_REFUSED, "the run %s is there already (WANDB_RUN_ID), and WANDB_RESUME is never",
+        track_refuse(reply, TRACK_RUN_REFUSED, "the run %s exists already (WANDB_RUN_ID), and WANDB_RESUME is never",
                      id);
         return false;
     }
@@ -227,9 +229,10 @@ static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *
     }
     (void)json_get_i64(bucket, "historyLineCount", &lines);
     (void)json_get_i64(bucket, "eventsLineCount", &events);
-    (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", events));
+    wandb_state_set_i64(run, "lines", lines);
+    wandb_state_set_i64(run, "events", events);
     if (tail_step(json_get_str(bucket, "historyTail"), &step))
-        (void)wandb_state_set_i64(run, "after_step", step);
+        wandb_state_set_i64(run, "after_step", step);
     log_info("wandb: run %s continues after its %lld line(s)", id, (long long)lines);
     return true;
 }
@@ -237,32 +240,30 @@ static bool take_up(struct wandb *w, struct track_run *run, struct track_reply *
 void wandb_run_start(struct wandb *w, struct track_run *run, const struct track_row *row, struct track_reply *reply)
 {
     bool is_new = cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL;
-    const cJSON *answer, *group;
+    const cJSON *answer;
     int64_t lines = 0;
     cJSON *v;
 
-    if (is_new && w->single && w->settings.run_id[0] != '\0' && !take_up(w, run, reply))
+    if (is_new && w->single && w->settings.run_id[0] != '\0' && !continue_run(w, run, reply))
         return;
     v = run_variables(w, run, row);
-    group = cJSON_GetObjectItemCaseSensitive(v, "groupName");
-    if (v != NULL) { /* for a server that forgets the run */
-        (void)state_set_str(run, "shown", json_get_str(v, "displayName"));
-        if (group != NULL)
-            (void)state_set_str(run, "group", group->valuestring);
-    }
+    state_set_str(run, "shown", json_get_str(v, "displayName")); /* for a server that forgets the run */
+    if (json_get_str(v, "groupName") != NULL)
+        state_set_str(run, "group", json_get_str(v, "groupName"));
     answer = upsert(w, run, v, reply);
     if (answer == NULL)
         return;
     if (cJSON_GetObjectItemCaseSensitive(run->state, "lines") == NULL) {
-        /* A run that the server knows and this store does not: continue after what is there. */
+        /* A run that the server knows and this store does not: continue after its lines. */
         if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "inserted")))
             (void)json_get_i64(cJSON_GetObjectItemCaseSensitive(answer, "bucket"), "historyLineCount", &lines);
-        (void)(wandb_state_set_i64(run, "lines", lines) && wandb_state_set_i64(run, "events", 0));
+        wandb_state_set_i64(run, "lines", lines);
+        wandb_state_set_i64(run, "events", 0);
     }
     if (cJSON_GetObjectItemCaseSensitive(run->state, "started_ms") == NULL)
-        (void)wandb_state_set_i64(run, "started_ms", row->ms);
+        wandb_state_set_i64(run, "started_ms", row->ms);
     if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(run->state, "summary")))
-        (void)cJSON_AddObjectToObject(run->state, "summary");
+        cJSON_AddObjectToObject(run->state, "summary");
 }
 
 void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply *reply)
@@ -270,28 +271,27 @@ void wandb_run_remake(struct wandb *w, struct track_run *run, struct track_reply
     const char *shown = json_get_str(run->state, "shown"), *group = json_get_str(run->state, "group");
     cJSON *v;
 
-    if (cJSON_GetObjectItemCaseSensitive(run->state, "remade") != NULL) { /* it does not help */
+    if (cJSON_GetObjectItemCaseSensitive(run->state, "remade") != NULL) { /* it did not help */
         reply->verdict = TRACK_RUN_REFUSED;
         return;
     }
     log_warn(
-        "wandb: the server does not know run %s any more (another database?); it is made again and gets what comes "
-        "from now on, continuing",
+        "wandb: the server does not know run %s any more (another database?); it is made again and gets later rows, "
+        "continuing",
         wandb_run_id(run));
     v = cJSON_CreateObject();
-    if (!(v != NULL && json_add_str(v, "name", wandb_run_id(run)) && json_add_str(v, "project", w->settings.project) &&
-          json_add_str(v, "entity", json_get_str(run->state, "entity")) && json_add_str(v, "displayName", shown) &&
-          json_add_str(v, "groupName", group) &&
-          json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type) &&
-          json_add_str(v, "state", "running"))) {
-        cJSON_Delete(v);
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
-        return;
-    }
+    json_add_str(v, "name", wandb_run_id(run));
+    json_add_str(v, "project", w->settings.project);
+    json_add_str(v, "entity", json_get_str(run->state, "entity"));
+    json_add_str(v, "displayName", shown);
+    json_add_str(v, "groupName", group);
+    json_add_str(v, "jobType", run->trial_id == 0 ? "study" : w->settings.job_type);
+    json_add_str(v, "state", "running");
     *reply = (struct track_reply){.verdict = TRACK_DONE};
     if (upsert(w, run, v, reply) == NULL)
         return;
-    (void)(json_add_bool(run->state, "remade", true) && wandb_state_set_i64(run, "lines", 0) &&
-           wandb_state_set_i64(run, "events", 0));
+    json_add_bool(run->state, "remade", true);
+    wandb_state_set_i64(run, "lines", 0);
+    wandb_state_set_i64(run, "events", 0);
     track_refuse(reply, TRACK_RETRY, "the run is made again");
 }

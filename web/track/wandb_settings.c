@@ -1,5 +1,5 @@
-/* wandb_settings.c - where W&B's settings come from: [track], then the environment, then ./wandb/settings and
- * ~/.config/wandb/settings, then netrc for the key. No message holds the key. */
+/* wandb_settings.c - reads W&B's settings from [track], then the environment, then ./wandb/settings and
+ * ~/.config/wandb/settings, and the key from netrc too. No message holds the key. */
 #include "base/num.h"
 #include "web/track/wandb.h"
 
@@ -19,7 +19,8 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* The first that is there: ours, the variable, the settings files. *ret_origin names it for messages; NULL: nothing. */
+/* The first value among Trawl's option, the variable and the settings files. Returns its origin for messages; NULL: not
+ * set. */
 static const char *find(const char *ours, const char *our_name, const char *name, const char *file_key, char *ret,
                         size_t size)
 {
@@ -143,7 +144,7 @@ static enum status check_project(const struct wandb_settings *s, const char *ori
     return ST_OK;
 }
 
-/* Of one training alone: runs of a sweep have ids and names of their own. */
+/* For a single training: runs of a sweep have their own ids and names. */
 static enum status read_run(struct wandb_settings *s, struct error *err)
 {
     const char *resume = variable("WANDB_RESUME");

@@ -7,9 +7,9 @@
  *     ...]}
  *
  * "trial" is null for events about the study; the rest of an event is its payload (web/track/track.h), with numbers
- * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) the same event comes with the same run, id and
- * words whenever it comes again, so a receiver that has seen (run, id) can pass over it; (2) no message holds the
- * address's path, which may be a secret. */
+ * that are not finite as "NaN", "Infinity", "-Infinity". Invariants: (1) an event that is sent again has the same run, id
+ * and words: a receiver that has (run, id) can skip it; (2) no message holds the address's path, which may be a
+ * secret. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "web/track/track_util.h"
@@ -32,14 +32,14 @@ struct webhook {
     char secret[TRACK_SECRET_MAX];
     const char *study; /* borrowed */
     bool files;
-    bool worked; /* some post was taken */
+    bool worked; /* a post was accepted */
     struct http *http;
     struct http_reply reply;
     struct strbuf body;
 };
 
 /* "X-Trawl-Signature: t=...,v1=..." of the body. */
-static bool sign(const struct webhook *w, char *ret_header, size_t size)
+static void sign(const struct webhook *w, char *ret_header, size_t size)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int n_digest = 0;
@@ -50,13 +50,13 @@ static bool sign(const struct webhook *w, char *ret_header, size_t size)
     strbuf_init(&text, w->body.len + 64);
     strbuf_addf(&text, "%lld.", (long long)now_s);
     strbuf_add_n(&text, w->body.text, w->body.len);
-    bool ok = text.status == ST_OK && HMAC(EVP_sha256(), w->secret, (int)strlen(w->secret),
-                                           (const unsigned char *)text.text, text.len, digest, &n_digest) != NULL;
+    if (HMAC(EVP_sha256(), w->secret, (int)strlen(w->secret), (const unsigned char *)text.text, text.len, digest,
+             &n_digest) == NULL)
+        mem_refused(0); /* its only failure */
     strbuf_free(&text);
     at = (size_t)snprintf(ret_header, size, "X-Trawl-Signature: t=%lld,v1=", (long long)now_s);
-    for (unsigned int i = 0; ok && i < n_digest && at + 2 < size; i++)
+    for (unsigned int i = 0; i < n_digest && at + 2 < size; i++)
         at += (size_t)snprintf(ret_header + at, size - at, "%02x", digest[i]);
-    return ok;
 }
 
 static bool is_page(const struct http_reply *reply)
@@ -70,12 +70,15 @@ static void post(struct webhook *w, struct track_reply *reply)
     char signature[160];
     const char *headers[2];
     size_t n_headers = 0;
-    if (w->body.status != ST_OK || (w->secret[0] != '\0' && !sign(w, signature, sizeof signature))) {
-        track_refuse(reply, TRACK_RETRY, "out of memory for a request");
+
+    if (w->body.status != ST_OK) {
+        track_refuse(reply, TRACK_RUN_REFUSED, "the request has more than %zu bytes", w->body.max);
         return;
     }
-    if (w->secret[0] != '\0')
+    if (w->secret[0] != '\0') {
+        sign(w, signature, sizeof signature);
         headers[n_headers++] = signature;
+    }
     if (w->auth[0] != '\0')
         headers[n_headers++] = w->auth;
     const struct http_request request = {.method = "POST",
@@ -93,10 +96,10 @@ static void post(struct webhook *w, struct track_reply *reply)
     else if (reply->verdict == TRACK_DONE)
         w->worked = true;
     else if (w->reply.code == 404 || w->reply.code == 405 || w->reply.code == 410)
-        reply->verdict = TRACK_REFUSED; /* of the address, not of the events */
+        reply->verdict = TRACK_REFUSED; /* the address is refused, not the events */
 }
 
-static bool add_event(struct strbuf *sb, const struct track_row *row)
+static void add_event(struct strbuf *sb, const struct track_row *row)
 {
     const cJSON *item;
 
@@ -110,15 +113,14 @@ static bool add_event(struct strbuf *sb, const struct track_row *row)
         track_json_value(sb, item);
     }
     strbuf_add(sb, "}");
-    return true;
 }
 
-static void make_body(struct webhook *w, const struct track_run *run, const struct track_row *rows, size_t n,
-                      size_t *ret_n)
+/* Returns the number of events in the body. */
+static size_t make_body(struct webhook *w, const struct track_run *run, const struct track_row *rows, size_t n)
 {
     struct strbuf *sb = &w->body;
+    size_t n_events = 0;
 
-    *ret_n = 0;
     strbuf_clear(sb);
     strbuf_add(sb, "{\"version\":1,\"study\":");
     json_write_str(sb, w->study);
@@ -128,34 +130,39 @@ static void make_body(struct webhook *w, const struct track_run *run, const stru
     else
         strbuf_add(sb, "null");
     strbuf_add(sb, ",\"events\":[");
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].type != TRACK_ROW_FILE || w->files)
-            *ret_n += add_event(sb, &rows[i]) ? 1 : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].type == TRACK_ROW_FILE && !w->files)
+            continue;
+        add_event(sb, &rows[i]);
+        n_events++;
+    }
     strbuf_add(sb, "]}");
+    return n_events;
 }
 
-/* What one send is about, for track_send_halving. */
+/* The arguments of one send, for track_send_halving. */
 struct sending {
     struct webhook *w;
     const struct track_run *run;
+    const struct track_row *rows;
 };
 
-static void send_range(void *ctx, const struct track_row *rows, size_t n, struct track_reply *reply)
+static void send_range(void *ctx, size_t from, size_t to, struct track_reply *reply)
 {
     struct sending *s = ctx;
-    size_t n_told;
 
-    make_body(s->w, s->run, rows, n, &n_told);
-    if (n_told > 0)
+    if (make_body(s->w, s->run, s->rows + from, to - from) > 0)
         post(s->w, reply);
+    if (reply->verdict == TRACK_RUN_REFUSED && to - from == 1)
+        track_skip(reply, s->run, "a row");
 }
 
 static void webhook_send(void *self, struct track_run *run, const struct track_row *rows, size_t n,
                          struct track_reply *reply)
 {
-    struct sending sending = {.w = self, .run = run};
+    struct sending sending = {.w = self, .run = run, .rows = rows};
 
-    track_send_halving(send_range, &sending, run, rows, n, reply);
+    track_send_halving(send_range, &sending, 0, n, reply);
     reply->n_done = 0; /* all rows or none */
 }
 
@@ -189,7 +196,7 @@ static enum status read_settings(struct webhook *w, const struct track_settings 
         return FAIL(err, ST_CONFIG, "webhook: there is no address; set TRAWL_WEBHOOK_URL or track.webhook_url");
     TRY(track_url_login(url, origin, w->url, sizeof w->url - 1, user, password, sizeof user, err));
     if (url[strlen(url) - 1] == '/')
-        strcat(w->url, "/"); /* whoever wrote it may need it */
+        strcat(w->url, "/"); /* the address may need it */
     if (user[0] != '\0')
         track_basic_auth(w->auth, sizeof w->auth, user, password);
     explicit_bzero(user, sizeof user);
@@ -207,8 +214,6 @@ static enum status webhook_open(void **ret_self, const struct track_open *open, 
     enum status rc;
 
     *ret_self = NULL;
-    if (w == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a webhook");
     http_reply_init(&w->reply);
     strbuf_init(&w->body, 16u << 20);
     w->study = open->study;
@@ -220,7 +225,7 @@ static enum status webhook_open(void **ret_self, const struct track_open *open, 
         rc = http_hide(w->http, w->secret, err);
     if (rc == ST_OK && w->auth[0] != '\0')
         rc = http_hide(w->http, w->auth + strlen("Authorization: Basic "), err);
-    if (rc == ST_OK && open->settings->webhook_url[0] == '\0') { /* what the environment gave may be a secret */
+    if (rc == ST_OK && open->settings->webhook_url[0] == '\0') { /* an address from the environment may be a secret */
         path = strchr(strstr(w->url, "://") + 3, '/');
         rc = path != NULL ? http_hide(w->http, path, err) : ST_OK;
     }
