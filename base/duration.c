@@ -32,21 +32,30 @@ bool parse_seconds(const char *text, double *ret_s)
     return true;
 }
 
+/* "3m 05s"; "3m" where the smaller unit is 0. */
+static void write_parts(char buf[32], long long large, char large_unit, long long small, char small_unit)
+{
+    if (small == 0)
+        snprintf(buf, 32, "%lld%c", large, large_unit);
+    else
+        snprintf(buf, 32, "%lld%c %02lld%c", large, large_unit, small, small_unit);
+}
+
 const char *format_seconds(double s, char buf[32])
 {
     long long whole = isfinite(s) && s >= 0 && s < 1e15 ? (long long)(s + 0.5) : -1;
 
     if (whole < 0)
         snprintf(buf, 32, "?");
-    else if (s < 0.9995)
-        snprintf(buf, 32, "%.0f ms", s * 1e3);
-    else if (s < 100)
-        snprintf(buf, 32, s < 9.95 ? "%.1f s" : "%.0f s", s);
+    else if (s > 0 && s < 0.9995)
+        snprintf(buf, 32, "%.3g ms", s * 1e3);
+    else if (s < 99.95)
+        snprintf(buf, 32, "%.3g s", s);
     else if (whole < 3600)
-        snprintf(buf, 32, "%lldm %02llds", whole / 60, whole % 60);
+        write_parts(buf, whole / 60, 'm', whole % 60, 's');
     else if (whole < 86400)
-        snprintf(buf, 32, "%lldh %02lldm", whole / 3600, whole % 3600 / 60);
+        write_parts(buf, whole / 3600, 'h', whole % 3600 / 60, 'm');
     else
-        snprintf(buf, 32, "%lldd %02lldh", whole / 86400, whole % 86400 / 3600);
+        write_parts(buf, whole / 86400, 'd', whole % 86400 / 3600, 'h');
     return buf;
 }

@@ -1,4 +1,4 @@
-/* duration.h - durations that people type ("90", "2h"), and durations as short texts for a terminal.
+/* duration.h - durations that people type ("90", "2h"), and durations as short texts.
  * Any thread; the text is written into the caller's buf and returned. */
 #ifndef BASE_DURATION_H
 #define BASE_DURATION_H
@@ -7,7 +7,7 @@
 
 /* "90", "90s", "30m", "2h", "1.5d" -> seconds > 0. */
 bool parse_seconds(const char *text, double *ret_s);
-/* "35 ms", "4.2 s", "3m 05s", "1h 02m", "2d 03h". */
+/* Three digits or two units: "35.1 ms", "4.24 s", "3m 05s", "1h", "2d 03h"; "?": unknown. */
 const char *format_seconds(double s, char buf[32]);
 
 #endif

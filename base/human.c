@@ -51,27 +51,6 @@ const char *text_number(double value, char buf[HUMAN_TEXT_MAX])
     return buf;
 }
 
-const char *text_duration(double seconds, char buf[HUMAN_TEXT_MAX])
-{
-    char part[HUMAN_TEXT_MAX];
-
-    if (!isfinite(seconds) || fabs(seconds) < 59.95 || fabs(seconds) > 1e15) {
-        double digits = fabs(seconds) >= 10.0 ? 10.0 : fabs(seconds) >= 1.0 ? 100.0 : 0.0;
-        double rounded = digits > 0.0 && fabs(seconds) < 60.0 ? round(seconds * digits) / digits : seconds;
-        text_number(rounded, part);
-        snprintf(buf, HUMAN_TEXT_MAX, isnan(seconds) ? "%.40s" : "%.40s s", part);
-        return buf;
-    }
-    long long s = llround(fabs(seconds));
-    if (s < 3600)
-        snprintf(buf, HUMAN_TEXT_MAX, s % 60 != 0 ? "%lld min %lld s" : "%lld min", s / 60, s % 60);
-    else if (s < 48 * 3600)
-        snprintf(buf, HUMAN_TEXT_MAX, s % 3600 / 60 != 0 ? "%lld h %lld min" : "%lld h", s / 3600, s % 3600 / 60);
-    else
-        snprintf(buf, HUMAN_TEXT_MAX, "%lld d %lld h", s / 86400, s % 86400 / 3600);
-    return buf;
-}
-
 const char *text_time(int64_t utc_ms, char buf[HUMAN_TEXT_MAX])
 {
     time_t seconds = (time_t)(utc_ms / 1000);

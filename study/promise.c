@@ -3,6 +3,7 @@
  * here. */
 #include "study/promise.h"
 
+#include "base/duration.h"
 #include "base/human.h"
 #include "gp/gp.h"
 #include "store/store.h"
@@ -80,9 +81,9 @@ const char *promise_cost_text(const struct promise *p, enum search_cost kind, ch
     if (kind == SEARCH_COST_STEPS)
         snprintf(buf, PROMISE_TEXT_MAX, "%s steps", text_number(p->cost, warm));
     else if (kind == SEARCH_COST_WALL && isfinite(p->start_s))
-        snprintf(buf, PROMISE_TEXT_MAX, "%s in a warm worker, %s from process start", text_duration(p->cost, warm),
-                 text_duration(p->cost + p->start_s, cold));
+        snprintf(buf, PROMISE_TEXT_MAX, "%s in a warm worker, %s from process start", format_seconds(p->cost, warm),
+                 format_seconds(p->cost + p->start_s, cold));
     else
-        snprintf(buf, PROMISE_TEXT_MAX, "%s", text_duration(p->cost, warm));
+        snprintf(buf, PROMISE_TEXT_MAX, "%s", format_seconds(p->cost, warm));
     return buf;
 }

@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -241,27 +242,29 @@ def test_one_trial(folder):
 def test_exports_are_those_of_the_command(folder):
     store = big(folder)
     shown = tap.show(store, "big")["trials"]
+    rules = {"rule=knee": "knee", "budget_s=12.5": "cost<=12.5", "score=0.5": "score>=0.5", "trial=3": "trial=3", "": "best"}
     with serving(store) as s:
-        rules = {"rule=knee": "knee", "budget_s=12.5": "cost<=12.5", "score=0.5": "score>=0.5", "trial=3": "trial=3", "": "best"}
         for query, rule in rules.items():
             for kind in ("ini", "json", "args"):
-                got = s.ask(S + "/export?format=%s&%s" % (kind, query))
+                status, headers, got = s.ask(S + "/export?format=%s&%s" % (kind, query))
                 want = subprocess.run([tap.TRAWL, "export", "big", "--store", str(store), "--pick", rule, "--format", kind],
                                       capture_output=True, check=True).stdout
-                tap.equal((got[0], got[2]), (200, want))
-                assert got[1]["content-disposition"].startswith('attachment; filename="big-'), got[1]
+                tap.equal((status, got, headers["content-disposition"][:26]), (200, want, 'attachment; filename="big-'))
             picked = s.get(S + "/pick?" + query)
             tap.equal(picked["rule"], rule)
             tap.equal(*([row[k] for k in ("n_seeds", "score_mean", "score_lo", "cost_mean")] for row in (picked, shown[picked["trial"]])))
             assert picked["train_command"].startswith("trawl train squared ")
+            words = shlex.split(picked["export_command"])  # runs as it is in any folder; `want` is that of --format args
+            assert want in subprocess.run([tap.TRAWL, *words[1:], "--format", "args"], cwd="/", capture_output=True, check=True).stdout
+        tap.equal(shlex.split(s.get(S)["resume_command"])[2:6], ["--resume", "big", "--store", str(store.resolve())])
         s.fails(S + "/pick?budget_s=0.0001", 404, "no finished trial")
         s.fails(S + "/pick?rule=none", 400, "not known")
         s.fails(S + "/pick?rule=best&trial=3", 400, "both")
         s.fails(S + "/export?format=xml", 400, "xml")
-        html = s.ask(S + "/report?format=html")
-        assert b"<svg" in html[2] and "sandbox" in html[1]["content-security-policy"]
-        command = [tap.TRAWL, "report", "big", "--store", str(store), "--format", "csv"]
-        tap.equal(s.ask(S + "/report?format=csv")[2], subprocess.run(command, capture_output=True, check=True).stdout)
+        _, headers, html = s.ask(S + "/report?format=html")
+        assert b"<svg" in html and "sandbox" in headers["content-security-policy"]
+        want = subprocess.run([tap.TRAWL, "report", "big", "--store", str(store), "--format", "csv"], capture_output=True, check=True)
+        tap.equal(s.ask(S + "/report?format=csv")[2], want.stdout)
 
 
 def test_models(folder):

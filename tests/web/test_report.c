@@ -322,15 +322,15 @@ static void a_promise_in_words(void **state)
     promise_make(&belief, &row, &trial, false, &p); /* minimised: the row's and the belief's signs are turned */
     assert_string_equal(promise_text(&p, text), "3.5, 95 % 3.25 to 4 (4 seeds, mean 3.4)");
     assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text),
-                        "0.34 s in a warm worker, 0.55 s from process start");
-    assert_string_equal(promise_cost_text(&p, SEARCH_COST_DEVICE, text), "0.34 s");
+                        "340 ms in a warm worker, 550 ms from process start");
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_DEVICE, text), "340 ms");
     assert_true(p.cost_lo < 0.34 && p.cost_hi > 0.34);
     promise_make(NULL, &row, &trial, true, &p); /* no model: its one run, and no interval */
     assert_string_equal(promise_text(&p, text), "-3 (seen once)");
     assert_true(!p.is_known && isnan(p.lo) && isnan(p.hi));
     trial.start_s = NAN;
     promise_make(NULL, &row, &trial, true, &p);
-    assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text), "0.5 s");
+    assert_string_equal(promise_cost_text(&p, SEARCH_COST_WALL, text), "500 ms");
     assert_string_equal(promise_cost_text(&p, SEARCH_COST_STEPS, text), "0.5 steps");
 }
 
@@ -377,7 +377,7 @@ static void costs_may_be_steps(void **state)
     char *html = write_report(s, REPORT_HTML);
     check_markup(html, true);
     assert_non_null(strstr(html, "env steps of a trial"));
-    assert_non_null(strstr(html, "Choosing a trial took 0.2 s (median), at most 0.39 s."));
+    assert_non_null(strstr(html, "Choosing a trial took 200 ms (median), at most 390 ms."));
     assert_null(strstr(html, "cost 1 s"));
     free(html);
     report_free(&report);

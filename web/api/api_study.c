@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "gp/gp.h"
 #include "store/store.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/json_text.h"
@@ -48,7 +47,6 @@ enum status api_version(struct serve *s, const struct request *r, struct answer 
     json_add_str(json, "store_error", problem[0] != '\0' ? problem : NULL);
     json_add_bool(json, "control", s->set.control != NULL);
     json_add_str(json, "csrf", s->set.control != NULL ? s->csrf : NULL);
-    json_add_i64(json, "promise_seeds", GP_PROMISE_SEEDS);
     json_add_i64(json, "now_ms", clock_utc_ms());
     api_put_json(out, json);
     return ST_OK;

@@ -1,6 +1,6 @@
 /* studies.js - all studies of the store: state, progress, best, where they run. */
 import {get, listen} from './api.js';
-import {fill, h, empty, command} from './dom.js';
+import {fill, h, empty, command, shellWord} from './dom.js';
 import {compareUrl, setLive, studyUrl, explain} from './app.js';
 import * as fmt from './format.js';
 
@@ -53,7 +53,7 @@ export async function show(main, ctx) {
     const [version, answer] = await Promise.all([get('/api/v1/version', null, ctx.signal), get('/api/v1/studies', null, ctx.signal)]);
     if (!answer.studies.length) {
       fill(main, empty('This store has no study yet.', h('p.soft', null, 'Start one; this page shows it as soon as its first trial runs:'),
-        command(`trawl sweep examples/quickstart.ini --store ${version.store} --name first`)));
+        command(`trawl sweep examples/quickstart.ini --store ${shellWord(version.store_path)} --name first`)));
       return;
     }
     const compare = h('a.button.primary', null, 'Compare'), focused = document.activeElement?.closest?.('tr')?.dataset.study, onTick = document.activeElement?.type === 'checkbox';

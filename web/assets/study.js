@@ -23,7 +23,7 @@ function tiles(data) {
   const best = at(data.best), knee = at(data.knee);
   const pick = (i, what, title) => tile(fmt.number(data.place(i).score), [`expected ${data.metric} of the ${what}, trial ${i}`, data.promise(i), data.promisedCost(i)].map((line) => h('span', null, line)), title);
   return h('div.tiles', null,
-    best >= 0 && pick(best, 'best', 'with 95 % the mean of 5 runs under fresh seeds lies in the interval'),
+    best >= 0 && pick(best, 'best', `with 95 % the mean of ${s.promise_seeds} runs under fresh seeds lies in the interval`),
     knee >= 0 && knee !== best && pick(knee, 'knee', 'beyond it more cost buys little'),
     tile(String(data.front.length), 'trials on the front'),
     tile(fmt.number(s.hypervolume), 'hypervolume', `against the reference ${fmt.cost(s.reference?.cost, data.costUnit)}, ${fmt.number(s.reference?.score)}`),
@@ -34,7 +34,7 @@ function tiles(data) {
 export async function show(main, ctx) {
   const [study, version] = await Promise.all([get(studyPath(ctx.name), null, ctx.signal), get('/api/v1/version', null, ctx.signal)]);
   const data = new StudyData(study);
-  data.store = version.store;
+  data.store = version.store_path;
   const head = h('div.page-head'), tilesEl = h('div'), said = h('p.said', {role: 'status', hidden: true}), body = h('div.tab-body');
   const say = (text, bad) => { said.hidden = !text; said.textContent = text; said.classList.toggle('warn', !!bad); };
   const nav = h('nav.tabs', {'aria-label': 'views of this study'});

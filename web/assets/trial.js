@@ -117,7 +117,7 @@ function head(data, answer, n) {
   return [h('div.page-head', null, h('div', null, h('h1', null, `Trial ${n}`, ' ', h(`span.chip.state-${t.state}`, null, t.state), t.on_front && h('span.tag', null, 'on the front'),
     n === data.best_trial && h('span.tag', null, 'best'), n === data.knee_trial && h('span.tag', null, 'knee')),
   h('p.soft', null, [`chosen by ${t.origin}`, t.device, `seed ${t.seed}`, t.attempt > 1 && `attempt ${t.attempt}`, `${fmt.time(t.started_ms)} to ${t.finished_ms ? fmt.time(t.finished_ms) : 'now'}`].filter(Boolean).join(' · ')),
-  answer.belief?.score_mean !== null && h('p.soft', null, `Expected of this config: ${fmt.number(answer.belief.score_mean)}, ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} with 95 % for the mean of 5 runs under fresh seeds; ${fmt.seeds(answer.belief.n_seeds, answer.belief.seeds_mean)}.`),
+  answer.belief?.score_mean !== null && h('p.soft', null, `Expected of this config: ${fmt.number(answer.belief.score_mean)}, ${fmt.interval(answer.belief.score_lo, answer.belief.score_hi)} with 95 % for the mean of ${data.promise_seeds} runs under fresh seeds; ${fmt.seeds(answer.belief.n_seeds, answer.belief.seeds_mean)}.`),
   t.reason && h('p.warn', null, t.reason)),
   h('div.controls', null, number(n - 1, '← previous', `trial ${n - 1}`), number(n + 1, 'next →', `trial ${n + 1}`), h('a.button.small', {href: compareUrl([n, data.best_trial].filter((k, at) => k !== null && k !== undefined && (at === 0 || k !== n)).map((k) => `${data.name}/${k}`))}, 'Compare'))),
   h('div.tiles', null, tile(fmt.number(t.score ?? t.live_score), t.score === null && t.live_score !== null ? `${data.metric} so far` : data.metric),

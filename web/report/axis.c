@@ -4,6 +4,8 @@
  * clock shows), and a log axis over less than a factor of about three ticks at linear round numbers instead. */
 #include "web/report/report_priv.h"
 
+#include "base/duration.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +60,7 @@ static void tick_label(const struct axis *axis, double value, double step, char 
     double size = fmax(fabs(axis->lo), fabs(axis->hi));
 
     if (axis->is_time) {
-        text_duration(value, buf);
+        format_seconds(value, buf);
     } else if (step > 0.0 && size < 1e5 && step >= 1e-6) {
         int decimals = (int)fmax(0.0, ceil(-log10(step) - 1e-9));
         text_fixed(value, decimals, buf);

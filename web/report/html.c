@@ -2,6 +2,8 @@
  * Self-contained: no script, no font, no address. Whatever came from a study or config is escaped. */
 #include "web/report/report_priv.h"
 
+#include "base/duration.h"
+
 #include "base/num.h"
 #include "study/promise.h"
 #include "study/resume_command.h"
@@ -31,7 +33,7 @@ static const char *cost_words(const struct report *report, size_t i, const char 
 
     if (report->view->search.cost == SEARCH_COST_WALL && isfinite(p->start_s))
         snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s in a warm worker, %s from process start", what,
-                 text_duration(p->cost + p->start_s, a));
+                 format_seconds(p->cost + p->start_s, a));
     else
         snprintf(buf, 2 * PROMISE_TEXT_MAX, "cost of %s", what);
     return buf;
@@ -95,13 +97,13 @@ static void write_summary(struct strbuf *out, const struct report *report)
     text_escape(out, study->program);
     strbuf_add(out, ".");
     if (isfinite(report->propose_median_s))
-        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", text_duration(report->propose_median_s, a),
-                    text_duration(report->propose_max_s, b));
+        strbuf_addf(out, " Choosing a trial took %s (median), at most %s.", format_seconds(report->propose_median_s, a),
+                    format_seconds(report->propose_max_s, b));
     strbuf_add(out, "</p>\n<div class=\"tiles\">\n");
     pick_tiles(out, report, report->best, "best");
     if (report->knee != report->best)
         pick_tiles(out, report, report->knee, "knee");
-    tile(out, text_duration(report->total_cost_s, a), "spent on all trials");
+    tile(out, format_seconds(report->total_cost_s, a), "spent on all trials");
     strbuf_add(out, "</div>\n");
 }
 

@@ -4,6 +4,8 @@
  * A chart is never cut; the table of the front is cut into blocks of columns, with its head on each. */
 #include "web/report/report_priv.h"
 
+#include "base/duration.h"
+
 #include "study/promise.h"
 #include "study/study_view.h"
 #include "study/version.h"
@@ -141,7 +143,7 @@ static void write_tiles(struct pages *p)
         if (i < 2 && (promise == NULL || (i == 1 && at == report->best)))
             continue;
         svg_text(&p->svg, x, p->y, "big",
-                 i == 2 ? text_duration(report->total_cost_s, a) : text_number(promise->score, a));
+                 i == 2 ? format_seconds(report->total_cost_s, a) : text_number(promise->score, a));
         if (i == 2) {
             svg_text(&p->svg, x, p->y + 12.0, "body", "spent on all trials");
             continue;

@@ -1,6 +1,7 @@
 /* report_text.c - numbers, times and foreign text for people; nothing here asks the locale. */
 #include "web/report/report_priv.h"
 
+#include "base/duration.h"
 #include "base/words.h"
 #include "study/study_view.h"
 
@@ -46,8 +47,8 @@ const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TE
 {
     char number[HUMAN_TEXT_MAX];
 
-    if (v->search.cost != SEARCH_COST_STEPS)
-        return text_duration(cost, buf);
+    if (v->search.cost != SEARCH_COST_STEPS && !isnan(cost))
+        return format_seconds(cost, buf);
     snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
     return buf;
 }

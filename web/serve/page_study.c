@@ -454,6 +454,7 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer)
     add_limit(json, "created_ms", (double)st->created_ms);
     add_limit(json, "started_ms", (double)p->started_ms);
     add_limit(json, "finished_ms", (double)p->finished_ms);
+    json_add_i64(json, "promise_seeds", GP_PROMISE_SEEDS);
     add_resume_command(json, v);
     json_add_i64(json, "version", p->version);
     return json;
