@@ -93,7 +93,6 @@ static void on_open(struct fake *w, const cJSON *message)
     say(w, hello);
 }
 
-/* A report that says that the trial has run for wall_s. */
 static void on_run(struct fake *w, const cJSON *message)
 {
     struct job *job = w->jobs;
