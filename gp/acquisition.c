@@ -5,7 +5,6 @@
  * Every term is kept as a logarithm, so a point that is hopeless by hundreds of standard deviations still has a finite
  * value and a slope. O(front) a point. */
 #include "base/mem.h"
-#include "gp/model/exp_priv.h"
 #include "gp/model/model_priv.h"
 
 #include <math.h>
@@ -56,16 +55,10 @@ static int compare_pairs(const void *vp, const void *vq)
     return p->b < q->b ? -1 : p->b > q->b;
 }
 
-enum status ehvi_init(struct ehvi *e, const double *f1, const double *f2, size_t n, double ref1, double ref2,
-                      struct error *err)
+void ehvi_init(struct ehvi *e, const double *f1, const double *f2, size_t n, double ref1, double ref2)
 {
     struct pair *pairs = mem_array(n, sizeof *pairs);
     *e = (struct ehvi){.a = mem_array(n + 2, sizeof *e->a), .b = mem_array(n + 1, sizeof *e->b)};
-    if (!pairs || !e->a || !e->b) {
-        mem_free(pairs);
-        ehvi_free(e);
-        return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", n);
-    }
     size_t n_inside = 0;
     for (size_t i = 0; i < n; i++)
         if (f1[i] < ref1 && f2[i] < ref2)
@@ -81,7 +74,6 @@ enum status ehvi_init(struct ehvi *e, const double *f1, const double *f2, size_t
         }
     e->a[e->n + 1] = ref1;
     mem_free(pairs);
-    return ST_OK;
 }
 
 void ehvi_free(struct ehvi *e)
@@ -139,48 +131,4 @@ double ehvi_log(const struct ehvi *e, double m1, double s1, double m2, double s2
         for (int k = 0; k < 4; k++)
             ret_gradient[k] = sum > 0.0 ? g[k] / sum : 0.0;
     return top + log(sum);
-}
-
-/* h(z) = phi(z) + z Phi(z) to about 2e-7 of its value, in a form that vectorises: for t = |z|, h(-t) = phi(t) g(t) with
- * g(t) (1 + 0.3 t)^2 a polynomial in w = 1 / (1 + 0.3 t), fitted at Chebyshev points, and h(t) = t + h(-t). */
-static inline double fast_h(double z)
-{
-    double t = fabs(z), w = 1.0 / (1.0 + 0.3 * t), v = 2.0 * w - 1.0;
-    double p = 5.1453280755935139e-05;
-    p = p * v - 2.7118627130517056e-05;
-    p = p * v - 0.00040225944042880332;
-    p = p * v + 0.00029086743570043064;
-    p = p * v + 0.0022159684017235576;
-    p = p * v - 0.0015444670301475772;
-    p = p * v - 0.013524175172651478;
-    p = p * v - 0.0022797845426285926;
-    p = p * v + 0.088966556453906581;
-    p = p * v + 0.25787927827661328;
-    p = p * v + 0.37769245723952155;
-    p = p * v + 0.29068122356189185;
-    double below = 0.39894228040143268 * exp_nonpositive(-0.5 * t * t) * w * w * p;
-    return z > 0.0 ? z + below : below;
-}
-
-void ehvi_log_screen(const struct ehvi *e, size_t n, const double *m1, const double *s1, const double *m2,
-                     const double *s2, double *ret)
-{
-    double left[EHVI_SCREEN_MAX] = {0}, inv1[EHVI_SCREEN_MAX], inv2[EHVI_SCREEN_MAX];
-    for (size_t p = 0; p < n; p++) {
-        ret[p] = 0.0;
-        inv1[p] = 1.0 / s1[p];
-        inv2[p] = 1.0 / s2[p];
-    }
-    for (size_t i = 0; i <= e->n; i++) {
-        double a = e->a[i + 1], b = e->b[i];
-#pragma omp simd
-        for (size_t p = 0; p < n; p++) {
-            double right = s1[p] * fast_h((a - m1[p]) * inv1[p]), level = s2[p] * fast_h((b - m2[p]) * inv2[p]);
-            double width = right - left[p];
-            ret[p] += (width > 0.0 ? width : 0.0) * level; /* fmax does not vectorise */
-            left[p] = right;
-        }
-    }
-    for (size_t p = 0; p < n; p++) /* 1e-290: where exp_nonpositive ends, or nearly so */
-        ret[p] = ret[p] > 1e-290 ? log(ret[p]) : ehvi_log(e, m1[p], s1[p], m2[p], s2[p], NULL);
 }

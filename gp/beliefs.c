@@ -73,7 +73,7 @@ enum status beliefs_learn(struct pareto_search *s, const struct gp_history *hist
     for (size_t k = 0; k < BELIEFS_LEVELS; k++) {
         struct model *m = &s->level[k];
         double sd = noise_level(s, history, k, &penalty) / s->score.y_sd;
-        TRY(pareto_load_score(s, m, err));
+        pareto_load_score(s, m);
         model_fit_at_noise(m, sd * sd, LEVEL_EVALS, LEVEL_ROWS);
         TRY(model_factor(m, err));
         TRY(model_learn_noise(m, err));

@@ -138,7 +138,7 @@ struct suggestion {
 /* The design points that a setting of n_init means in dim dimensions. */
 size_t suggester_n_init(size_t dim, size_t n_init);
 
-/* Holds work memory between calls; results never depend on earlier calls. One thread at a time. */
+/* Results never depend on earlier calls. One thread at a time. */
 struct suggester;
 enum status suggester_create(struct suggester **ret_suggester, const struct space *space,
                              const struct suggest_settings *settings, struct error *err) MUST_USE;

@@ -59,17 +59,12 @@ bool seen_has(const struct seen *seen, const double *x); /* x snapped */
 
 /* ---- suggest.c ---- */
 
-struct pareto_cache; /* pareto_cache.c */
-struct pareto_cache *pareto_cache_create(void) MUST_USE;
-void pareto_cache_destroy(struct pareto_cache *cache); /* NULL is fine */
-
 struct suggester {
     struct space space;
     struct space model_space; /* as the models of `pareto` see it: the length of a run on its logarithm */
     struct suggest_settings settings;
     struct rng root; /* of the seed */
     struct design design; /* the study's sequence */
-    struct pareto_cache *cache; /* owned; only of speed */
 };
 
 /* suggest_pareto.c. history is checked, seen holds its points (pending and failed ones too), the space is not exhausted

@@ -315,7 +315,7 @@ static enum status look(struct gp_insight *ret, const struct space *space, const
     struct pareto_search *s = mem_alloc(sizeof *s);
     if (!s)
         return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", n);
-    rc = pareto_models_init(s, space, history, 0, NULL, &why);
+    rc = pareto_models_init(s, space, history, 0, false, NULL, &why);
     if (rc == ST_OK)
         rc = beliefs_learn(s, history, &why);
     if (rc == ST_OK)

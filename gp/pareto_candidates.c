@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_LOCAL 384
-#define N_FINITE 2048 /* finite spaces up to this are judged whole; else PARETO_N_SOBOL + N_LOCAL */
-#define N_EXACT 256 /* the best of them by a rough rating, of which those are rated exactly that can be starts ... */
-#define N_EXACT_STEP 32 /* ... this many at a time */
-#define ROUGH_MARGIN 1e-5 /* of a rough rating's logarithm, for its rounding */
+#define N_SOBOL 384 /* candidates spread over the whole space */
+#define N_LOCAL 384 /* and near the front */
+#define N_FINITE 2048 /* finite spaces up to this are judged whole; else N_SOBOL + N_LOCAL */
+#define N_ASKED 256 /* of them, the best, are asked about until N_STARTS are open */
 #define N_STARTS 4 /* candidates that are polished */
 #define POLISH_FIRST 10 /* steps of every start */
 #define N_FINALISTS 2 /* starts that are polished */
@@ -31,7 +30,6 @@ struct search_state {
     double *cross; /* (BLOCK, ld) */
     double unit[BLOCK * SPACE_MAX_DIM];
     double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
-    double bound[BLOCK]; /* of a rough rating: no exact value is above it */
     double *pool_u; /* (n_pool, dim) snapped */
     struct rated *pool; /* (n_pool) best first, once rated */
     signed char *open; /* (n_pool) of the rows of pool_u: 0 not asked yet, 1 open, -1 not */
@@ -40,7 +38,7 @@ struct search_state {
 
 /* A candidate's place in the pool's order. */
 struct rated {
-    double value, bound, f1_mean; /* bound: the exact value is not above it */
+    double value, f1_mean;
     size_t at; /* row of pool_u */
 };
 
@@ -73,42 +71,21 @@ static double ok_log_probability(const struct search_state *h, double m, double 
     return log_cdf;
 }
 
-/* The most that ok_log_probability can be for a standard deviation between 0 and s. */
-static double ok_log_bound(const struct search_state *h, double m, double s)
-{
-    const struct model *ok = &h->s->ok;
-    return ok_log_probability(h, m, m + ok->y_mean / ok->y_sd > 0.0 ? 0.0 : s, NULL, NULL);
-}
-
-/* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2.
- * rough: standard deviations that know few points, and the improvement to 1e-6; and bound. */
-static void rate(struct search_state *h, const double *u, size_t n, bool rough)
+/* Acquisition of n <= BLOCK snapped points (n, dim) into value, and what is expected of them into mean1 .. sd2. */
+static void rate(struct search_state *h, const double *u, size_t n)
 {
     struct pareto_search *s = h->s;
-    void (*predict)(const struct model *, const double *, size_t, double *, double *, double *) =
-        rough ? model_predict_rough : model_predict;
-    predict(&s->cost, u, n, h->cross, h->mean1, h->sd1);
-    predict(&s->score, u, n, h->cross, h->mean2, h->sd2);
+    model_predict(&s->cost, u, n, h->cross, h->mean1, h->sd1);
+    model_predict(&s->score, u, n, h->cross, h->mean2, h->sd2);
     for (size_t p = 0; p < n; p++)
-        h->mean2[p] = -h->mean2[p];
-    if (rough)
-        ehvi_log_screen(&s->ehvi, n, h->mean1, h->sd1, h->mean2, h->sd2, h->value);
-    for (size_t p = 0; p < n; p++) {
-        if (!rough)
-            h->value[p] = ehvi_log(&s->ehvi, h->mean1[p], h->sd1[p], h->mean2[p], h->sd2[p], NULL);
-        h->mean2[p] = -h->mean2[p];
-        /* the improvement rises with either standard deviation, P(cost < cap) does not */
-        h->bound[p] = h->mean1[p] > s->cap ? -INFINITY : h->value[p] + ROUGH_MARGIN;
-        h->value[p] =
-            h->mean1[p] > s->cap ? -INFINITY : h->value[p] + cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
-    }
+        h->value[p] = h->mean1[p] > s->cap ? -INFINITY
+                                           : ehvi_log(&s->ehvi, h->mean1[p], h->sd1[p], -h->mean2[p], h->sd2[p], NULL) +
+                                                 cap_log_probability(h, h->mean1[p], h->sd1[p], NULL);
     if (s->has_ok) {
         double mean[BLOCK], sd[BLOCK];
-        predict(&s->ok, u, n, h->cross, mean, sd);
-        for (size_t p = 0; p < n; p++) {
+        model_predict(&s->ok, u, n, h->cross, mean, sd);
+        for (size_t p = 0; p < n; p++)
             h->value[p] += ok_log_probability(h, mean[p], sd[p], NULL, NULL);
-            h->bound[p] += rough ? ok_log_bound(h, mean[p], sd[p]) : 0.0;
-        }
     }
 }
 
@@ -121,7 +98,7 @@ static void judge(struct search_state *h, struct candidate *c, size_t n)
         space_to_unit(h->s->space, c[p].x, c[p].u);
         memcpy(h->unit + p * dim, c[p].u, dim * sizeof *h->unit);
     }
-    rate(h, h->unit, n, false);
+    rate(h, h->unit, n);
     for (size_t p = 0; p < n; p++) {
         c[p].value = h->value[p];
         c[p].f1_mean = h->mean1[p];
@@ -243,24 +220,28 @@ static void snap_pool(struct search_state *h)
             space_idle_unit(h->s->space, h->pool_u + k * dim);
 }
 
-static void fill_pool(struct search_state *h, const double *spread, struct rng rng)
+static void fill_pool(struct search_state *h, struct rng rng)
 {
     size_t dim = h->s->space->dim;
+    struct design design;
     if (n_values(h->s->space) <= N_FINITE) {
         enumerate(h, h->n_pool);
         return;
     }
     struct rng shift = rng_split(rng, SUGGEST_STREAM_CANDIDATES), local = rng_split(rng, SUGGEST_STREAM_LOCAL);
-    for (size_t i = 0; i < dim; i++) { /* the spread points, moved round by a random step in each coordinate */
-        double step = rng_f64(&shift);
-        for (size_t k = 0; k < PARETO_N_SOBOL; k++) {
-            double u = spread[k * dim + i] + step;
-            h->pool_u[k * dim + i] = u < 1.0 ? u : u - 1.0;
-        }
+    double step[SPACE_MAX_DIM]; /* the study's spread points, moved round by a random step in each coordinate */
+    design_init(&design, dim, rng_split(h->suggester->root, UINT64_MAX - 1));
+    for (size_t i = 0; i < dim; i++)
+        step[i] = rng_f64(&shift);
+    for (size_t k = 0; k < N_SOBOL; k++) {
+        double *u = h->pool_u + k * dim;
+        design_sobol(&design, k, u);
+        for (size_t i = 0; i < dim; i++)
+            u[i] = u[i] + step[i] < 1.0 ? u[i] + step[i] : u[i] + step[i] - 1.0;
     }
+    design_free(&design);
     for (size_t k = 0; k < N_LOCAL; k++)
-        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local,
-                  h->pool_u + (PARETO_N_SOBOL + k) * dim);
+        step_from(h, h->s->front[k % h->s->n_front], (int)(k / h->s->n_front), &local, h->pool_u + (N_SOBOL + k) * dim);
     snap_pool(h);
 }
 
@@ -275,37 +256,17 @@ static int compare_rated(const void *va, const void *vb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* By what they can be at most. */
-static int compare_bounds(const void *va, const void *vb)
-{
-    const struct rated *a = va, *b = vb;
-    if (a->bound != b->bound)
-        return a->bound > b->bound ? -1 : 1;
-    return a->at < b->at ? -1 : a->at > b->at;
-}
-
-/* All of the pool roughly; the N_EXACT best of it come first. Returns how many those are. */
-static size_t rate_pool(struct search_state *h)
+/* Rates all of the pool; the best come first. */
+static void rate_pool(struct search_state *h)
 {
     size_t dim = h->s->space->dim;
     for (size_t at = 0; at < h->n_pool; at += BLOCK) {
         size_t n = h->n_pool - at < BLOCK ? h->n_pool - at : BLOCK;
-        rate(h, h->pool_u + at * dim, n, true);
+        rate(h, h->pool_u + at * dim, n);
         for (size_t p = 0; p < n; p++)
-            h->pool[at + p] = (struct rated){h->value[p], h->bound[p], h->mean1[p], at + p};
+            h->pool[at + p] = (struct rated){h->value[p], h->mean1[p], at + p};
     }
     qsort(h->pool, h->n_pool, sizeof *h->pool, compare_rated);
-    return h->n_pool < N_EXACT ? h->n_pool : N_EXACT;
-}
-
-static void rate_exactly(struct search_state *h, struct rated *rated, size_t n)
-{
-    size_t dim = h->s->space->dim;
-    for (size_t p = 0; p < n; p++)
-        memcpy(h->unit + p * dim, h->pool_u + rated[p].at * dim, dim * sizeof *h->unit);
-    rate(h, h->unit, n, false);
-    for (size_t p = 0; p < n; p++)
-        rated[p].value = h->value[p];
 }
 
 static bool near(const struct space *space, const double *a, const double *b)
@@ -332,46 +293,29 @@ static bool take(const struct search_state *h, size_t at, struct candidate *ret)
     return h->open[at] > 0;
 }
 
-/* The best few of the first n of the pool that are new and not close to one another. Returns how many. */
-static size_t pick_starts(const struct search_state *h, size_t n, struct candidate *ret_starts, double *ret_lowest)
+/* The best few of the pool that are new and not close to one another, judged. Returns how many. */
+static size_t choose_starts(struct search_state *h, struct candidate *ret_starts)
 {
     size_t n_starts = 0;
-    for (size_t k = 0; k < n && n_starts < N_STARTS && isfinite(h->pool[k].value); k++) {
+    for (size_t k = 0; k < h->n_pool && k < N_ASKED && n_starts < N_STARTS && isfinite(h->pool[k].value); k++) {
         bool ok = take(h, h->pool[k].at, &ret_starts[n_starts]);
         for (size_t i = 0; i < n_starts && ok; i++)
             ok = !near(h->s->space, ret_starts[n_starts].u, ret_starts[i].u);
-        if (!ok)
-            continue;
-        *ret_lowest = h->pool[k].value;
-        n_starts++;
-    }
-    return n_starts;
-}
-
-/* The starts, judged: those that rating the n_exact best exactly gives. No more are rated than can be among them. */
-static size_t choose_starts(struct search_state *h, size_t n_exact, struct candidate *ret_starts)
-{
-    size_t n = 0, n_starts = 0;
-    double lowest = INFINITY;
-    qsort(h->pool, n_exact, sizeof *h->pool, compare_bounds);
-    while (n < n_exact && !(n_starts == N_STARTS && h->pool[n].bound < lowest)) {
-        size_t step = n_exact - n < N_EXACT_STEP ? n_exact - n : N_EXACT_STEP;
-        rate_exactly(h, h->pool + n, step);
-        n += step;
-        qsort(h->pool, n, sizeof *h->pool, compare_rated);
-        n_starts = pick_starts(h, n, ret_starts, &lowest);
+        n_starts += ok;
     }
     judge(h, ret_starts, n_starts);
     return n_starts;
 }
 
 /* The best of the pool that is new, however expensive. */
-static void take_any(struct search_state *h, struct candidate *ret_best, bool *ret_found)
+static bool take_any(struct search_state *h, struct candidate *ret_best)
 {
-    for (size_t k = 0; k < h->n_pool && !*ret_found; k++)
-        *ret_found = take(h, h->pool[k].at, ret_best);
-    if (*ret_found)
+    bool found = false;
+    for (size_t k = 0; k < h->n_pool && !found; k++)
+        found = take(h, h->pool[k].at, ret_best);
+    if (found)
         judge(h, ret_best, 1);
+    return found;
 }
 
 static void keep_best(const struct search_state *h, const struct candidate *c, size_t n, struct candidate *best,
@@ -400,21 +344,6 @@ static void climb(struct search_state *h, struct candidate *c, int max_evals)
         *c = up;
 }
 
-/* Leaves of c[0 .. n) those that can be better than best by a rough rating, where that is cheaper. Returns how many. */
-static size_t drop_hopeless(struct search_state *h, struct candidate *c, size_t n, const struct candidate *best)
-{
-    size_t dim = h->s->space->dim, kept = 0;
-    if (h->s->score.n_sub == 0)
-        return n;
-    for (size_t p = 0; p < n; p++)
-        memcpy(h->unit + p * dim, c[p].u, dim * sizeof *h->unit);
-    rate(h, h->unit, n, true);
-    for (size_t p = 0; p < n; p++)
-        if (h->bound[p] > best->value || !isfinite(best->value))
-            c[kept++] = c[p];
-    return kept;
-}
-
 /* One pass over the small discrete parameters, every value of each. */
 static void try_values(struct search_state *h, struct candidate *c)
 {
@@ -432,7 +361,6 @@ static void try_values(struct search_state *h, struct candidate *c)
             others[n] = *c;
             others[n++].u[i] = u;
         }
-        n = drop_hopeless(h, others, n, c);
         judge(h, others, n);
         bool have = true;
         keep_best(h, others, n, c, &have);
@@ -466,46 +394,36 @@ static void search_state_free(struct search_state *h)
     mem_free(h);
 }
 
-static enum status search_state_create(struct search_state **ret_state, struct pareto_search *s,
-                                       const struct seen *seen, struct error *err)
+static struct search_state *search_state_create(struct pareto_search *s, const struct suggester *suggester,
+                                                const struct seen *seen)
 {
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
     ld = s->ok.ld > ld ? s->ok.ld : ld;
     struct search_state *h = mem_alloc(sizeof *h);
-    if (!h)
-        goto fail;
     h->s = s;
+    h->suggester = suggester;
     h->seen = seen;
     double size = n_values(s->space);
-    h->n_pool = size <= N_FINITE ? (size_t)size : PARETO_N_SOBOL + N_LOCAL;
+    h->n_pool = size <= N_FINITE ? (size_t)size : N_SOBOL + N_LOCAL;
     h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
     h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(h->n_pool, sizeof *h->pool);
     h->open = mem_array(h->n_pool, sizeof *h->open);
-    if (!h->cross || !h->pool_u || !h->pool || !h->open)
-        goto fail;
-    *ret_state = h;
-    return ST_OK;
-fail:
-    if (h)
-        search_state_free(h);
-    return FAIL(err, ST_NOMEM, "no memory for the candidates of a proposal");
+    return h;
 }
 
-enum status pareto_best(struct pareto_search *s, const struct suggester *suggester, const struct seen *seen,
-                        const double *spread, struct rng rng, struct candidate *ret_best, bool *ret_found,
-                        struct error *err)
+bool pareto_best(struct pareto_search *s, const struct suggester *suggester, const struct seen *seen, struct rng rng,
+                 struct candidate *ret_best)
 {
     struct candidate starts[N_STARTS];
-    struct search_state *h = NULL;
-    *ret_found = false;
-    TRY(search_state_create(&h, s, seen, err));
-    h->suggester = suggester;
-    fill_pool(h, spread, rng);
-    size_t n_starts = choose_starts(h, rate_pool(h), starts);
-    polish(h, starts, n_starts, ret_best, ret_found);
-    if (!*ret_found) /* all too expensive: the cheapest new one */
-        take_any(h, ret_best, ret_found);
+    struct search_state *h = search_state_create(s, suggester, seen);
+    bool found = false;
+    fill_pool(h, rng);
+    rate_pool(h);
+    size_t n_starts = choose_starts(h, starts);
+    polish(h, starts, n_starts, ret_best, &found);
+    if (!found) /* all too expensive: the cheapest new one */
+        found = take_any(h, ret_best);
     search_state_free(h);
-    return ST_OK;
+    return found;
 }

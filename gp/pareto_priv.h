@@ -8,21 +8,12 @@
 #include "gp/model/model_priv.h"
 #include "gp/model/observations_priv.h"
 
-#define PARETO_N_SOBOL 384 /* candidates spread over the whole space */
-
 struct candidate {
     double value; /* ln EHVI + ln P(cost <= cap); -INFINITY: predicted too expensive */
     double f1_mean, f1_sd; /* of ln cost, standardised */
     double f2_mean, f2_sd; /* of the score, standardised, higher is better */
     double u[SPACE_MAX_DIM]; /* snapped */
     double x[SPACE_MAX_DIM];
-};
-
-/* Hyper-parameters of the models. */
-struct pareto_hyper {
-    bool smooth;
-    double score[OPTIMISE_MAX_DIM], cost[OPTIMISE_MAX_DIM], ok[OPTIMISE_MAX_DIM];
-    bool has_ok;
 };
 
 /* Levels of the noise between runs that beliefs are averaged over, see beliefs.c. */
@@ -45,47 +36,18 @@ struct pareto_search {
     double cap; /* ln max_cost in the cost model's units; INFINITY: none */
 };
 
-/* Observations, front and both models, without the pending points (there is room for max_pending). hyper NULL: fitted.
- * search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
+/* Observations, front and both models, without the pending points (there is space for max_pending). like: the search
+ * whose hyper-parameters to take; NULL: they are fitted. search is zeroed; pareto_search_free is due also after a
+ * failure. ST_NUMERIC: these data have no model. */
 enum status pareto_models_init(struct pareto_search *search, const struct space *space,
-                               const struct gp_history *history, size_t max_pending, const struct pareto_hyper *hyper,
-                               struct error *err) MUST_USE;
-/* A fit of hyper-parameters in the making; zeroed, but for hyper.smooth: not begun. */
-struct pareto_fit {
-    int model; /* the one at work: score, cost, ok */
-    bool near; /* its last evaluations, on more rows */
-    struct optimise optimise;
-    struct pareto_hyper hyper;
-    bool done;
-};
-/* The next pieces of the fit to a history; a piece takes no longer than a proposal. The search must be clear, and is to
- * be cleared. */
-enum status pareto_fit_more(struct pareto_search *search, const struct space *space, const struct gp_history *history,
-                            int n_pieces, struct pareto_fit *fit, struct error *err) MUST_USE;
-/* The model of failures, when there are enough. */
-enum status pareto_ok_init(struct pareto_search *search, const struct pareto_hyper *hyper, struct error *err) MUST_USE;
-/* search is zeroed; pareto_search_free is due also after a failure. ST_NUMERIC: these data have no model. */
+                               const struct gp_history *history, size_t max_pending, bool smooth,
+                               const struct pareto_search *like, struct error *err) MUST_USE;
+/* The same with pending points, the model of failures, and the acquisition. */
 enum status pareto_search_init(struct pareto_search *search, const struct suggester *suggester,
                                const struct gp_history *history, int64_t number, struct error *err) MUST_USE;
 /* One more model of the score's rows, with the hyper-parameters of search->score; not yet factored. */
-enum status pareto_load_score(struct pareto_search *search, struct model *model, struct error *err) MUST_USE;
+void pareto_load_score(struct pareto_search *search, struct model *model);
 void pareto_search_free(struct pareto_search *search);
-/* As good as zeroed, for the next search of the same space; the models keep their memory. */
-void pareto_search_clear(struct pareto_search *search);
-
-/* ---- pareto_cache.c: kept between proposals, of no influence on them ---- */
-
-/* Spread points (PARETO_N_SOBOL, dim) of the study, borrowed from the cache. */
-enum status pareto_cache_spread(struct pareto_cache *cache, size_t dim, struct rng root, const double **ret_spread,
-                                struct error *err) MUST_USE;
-/* A cleared search to work in, lent until the next call. */
-enum status pareto_cache_search(struct pareto_cache *cache, struct pareto_search **ret_search,
-                                struct error *err) MUST_USE;
-/* Of that kind: a function of the history alone. ST_NUMERIC: these data have no model. work is clear, and stays so. */
-enum status pareto_cache_hyper(struct pareto_cache *cache, struct pareto_search *work, const struct space *space,
-                               const struct gp_history *history, bool smooth, struct pareto_hyper *ret_hyper,
-                               struct error *err) MUST_USE;
-
 /* ---- beliefs.c ---- */
 
 #define BELIEFS_BATCH 128 /* points predicted at a time */
@@ -102,9 +64,8 @@ void beliefs_predict(const struct pareto_search *search, const struct gp_history
 enum status beliefs_init(struct gp_insight *insight, const struct pareto_search *search,
                          const struct gp_history *history, struct error *err) MUST_USE;
 
-/* The best point that was not tried and is allowed, judged snapped. *ret_found is false when no candidate is. */
-enum status pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
-                        const double *spread, struct rng rng, struct candidate *ret_best, bool *ret_found,
-                        struct error *err) MUST_USE;
+/* The best point that was not tried and is allowed, judged snapped. False: there is none. */
+bool pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,
+                 struct rng rng, struct candidate *ret_best) MUST_USE;
 
 #endif

@@ -12,14 +12,12 @@
 #define ROWS_MAX                                                                                                       \
     384 /* distinct points per model; the front, the newest half, and the rest spread over the older ones */
 #define PENDING_MAX 64 /* pending points that are conditioned on, the newest */
-#define ROOM_STEP 64 /* rows by which a model's memory grows, so that the next proposal finds enough */
 /* L-BFGS does its long way on part of the rows, a fraction of the cube of the cost, and the end on (nearly) all. */
 #define FIT_EVALS 40 /* likelihood evaluations per model when it is small ... */
 #define FIT_SMALL 96
 #define FIT_EVALS_MORE 10 /* ... and these on top, on up to FIT_ROWS rows, when it is not */
 #define FIT_ROWS 192
-#define FIT_PIECE 20 /* evaluations that one proposal does of either */
-#define FIT_PIECE_MORE 5
+#define REFIT_GROWTH 4 /* fitted again when the ended trials have grown by one part in this many */
 #define REF_POINTS 10 /* the first finished points, which set the reference */
 #define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
 
@@ -78,44 +76,29 @@ static void choose_rows(const struct pareto_search *s, const struct mean_ss *val
 
 /* The rows of one model out of all groups that have values; the front's, the newest and a spread of the older when
  * there are too many. */
-static enum status load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values,
-                             size_t n_pending, struct error *err)
+static void load_rows(struct pareto_search *s, struct model *model, const struct mean_ss *values, size_t n_pending)
 {
     const struct observations *o = &s->obs;
     size_t dim = o->dim, n_known = 0, n = 0;
     for (size_t g = 0; g < o->n; g++)
         n_known += values[g].n > 0.0;
     bool *keep = mem_array(o->n, sizeof *keep);
-    size_t *order = mem_array(n_known, sizeof *order);
     double *u = mem_array2(n_known, dim, sizeof *u), *rows = mem_array2(n_known, 4, sizeof *rows);
-    enum status rc = ST_OK;
-    if (!keep || !order || !u || !rows) {
-        rc = FAIL(err, ST_NOMEM, "no memory for %zu observations", n_known);
-        goto done;
-    }
-    choose_rows(s, values, n_known, keep);
     double *mean = rows, *ss = rows + n_known, *repeats = rows + 2 * n_known, *least = rows + 3 * n_known;
-    for (size_t i = 0; i < s->n_front; i++) /* the front's rows come first, for model_rough_init */
-        if (keep[s->front[i]]) {
-            order[n++] = s->front[i];
-            keep[s->front[i]] = false;
-        }
-    for (size_t g = 0; g < o->n; g++)
-        if (keep[g])
-            order[n++] = g;
-    for (size_t j = 0; j < n; j++) {
-        const struct mean_ss *value = &values[order[j]];
+    choose_rows(s, values, n_known, keep);
+    for (size_t g = 0; g < o->n; g++) {
+        if (!keep[g])
+            continue;
         if (values == o->score)
-            s->score_row[order[j]] = j;
-        memcpy(u + j * dim, o->u + order[j] * dim, dim * sizeof *u);
-        mean[j] = value->mean;
-        ss[j] = value->ss;
-        repeats[j] = value->n;
-        least[j] = o->score_var[order[j]].mean;
+            s->score_row[g] = n;
+        memcpy(u + n * dim, o->u + g * dim, dim * sizeof *u);
+        mean[n] = values[g].mean;
+        ss[n] = values[g].ss;
+        repeats[n] = values[g].n;
+        least[n++] = o->score_var[g].mean;
     }
-    rc = model_make_room(model, s->space, (n + n_pending + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP, err);
-    if (rc != ST_OK)
-        goto done;
+    model_free(model);
+    model_init(model, s->space, n + n_pending);
     model_set_data(model, &(struct model_data){.n = n,
                                                .u = u,
                                                .mean = mean,
@@ -123,34 +106,29 @@ static enum status load_rows(struct pareto_search *s, struct model *model, const
                                                .repeats = repeats,
                                                .noise_min = values == o->score ? least : NULL,
                                                .smooth = s->smooth});
-done:
     mem_free(keep);
-    mem_free(order);
     mem_free(u);
     mem_free(rows);
-    return rc;
 }
 
-/* theta: hyper-parameters to take; NULL: fit them. */
+/* like: the model whose hyper-parameters to take; NULL: fit them. */
 static enum status load_model(struct pareto_search *s, struct model *model, const struct mean_ss *values,
-                              size_t n_pending, const double *theta, struct error *err)
+                              size_t n_pending, const struct model *like, struct error *err)
 {
-    TRY(load_rows(s, model, values, n_pending, err));
-    if (theta) {
-        memcpy(model->theta, theta, sizeof model->theta);
-    } else {
+    load_rows(s, model, values, n_pending);
+    if (like)
+        memcpy(model->theta, like->theta, sizeof model->theta);
+    else
         model_fit(model, FIT_EVALS, FIT_SMALL);
-        if (model->n > FIT_SMALL)
-            model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
-    }
+    if (!like && model->n > FIT_SMALL)
+        model_fit(model, FIT_EVALS_MORE, FIT_ROWS);
     return model_factor(model, err);
 }
 
-enum status pareto_load_score(struct pareto_search *s, struct model *model, struct error *err)
+void pareto_load_score(struct pareto_search *s, struct model *model)
 {
-    TRY(load_rows(s, model, s->obs.score, 0, err));
+    load_rows(s, model, s->obs.score, 0);
     memcpy(model->theta, s->score.theta, sizeof model->theta);
-    return ST_OK;
 }
 
 /* Pending points enter both models at their expected outputs, as the models' last rows. */
@@ -161,8 +139,6 @@ static enum status believe_pending(struct pareto_search *s, size_t n_pending, st
     if (n_pending == 0)
         return ST_OK;
     double *u = mem_array2(n_pending, dim, sizeof *u);
-    if (!u)
-        return FAIL(err, ST_NOMEM, "no memory for %zu pending trials", n_pending);
     for (size_t g = o->n; g-- > 0 && n < n_pending;)
         if (o->pending[g])
             memcpy(u + n++ * dim, o->u + g * dim, dim * sizeof *u);
@@ -203,17 +179,12 @@ static void reference(const struct pareto_search *s, double *ret_ref1, double *r
 
 /* Front and reference in standardised units. Scores are the model's means, so that one lucky run does not stand in the
  * way of better points; costs are those seen. Pending points count at what is expected of them. */
-static enum status load_front(struct pareto_search *s, struct error *err)
+static void load_front(struct pareto_search *s)
 {
     const struct observations *o = &s->obs;
     size_t n = 0, dim = o->dim, ld = s->score.ld;
     double ref1, ref2;
     double *f = mem_array2(o->n + s->n_pending, 2, sizeof *f), *cross = mem_array(ld, sizeof *cross);
-    enum status rc = ST_OK;
-    if (!f || !cross) {
-        rc = FAIL(err, ST_NOMEM, "no memory for a front of %zu points", o->n);
-        goto done;
-    }
     double *f1 = f, *f2 = f + o->n + s->n_pending;
     for (size_t g = 0; g < o->n; g++)
         if (o->done_score[g].n > 0.0) {
@@ -228,11 +199,9 @@ static enum status load_front(struct pareto_search *s, struct error *err)
         f2[n++] = -(s->score.y[v] + model_trend(&s->score, s->score.x + v, s->score.ld));
     }
     reference(s, &ref1, &ref2);
-    rc = ehvi_init(&s->ehvi, f1, f2, n, ref1, ref2, err);
-done:
+    ehvi_init(&s->ehvi, f1, f2, n, ref1, ref2);
     mem_free(f);
     mem_free(cross);
-    return rc;
 }
 
 /* Stopped runs would have ended between where they were and the best score: the model of the finished ones says where,
@@ -243,8 +212,6 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     double theta[OPTIMISE_MAX_DIM], best = -INFINITY, mean, sd;
     double *cross = mem_array(s->score.ld, sizeof *cross);
     size_t n = 0;
-    if (!cross)
-        return FAIL(err, ST_NOMEM, "no memory for stopped trials");
     for (size_t g = 0; g < o->n; g++)
         best = o->score[g].n > 0.0 ? fmax(best, o->score[g].mean) : best;
     for (size_t g = 0; g < o->n; g++)
@@ -259,19 +226,19 @@ static enum status learn_stopped(struct pareto_search *s, size_t n_pending, stru
     if (n == 0)
         return ST_OK;
     memcpy(theta, s->score.theta, sizeof theta);
-    return load_model(s, &s->score, o->score, n_pending, theta, err);
+    load_rows(s, &s->score, o->score, n_pending);
+    memcpy(s->score.theta, theta, sizeof theta);
+    return model_factor(&s->score, err);
 }
 
 static enum status learn_history(struct pareto_search *s, const struct space *space, const struct gp_history *history,
                                  struct error *err)
 {
     s->space = space;
-    TRY(observations_init(&s->obs, s->space, history, err));
+    observations_init(&s->obs, s->space, history);
     s->has_ok = s->obs.n_failed >= OBSERVATIONS_FAILED_MIN;
     s->front = mem_array(s->obs.n, sizeof *s->front);
     s->score_row = mem_array(s->obs.n, sizeof *s->score_row);
-    if (!s->front || !s->score_row)
-        return FAIL(err, ST_NOMEM, "no memory for a front of %zu points", s->obs.n);
     for (size_t g = 0; g < s->obs.n; g++)
         s->score_row[g] = SIZE_MAX;
     find_front(s);
@@ -280,66 +247,57 @@ static enum status learn_history(struct pareto_search *s, const struct space *sp
     return ST_OK;
 }
 
-/* Evaluations of the model that is at work and loaded, and then whose turn it is. */
-static void fit_piece(struct pareto_fit *fit, struct model *model, bool has_ok)
-{
-    if (fit->near)
-        model_fit_more(model, &fit->optimise, FIT_EVALS_MORE, FIT_PIECE_MORE, FIT_ROWS);
-    else
-        model_fit_more(model, &fit->optimise, FIT_EVALS, FIT_PIECE, FIT_SMALL);
-    if (!fit->optimise.done)
-        return;
-    memset(&fit->optimise, 0, sizeof fit->optimise);
-    fit->near = !fit->near && model->n > FIT_SMALL;
-    fit->model += !fit->near;
-    fit->done = fit->model == (has_ok ? 3 : 2);
-}
-
-enum status pareto_fit_more(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                            int n_pieces, struct pareto_fit *fit, struct error *err)
-{
-    s->smooth = fit->hyper.smooth;
-    TRY(learn_history(s, space, history, err));
-    struct model *const models[] = {&s->score, &s->cost, &s->ok};
-    const struct mean_ss *const values[] = {s->obs.score, s->obs.cost, s->obs.ok};
-    double *const thetas[] = {fit->hyper.score, fit->hyper.cost, fit->hyper.ok};
-    fit->hyper.has_ok = s->has_ok;
-    for (int loaded = -1; n_pieces > 0 && !fit->done; n_pieces--) {
-        int k = fit->model;
-        struct model *model = models[k];
-        if (k != loaded) {
-            TRY(load_rows(s, model, values[k], 0, err));
-            if (fit->near || fit->optimise.evals > 0)
-                memcpy(model->theta, thetas[k], sizeof model->theta);
-            loaded = k;
-        }
-        fit_piece(fit, model, s->has_ok);
-        memcpy(thetas[k], model->theta, sizeof model->theta);
-    }
-    return ST_OK;
-}
-
 enum status pareto_models_init(struct pareto_search *s, const struct space *space, const struct gp_history *history,
-                               size_t max_pending, const struct pareto_hyper *hyper, struct error *err)
+                               size_t max_pending, bool smooth, const struct pareto_search *like, struct error *err)
 {
-    s->smooth = hyper && hyper->smooth;
+    s->smooth = smooth;
     TRY(learn_history(s, space, history, err));
     for (size_t g = 0; g < s->obs.n; g++)
         s->n_pending += s->obs.pending[g];
     s->n_pending = s->n_pending < max_pending ? s->n_pending : max_pending;
-    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, hyper ? hyper->score : NULL, err));
+    TRY(load_model(s, &s->score, s->obs.score, s->n_pending, like ? &like->score : NULL, err));
     TRY(learn_stopped(s, s->n_pending, err));
-    return load_model(s, &s->cost, s->obs.cost, s->n_pending, hyper ? hyper->cost : NULL, err);
+    return load_model(s, &s->cost, s->obs.cost, s->n_pending, like ? &like->cost : NULL, err);
 }
 
-enum status pareto_ok_init(struct pareto_search *s, const struct pareto_hyper *hyper, struct error *err)
+static enum status load_ok(struct pareto_search *s, const struct pareto_search *like, struct error *err)
 {
-    if (!s->has_ok)
-        return ST_OK;
-    if (!hyper || hyper->has_ok)
-        return load_model(s, &s->ok, s->obs.ok, 0, hyper ? hyper->ok : NULL, err);
-    TRY(load_rows(s, &s->ok, s->obs.ok, 0, err)); /* the failures came after the fit: until the next, as a fit begins */
-    return model_factor(&s->ok, err);
+    return s->has_ok ? load_model(s, &s->ok, s->obs.ok, 0, like && like->has_ok ? &like->ok : NULL, err) : ST_OK;
+}
+
+/* How many ended trials hyper-parameters are fitted to. */
+static size_t refit_count(size_t n_ended)
+{
+    size_t m = 0;
+    for (size_t next = 1; next <= n_ended; next = m + (m < REFIT_GROWTH ? 1 : m / REFIT_GROWTH))
+        m = next;
+    return m;
+}
+
+/* Models of the first ended trials alone, whose hyper-parameters stay in use until there are a quarter more: fitted to
+ * all at every proposal they were no better (bench/notes/controller.md). */
+static enum status fit_first(struct pareto_search *s, const struct space *space, const struct gp_history *history,
+                             bool smooth, struct error *err)
+{
+    struct gp_trial *trials = mem_array(history->n, sizeof *trials);
+    struct gp_history first = *history;
+    size_t n_ended = 0;
+    for (size_t i = 0; i < history->n; i++)
+        if (history->trials[i].state != GP_TRIAL_PENDING)
+            trials[n_ended++] = history->trials[i];
+    first.trials = trials;
+    first.n = refit_count(n_ended);
+    enum status rc = pareto_models_init(s, space, &first, 0, smooth, NULL, NULL);
+    if (rc == ST_NUMERIC) { /* those trials have no model, perhaps all of them have */
+        pareto_search_free(s);
+        memset(s, 0, sizeof *s);
+        first.n = n_ended;
+        rc = pareto_models_init(s, space, &first, 0, smooth, NULL, err);
+    }
+    if (rc == ST_OK)
+        rc = load_ok(s, NULL, err);
+    mem_free(trials);
+    return rc;
 }
 
 enum status pareto_search_init(struct pareto_search *s, const struct suggester *suggester,
@@ -347,35 +305,30 @@ enum status pareto_search_init(struct pareto_search *s, const struct suggester *
 {
     bool smooth = number % 2 == 0; /* two kinds of models, which are wrong in different places, take turns */
     double max_cost = suggester->settings.max_cost;
-    struct pareto_hyper hyper;
-    TRY(pareto_cache_hyper(suggester->cache, s, &suggester->model_space, history, smooth, &hyper, err));
-    TRY(pareto_models_init(s, &suggester->model_space, history, PENDING_MAX, &hyper, err));
-    TRY(believe_pending(s, s->n_pending, err));
-    s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
-    TRY(pareto_ok_init(s, &hyper, err));
-    TRY(load_front(s, err));
-    model_rough_init(&s->score, s->n_front, s->n_pending);
-    model_rough_init(&s->cost, s->n_front, s->n_pending);
-    if (s->has_ok)
-        model_rough_init(&s->ok, 0, 0);
-    return ST_OK;
+    const struct space *space = &suggester->model_space;
+    struct pareto_search *fitted = mem_alloc(sizeof *fitted);
+    enum status rc = fit_first(fitted, space, history, smooth, err);
+    if (rc == ST_OK)
+        rc = pareto_models_init(s, space, history, PENDING_MAX, smooth, fitted, err);
+    if (rc == ST_OK)
+        rc = load_ok(s, fitted, err);
+    if (rc == ST_OK)
+        rc = believe_pending(s, s->n_pending, err);
+    if (rc == ST_OK) {
+        s->cap = max_cost > 0.0 ? (log(max_cost) - s->cost.y_mean) / s->cost.y_sd : INFINITY;
+        load_front(s);
+    }
+    pareto_search_free(fitted);
+    mem_free(fitted);
+    return rc;
 }
 
-void pareto_search_clear(struct pareto_search *s)
+void pareto_search_free(struct pareto_search *s)
 {
     observations_free(&s->obs);
     ehvi_free(&s->ehvi);
     mem_free(s->front);
     mem_free(s->score_row);
-    s->score_row = NULL;
-    s->front = NULL;
-    s->n_front = s->n_pending = 0;
-    s->has_ok = false;
-}
-
-void pareto_search_free(struct pareto_search *s)
-{
-    pareto_search_clear(s);
     model_free(&s->score);
     model_free(&s->cost);
     model_free(&s->ok);

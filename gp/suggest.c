@@ -1,7 +1,7 @@
 /* suggest.c - the suggester: checks what it is given, deals with the user's start values and exhausted spaces, and
- * hands the rest to one method. random and sobol live here, pareto in suggest_pareto.c. Invariants: (1) a suggestion is a function of (space, settings, history, number); what is
- * kept changes nothing but time; (2) it is a point that a trial can have, that is allowed, and that no
- * trial of the history has. */
+ * hands the rest to one method. random and sobol live here, pareto in suggest_pareto.c. Invariants: (1) a suggestion is
+ * a function of (space, settings, history, number); (2) it is a point that a trial can have, that is allowed, and that
+ * no trial of the history has. */
 #include "gp/gp_priv.h"
 
 #include "base/mem.h"
@@ -174,7 +174,6 @@ enum status suggester_create(struct suggester **ret_suggester, const struct spac
     s->settings.n_init = suggester_n_init(space->dim, settings->n_init);
     s->root = rng_seed(settings->seed);
     design_init(&s->design, space->dim, rng_split(s->root, UINT64_MAX));
-    s->cache = pareto_cache_create();
     *ret_suggester = s;
     return ST_OK;
 }
@@ -183,7 +182,6 @@ void suggester_destroy(struct suggester *s)
 {
     if (!s)
         return;
-    pareto_cache_destroy(s->cache);
     design_free(&s->design);
     mem_free(s);
 }

@@ -1,7 +1,9 @@
 /* suggest_pareto.c - the model-based method: a design, then the point of the largest expected hypervolume improvement
  * under two independent Gaussian processes, one for the score and one for ln cost. docs/pareto.md has the formulas.
- * Invariant: what is kept between calls (pareto_cache.c) changes no proposal. */
+ * Invariant: nothing is kept between calls. */
 #include "gp/pareto_priv.h"
+
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -30,31 +32,20 @@ static void report(const struct pareto_search *s, const struct candidate *c, con
     ret->log_cost_sd = s->cost.y_sd * c->f1_sd;
 }
 
-static enum status propose(struct pareto_search *s, struct suggester *suggester, const struct seen *seen,
-                           int64_t number, bool *ret_found, struct suggestion *ret, struct error *err)
-{
-    struct candidate c;
-    const double *spread;
-    TRY(pareto_cache_spread(suggester->cache, s->space->dim, suggester->root, &spread, err));
-    struct rng rng = rng_split(suggester->root, (uint64_t)number);
-    TRY(pareto_best(s, suggester, seen, spread, rng, &c, ret_found, err));
-    if (*ret_found)
-        report(s, &c, "ehvi", ret);
-    return ST_OK;
-}
-
 enum status suggest_pareto(struct suggester *suggester, const struct gp_history *history, const struct seen *seen,
                            int64_t number, struct suggestion *ret, struct error *err)
 {
     bool found = false;
     enum status rc = ST_OK;
     if (!in_design_phase(suggester, history)) {
-        struct pareto_search *s;
-        TRY(pareto_cache_search(suggester->cache, &s, err));
+        struct pareto_search *s = mem_alloc(sizeof *s);
+        struct candidate c;
         rc = pareto_search_init(s, suggester, history, number, err);
-        if (rc == ST_OK)
-            rc = propose(s, suggester, seen, number, &found, ret, err);
-        pareto_search_clear(s);
+        found = rc == ST_OK && pareto_best(s, suggester, seen, rng_split(suggester->root, (uint64_t)number), &c);
+        if (found)
+            report(s, &c, "ehvi", ret);
+        pareto_search_free(s);
+        mem_free(s);
     }
     if (rc == ST_NUMERIC) { /* no model of these data: continue with the design */
         error_clear(err);

@@ -26,53 +26,26 @@
 #define JITTER_FIRST 1e-10
 #define JITTER_LAST 1e-4
 
-enum status model_init(struct model *m, const struct space *space, size_t n_max, struct error *err)
+void model_init(struct model *m, const struct space *space, size_t n_max)
 {
-    memset(m, 0, sizeof *m);
-    return model_make_room(m, space, n_max, err);
-}
-
-enum status model_make_room(struct model *m, const struct space *space, size_t n_max, struct error *err)
-{
-    if (m->k && m->n_max >= n_max && m->dim == space->dim)
-        return ST_OK; /* of the same space, says the caller */
-    model_free(m);
-    m->dim = m->cov.dim = space->dim;
-    m->n_max = n_max;
-    m->ld = (n_max + 7) / 8 * 8;
+    *m = (struct model){.dim = space->dim, .cov.dim = space->dim, .n_max = n_max, .ld = (n_max + 7) / 8 * 8};
     for (size_t i = 0; i < space->dim; i++)
         m->cov.categorical[i] = space->params[i].scale == SPACE_CATEGORICAL;
     m->x = mem_array2(m->dim, m->ld, sizeof *m->x);
-    m->y = mem_array(m->ld, sizeof *m->y);
-    m->share = mem_array(m->ld, sizeof *m->share);
-    m->alpha = mem_array(m->ld, sizeof *m->alpha);
-    m->row_k = mem_array(m->ld, sizeof *m->row_k);
-    m->row_h = mem_array(m->ld, sizeof *m->row_h);
-    m->row_v = mem_array(m->ld, sizeof *m->row_v);
-    double **const columns[] = {&m->runs, &m->runs_ss, &m->noise_min, &m->noise_at, &m->noise_ss, &m->noise_n};
-    bool ok = true;
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+    double **const columns[] = {&m->y,    &m->share,   &m->alpha,     &m->row_k,    &m->row_h,    &m->row_v,
+                                &m->runs, &m->runs_ss, &m->noise_min, &m->noise_at, &m->noise_ss, &m->noise_n};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         *columns[i] = mem_array(m->ld, sizeof **columns[i]);
-        ok = ok && *columns[i];
-    }
     m->k = mem_array2(n_max, m->ld, sizeof *m->k);
     m->h = mem_array2(n_max, m->ld, sizeof *m->h);
     m->inverse = mem_array2(m->ld, m->ld, sizeof *m->inverse);
-    m->lanes = mem_array2(m->ld > MODEL_SUB ? m->ld : MODEL_SUB, TRIANGLE_LANES, sizeof *m->lanes);
-    m->sub_k = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_k);
-    m->sub_inverse = mem_array2(MODEL_SUB, MODEL_SUB, sizeof *m->sub_inverse);
-    if (!m->x || !m->y || !m->share || !m->alpha || !m->row_k || !m->row_h || !m->row_v || !m->k || !m->h ||
-        !m->inverse || !m->lanes || !m->sub_k || !m->sub_inverse || !ok) {
-        model_free(m);
-        return FAIL(err, ST_NOMEM, "no memory for a model of %zu points in %zu dimensions", n_max, space->dim);
-    }
-    return ST_OK;
+    m->lanes = mem_array2(m->ld, TRIANGLE_LANES, sizeof *m->lanes);
 }
 
 void model_free(struct model *m)
 {
-    double *const blocks[] = {m->x,       m->y,         m->share,    m->alpha,    m->row_k,       m->row_h, m->row_v,
-                              m->k,       m->h,         m->inverse,  m->sub_k,    m->sub_inverse, m->lanes, m->runs,
+    double *const blocks[] = {m->x,       m->y,         m->share,    m->alpha,    m->row_k,  m->row_h,
+                              m->row_v,   m->k,         m->h,        m->inverse,  m->lanes,  m->runs,
                               m->runs_ss, m->noise_min, m->noise_at, m->noise_ss, m->noise_n};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         mem_free(blocks[i]);
@@ -252,18 +225,10 @@ static void thin(struct model *m, size_t stride, bool back)
     }
 }
 
-void model_fit(struct model *m, int max_evals, size_t max_rows)
-{
-    struct optimise o = {0};
-    model_fit_more(m, &o, max_evals, max_evals, max_rows);
-}
-
-static void fit_in_box(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows, double noise_lo,
-                       double noise_hi)
+static void fit_in_box(struct model *m, int max_evals, size_t max_rows, double noise_lo, double noise_hi)
 {
     double lo[OPTIMISE_MAX_DIM], hi[OPTIMISE_MAX_DIM];
-    o->done = o->done || m->constant;
-    if (o->done)
+    if (m->constant)
         return;
     for (size_t i = 0; i < m->dim; i++) {
         lo[i] = log(LENGTH_MIN);
@@ -277,23 +242,22 @@ static void fit_in_box(struct model *m, struct optimise *o, int max_evals, int p
     if (stride > 1)
         thin(m, stride, false);
     m->n = (n + stride - 1) / stride;
-    optimise_more(o, model_objective, m, m->dim + 2, lo, hi, max_evals, piece, m->theta);
+    (void)optimise_box(model_objective, m, m->dim + 2, lo, hi, max_evals, m->theta);
     m->n = n;
     if (stride > 1)
         thin(m, stride, true);
 }
 
-void model_fit_more(struct model *m, struct optimise *o, int max_evals, int piece, size_t max_rows)
+void model_fit(struct model *m, int max_evals, size_t max_rows)
 {
-    fit_in_box(m, o, max_evals, piece, max_rows, log(MODEL_NOISE_FLOOR), 1.0);
+    fit_in_box(m, max_evals, max_rows, log(MODEL_NOISE_FLOOR), 1.0);
 }
 
 void model_fit_at_noise(struct model *m, double noise, int max_evals, size_t max_rows)
 {
-    struct optimise o = {0};
     double at = log(fmax(noise - MODEL_NOISE_FLOOR, MODEL_NOISE_FLOOR));
     m->theta[m->dim + 1] = at;
-    fit_in_box(m, &o, max_evals, max_evals, max_rows, at, at);
+    fit_in_box(m, max_evals, max_rows, at, at);
 }
 
 double model_evidence(const struct model *m)

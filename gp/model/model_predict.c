@@ -1,7 +1,5 @@
-/* model_predict.c - what a factored Gaussian process says: predictions of many points, of one with its slopes, and
- * rough ones for sorting out candidates; and points that join it at their expected outputs. Invariants: (1) a rough
- * standard deviation is never smaller than the exact one (it knows fewer points); its mean is exact; (2) points that
- * are believed move no mean. */
+/* model_predict.c - what a factored Gaussian process predicts: many points, or one with its slopes; and points that
+ * join it at their expected outputs. Invariant: points that are believed move no mean. */
 #include "gp/model/model_priv.h"
 
 #include "gp/gp_priv.h"
@@ -11,7 +9,6 @@
 #include <string.h>
 
 #define SD_MIN 1e-9
-#define SUB_WORTH (MODEL_SUB + MODEL_SUB / 4) /* rows up to which the exact prediction is as cheap */
 
 enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
 {
@@ -70,42 +67,7 @@ void model_predict(const struct model *m, const double *u, size_t n_points, doub
                    double *ret_sd)
 {
     predict_means(m, u, n_points, cross, ret_mean);
-    triangle_known(m->inverse, m->ld, m->n, NULL, n_points, cross, m->ld, m->lanes, ret_sd);
-    left_over(m, u, n_points, ret_sd);
-}
-
-void model_rough_init(struct model *m, size_t n_first, size_t n_last)
-{
-    size_t n = 0, left = MODEL_SUB;
-    m->n_sub = 0;
-    if (m->n <= SUB_WORTH)
-        return;
-    n_last = n_last < left / 2 ? n_last : left / 2;
-    n_first = n_first < left / 2 ? n_first : left / 2;
-    left -= n_last + n_first;
-    size_t between = m->n - n_last - n_first;
-    for (size_t i = 0; i < n_first; i++)
-        m->sub[n++] = i;
-    for (size_t i = 0; i < left; i++)
-        m->sub[n++] = n_first + i * between / left;
-    for (size_t i = m->n - n_last; i < m->n; i++)
-        m->sub[n++] = i;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) /* sub rises: this is the lower triangle */
-            m->sub_k[i * MODEL_SUB + j] = m->k[m->sub[i] * m->ld + m->sub[j]];
-    if (triangle_grow(m->sub_inverse, MODEL_SUB, 0, n, m->sub_k, m->jitter, m->row_v))
-        m->n_sub = n;
-}
-
-void model_predict_rough(const struct model *m, const double *u, size_t n_points, double *cross, double *ret_mean,
-                         double *ret_sd)
-{
-    if (m->n_sub == 0) {
-        model_predict(m, u, n_points, cross, ret_mean, ret_sd);
-        return;
-    }
-    predict_means(m, u, n_points, cross, ret_mean);
-    triangle_known(m->sub_inverse, MODEL_SUB, m->n_sub, m->sub, n_points, cross, m->ld, m->lanes, ret_sd);
+    triangle_known(m->inverse, m->ld, m->n, n_points, cross, m->lanes, ret_sd);
     left_over(m, u, n_points, ret_sd);
 }
 

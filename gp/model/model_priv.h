@@ -37,24 +37,6 @@ typedef double optimise_fn(void *ctx, const double *x, double *ret_gradient);
 double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi, int max_evals,
                     double *x);
 
-#define OPTIMISE_MEMORY 8 /* pairs of moves and changes of the gradient */
-struct optimise_memory {
-    int n, head;
-    double s[OPTIMISE_MEMORY][OPTIMISE_MAX_DIM], y[OPTIMISE_MEMORY][OPTIMISE_MAX_DIM], rho[OPTIMISE_MEMORY];
-};
-
-/* The same in pieces; zeroed: not begun. */
-struct optimise {
-    int evals; /* so far */
-    bool done;
-    double f, g[OPTIMISE_MAX_DIM]; /* at x */
-    struct optimise_memory memory;
-};
-
-/* At least `piece` evaluations more, up to the end of an iteration. x is as the last piece left it. */
-void optimise_more(struct optimise *o, optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi,
-                   int max_evals, int piece, double *x);
-
 /* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal
  * and in the rows up to the next multiple of 8 ---- */
 
@@ -67,15 +49,14 @@ bool triangle_grow(double *m, size_t ld, size_t n, size_t n_new, const double *k
 /* x becomes K^-1 x; both arrays are as long as k above. */
 void triangle_solve(const double *m, size_t ld, size_t n, double *x, double *work);
 #define TRIANGLE_LANES 16
-/* |M k|^2 of points whose k are ld_k apart, as long as k above; sub (n): which of its entries to take, NULL: all. */
-void triangle_known(const double *m, size_t ld, size_t n, const size_t *sub, size_t n_points, const double *k,
-                    size_t ld_k, double *lanes /* (ld, TRIANGLE_LANES) */, double *ret_known);
+/* |M k|^2 of points whose k are ld apart, as long as k above. */
+void triangle_known(const double *m, size_t ld, size_t n, size_t n_points, const double *k,
+                    double *lanes /* (ld, TRIANGLE_LANES) */, double *ret_known);
 /* The lower triangle of K^-1 = M^T M. */
 void triangle_gram(const double *m, size_t ld, size_t n, double *ret);
 
 /* ---- model.c: Gaussian process ---- */
 
-#define MODEL_SUB 64 /* rows that a rough prediction knows */
 #define MODEL_NOISE_FLOOR 1e-6 /* of the standardised outputs' variance */
 
 struct model {
@@ -90,8 +71,6 @@ struct model {
     double *alpha; /* (ld) K^-1 y */
     double *row_k, *row_h, *row_v; /* (ld) work of one point */
     double *lanes; /* (ld, TRIANGLE_LANES) work */
-    size_t n_sub, sub[MODEL_SUB]; /* rising rows of rough predictions; n_sub 0: exact ones are as cheap */
-    double *sub_k, *sub_inverse; /* (MODEL_SUB, MODEL_SUB) covariance of those rows, its L^-1 */
     double theta[OPTIMISE_MAX_DIM]; /* ln length of each dimension, ln variance, ln (noise - floor) */
     double noise, jitter;
     double y_mean, y_sd; /* natural = y_mean + y_sd * standardised */
@@ -116,9 +95,7 @@ struct model_data {
     bool smooth; /* see struct cov; no line is taken out then, it is in the covariance */
 };
 
-enum status model_init(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
-/* The same for a zeroed model or one that was of this space before: it keeps its memory when that is enough. */
-enum status model_make_room(struct model *model, const struct space *space, size_t n_max, struct error *err) MUST_USE;
+void model_init(struct model *model, const struct space *space, size_t n_max);
 void model_free(struct model *model); /* a zeroed one is fine */
 /* Standardises and stores; data->n <= n_max. Hyper-parameters go to where their fit begins. */
 void model_set_data(struct model *model, const struct model_data *data);
@@ -133,8 +110,6 @@ void model_fit_at_noise(struct model *model, double noise, int max_evals, size_t
 /* Log likelihood of all runs, repeats of a row included, and the penalties of lengths and variance; after model_factor
  * or model_learn_noise. A constant is left out. */
 double model_evidence(const struct model *model);
-/* The same in pieces of so many evaluations (see optimise_more); between them theta and the data stay as they are. */
-void model_fit_more(struct model *model, struct optimise *o, int max_evals, int piece, size_t max_rows);
 /* Factors K for theta and the rows; needed before predicting. ST_NUMERIC when no jitter of the ladder helps. */
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
 /* Learns how noise depends on the expected output, and factors again; after model_factor. theta stays. */
@@ -154,11 +129,6 @@ void model_predict(const struct model *model, const double *u, size_t m, double 
                    double *ret_sd);
 void model_predict_mean(const struct model *model, const double *u, size_t m, double *cross,
                         double *ret_mean); /* (ld) */
-/* For sorting out candidates: the mean, and a standard deviation that knows MODEL_SUB rows alone, among them the first
- * n_first and the last n_last. model_rough_init after model_factor and model_believe. */
-void model_rough_init(struct model *model, size_t n_first, size_t n_last);
-void model_predict_rough(const struct model *model, const double *u, size_t m, double *cross, double *ret_mean,
-                         double *ret_sd);
 /* One point, with gradients (dim each); categorical dimensions have gradient 0. */
 void model_predict_gradient(struct model *model, const double *u, double *ret_mean, double *ret_sd, double *ret_dmean,
                             double *ret_dsd);
@@ -172,16 +142,10 @@ struct ehvi {
 };
 
 /* Points (n) in any order and with dominated ones; front by minimising both. Owned arrays. */
-enum status ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, size_t n, double ref1, double ref2,
-                      struct error *err) MUST_USE;
+void ehvi_init(struct ehvi *ehvi, const double *f1, const double *f2, size_t n, double ref1, double ref2);
 void ehvi_free(struct ehvi *ehvi);
 /* ln EHVI at independent normals N(m1, s1^2), N(m2, s2^2); gradient (NULL: not wanted) by m1, s1, m2, s2. */
 double ehvi_log(const struct ehvi *ehvi, double m1, double s1, double m2, double s2, double *ret_gradient);
-#define EHVI_SCREEN_MAX 256
-/* ln EHVI of n <= EHVI_SCREEN_MAX points to about 1e-6, for sorting out the hopeless ones: no gradients, much
- * faster. */
-void ehvi_log_screen(const struct ehvi *ehvi, size_t n, const double *m1, const double *s1, const double *m2,
-                     const double *s2, double *ret);
 double normal_log_pdf(double z);
 double normal_log_cdf(double z);
 double normal_log_h(double z); /* ln (phi(z) + z Phi(z)) */

@@ -69,16 +69,13 @@ static bool inside(const struct space *space, const double *x)
     return true;
 }
 
-/* group[i]: trial i's group, by order of first appearance; x_snapped (n, dim). False: out of memory. */
-static bool make_groups(struct observations *obs, const struct space *space, const struct gp_history *history)
+/* group[i]: trial i's group, by order of first appearance; x_snapped (n, dim). */
+static void make_groups(struct observations *obs, const struct space *space, const struct gp_history *history)
 {
     size_t n = history->n + history->n_other, dim = space->dim;
     double *x = mem_array2(n, dim, sizeof *x);
     struct entry *entries = mem_array(n, sizeof *entries);
     size_t *leader = mem_array(n, sizeof *leader);
-    bool ok = x && entries && leader;
-    if (!ok)
-        goto done;
     for (size_t i = 0; i < n; i++) {
         memcpy(x + i * dim, trial_at(history, i)->x, dim * sizeof *x);
         space_snap(space, x + i * dim);
@@ -98,11 +95,9 @@ static bool make_groups(struct observations *obs, const struct space *space, con
             obs->group[i] = obs->group[leader[i]];
         }
     }
-done:
     mem_free(x);
     mem_free(entries);
     mem_free(leader);
-    return ok;
 }
 
 static void add_value(struct mean_ss *m, double weight, double value)
@@ -138,8 +133,7 @@ static void add_trial(struct observations *obs, const struct gp_trial *t, size_t
         obs->pending[g] = true;
 }
 
-enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,
-                              struct error *err)
+void observations_init(struct observations *obs, const struct space *space, const struct gp_history *history)
 {
     size_t n = history->n + history->n_other;
     memset(obs, 0, sizeof *obs);
@@ -155,12 +149,7 @@ enum status observations_init(struct observations *obs, const struct space *spac
     obs->pending = mem_array(n, sizeof *obs->pending);
     obs->group = mem_array(n, sizeof *obs->group);
     double *work = mem_array(n, sizeof *work);
-    if (!obs->u || !obs->x || !obs->score || !obs->stopped || !obs->ok || !obs->cost || !obs->done_score ||
-        !obs->score_var || !obs->pending || !obs->group || !work || !make_groups(obs, space, history)) {
-        mem_free(work);
-        observations_free(obs);
-        return FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
-    }
+    make_groups(obs, space, history);
     double limit = clip_limit(history, work);
     struct mean_ss known = {0}; /* all scores, by Welford: no sum can overflow */
     for (size_t i = 0; i < n; i++)
@@ -170,7 +159,6 @@ enum status observations_init(struct observations *obs, const struct space *spac
         if (history->trials[i].state == GP_TRIAL_FAILED && obs->score[obs->group[i]].n == 0.0)
             add_value(&obs->score[obs->group[i]], 1.0, known.mean);
     mem_free(work);
-    return ST_OK;
 }
 
 void observations_free(struct observations *obs)

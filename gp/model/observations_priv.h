@@ -26,8 +26,7 @@ struct observations {
     size_t *group; /* (trials, then those of other studies) each one's group */
 };
 
-enum status observations_init(struct observations *obs, const struct space *space, const struct gp_history *history,
-                              struct error *err) MUST_USE;
+void observations_init(struct observations *obs, const struct space *space, const struct gp_history *history);
 void observations_free(struct observations *obs);
 
 #endif

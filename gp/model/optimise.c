@@ -6,11 +6,22 @@
 #include <math.h>
 #include <string.h>
 
-#define MEMORY OPTIMISE_MEMORY
+#define MEMORY 8 /* pairs of moves and changes of the gradient */
 #define ARMIJO 1e-4
 #define GRADIENT_TOLERANCE 1e-5
 #define VALUE_TOLERANCE 1e-7
 #define FIRST_STEP 0.2 /* length of the first move in the largest coordinate */
+
+struct optimise_memory {
+    int n, head;
+    double s[MEMORY][OPTIMISE_MAX_DIM], y[MEMORY][OPTIMISE_MAX_DIM], rho[MEMORY];
+};
+
+struct optimise {
+    int evals; /* so far */
+    double f, g[OPTIMISE_MAX_DIM]; /* at x */
+    struct optimise_memory memory;
+};
 
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -118,25 +129,15 @@ static bool iterate(struct optimise *o, optimise_fn *fn, void *ctx, size_t dim, 
     return !(gain < VALUE_TOLERANCE * (1.0 + fabs(f_new)));
 }
 
-void optimise_more(struct optimise *o, optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi,
-                   int max_evals, int piece, double *x)
-{
-    int end = o->evals + piece;
-    if (o->evals == 0) {
-        for (size_t i = 0; i < dim; i++)
-            x[i] = fmin(fmax(x[i], lo[i]), hi[i]);
-        o->f = fn(ctx, x, o->g);
-        o->evals = 1;
-    }
-    while (!o->done && o->evals < end)
-        o->done = o->evals >= max_evals || !isfinite(o->f) || !iterate(o, fn, ctx, dim, lo, hi, max_evals, x);
-    o->done = o->done || o->evals >= max_evals;
-}
-
 double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, const double *hi, int max_evals,
                     double *x)
 {
-    struct optimise o = {0};
-    optimise_more(&o, fn, ctx, dim, lo, hi, max_evals, max_evals, x);
+    struct optimise o = {.evals = 1};
+    for (size_t i = 0; i < dim; i++)
+        x[i] = fmin(fmax(x[i], lo[i]), hi[i]);
+    o.f = fn(ctx, x, o.g);
+    bool more = isfinite(o.f);
+    while (more && o.evals < max_evals)
+        more = iterate(&o, fn, ctx, dim, lo, hi, max_evals, x);
     return o.f;
 }

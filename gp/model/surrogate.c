@@ -30,7 +30,7 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
                                     .score_min = history->score_min,
                                     .score_max = history->score_max};
     openblas_set_num_threads(1);
-    rc = pareto_models_init(&s->search, &s->space, history, 0, NULL, err);
+    rc = pareto_models_init(&s->search, &s->space, history, 0, false, NULL, err);
     if (rc == ST_OK)
         rc = beliefs_learn(&s->search, history, err);
     if (rc == ST_OK) {

@@ -89,12 +89,12 @@ static void known_side_by_side(const double *m, size_t ld, size_t n, const doubl
     }
 }
 
-void triangle_known(const double *m, size_t ld, size_t n, const size_t *sub, size_t n_points, const double *k,
-                    size_t ld_k, double *lanes, double *ret_known)
+void triangle_known(const double *m, size_t ld, size_t n, size_t n_points, const double *k, double *lanes,
+                    double *ret_known)
 {
-    if (n_points <= FEW_POINTS && !sub) {
+    if (n_points <= FEW_POINTS) {
         for (size_t p = 0; p < n_points; p++)
-            ret_known[p] = triangle_pass(m, ld, n, k + p * ld_k, lanes);
+            ret_known[p] = triangle_pass(m, ld, n, k + p * ld, lanes);
         return;
     }
     for (size_t at = 0; at < n_points; at += TRIANGLE_LANES) {
@@ -102,7 +102,7 @@ void triangle_known(const double *m, size_t ld, size_t n, const size_t *sub, siz
         size_t here = n_points - at < TRIANGLE_LANES ? n_points - at : TRIANGLE_LANES;
         for (size_t j = 0; j < n; j++)
             for (size_t z = 0; z < TRIANGLE_LANES; z++)
-                lanes[j * TRIANGLE_LANES + z] = z < here ? k[(at + z) * ld_k + (sub ? sub[j] : j)] : 0.0;
+                lanes[j * TRIANGLE_LANES + z] = z < here ? k[(at + z) * ld + j] : 0.0;
         known_side_by_side(m, ld, n, lanes, known);
         memcpy(ret_known + at, known, here * sizeof *known);
     }

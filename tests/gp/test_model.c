@@ -95,7 +95,6 @@ static void test_minimiser(void **state)
 
 static void test_likelihood_gradient(void **state)
 {
-    struct error err = {0};
     for (size_t dim = 1; dim <= 7; dim += 3)
         for (int trial = 0; trial < 4; trial++) {
             struct space space = some_space(dim, dim > 1);
@@ -104,7 +103,7 @@ static void test_likelihood_gradient(void **state)
             struct rng r = rng_seed(100 + (uint64_t)trial);
             fill_rows(&rows, &space, N, 3);
             rows.data.smooth = *state != NULL;
-            assert_ok(model_init(&m, &space, N, &err), &err);
+            model_init(&m, &space, N);
             model_set_data(&m, &rows.data);
             double theta[OPTIMISE_MAX_DIM], g[OPTIMISE_MAX_DIM], unused[OPTIMISE_MAX_DIM];
             for (size_t i = 0; i < dim + 2; i++)
@@ -129,12 +128,11 @@ static void test_merged_repeats_are_exact(void **state)
 {
     (void)state;
     struct space space = unit_space(1);
-    struct error err = {0};
     struct model merged, apart;
     double u1[] = {0.1, 0.4, 0.9}, y1[] = {1.0, -1.0, 0.0}, ss1[] = {0.18, 0.0, 0.0}, r1[] = {2, 1, 1};
     double u2[] = {0.1, 0.1, 0.4, 0.9}, y2[] = {1.3, 0.7, -1.0, 0.0}, ss2[4] = {0}, r2[] = {1, 1, 1, 1};
-    assert_ok(model_init(&merged, &space, 3, &err), &err);
-    assert_ok(model_init(&apart, &space, 4, &err), &err);
+    model_init(&merged, &space, 3);
+    model_init(&apart, &space, 4);
     model_set_data(&merged, &(struct model_data){3, u1, y1, ss1, r1, NULL, false});
     model_set_data(&apart, &(struct model_data){4, u2, y2, ss2, r2, NULL, false});
     for (int j = 0; j < 3; j++)
@@ -158,7 +156,7 @@ static void test_prediction_against_dense_algebra(void **state)
     struct model m;
     fill_rows(&rows, &space, N, 5);
     rows.data.smooth = *state != NULL;
-    assert_ok(model_init(&m, &space, N, &err), &err);
+    model_init(&m, &space, N);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, N);
     assert_ok(model_factor(&m, &err), &err);
@@ -221,12 +219,12 @@ static void test_believing_extends_the_factors(void **state)
     static struct rows rows;
     static double cross[4 * 96];
     struct model m;
-    double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4], rough_mean[4], rough_sd[4];
+    double u[16], mean[4], sd[4], mean_2[4], sd_2[4], mean_3[4], sd_3[4];
     fill_rows(&rows, &space, OLD, 6);
     rows.data.smooth = *state != NULL;
     for (int i = 0; i < 16; i++)
         u[i] = i % 4 == 3 ? rows.u[i] : 0.05 + 0.055 * i;
-    assert_ok(model_init(&m, &space, OLD + NEW, &err), &err);
+    model_init(&m, &space, OLD + NEW);
     model_set_data(&m, &rows.data);
     model_fit(&m, 30, OLD);
     assert_ok(model_factor(&m, &err), &err);
@@ -236,9 +234,6 @@ static void test_believing_extends_the_factors(void **state)
     memcpy(believed + 16, rows.u, 4 * sizeof *u); /* the last is a row that is there */
     assert_ok(model_believe(&m, believed, NEW, &err), &err);
     model_predict(&m, u, 4, cross, mean_2, sd_2);
-    model_rough_init(&m, 10, NEW);
-    assert_true(m.n_sub > 0);
-    model_predict_rough(&m, u, 4, cross, rough_mean, rough_sd);
     double gradient_mean, gradient_sd, unused[4];
     model_predict_gradient(&m, u, &gradient_mean, &gradient_sd, unused, unused);
     assert_near(gradient_sd, sd_2[0], 1e-7); /* through the inverse */
@@ -249,8 +244,6 @@ static void test_believing_extends_the_factors(void **state)
         assert_true(sd_2[i] < sd[i]);
         assert_near(mean_3[i], mean_2[i], 1e-8);
         assert_near(sd_3[i], sd_2[i], 1e-8);
-        assert_near(rough_mean[i], mean_2[i], 1e-10);
-        assert_true(rough_sd[i] >= sd_2[i] - 1e-9 && rough_sd[i] < sqrt(cov_variance(&m.cov, u + 4 * i, 1)));
     }
     model_free(&m);
 }
@@ -268,7 +261,7 @@ static void test_it_learns(void **state)
         rows.repeats[j] = 1.0;
         rows.ss[j] = 0.0;
     }
-    assert_ok(model_init(&m, &space, 40, &err), &err);
+    model_init(&m, &space, 40);
     model_set_data(&m, &rows.data);
     double g[5], before = model_objective(&m, m.theta, g);
     model_fit(&m, 40, 40);
@@ -297,7 +290,7 @@ static void check_hard(struct rows *rows, const struct space *space)
     struct error err = {0};
     struct model m;
     size_t n = rows->data.n;
-    assert_ok(model_init(&m, space, n + 4, &err), &err);
+    model_init(&m, space, n + 4);
     model_set_data(&m, &rows->data);
     model_fit(&m, 25, 16); /* also with thinned rows */
     for (size_t i = 0; i < space->dim; i++) /* lengths do not run away */
@@ -356,11 +349,10 @@ static void test_thinning_puts_rows_back(void **state)
 {
     (void)state;
     struct space space = unit_space(2);
-    struct error err = {0};
     struct rows rows;
     struct model m;
     fill_rows(&rows, &space, 50, 15);
-    assert_ok(model_init(&m, &space, 50, &err), &err);
+    model_init(&m, &space, 50);
     model_set_data(&m, &rows.data);
     model_fit(&m, 5, 12);
     assert_int_equal(m.n, 50);

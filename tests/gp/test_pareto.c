@@ -186,9 +186,15 @@ static void test_same_bytes_whatever_was_asked_before(void **state)
     assert_memory_equal(&first, &fresh, sizeof first);
     suggester_destroy(s);
     study.settings.seed = 4;
+    size_t n_other = 0; /* both may climb to one and the same best point, but not always */
     assert_ok(suggester_create(&s, &space, &study.settings, &err), &err);
-    assert_ok(suggester_next(s, &history, 17, &fresh, &err), &err);
-    assert_true(memcmp(other.x, fresh.x, sizeof other.x) != 0);
+    for (int64_t number = 16; number < 24; number++) {
+        other = ask(number);
+        assert_ok(suggester_next(s, &history, number, &fresh, &err), &err);
+        n_other += memcmp(other.x, fresh.x, sizeof other.x) != 0;
+    }
+    print_message("# %zu of 8 differ\n", n_other);
+    assert_true(n_other > 0);
     suggester_destroy(s);
     end();
 }

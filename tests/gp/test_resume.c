@@ -1,5 +1,5 @@
-/* test_resume.c - what a suggester keeps between calls changes nothing but time: one made anew at any trial, as after a kill
- * and a resume, gives the same bytes as one that lived through the study; and it keeps a bounded amount. */
+/* test_resume.c - a suggester that was made again at any trial, as after a kill and a resume, gives the same bytes as one
+ * that lived through the study; and proposals leave no memory behind. */
 #include <malloc.h>
 
 #include <cblas.h>
@@ -74,7 +74,7 @@ static void test_made_anew_it_says_the_same(void **state)
 {
     (void)state;
     struct space space = mixed_space();
-    play(&space, 130, 0.0); /* from 78 ended trials on, fits are made in pieces before their use */
+    play(&space, 130, 0.0);
     space = unit_space(2);
     play(&space, 60, 5.0);
 }
@@ -102,7 +102,7 @@ static void test_another_history_in_between(void **state)
     suggester_destroy(lived);
 }
 
-/* 10,000 proposals over a history that moves on and is fitted again and again. */
+/* 2,000 proposals over a history that changes. */
 static void test_memory_stays_flat(void **state)
 {
     (void)state;
@@ -117,8 +117,8 @@ static void test_memory_stays_flat(void **state)
         trials[i] =
             (struct gp_trial){.x = xs[i], .state = GP_TRIAL_DONE, .score = (double)(i % 5), .cost = 1.0 + (double)i};
     }
-    for (size_t number = 14; number < 10014; number++) {
-        if (number % 50 == 0) /* the cached fit is of no more use */
+    for (size_t number = 14; number < 2014; number++) {
+        if (number % 50 == 0)
             trials[number / 50 % 14].score += 0.25;
         ask(s, 8 + number % 6, number);
         struct mallinfo2 now = mallinfo2();
