@@ -14,6 +14,7 @@
 #include "study/setup.h"
 #include "sweep/cmd/commands.h"
 #include "sweep/launch/proto.h"
+#include "sweep/worker/lane_messages.h"
 #include "sweep/worker/lane_pool.h"
 #include "sweep/worker/worker_limits.h"
 
@@ -88,18 +89,17 @@ static enum status open_device(struct lane_pool *pool, const cJSON *message, str
     if (opened == ST_NOMEM)
         explain_memory(pool->memory_bytes, &why);
     const struct kern *kern = opened == ST_OK ? pool->lanes[0].session.kern : NULL;
-    bool ok = hello != NULL && json_add_i64(hello, "version", PROTO_VERSION) && json_add_i64(hello, "pid", getpid());
 
-    if (ok && opened == ST_OK)
-        ok = json_add_str(hello, "device", kern_device_name(kern)) && json_add_i64(hello, "lanes", n_lanes) &&
-             json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda") &&
-             json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern)) &&
-             json_add_str(hello, "vector_units", kern_vector_units(kern));
-    else if (ok)
-        ok = json_add_str(hello, "reason", why.text);
-    if (!ok) {
-        cJSON_Delete(hello);
-        return FAIL(err, ST_NOMEM, "out of memory for `hello`");
+    json_add_i64(hello, "version", PROTO_VERSION);
+    json_add_i64(hello, "pid", getpid());
+    if (opened == ST_OK) {
+        json_add_str(hello, "device", kern_device_name(kern));
+        json_add_i64(hello, "lanes", n_lanes);
+        json_add_str(hello, "kind", kern_kind(kern) == KERN_CPU ? "cpu" : "cuda");
+        json_add_i64(hello, "threads", (int64_t)kern_n_threads(kern));
+        json_add_str(hello, "vector_units", kern_vector_units(kern));
+    } else {
+        json_add_str(hello, "reason", why.text);
     }
     lane_pool_send(pool, hello);
     if (opened == ST_OK && cJSON_GetObjectItemCaseSensitive(message, "lanes") != NULL)
@@ -117,13 +117,12 @@ static void refuse(struct lane_pool *pool, const cJSON *message)
 
     (void)json_get_i64(message, "trial", &trial);
     (void)json_get_i64(message, "attempt", &attempt);
-    if (json != NULL && !(json_add_i64(json, "trial", trial) && json_add_i64(json, "attempt", attempt) &&
-                          json_add_str(json, "state", "failed") && json_add_f64(json, "cost_s", 0.0) &&
-                          json_add_str(json, "reason", "the worker has no lane free for it") &&
-                          json_add_bool(json, "lost", atomic_load(&pool->lost)))) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_i64(json, "trial", trial);
+    json_add_i64(json, "attempt", attempt);
+    json_add_str(json, "state", "failed");
+    json_add_f64(json, "cost_s", 0.0);
+    json_add_str(json, "reason", "the worker has no lane free for it");
+    json_add_bool(json, "lost", atomic_load(&pool->lost));
     lane_pool_send(pool, json);
 }
 
@@ -192,12 +191,9 @@ enum status cmd_worker(int argc, char **argv, struct error *err)
     signal(SIGUSR2, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pool = mem_alloc(sizeof *pool);
-    if (pool == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a worker");
     pool->process_s = machine_process_age_s();
-    rc = lane_pool_create(pool, WORKER_FD, err);
-    if (rc == ST_OK)
-        rc = serve(pool, err);
+    lane_pool_create(pool, WORKER_FD);
+    rc = serve(pool, err);
     if (atomic_load(&pool->lost))
         leave_lost(pool);
     lane_pool_stop(pool, -1, false);

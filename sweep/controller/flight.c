@@ -37,15 +37,10 @@ static struct trial *trial_of(const struct flight *f)
     return &f->ss->view.trials[f->i];
 }
 
-static enum status copy_text(char **ret_copy, const char *text, struct error *err)
+static void copy_text(char **ret_copy, const char *text)
 {
-    char *copy = text != NULL ? mem_strdup(text) : NULL;
-
-    if (text != NULL && copy == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a trial");
     mem_free(*ret_copy);
-    *ret_copy = copy;
-    return ST_OK;
+    *ret_copy = text != NULL ? mem_strdup(text) : NULL;
 }
 
 static cJSON *run_message(const struct flight *f, bool resume)
@@ -57,17 +52,18 @@ static cJSON *run_message(const struct flight *f, bool resume)
 
     checkpoint_path(f->ss, t, path);
     checkpoint_owner(&f->ss->view.study, t, owner, sizeof owner);
-    if (json != NULL &&
-        !(json_add_i64(json, "trial", t->id) && json_add_i64(json, "attempt", t->attempt) &&
-          json_add_i64(json, "number", t->number) && json_add_str(json, "study", f->ss->view.study.name) &&
-          json_add_str(json, "config", t->config) && json_add_str(json, "metric", f->ss->view.study.metric) &&
-          json_add_str(json, "owner", owner) && json_add_str(json, "checkpoint_path", path) &&
-          json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s) &&
-          json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE) &&
-          (!resume || json_add_str(json, "resume_from", path)))) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_i64(json, "trial", t->id);
+    json_add_i64(json, "attempt", t->attempt);
+    json_add_i64(json, "number", t->number);
+    json_add_str(json, "study", f->ss->view.study.name);
+    json_add_str(json, "config", t->config);
+    json_add_str(json, "metric", f->ss->view.study.metric);
+    json_add_str(json, "owner", owner);
+    json_add_str(json, "checkpoint_path", path);
+    json_add_f64(json, "checkpoint_every_s", s->checkpoint_interval_s);
+    json_add_bool(json, "checkpoint_end", s->keep != SWEEP_KEEP_NONE);
+    if (resume)
+        json_add_str(json, "resume_from", path);
     return json;
 }
 
@@ -107,7 +103,7 @@ static enum status settle_config(struct sched_study *ss, struct trial *t, const 
     if (rc == ST_OK && strcmp(text, t->config) != 0)
         STORE_INSIST(rc, ss->store, err, store_trial_set_config(ss->store, t->id, text, err));
     if (rc == ST_OK)
-        rc = copy_text(&t->config, text, err);
+        copy_text(&t->config, text);
     mem_free(text);
     setup_destroy(settled);
     setup_destroy(setup);
@@ -118,31 +114,23 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
 {
     struct worker *w = slot->worker;
     struct trial *t = &ss->view.trials[i];
-    struct flight *f = mem_alloc(sizeof *f);
+    struct flight *f;
     struct error gone = {0};
     bool resume = false;
     enum status rc;
 
-    if (f == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a trial");
-    rc = settle_config(ss, t, w, err);
-    if (rc == ST_OK)
-        rc = checkpoint_to_resume(ss, t, &resume, err);
-    if (rc == ST_OK)
-        STORE_INSIST(rc, ss->store, err,
-                     resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
-                            : store_trial_start(ss->store, t->id, w->device, slot->name, err));
-    if (rc == ST_OK)
-        rc = copy_text(&t->device, w->device, err);
-    if (rc == ST_OK)
-        rc = copy_text(&t->slot, slot->name, err);
-    if (rc != ST_OK) {
-        mem_free(f);
-        return rc;
-    }
+    TRY(settle_config(ss, t, w, err));
+    TRY(checkpoint_to_resume(ss, t, &resume, err));
+    STORE_INSIST(rc, ss->store, err,
+                 resume ? store_trial_resume(ss->store, t->id, w->device, slot->name, err)
+                        : store_trial_start(ss->store, t->id, w->device, slot->name, err));
+    TRY(rc);
+    copy_text(&t->device, w->device);
+    copy_text(&t->slot, slot->name);
     t->state = TRIAL_RUNNING;
     t->started_ms = clock_utc_ms();
     t->attempt++;
+    f = mem_alloc(sizeof *f);
     f->ss = ss;
     f->i = i;
     f->slot = slot;
@@ -157,8 +145,6 @@ enum status flight_start(struct slot *slot, struct sched_study *ss, size_t i, do
     slot->flight = f;
     TRY(track_rows_start(ss->track, t, !resume && t->attempt > 1, err));
     rc = proto_send(&w->proto, run_message(f, resume), &gone);
-    if (rc == ST_NOMEM)
-        return FAIL(err, ST_NOMEM, "%s", gone.text);
     if (rc == ST_LIMIT)
         refuse(f, gone.text);
     else if (rc != ST_OK)
@@ -199,12 +185,17 @@ static enum status take_metrics(struct flight *f, const cJSON *message, struct r
     return ST_OK;
 }
 
+static void read_text(const cJSON *message, const char *key, const char *absent, char *buf, size_t size)
+{
+    const char *text = json_get_str(message, key);
+
+    snprintf(buf, size, "%s", text != NULL ? text : absent);
+}
+
 static void read_result(struct flight *f, const cJSON *message)
 {
-    const char *metric = f->ss->view.study.metric, *program = json_get_str(message, "program");
-    const char *units = json_get_str(message, "vector_units"), *device = json_get_str(message, "device");
-    const char *state = json_get_str(message, "state"), *reason = json_get_str(message, "reason");
-    const char *cost_method = json_get_str(message, "cost_method");
+    const char *metric = f->ss->view.study.metric, *state = json_get_str(message, "state");
+    const char *reason = json_get_str(message, "reason");
     struct trial_result *r = &f->result;
     char why[sizeof f->reason] = "";
 
@@ -219,10 +210,10 @@ static void read_result(struct flight *f, const cJSON *message)
     (void)json_get_f64(message, "cost_s", &r->cost_s);
     (void)json_get_f64(message, "device_s", &r->device_s);
     (void)json_get_i64(message, "env_steps", &r->env_steps);
-    snprintf(f->program, sizeof f->program, "%s", program != NULL ? program : "");
-    snprintf(f->vector_units, sizeof f->vector_units, "%s", units != NULL ? units : "");
-    snprintf(f->device, sizeof f->device, "%s", device != NULL ? device : "");
-    snprintf(f->cost_method, sizeof f->cost_method, "%s", cost_method != NULL ? cost_method : "wall");
+    read_text(message, "program", "", f->program, sizeof f->program);
+    read_text(message, "vector_units", "", f->vector_units, sizeof f->vector_units);
+    read_text(message, "device", "", f->device, sizeof f->device);
+    read_text(message, "cost_method", "wall", f->cost_method, sizeof f->cost_method);
     r->state = TRIAL_FAILED;
     if (state != NULL && strcmp(state, "stopped") == 0)
         r->state = TRIAL_STOPPED;
@@ -312,11 +303,9 @@ void flight_ask_stop(struct flight *f, enum flight_stop why, double now_s)
     if (why == FLIGHT_LIMIT)
         snprintf(f->reason, sizeof f->reason, "%s", f->ss->end.text);
     json = proto_message("stop");
-    if (json != NULL && !(json_add_i64(json, "trial", f->trial_id) && json_add_i64(json, "attempt", f->attempt) &&
-                          json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE))) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_i64(json, "trial", f->trial_id);
+    json_add_i64(json, "attempt", f->attempt);
+    json_add_bool(json, "checkpoint", why == FLIGHT_REQUEUE);
     enum status rc = proto_send(&f->slot->worker->proto, json, &gone);
     if (rc == ST_BUSY || rc == ST_IO)
         worker_unreachable(f->slot->worker, rc, gone.text);
@@ -361,6 +350,11 @@ static enum status requeue(struct flight *f, enum trial_requeue why, double now_
     return study_view_update(&f->ss->view, f->i, err);
 }
 
+static const char *or_null(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
 static enum status record(struct flight *f, const char *log_tail, struct error *err)
 {
     struct trial *t = trial_of(f);
@@ -368,12 +362,12 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     const char *outbox_row;
     enum status rc;
 
-    r->reason = f->reason[0] != '\0' ? f->reason : NULL;
-    r->cost_method = f->cost_method[0] != '\0' ? f->cost_method : NULL;
+    r->reason = or_null(f->reason);
+    r->cost_method = or_null(f->cost_method);
     r->log_tail = log_tail;
-    r->program = f->program[0] != '\0' ? f->program : NULL;
-    r->device = f->device[0] != '\0' ? f->device : NULL;
-    r->kernels = f->vector_units[0] != '\0' ? f->vector_units : NULL;
+    r->program = or_null(f->program);
+    r->device = or_null(f->device);
+    r->kernels = or_null(f->vector_units);
     outbox_row = track_rows_result(f->ss->track, r);
     STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
     TRY(rc);
@@ -389,13 +383,13 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     t->eval_unfinished = r->eval_unfinished;
     t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
     t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
-    TRY(copy_text(&t->program, r->program, err));
+    copy_text(&t->program, r->program);
     if (r->device != NULL)
-        TRY(copy_text(&t->device, r->device, err));
-    TRY(copy_text(&t->kernels, r->kernels, err));
-    TRY(copy_text(&t->reason, r->reason, err)); /* in place of an earlier attempt's */
-    TRY(copy_text(&t->cost_method, r->cost_method, err));
-    TRY(copy_text(&t->log_tail, log_tail, err));
+        copy_text(&t->device, r->device);
+    copy_text(&t->kernels, r->kernels);
+    copy_text(&t->reason, r->reason); /* in place of an earlier attempt's */
+    copy_text(&t->cost_method, r->cost_method);
+    copy_text(&t->log_tail, log_tail);
     return sched_study_recorded(f->ss, f->i, err);
 }
 

@@ -5,7 +5,6 @@
 #include "sweep/controller/gain.h"
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "gp/gp.h"
 #include "store/store.h"
 #include "study/study_view.h"
@@ -55,45 +54,34 @@ static size_t collect_spans(const struct study_view *v, struct span *spans)
     return n;
 }
 
-enum status gain_watch_begin(struct gain_watch *w, const struct study_view *v, double now_s, struct error *err)
+void gain_watch_begin(struct gain_watch *w, const struct study_view *v, double now_s)
 {
     struct span *spans = mem_array(v->n + 1, sizeof *spans);
     double before_s = 0, begin_s = 0, end_s = 0; /* work before this stretch of work; the stretch */
-    enum status rc = ST_OK;
-
-    if (spans == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the times of %zu trials", v->n);
     size_t n = collect_spans(v, spans);
-    for (size_t k = 0; rc == ST_OK && k < n; k++) {
+
+    for (size_t k = 0; k < n; k++) {
         if (k == 0 || spans[k].begin_s > end_s + PAUSE_S) {
             before_s += end_s - begin_s;
             begin_s = end_s = spans[k].begin_s;
         }
         end_s = fmax(end_s, spans[k].end_s);
-        rc = gain_watch_note(w, spans[k].i, before_s + spans[k].end_s - begin_s, err);
+        gain_watch_note(w, spans[k].i, before_s + spans[k].end_s - begin_s);
     }
     mem_free(spans);
     double work_s = before_s + end_s - begin_s;
     for (size_t i = 0; i < w->n; i++)
         w->ended_s[i] += now_s - work_s; /* it ended now, so to speak */
     w->begun_s = now_s - work_s;
-    return rc;
 }
 
-enum status gain_watch_note(struct gain_watch *w, size_t i, double now_s, struct error *err)
+void gain_watch_note(struct gain_watch *w, size_t i, double now_s)
 {
-    if (i >= w->n) {
-        size_t n = i < 32 ? 64 : 2 * (i + 1);
-        double *grown = mem_grow(w->ended_s, w->n, n, sizeof *grown);
-        if (grown == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for the times of %zu trials", n);
-        for (size_t k = w->n; k < n; k++)
-            grown[k] = -INFINITY;
-        w->ended_s = grown;
-        w->n = n;
+    for (; w->n <= i; w->n++) {
+        MEM_ROOM(w->ended_s, w->n, w->cap);
+        w->ended_s[w->n] = -INFINITY;
     }
     w->ended_s[i] = now_s;
-    return ST_OK;
 }
 
 static double ended_at(const struct gain_watch *w, size_t i)
@@ -118,8 +106,6 @@ double gain_watch_rate(const struct gain_watch *w, const struct study_view *v, d
     if (n_within < MIN_TRIALS || n_done - n_within < PARETO_REF_TRIALS)
         return NAN;
     trials = mem_array(v->n, sizeof *trials);
-    if (trials == NULL)
-        return NAN;
     memcpy(trials, v->gp, v->n * sizeof *trials);
     for (size_t i = 0; i < v->n; i++)
         if (ended_at(w, i) > from_s)

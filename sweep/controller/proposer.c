@@ -156,51 +156,37 @@ static void *think(void *ctx)
     return NULL;
 }
 
-static enum status reserve(struct proposer *p, size_t n, struct error *err)
+static void free_proposer(struct proposer *p)
 {
-    struct gp_trial *trials;
-
-    if (n <= p->cap)
-        return ST_OK;
-    trials = mem_grow(p->trials, p->cap, n, sizeof *trials);
-    if (trials == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the history of %zu trials", n);
-    p->trials = trials;
-    p->cap = n;
-    return ST_OK;
+    pthread_cond_destroy(&p->asked);
+    pthread_mutex_destroy(&p->lock);
+    suggester_destroy(p->suggester);
+    gp_insight_free(&p->proposal.advice);
+    mem_free(p->trials);
+    mem_free(p);
 }
 
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
-                            const struct suggest_settings *settings, size_t n_room, int wake_fd, struct error *err)
+                            const struct suggest_settings *settings, int wake_fd, struct error *err)
 {
-    struct proposer *p = mem_alloc(sizeof *p);
-    enum status rc;
+    struct suggester *suggester = NULL;
+    struct proposer *p;
+    int code;
 
-    if (p == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for proposals");
+    TRY(suggester_create(&suggester, space, settings, err));
+    p = mem_alloc(sizeof *p);
     p->wake_fd = wake_fd;
     p->space = *space;
-    rc = suggester_create(&p->suggester, space, settings, err);
-    if (rc == ST_OK)
-        rc = reserve(p, n_room, err);
-    if (rc != ST_OK)
-        goto fail;
+    p->suggester = suggester;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->asked, NULL);
-    int code = pthread_create(&p->thread, NULL, think, p);
-    if (code != 0) {
-        pthread_cond_destroy(&p->asked);
-        pthread_mutex_destroy(&p->lock);
-        rc = FAIL(err, ST_IO, "cannot start the thread of proposals: %s", strerror(code));
-        goto fail;
+    code = pthread_create(&p->thread, NULL, think, p);
+    if (code == 0) {
+        *ret_proposer = p;
+        return ST_OK;
     }
-    *ret_proposer = p;
-    return ST_OK;
-fail:
-    suggester_destroy(p->suggester);
-    mem_free(p->trials);
-    mem_free(p);
-    return rc;
+    free_proposer(p);
+    return FAIL(err, ST_IO, "cannot start the thread of proposals: %s", strerror(code));
 }
 
 void proposer_destroy(struct proposer *p)
@@ -212,12 +198,7 @@ void proposer_destroy(struct proposer *p)
     pthread_cond_signal(&p->asked);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
-    pthread_cond_destroy(&p->asked);
-    pthread_mutex_destroy(&p->lock);
-    suggester_destroy(p->suggester);
-    gp_insight_free(&p->proposal.advice);
-    mem_free(p->trials);
-    mem_free(p);
+    free_proposer(p);
 }
 
 static enum proposer_state state_of(const struct proposer *p)
@@ -235,11 +216,12 @@ bool proposer_is_busy(const struct proposer *p)
     return state_of(p) != PROPOSER_IDLE;
 }
 
-enum status proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number,
-                         const struct confirm_plan *plan, struct error *err)
+void proposer_ask(struct proposer *p, const struct gp_history *history, int64_t number, const struct confirm_plan *plan)
 {
-    if (history->n > p->cap)
-        TRY(reserve(p, 2 * history->n, err));
+    if (history->n > p->cap) {
+        p->trials = mem_grow(p->trials, p->cap, 2 * history->n, sizeof *p->trials);
+        p->cap = 2 * history->n;
+    }
     p->history = *history;
     p->history.trials = p->trials;
     if (history->n > 0)
@@ -251,7 +233,6 @@ enum status proposer_ask(struct proposer *p, const struct gp_history *history, i
     p->state = PROPOSER_ASKED;
     pthread_cond_signal(&p->asked);
     pthread_mutex_unlock(&p->lock);
-    return ST_OK;
 }
 
 bool proposer_take(struct proposer *p, struct proposal *ret_proposal, struct error *err)

@@ -14,12 +14,11 @@ struct confirm_plan;
 struct proposer;
 
 enum status proposer_create(struct proposer **ret_proposer, const struct space *space,
-                            const struct suggest_settings *settings, size_t n_room /* trials, to begin with */,
-                            int wake_fd, struct error *err) MUST_USE;
+                            const struct suggest_settings *settings, int wake_fd, struct error *err) MUST_USE;
 void proposer_destroy(struct proposer *proposer); /* waits for a proposal that is being made */
 /* The history is copied, but for the points, which must stay valid. One question at a time. */
-enum status proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
-                         const struct confirm_plan *plan, struct error *err) MUST_USE;
+void proposer_ask(struct proposer *proposer, const struct gp_history *history, int64_t number,
+                  const struct confirm_plan *plan);
 bool proposer_is_busy(const struct proposer *proposer);
 struct proposal {
     struct suggestion suggestion; /* origin CONFIRM_ORIGIN: a run again */

@@ -31,7 +31,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROOM_MAX 20000 /* trials, to begin with */
 #define MEAN_TRIALS 20 /* of the last, over which times are averaged */
 /* Of a trial's time, that a device may wait for its proposal before proposals are made ahead, without what the trials
  * in flight will show. Beside other trials in flight one more that is unknown costs little. */
@@ -43,8 +42,6 @@ enum status sched_study_open(struct sched_study **ret_run, struct store *store, 
     struct sched_study *ss = mem_alloc(sizeof *ss);
     enum status rc;
 
-    if (ss == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a study");
     ss->store = store;
     rc = study_view_load(store, name, &ss->view, err);
     if (rc == ST_OK)
@@ -108,12 +105,6 @@ void sched_study_forget(struct sched_study *ss, size_t i)
     }
 }
 
-/* Trials to reserve memory for at the start, so that a study of known size does not run out of it in the night. */
-static size_t room_for(const struct study *study)
-{
-    return study->limits.trials_max < ROOM_MAX ? (size_t)study->limits.trials_max : ROOM_MAX;
-}
-
 static enum status open_proposer(struct sched_study *ss, const struct space *space, struct proposer **ret_proposer,
                                  struct error *err)
 {
@@ -125,7 +116,7 @@ static enum status open_proposer(struct sched_study *ss, const struct space *spa
                                         .allowed = trial_check_allows,
                                         .allowed_ctx = ss->check};
 
-    return proposer_create(ret_proposer, space, &settings, room_for(&ss->view.study), ss->wake_fd, err);
+    return proposer_create(ret_proposer, space, &settings, ss->wake_fd, err);
 }
 
 enum status sched_study_take_space(struct sched_study *ss, struct search *wider, struct error *err)
@@ -162,11 +153,10 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     checkpoints_begin(ss);
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_open(&ss->track, ss->store, &ss->view.study, ss->setup, err));
-    study_view_reserve(&ss->view, room_for(&ss->view.study));
     TRY(trial_check_create(&ss->check, ss->setup, &ss->view.search, err));
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
     ss->stuck_at = SIZE_MAX;
-    TRY(gain_watch_begin(&ss->gain, &ss->view, clock_mono_s(), err));
+    gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
     for (size_t i = 0; i < ss->view.n; i++)
         sched_study_forget(ss, i);
     ss->state = SCHED_STUDY_ACTIVE;
@@ -177,19 +167,13 @@ enum status sched_study_set_state(struct sched_study *ss, enum study_state state
                                   struct error *err)
 {
     struct study *study = &ss->view.study;
-    char *rule_copy = rule != NULL ? mem_strdup(rule) : NULL, *text_copy = text != NULL ? mem_strdup(text) : NULL;
+    enum status rc;
 
-    if ((rule != NULL && rule_copy == NULL) || (text != NULL && text_copy == NULL)) {
-        mem_free(rule_copy);
-        mem_free(text_copy);
-        return FAIL(err, ST_NOMEM, "out of memory for a study's state");
-    }
     mem_free(study->end_rule);
     mem_free(study->end_text);
-    study->end_rule = rule_copy;
-    study->end_text = text_copy;
+    study->end_rule = rule != NULL ? mem_strdup(rule) : NULL;
+    study->end_text = text != NULL ? mem_strdup(text) : NULL;
     study->state = state;
-    enum status rc;
     STORE_INSIST(rc, ss->store, err, store_study_set_state(ss->store, study->id, state, rule, text, err));
     return rc;
 }
@@ -275,8 +259,7 @@ static enum status queue_trial(struct sched_study *ss, const struct suggestion *
     rc = search_params_json(&ss->view.search, s->x, &trial.params, err);
     if (rc == ST_OK)
         rc = trial_config(ss, s->x, trial.seed, &trial.config, err);
-    if (rc == ST_OK && (trial.origin = mem_strdup(s->origin)) == NULL)
-        rc = FAIL(err, ST_NOMEM, "out of memory for a trial");
+    trial.origin = mem_strdup(s->origin);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
     if (rc == ST_OK)
@@ -314,7 +297,8 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     ss->asked_at = n_ended(ss);
-    return proposer_ask(ss->proposer, &ss->view.history, (int64_t)ss->view.n, &plan, err);
+    proposer_ask(ss->proposer, &ss->view.history, (int64_t)ss->view.n, &plan);
+    return ST_OK;
 }
 
 enum status sched_study_collect(struct sched_study *ss, struct error *err)
@@ -394,12 +378,9 @@ static double sum_flights(const struct sched_study *ss, const struct scheduler *
 {
     double sum = 0;
 
-    for (size_t w = 0; w < s->n_workers; w++)
-        for (int lane = 0; lane < s->workers[w].spec.lanes; lane++) {
-            const struct flight *f = s->workers[w].slots[lane].flight;
-            if (f != NULL && f->ss == ss)
-                sum += cost_s(f, s->now_s);
-        }
+    EACH_SLOT (s, slot)
+        if (slot->flight != NULL && slot->flight->ss == ss)
+            sum += cost_s(slot->flight, s->now_s);
     return sum;
 }
 
@@ -420,7 +401,7 @@ enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error 
     TRY(study_view_update(&ss->view, i, err));
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_front(ss->track, &ss->view, err));
-    TRY(gain_watch_note(&ss->gain, i, clock_mono_s(), err));
+    gain_watch_note(&ss->gain, i, clock_mono_s());
     ss->failures = t->state == TRIAL_FAILED ? ss->failures + 1 : 0;
     if (ss->setup->sweep.max_failures > 0 && ss->failures >= ss->setup->sweep.max_failures && ss->err.status == ST_OK)
         (void)FAIL(

@@ -70,18 +70,15 @@ static void init_worker(struct worker *w, const struct device_spec *spec)
 enum status scheduler_create(struct scheduler **ret_scheduler, const struct devices *devices, struct error *err)
 {
     struct scheduler *s = mem_alloc(sizeof *s);
-    enum status rc;
 
-    if (s == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the scheduler");
-    s->wake_fd = -1;
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake_fd < 0) {
+        mem_free(s);
+        return FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
+    }
     s->silence_timeout_s = SILENCE_S;
     s->workers = mem_array(devices->n, sizeof *s->workers);
     s->fds = mem_array(2 * devices->n + SCHED_MAX_WATCHES + 1, sizeof *s->fds);
-    if (s->workers == NULL || s->fds == NULL) {
-        rc = FAIL(err, ST_NOMEM, "out of memory for %zu workers", devices->n);
-        goto fail;
-    }
     s->n_workers = devices->n;
     s->crowded = devices->crowded;
     memory_groups_open(&s->groups, NULL);
@@ -89,17 +86,9 @@ enum status scheduler_create(struct scheduler **ret_scheduler, const struct devi
         init_worker(&s->workers[i], &devices->v[i]);
         s->workers[i].groups = &s->groups;
     }
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake_fd < 0) {
-        rc = FAIL(err, ST_IO, "cannot make an eventfd: %s", strerror(errno));
-        goto fail;
-    }
     s->begun_s = s->now_s = clock_mono_s();
     *ret_scheduler = s;
     return ST_OK;
-fail:
-    scheduler_destroy(s);
-    return rc;
 }
 
 /* Closes the trackers of removed studies once all is sent (study_id 0), or those of one study in any case: only one
@@ -120,20 +109,16 @@ void scheduler_destroy(struct scheduler *s)
     if (s == NULL)
         return;
     end_leaving(s, 0, true);
-    if (s->workers != NULL) {
-        workers_stop(s->workers, s->n_workers);
-        for (size_t i = 0; i < s->n_workers; i++)
-            for (int lane = 0; lane < s->workers[i].spec.lanes; lane++)
-                mem_free(s->workers[i].slots[lane].flight); /* after a failure; found as running when resumed */
-    }
+    workers_stop(s->workers, s->n_workers);
+    EACH_SLOT (s, slot)
+        mem_free(slot->flight); /* after a failure; found as running when resumed */
     for (size_t i = 0; i < s->n_studies; i++) { /* its thread writes to wake_fd */
         proposer_destroy(s->studies[i]->proposer);
         s->studies[i]->proposer = NULL;
         checkpoints_end(s->studies[i]);
     }
     memory_groups_close(&s->groups);
-    if (s->wake_fd >= 0)
-        close(s->wake_fd);
+    close(s->wake_fd);
     mem_free(s->workers);
     mem_free(s->fds);
     mem_free(s);
@@ -195,12 +180,9 @@ void scheduler_pause(struct scheduler *s, struct sched_study *ss, bool paused)
 
 static void stop_flights(struct scheduler *s, const struct sched_study *ss, enum flight_stop why)
 {
-    for (size_t i = 0; i < s->n_workers; i++)
-        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
-            struct flight *f = s->workers[i].slots[lane].flight;
-            if (f != NULL && (ss == NULL || f->ss == ss))
-                flight_ask_stop(f, why, s->now_s);
-        }
+    EACH_SLOT (s, slot)
+        if (slot->flight != NULL && (ss == NULL || slot->flight->ss == ss))
+            flight_ask_stop(slot->flight, why, s->now_s);
 }
 
 void scheduler_recall(struct scheduler *s, struct sched_study *ss)
@@ -321,14 +303,13 @@ double slot_utilisation(const struct scheduler *s, const struct slot *slot)
 /* The device time of its flights so far, of run NULL: of all studies. */
 void scheduler_settle(struct scheduler *s, struct sched_study *ss)
 {
-    for (size_t i = 0; i < s->n_workers; i++)
-        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
-            struct flight *f = s->workers[i].slots[lane].flight;
-            if (f == NULL || (ss != NULL && f->ss != ss))
-                continue;
-            share_charge(&f->ss->share, s->now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
-            f->charged_s = s->now_s;
-        }
+    EACH_SLOT (s, slot) {
+        struct flight *f = slot->flight;
+        if (f == NULL || (ss != NULL && f->ss != ss))
+            continue;
+        share_charge(&f->ss->share, s->now_s - f->charged_s, (double)f->ss->view.study.limits.priority);
+        f->charged_s = s->now_s;
+    }
 }
 
 /* Everybody's account, up to now. */
@@ -380,10 +361,8 @@ static void start_workers(struct scheduler *s)
         if (n > 0 && config == NULL)
             config = s->studies[i]->view.study.config;
     }
-    for (size_t i = 0; i < s->n_workers; i++)
-        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++)
-            idle += (s->workers[i].state == WORKER_READY || s->workers[i].state == WORKER_STARTING) &&
-                    s->workers[i].slots[lane].flight == NULL;
+    EACH_SLOT (s, slot)
+        idle += slot->flight == NULL && (slot->worker->state == WORKER_READY || slot->worker->state == WORKER_STARTING);
     for (size_t i = 0; i < s->n_workers && idle < wants; i++) {
         struct worker *w = &s->workers[i];
         struct error why = {0};
@@ -405,14 +384,10 @@ static enum status fill(struct scheduler *s, struct error *err)
         return ST_OK;
     scheduler_settle(s, NULL);
     start_workers(s);
-    for (size_t i = 0; i < s->n_workers; i++) {
-        struct worker *w = &s->workers[i];
-        for (int lane = 0; lane < w->spec.lanes; lane++) {
-            struct slot *slot = &w->slots[lane];
-            if (slot->flight == NULL && w->state == WORKER_READY && !w->lost)
-                TRY(give(s, slot, err));
-            n_busy += slot->flight != NULL;
-        }
+    EACH_SLOT (s, slot) {
+        if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost)
+            TRY(give(s, slot, err));
+        n_busy += slot->flight != NULL;
     }
     for (size_t i = 0; i < s->n_studies && n_busy > 0; i++) {
         struct sched_study *ss = s->studies[i];
@@ -504,8 +479,6 @@ static enum status read_messages(struct scheduler *s, struct worker *w, struct e
 
     do { /* also what lies in the buffer, which poll does not see */
         rc = proto_receive(&w->proto, 0, &message, &wrong);
-        if (rc == ST_NOMEM)
-            return FAIL(err, rc, "%s", wrong.text);
         if (rc != ST_OK) { /* no valid message: a broken worker costs its trials, the sweep continues */
             worker_kill(w, NULL, wrong.text);
             return ST_OK;

@@ -70,10 +70,10 @@ void supervise_round(struct scheduler *s)
             w->outside = true; /* its heartbeat waits for nothing: stopped, or swapped out */
             worker_kill(w, NULL, why);
         }
-        for (int lane = 0; lane < w->spec.lanes && w->state == WORKER_READY; lane++)
-            if (w->slots[lane].flight != NULL)
-                check_flight(s, w, w->slots[lane].flight);
     }
+    EACH_SLOT (s, slot)
+        if (slot->flight != NULL && slot->worker->state == WORKER_READY)
+            check_flight(s, slot->worker, slot->flight);
 }
 
 void supervise_slept(struct scheduler *s, double gap_s)
@@ -82,14 +82,14 @@ void supervise_slept(struct scheduler *s, double gap_s)
         struct worker *w = &s->workers[i];
         w->heard_s += gap_s;
         w->started_s += gap_s;
-        for (int lane = 0; lane < w->spec.lanes; lane++) {
-            struct flight *f = w->slots[lane].flight;
-            if (f == NULL)
-                continue;
-            f->progress_s += gap_s;
-            if (f->asked_s > 0)
-                f->asked_s += gap_s;
-        }
+    }
+    EACH_SLOT (s, slot) {
+        struct flight *f = slot->flight;
+        if (f == NULL)
+            continue;
+        f->progress_s += gap_s;
+        if (f->asked_s > 0)
+            f->asked_s += gap_s;
     }
     scheduler_add_event(s, "the program stood still for %.0f s", gap_s);
 }

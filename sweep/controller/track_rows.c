@@ -96,33 +96,22 @@ bool track_rows_stop(struct track_rows *h, int64_t trial_id, char *ret_why, size
     return found;
 }
 
-/* Takes text; it is kept until the next row. NULL: it could not be made. */
-static const char *keep_text(struct track_rows *h, char *text)
-{
-    mem_free(h->text);
-    h->text = text;
-    if (h->text == NULL)
-        log_warn("out of memory for a report to the trackers, one row is lost to them, continuing");
-    uploader_wake(h->uploader);
-    return h->text;
-}
-
-/* Takes json (NULL: out of memory). */
+/* Takes json; the text is kept until the next row. */
 static const char *row_text(struct track_rows *h, cJSON *json)
 {
-    char *text = json != NULL ? json_print(json, false) : NULL;
-
+    mem_free(h->text);
+    h->text = json_print(json, false);
     cJSON_Delete(json);
-    return keep_text(h, text);
+    uploader_wake(h->uploader);
+    return h->text;
 }
 
 static enum status add_row(struct track_rows *h, int64_t trial_id, cJSON *json, struct error *err)
 {
     const char *text = row_text(h, json);
-    enum status rc = ST_OK;
+    enum status rc;
 
-    if (text != NULL)
-        STORE_INSIST(rc, h->store, err, store_outbox_add(h->store, h->study_id, trial_id, text, err));
+    STORE_INSIST(rc, h->store, err, store_outbox_add(h->store, h->study_id, trial_id, text, err));
     return rc;
 }
 
@@ -151,24 +140,12 @@ static bool has_room(struct track_rows *h)
     return !h->full;
 }
 
-/* {"type": type}; gives NULL when ok is false at the end. */
 static cJSON *row_begin(const char *type)
 {
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && !json_add_str(json, "type", type)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "type", type);
     return json;
-}
-
-static cJSON *row_end(cJSON *json, bool ok)
-{
-    if (ok)
-        return json;
-    cJSON_Delete(json);
-    return NULL;
 }
 
 static cJSON *tags_json(const struct track_rows *h)
@@ -176,7 +153,7 @@ static cJSON *tags_json(const struct track_rows *h)
     cJSON *tags = cJSON_CreateArray();
     char tag[OPT_STR_MAX];
 
-    for (const char *at = h->setup->track.tags; tags != NULL && track_next_word(&at, tag, sizeof tag);)
+    for (const char *at = h->setup->track.tags; track_next_word(&at, tag, sizeof tag);)
         cJSON_AddItemToArray(tags, cJSON_CreateString(tag));
     return tags;
 }
@@ -207,33 +184,35 @@ static cJSON *params_json(const char *params)
 
 enum status track_rows_start(struct track_rows *h, const struct trial *t, bool anew, struct error *err)
 {
-    cJSON *json, *config, *params;
+    cJSON *json;
     char name[160];
-    bool ok;
 
     if (h == NULL)
         return ST_OK;
-    json = row_begin("start");
-    config = config_json(t->config);
-    params = params_json(t->params);
     if (h->single)
         snprintf(name, sizeof name, "%.100s", h->study->name);
     else if (anew)
         snprintf(name, sizeof name, "%.100s-%lld-a%lld", h->study->name, (long long)t->number, (long long)t->attempt);
     else
         snprintf(name, sizeof name, "%.100s-%lld", h->study->name, (long long)t->number);
-    ok = json != NULL && (!anew || json_add_bool(json, "anew", true)) && json_add_i64(json, "attempt", t->attempt) &&
-         json_add_i64(json, "number", t->number) && json_add_str(json, "name", name) &&
-         (h->single || json_add_str(json, "group", h->study->name)) && json_add_str(json, "origin", t->origin) &&
-         json_add_i64(json, "seed", t->seed) && json_add_str(json, "device", t->device != NULL ? t->device : "") &&
-         json_add_str(json, "env", h->setup->env->name) && json_add_str(json, "metric", h->study->metric) &&
-         json_add_str(json, "program", program_text);
-    ok = json_add(json, "tags", tags_json(h)) && ok;
-    if (config != NULL)
-        ok = json_add(json, "config", config) && ok;
-    if (params != NULL)
-        ok = json_add(json, "params", params) && ok;
-    return add_row(h, t->id, row_end(json, ok), err);
+    json = row_begin("start");
+    if (anew)
+        json_add_bool(json, "anew", true);
+    json_add_i64(json, "attempt", t->attempt);
+    json_add_i64(json, "number", t->number);
+    json_add_str(json, "name", name);
+    if (!h->single)
+        json_add_str(json, "group", h->study->name);
+    json_add_str(json, "origin", t->origin);
+    json_add_i64(json, "seed", t->seed);
+    json_add_str(json, "device", t->device != NULL ? t->device : "");
+    json_add_str(json, "env", h->setup->env->name);
+    json_add_str(json, "metric", h->study->metric);
+    json_add_str(json, "program", program_text);
+    json_add(json, "tags", tags_json(h));
+    json_add(json, "config", config_json(t->config)); /* NULL: one of another version is left out */
+    json_add(json, "params", params_json(t->params));
+    return add_row(h, t->id, json, err);
 }
 
 char *track_rows_metrics_text(const struct metric_report *report)
@@ -268,16 +247,18 @@ char *track_rows_metrics(struct track_rows *h, const struct metric_report *repor
 const char *track_rows_result(struct track_rows *h, const struct trial_result *r)
 {
     cJSON *json;
-    bool ok;
 
     if (h == NULL)
         return NULL;
     json = row_begin("result");
-    ok = json != NULL && json_add_str(json, "state", trial_state_name(r->state)) &&
-         json_add_f64(json, "score", r->score) && json_add_f64(json, "perf", r->perf) &&
-         json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "device_s", r->device_s) &&
-         json_add_i64(json, "env_steps", r->env_steps) && json_add_str(json, "reason", r->reason);
-    return row_text(h, row_end(json, ok));
+    json_add_str(json, "state", trial_state_name(r->state));
+    json_add_f64(json, "score", r->score);
+    json_add_f64(json, "perf", r->perf);
+    json_add_f64(json, "cost_s", r->cost_s);
+    json_add_f64(json, "device_s", r->device_s);
+    json_add_i64(json, "env_steps", r->env_steps);
+    json_add_str(json, "reason", r->reason);
+    return row_text(h, json);
 }
 
 enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t env_steps, int64_t memory_bytes,
@@ -285,7 +266,6 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
 {
     double now_s = clock_mono_s();
     cJSON *json, *values;
-    bool ok;
 
     if (h == NULL || memory_bytes <= 0 || !has_room(h))
         return ST_OK;
@@ -296,16 +276,12 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
     h->systems[h->next_system].at_s = now_s;
     h->next_system = (h->next_system + 1) % SYSTEMS_MAX;
     json = row_begin("system");
-    values = cJSON_CreateObject();
-    ok = json != NULL && values != NULL && json_add_i64(json, "env_steps", env_steps) &&
-         json_add_i64(values, "system/memory_bytes", memory_bytes);
-    if (ok && device_memory_bytes > 0)
-        ok = json_add_i64(values, "system/device_memory_bytes", device_memory_bytes);
-    if (json != NULL)
-        ok = json_add(json, "values", values) && ok;
-    else
-        cJSON_Delete(values);
-    return add_row(h, trial_id, row_end(json, ok), err);
+    json_add_i64(json, "env_steps", env_steps);
+    values = cJSON_AddObjectToObject(json, "values");
+    json_add_i64(values, "system/memory_bytes", memory_bytes);
+    if (device_memory_bytes > 0)
+        json_add_i64(values, "system/device_memory_bytes", device_memory_bytes);
+    return add_row(h, trial_id, json, err);
 }
 
 enum status track_rows_pause(struct track_rows *h, int64_t trial_id, int64_t env_steps, struct error *err)
@@ -315,7 +291,8 @@ enum status track_rows_pause(struct track_rows *h, int64_t trial_id, int64_t env
     if (h == NULL)
         return ST_OK;
     json = row_begin("pause");
-    return add_row(h, trial_id, row_end(json, json != NULL && json_add_i64(json, "env_steps", env_steps)), err);
+    json_add_i64(json, "env_steps", env_steps);
+    return add_row(h, trial_id, json, err);
 }
 
 /* -- the study -- */
@@ -323,33 +300,34 @@ enum status track_rows_pause(struct track_rows *h, int64_t trial_id, int64_t env
 static enum status study_row(struct track_rows *h, struct error *err)
 {
     const struct study *s = h->study;
-    cJSON *json = row_begin("study"), *space = params_json(s->space), *config = config_json(s->config);
-    bool ok = json != NULL && json_add_str(json, "name", s->name) && json_add_str(json, "group", s->name) &&
-              json_add_str(json, "method", s->method) && json_add_str(json, "metric", s->metric) &&
-              json_add_str(json, "goal", s->maximize ? "maximize" : "minimize") &&
-              json_add_i64(json, "seed", s->seed) && json_add_str(json, "env", h->setup->env->name) &&
-              json_add_str(json, "program", program_text);
+    cJSON *json = row_begin("study");
 
-    ok = json_add(json, "tags", tags_json(h)) && ok;
-    if (space != NULL)
-        ok = json_add(json, "space", space) && ok;
-    if (config != NULL)
-        ok = json_add(json, "config", config) && ok;
-    return add_row(h, 0, row_end(json, ok), err);
+    json_add_str(json, "name", s->name);
+    json_add_str(json, "group", s->name);
+    json_add_str(json, "method", s->method);
+    json_add_str(json, "metric", s->metric);
+    json_add_str(json, "goal", s->maximize ? "maximize" : "minimize");
+    json_add_i64(json, "seed", s->seed);
+    json_add_str(json, "env", h->setup->env->name);
+    json_add_str(json, "program", program_text);
+    json_add(json, "tags", tags_json(h));
+    json_add(json, "space", params_json(s->space));
+    json_add(json, "config", config_json(s->config));
+    return add_row(h, 0, json, err);
 }
 
 enum status track_rows_file(struct track_rows *h, int64_t trial_id, const char *name, const char *mime,
                             const char *text, struct error *err)
 {
     cJSON *json;
-    bool ok;
 
     if (h == NULL || !h->setup->track.files || strlen(text) > FILE_MAX_BYTES)
         return ST_OK;
     json = row_begin("file");
-    ok = json != NULL && json_add_str(json, "name", name) && json_add_str(json, "mime", mime) &&
-         json_add_str(json, "text", text);
-    return add_row(h, trial_id, row_end(json, ok), err);
+    json_add_str(json, "name", name);
+    json_add_str(json, "mime", mime);
+    json_add_str(json, "text", text);
+    return add_row(h, trial_id, json, err);
 }
 
 /* A study that was begun with trackers continues without them when their settings are no longer there (a daemon
@@ -386,8 +364,6 @@ static enum status open_hooks(struct track_rows **ret_hooks, struct store *store
         return ST_OK;
     TRY(track_settings_check(&setup->track, err));
     h = mem_alloc(sizeof *h);
-    if (h == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
     pthread_mutex_init(&h->lock, NULL);
     h->store = store;
     h->study = study;
@@ -434,11 +410,9 @@ enum status track_rows_open_single(struct track_rows **ret_hooks, struct store *
     return open_hooks(ret_hooks, store, study, setup, true, err);
 }
 
-static bool add_cell(cJSON *row, double value)
+static cJSON *cell(double value)
 {
-    cJSON *cell = isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull();
-
-    return cell != NULL && cJSON_AddItemToArray(row, cell);
+    return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull();
 }
 
 /* [trial, cost, score, param, ...] of trial i. */
@@ -446,44 +420,37 @@ static cJSON *front_cells(const struct study_view *v, size_t i)
 {
     cJSON *row = cJSON_CreateArray();
     char text[OPT_STR_MAX];
-    bool ok = row != NULL && add_cell(row, (double)v->trials[i].number) &&
-              add_cell(row, study_view_trial_cost(v, &v->trials[i])) && add_cell(row, v->trials[i].score);
 
-    for (size_t p = 0; ok && p < v->search.space.dim; p++) {
+    cJSON_AddItemToArray(row, cell((double)v->trials[i].number));
+    cJSON_AddItemToArray(row, cell(study_view_trial_cost(v, &v->trials[i])));
+    cJSON_AddItemToArray(row, cell(v->trials[i].score));
+    for (size_t p = 0; p < v->search.space.dim; p++) {
         search_show(&v->search, p, v->x[i][p], text, sizeof text);
-        ok = cJSON_AddItemToArray(row, cJSON_CreateString(text));
+        cJSON_AddItemToArray(row, cJSON_CreateString(text));
     }
-    return row_end(row, ok);
+    return row;
 }
 
 static cJSON *front_json(const struct study_view *v)
 {
     cJSON *json = row_begin("front"), *columns = cJSON_CreateArray(), *rows = cJSON_CreateArray();
     size_t best = study_view_best_run(v);
-    bool ok = json != NULL && columns != NULL && rows != NULL;
 
-    ok = ok && cJSON_AddItemToArray(columns, cJSON_CreateString("trial")) &&
-         cJSON_AddItemToArray(columns, cJSON_CreateString("cost")) &&
-         cJSON_AddItemToArray(columns, cJSON_CreateString(v->study.metric));
-    for (size_t p = 0; ok && p < v->search.space.dim; p++)
-        ok = cJSON_AddItemToArray(columns, cJSON_CreateString(v->search.space.params[p].key));
-    for (size_t i = 0; ok && i < v->n; i++) {
-        cJSON *cells = v->on_front[i] ? front_cells(v, i) : NULL;
-        if (cells != NULL)
-            ok = cJSON_AddItemToArray(rows, cells);
-    }
-    ok = ok && json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE)) &&
-         json_add_f64(json, "hypervolume", pareto_hypervolume(&v->history, &v->ref)) &&
-         json_add_f64(json, "cost_s", study_view_cost(v)) &&
-         json_add_f64(json, "best_score", best < v->n ? v->trials[best].score : (double)NAN);
-    if (json == NULL) {
-        cJSON_Delete(columns);
-        cJSON_Delete(rows);
-        return NULL;
-    }
-    ok = json_add(json, "columns", columns) && ok;
-    ok = json_add(json, "rows", rows) && ok;
-    return row_end(json, ok);
+    cJSON_AddItemToArray(columns, cJSON_CreateString("trial"));
+    cJSON_AddItemToArray(columns, cJSON_CreateString("cost"));
+    cJSON_AddItemToArray(columns, cJSON_CreateString(v->study.metric));
+    for (size_t p = 0; p < v->search.space.dim; p++)
+        cJSON_AddItemToArray(columns, cJSON_CreateString(v->search.space.params[p].key));
+    for (size_t i = 0; i < v->n; i++)
+        if (v->on_front[i])
+            cJSON_AddItemToArray(rows, front_cells(v, i));
+    json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
+    json_add_f64(json, "hypervolume", pareto_hypervolume(&v->history, &v->ref));
+    json_add_f64(json, "cost_s", study_view_cost(v));
+    json_add_f64(json, "best_score", best < v->n ? v->trials[best].score : (double)NAN);
+    json_add(json, "columns", columns);
+    json_add(json, "rows", rows);
+    return json;
 }
 
 static enum status picture_row(struct track_rows *h, const struct study_view *v, enum report_format format,
@@ -544,10 +511,9 @@ static enum status last_rows(struct track_rows *h, const struct study_view *v, c
         TRY(front_rows(h, v, err));
     TRY(report_row(h, v, err));
     json = row_begin("study_end");
-    return add_row(h, 0,
-                   row_end(json, json != NULL && json_add_str(json, "reason", reason) &&
-                                     json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE))),
-                   err);
+    json_add_str(json, "reason", reason);
+    json_add_i64(json, "trials", study_view_count(v, TRIAL_DONE));
+    return add_row(h, 0, json, err);
 }
 
 static void log_rest(const struct track_rows *h, const struct upload_counts *counts, double seconds)

@@ -15,13 +15,9 @@
 
 #define TAKEN_IN_MAX (64u << 20) /* some half a day of a trial's messages */
 
-enum status proto_create(struct proto *proto, int fd, struct error *err)
+void proto_create(struct proto *proto, int fd)
 {
-    memset(proto, 0, sizeof *proto);
-    proto->fd = fd;
-    proto->cap = PROTO_MAX_BYTES;
-    proto->buf = mem_alloc(proto->cap);
-    return proto->buf != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the worker's messages");
+    *proto = (struct proto){.fd = fd, .cap = PROTO_MAX_BYTES, .buf = mem_alloc(PROTO_MAX_BYTES)};
 }
 
 void proto_destroy(struct proto *proto)
@@ -37,10 +33,7 @@ cJSON *proto_message(const char *type)
 {
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && !json_add_str(json, "type", type)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "type", type);
     return json;
 }
 
@@ -66,13 +59,11 @@ static enum status send_all(int fd, const char *bytes, size_t n, int patience_ms
 
 enum status proto_send(struct proto *proto, cJSON *message, struct error *err)
 {
-    char *text = message != NULL ? json_print(message, false) : NULL;
-    size_t n = text != NULL ? strlen(text) : 0;
+    char *text = json_print(message, false);
+    size_t n = strlen(text);
     enum status rc;
 
     cJSON_Delete(message);
-    if (text == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a message");
     if (n + 1 > PROTO_MAX_BYTES) {
         rc = FAIL(err, ST_LIMIT, "a message of %zu bytes is too long (at most %u)", n, PROTO_MAX_BYTES);
     } else {
@@ -132,10 +123,9 @@ void proto_take_in(struct proto *proto)
 {
     for (;;) {
         if (proto->n == proto->cap) {
-            char *grown = proto->cap < TAKEN_IN_MAX ? mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1) : NULL;
-            if (grown == NULL)
+            if (proto->cap >= TAKEN_IN_MAX)
                 return;
-            proto->buf = grown;
+            proto->buf = mem_grow(proto->buf, proto->cap, 2 * proto->cap, 1);
             proto->cap *= 2;
         }
         ssize_t got = recv(proto->fd, proto->buf + proto->n, proto->cap - proto->n, MSG_DONTWAIT);

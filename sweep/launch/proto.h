@@ -43,9 +43,9 @@ struct proto {
     bool closed; /* the peer has closed; nothing whole is left in buf */
     int send_ms; /* how long a peer may take nothing before proto_send fails; 0: for ever */
 };
-enum status proto_create(struct proto *proto, int fd, struct error *err) MUST_USE;
+void proto_create(struct proto *proto, int fd);
 void proto_destroy(struct proto *proto); /* closes fd */
-/* {"type": type}; NULL: out of memory. */
+/* {"type": type} */
 cJSON *proto_message(const char *type);
 /* Takes message. A closed peer is ST_IO, a peer that takes nothing for send_ms ST_BUSY, a message that is too long
  * ST_LIMIT. */

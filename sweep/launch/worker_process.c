@@ -33,7 +33,7 @@
 
 extern char **environ;
 
-/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. NULL: no memory. Borrowed
+/* Ours without the trackers' logins: a worker trains, and runs games that are not ours. Borrowed
  * texts. */
 static char **environment(void)
 {
@@ -43,7 +43,7 @@ static char **environment(void)
     while (environ[n] != NULL)
         n++;
     kept = mem_array(n + 1, sizeof *kept);
-    for (size_t i = 0; kept != NULL && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         if (!track_env_is_private(environ[i]))
             kept[n_kept++] = environ[i];
     return kept; /* zeroed: it ends with NULL */
@@ -53,7 +53,7 @@ static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct err
 {
     char *argv[] = {"trawl", "worker", NULL}, **env = environment();
     posix_spawn_file_actions_t actions;
-    int rc = env == NULL ? ENOMEM : fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
+    int rc = fault_hit(FAULT_FORK) ? EAGAIN : posix_spawn_file_actions_init(&actions);
 
     if (rc == 0) {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -76,17 +76,14 @@ static enum status spawn(struct worker *w, int socket_fd, int log_fd, struct err
 static cJSON *open_message(const struct worker *w, const char *config_text)
 {
     cJSON *json = proto_message("open");
-    bool ok = json != NULL && json_add_str(json, "config", config_text) && json_add_str(json, "device", w->spec.name) &&
-              json_add_i64(json, "lanes", w->spec.lanes);
 
-    if (ok && w->spec.cores[0] != '\0')
-        ok = json_add_str(json, "cores", w->spec.cores);
-    if (ok && w->spec.memory_bytes > 0)
-        ok = json_add_i64(json, "memory_bytes", w->spec.memory_bytes);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "config", config_text);
+    json_add_str(json, "device", w->spec.name);
+    json_add_i64(json, "lanes", w->spec.lanes);
+    if (w->spec.cores[0] != '\0')
+        json_add_str(json, "cores", w->spec.cores);
+    if (w->spec.memory_bytes > 0)
+        json_add_i64(json, "memory_bytes", w->spec.memory_bytes);
     return json;
 }
 
@@ -101,30 +98,22 @@ static void close_log(struct worker *w)
 static enum status connect_ends(struct worker *w, int *ret_socket_fd, int *ret_log_fd, struct error *err)
 {
     int fds[2], log_fds[2];
-    enum status rc;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
         return FAIL(err, ST_IO, "cannot make a socket pair for the worker: %s", strerror(errno));
     if (pipe2(log_fds, O_CLOEXEC) != 0) {
-        rc = FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(errno));
-        goto fail_sockets;
+        int code = errno;
+        close(fds[0]);
+        close(fds[1]);
+        return FAIL(err, ST_IO, "cannot make a pipe for the worker's log: %s", strerror(code));
     }
-    rc = proto_create(&w->proto, fds[0], err);
-    if (rc != ST_OK)
-        goto fail_pipe;
+    proto_create(&w->proto, fds[0]);
     w->proto.send_ms = SEND_PATIENCE_MS;
     fcntl(log_fds[0], F_SETFL, O_NONBLOCK);
     w->log_fd = log_fds[0];
     *ret_socket_fd = fds[1];
     *ret_log_fd = log_fds[1];
     return ST_OK;
-fail_pipe:
-    close(log_fds[0]);
-    close(log_fds[1]);
-fail_sockets:
-    close(fds[0]);
-    close(fds[1]);
-    return rc;
 }
 
 enum status worker_spawn(struct worker *w, const char *config_text, struct error *err)
@@ -318,10 +307,7 @@ static bool ask_to_end(struct worker *w)
         return false;
     if (flies) {
         cJSON *stop = proto_message("stop"); /* without a trial: all */
-        if (stop != NULL && !json_add_bool(stop, "checkpoint", true)) {
-            cJSON_Delete(stop);
-            stop = NULL;
-        }
+        json_add_bool(stop, "checkpoint", true);
         if (proto_send(&w->proto, stop, &ignored) != ST_OK)
             worker_closed(w);
     }

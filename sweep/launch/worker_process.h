@@ -65,6 +65,10 @@ struct worker {
     char last_death[SCHED_WHY_MAX];
     struct slot slots[SCHED_MAX_LANES]; /* (spec.lanes) */
 };
+/* A loop over the slots of all workers of a scheduler. */
+#define EACH_SLOT(s, slot)                                                                                             \
+    for (struct worker *w_ = (s)->workers; w_ < (s)->workers + (s)->n_workers; w_++)                                   \
+        for (struct slot *slot = w_->slots; slot < w_->slots + w_->spec.lanes; slot++)
 /* Starts the process and sends `open`; WORKER_STARTING afterwards. */
 enum status worker_spawn(struct worker *worker, const char *config_text, struct error *err) MUST_USE;
 /* Takes its `hello`; WORKER_READY afterwards, or the reason why the device does not open. */

@@ -5,16 +5,11 @@
 
 #include <string.h>
 
-enum status gate_create(struct gate *gate, struct error *err)
+void gate_create(struct gate *gate)
 {
     memset(gate, 0, sizeof *gate);
-    if (pthread_mutex_init(&gate->lock, NULL) != 0)
-        return FAIL(err, ST_NOMEM, "out of memory for a lock");
-    if (pthread_cond_init(&gate->moved, NULL) != 0) {
-        pthread_mutex_destroy(&gate->lock);
-        return FAIL(err, ST_NOMEM, "out of memory for a lock");
-    }
-    return ST_OK;
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->moved, NULL);
 }
 
 void gate_destroy(struct gate *gate)

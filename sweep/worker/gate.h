@@ -22,7 +22,7 @@ struct gate {
     atomic_int n_want; /* lanes that wait to be alone */
 };
 
-enum status gate_create(struct gate *gate, struct error *err) MUST_USE;
+void gate_create(struct gate *gate);
 void gate_destroy(struct gate *gate);
 void gate_enter(struct gate *gate, bool alone);
 void gate_leave(struct gate *gate);

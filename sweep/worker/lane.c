@@ -52,11 +52,8 @@ static void lane_save(struct lane *lane)
     t->saved_s = clock_mono_s();
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
     json = lane_message(lane, "checkpoint");
-    if (json != NULL &&
-        !(json_add_str(json, "path", t->checkpoint_path) && json_add_i64(json, "env_steps", env_steps))) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_str(json, "path", t->checkpoint_path);
+    json_add_i64(json, "env_steps", env_steps);
     lane_pool_send(lane->pool, json);
 }
 
@@ -91,10 +88,7 @@ static enum status lane_resume(struct lane *lane, struct error *err)
     if (kern_is_lost(lane->session.kern))
         return FAIL(err, ST_DEVICE, "%s", why.text);
     json = lane_message(lane, "anew");
-    if (json != NULL && !json_add_str(json, "reason", why.text)) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_str(json, "reason", why.text);
     lane_pool_send(lane->pool, json);
     return ST_OK;
 }
@@ -104,16 +98,9 @@ static enum status lane_resume(struct lane *lane, struct error *err)
 static bool on_metrics(void *ctx, const struct train_metrics *m)
 {
     struct lane *lane = ctx;
-    cJSON *json = lane_message(lane, "metrics");
 
-    lane->trial.last = *m;
-    lane->trial.has_last = true;
-    if (json != NULL && !(json_add_i64(json, "env_steps", m->env_steps) && json_add_f64(json, "wall_s", m->wall_s) &&
-                          json_add(json, "values", lane_metrics_json(m)))) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
-    lane_pool_send(lane->pool, json);
+    lane->trial.last_steps = m->env_steps;
+    lane_send_metrics(lane, m);
     return !atomic_load(&lane->stop);
 }
 
@@ -242,10 +229,7 @@ static enum status lane_train(struct lane *lane, struct train_result *ret_result
     enum status rc;
 
     trainer_get_progress(lane->session.trainer, &env_steps, &iterations);
-    if (json != NULL && !json_add_i64(json, "env_steps", env_steps)) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_i64(json, "env_steps", env_steps);
     lane_pool_send(lane->pool, json);
     t->start_s = t->saved_s = clock_mono_s();
     rc = trainer_run(lane->session.trainer, &callbacks, ret_result, err);
@@ -274,10 +258,7 @@ static enum status lane_evaluate(struct lane *lane, const struct setup *setup, s
     struct eval_settings settings;
     cJSON *json = lane_message(lane, "evaluating");
 
-    if (json != NULL && !json_add_f64(json, "cost_s", result->cost_s)) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_f64(json, "cost_s", result->cost_s);
     lane_pool_send(lane->pool, json);
     eval_settings_of(&setup->train, &settings);
     settings.gate = lane->pool->n_lanes > 1 ? &gate : NULL;

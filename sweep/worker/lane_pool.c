@@ -4,13 +4,13 @@
 #include "sweep/worker/lane_pool.h"
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/status.h"
 #include "study/setup.h"
 #include "sweep/launch/proto.h"
 #include "sweep/worker/gate.h"
 #include "sweep/worker/lane.h"
+#include "sweep/worker/lane_messages.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,40 +20,18 @@
 
 #define BEAT_S 1
 
-enum status lane_pool_create(struct lane_pool *pool, int fd, struct error *err)
+void lane_pool_create(struct lane_pool *pool, int fd)
 {
     pthread_condattr_t clock;
-    int rc = pthread_mutex_init(&pool->send_lock, NULL);
 
-    if (rc == 0)
-        rc = pthread_mutex_init(&pool->lock, NULL);
-    if (rc == 0)
-        rc = pthread_condattr_init(&clock);
-    if (rc == 0) {
-        (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        rc = pthread_cond_init(&pool->changed, &clock);
-        pthread_condattr_destroy(&clock);
-    }
-    if (rc != 0)
-        return FAIL(err, ST_NOMEM, "the worker's locks: %s", strerror(rc));
-    TRY(gate_create(&pool->gate, err));
-    return proto_create(&pool->proto, fd, err);
-}
-
-/* ---- messages ---- */
-
-void lane_pool_send(struct lane_pool *pool, cJSON *message)
-{
-    struct error why = {0};
-    enum status rc;
-
-    pthread_mutex_lock(&pool->send_lock);
-    rc = proto_send(&pool->proto, message, &why);
-    pthread_mutex_unlock(&pool->send_lock);
-    if (rc == ST_OK || atomic_exchange(&pool->gone, true))
-        return;
-    log_debug("%s; the worker ends", why.text);
-    lane_pool_stop(pool, -1, false);
+    pthread_mutex_init(&pool->send_lock, NULL);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    gate_create(&pool->gate);
+    proto_create(&pool->proto, fd);
 }
 
 enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *message, struct setup **ret_setup,
@@ -233,37 +211,23 @@ static cJSON *lane_json(const struct lane *lane)
 {
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && !(json_add_i64(json, "trial", atomic_load(&lane->id)) &&
-                          json_add_i64(json, "attempt", atomic_load(&lane->attempt)) &&
-                          json_add_i64(json, "env_steps", atomic_load(&lane->env_steps)) &&
-                          json_add_i64(json, "iterations", atomic_load(&lane->iterations)) &&
-                          json_add_bool(json, "waits", atomic_load(&lane->waits)))) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_i64(json, "trial", atomic_load(&lane->id));
+    json_add_i64(json, "attempt", atomic_load(&lane->attempt));
+    json_add_i64(json, "env_steps", atomic_load(&lane->env_steps));
+    json_add_i64(json, "iterations", atomic_load(&lane->iterations));
+    json_add_bool(json, "waits", atomic_load(&lane->waits));
     return json;
 }
 
 static cJSON *alive_json(struct lane_pool *pool)
 {
-    cJSON *json = proto_message("alive"), *lanes = cJSON_CreateArray();
-    bool ok = json != NULL && lanes != NULL;
+    cJSON *json = proto_message("alive"), *lanes = cJSON_AddArrayToObject(json, "lanes");
 
-    for (size_t i = 0; ok && i < pool->n_lanes; i++)
-        if (atomic_load(&pool->lanes[i].id) >= 0) {
-            cJSON *lane = lane_json(&pool->lanes[i]);
-            ok = lane != NULL && cJSON_AddItemToArray(lanes, lane);
-        }
-    if (!ok)
-        cJSON_Delete(lanes);
-    else
-        ok = json_add(json, "lanes", lanes);
-    ok = ok && json_add_i64(json, "memory_bytes", (int64_t)machine_resident_bytes()) &&
-         json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&pool->device_bytes));
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        if (atomic_load(&pool->lanes[i].id) >= 0)
+            cJSON_AddItemToArray(lanes, lane_json(&pool->lanes[i]));
+    json_add_i64(json, "memory_bytes", (int64_t)machine_resident_bytes());
+    json_add_i64(json, "device_memory_bytes", (int64_t)atomic_load(&pool->device_bytes));
     return json;
 }
 

@@ -42,8 +42,7 @@ struct lane_trial {
     double saved_s; /* time of the last save */
     bool saved; /* checkpoint_path holds the present state of the training */
     double start_s; /* start of training; 0: not begun */
-    struct train_metrics last;
-    bool has_last;
+    int64_t last_steps; /* env steps at the last report */
 };
 
 struct lane {
@@ -91,7 +90,7 @@ struct lane_pool {
     bool beats;
 };
 
-enum status lane_pool_create(struct lane_pool *pool, int fd, struct error *err) MUST_USE;
+void lane_pool_create(struct lane_pool *pool, int fd); /* takes fd; pool starts zeroed */
 /* Lets lanes finish, joins them, frees all. */
 void lane_pool_destroy(struct lane_pool *pool);
 /* Starts n lanes, each with the device of setup (taken over) open; the first failure closes all. */
@@ -104,8 +103,6 @@ void lane_pool_stop(struct lane_pool *pool, int64_t trial, bool checkpoint);
 bool lane_pool_is_idle(struct lane_pool *pool);
 /* This process can no longer use the device: no lane gets another trial, all stop. */
 void lane_pool_declare_lost(struct lane_pool *pool);
-/* Takes message; any thread. A controller that takes no messages sets pool->gone, and all lanes stop. */
-void lane_pool_send(struct lane_pool *pool, cJSON *message);
 /* A finished setup of the config in a message. */
 enum status lane_pool_read_config(const struct lane_pool *pool, const cJSON *message, struct setup **ret_setup,
                                   struct error *err) MUST_USE;

@@ -218,7 +218,7 @@ static struct asked *ask_begin(double levels)
     a->history = (struct gp_history){.n = POINTS, .trials = a->trials};
     a->wake_fd = eventfd(0, EFD_CLOEXEC);
     assert_true(a->wake_fd >= 0);
-    OK(proposer_create(&a->proposer, &a->space, &settings, 1, a->wake_fd, err));
+    OK(proposer_create(&a->proposer, &a->space, &settings, a->wake_fd, err));
     return a;
 }
 
@@ -235,7 +235,7 @@ static enum status ask(struct asked *a, enum confirm_turn turn, double cost_left
     struct error why = {0};
     uint64_t n;
 
-    OK(proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan, err));
+    proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan);
     assert_int_equal(read(a->wake_fd, &n, sizeof n), sizeof n);
     assert_true(proposer_take(a->proposer, ret, &why));
     gp_insight_free(&ret->advice);
