@@ -76,6 +76,13 @@ enum status limits_take_json(const cJSON *json, struct limits *limits, struct er
     return ST_OK;
 }
 
+bool limits_target_is_met(const struct study *study, double score)
+{
+    const struct limits *l = &study->limits;
+
+    return l->has_target && (study->maximize ? score >= l->target_score : score <= l->target_score);
+}
+
 enum status limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n, struct error *err)
 {
     struct study_counts counts;

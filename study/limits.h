@@ -3,6 +3,7 @@
 #ifndef STUDY_LIMITS_H
 #define STUDY_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/json.h"
@@ -19,6 +20,7 @@ void limits_default(struct limits *limits); /* without any limit: 100 trials */
 void limits_add_json(cJSON *object, const struct limits *limits);
 /* Takes the limits that a request gives; an absent one stays as it is. ST_USAGE: out of range, or not a number. */
 enum status limits_take_json(const cJSON *json, struct limits *limits, struct error *err) MUST_USE;
+bool limits_target_is_met(const struct study *study, double score); /* it has a target, and score is as good */
 /* Counts the study's trials in the store, in any state. */
 enum status limits_count_trials(struct store *store, const struct study *study, int64_t *ret_n,
                                 struct error *err) MUST_USE;

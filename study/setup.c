@@ -55,7 +55,8 @@ static const struct opt_def sweep_defs[] = {
                 "0: no limit."),
     OPT_ROW_STR(struct sweep_settings, device_time, "0",
                 "Ends the study at this much device time over all trials: 24h; 0: no limit."),
-    OPT_ROW_STR(struct sweep_settings, target, "", "Ends the study when a trial reaches this score; empty: none."),
+    OPT_ROW_STR(struct sweep_settings, target, "",
+                "Ends the study when its best config is expected to reach this score; empty: none."),
     OPT_ROW_FLOAT(
         struct sweep_settings, min_gain, "0", 0, 1e6, OPT_FIXED, 0, 0, "1/h",
         "Ends the study when its hypervolume grows by less than this share of itself in an hour (0.01: 1 %); 0: off."),

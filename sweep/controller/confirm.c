@@ -4,11 +4,13 @@
  * Half of the share is used on the way, evenly, so that the advice of a sweep that is interrupted has mostly been
  * confirmed; the rest is kept for the end, where new points give way to it. The share is that of the limit which is
  * nearest: trials, seconds of training or of devices, or time.
- * Invariant: runs under way count as made, by what a finished run of the same point cost. */
+ * Invariants: (1) runs under way count as made, by what a finished run of the same point cost; (2) training that was
+ * lost with a worker or controller counts as spent, as it does for the limit (stop_rules.c). */
 #include "sweep/controller/confirm.h"
 
 #include "gp/gp.h"
 #include "store/store.h"
+#include "study/limits.h"
 #include "study/search.h"
 #include "study/setup.h"
 #include "study/study_view.h"
@@ -87,17 +89,22 @@ void confirm_plan_make(const struct study_view *v, const struct sweep_settings *
     struct stand at = {NAN, 0, 0, INFINITY};
     double share = settings->confirm;
 
-    *ret = (struct confirm_plan){CONFIRM_NO, INFINITY};
+    size_t best = study_view_best_run(v);
+    bool near = best < v->n && limits_target_is_met(study, v->trials[best].score);
+    *ret = (struct confirm_plan){.target = !near       ? TARGET_FAR
+                                           : share > 0 ? TARGET_CONFIRM
+                                                       : TARGET_ADVISE,
+                                 .cost_left = INFINITY};
     if (!(share > 0) || v->n == 0)
         return;
     if (study->limits.trials_max > 0)
         nearer(&at, (double)v->n / (double)study->limits.trials_max, trials, (double)study->limits.trials_max, share,
                false);
     if (study->limits.budget_s > 0)
-        nearer(&at, (cost.all + fmax(running_s, cost.pending)) / study->limits.budget_s, cost, study->limits.budget_s,
-               share, v->search.cost == SEARCH_COST_WALL);
+        nearer(&at, (cost.all + study->lost_s + fmax(running_s, cost.pending)) / study->limits.budget_s, cost,
+               study->limits.budget_s, share, v->search.cost == SEARCH_COST_WALL);
     if (study->limits.device_max_s > 0)
-        nearer(&at, (device.all + fmax(running_s, device.pending)) / study->limits.device_max_s, device,
+        nearer(&at, (device.all + study->lost_s + fmax(running_s, device.pending)) / study->limits.device_max_s, device,
                study->limits.device_max_s, share, v->search.cost == SEARCH_COST_DEVICE);
     if (study->limits.wall_max_s > 0 && cost.all > 0) /* as if all of the time were training */
         nearer(&at, wall_s / study->limits.wall_max_s, cost, cost.all * study->limits.wall_max_s / fmax(wall_s, 1e-3),

@@ -15,8 +15,15 @@ enum confirm_turn {
     /* as CONFIRM_END, then the runner-up: in the last runs of the study a new point could no longer be confirmed */
     CONFIRM_LAST
 };
+/* Whether a single run has reached sweep.target, which the best config's expected score then decides. */
+enum confirm_target {
+    TARGET_FAR,
+    TARGET_ADVISE, /* advice is needed, but the study confirms nothing */
+    TARGET_CONFIRM, /* the best config is run again, unless it was, whatever the share */
+};
 struct confirm_plan {
     enum confirm_turn turn;
+    enum confirm_target target;
     /* what is left of the share, in the unit of history.cost; INFINITY: the share is counted in another unit */
     double cost_left;
 };

@@ -46,15 +46,15 @@ static size_t n_seeds(const struct gp_insight *advice, const struct gp_history *
     return n;
 }
 
-/* Best or knee, if it was seen once; n: neither. A study does not end with one of them unconfirmed. */
-static enum status choose_pick(struct proposer *p, const struct gp_history *own, size_t *ret_i)
+/* Best or knee (of n_rules 2), if it was seen once; n: neither. A study does not end with one of them unconfirmed. */
+static enum status choose_pick(struct proposer *p, const struct gp_history *own, size_t n_rules, size_t *ret_i)
 {
     static const enum gp_rule rules[] = {GP_BEST, GP_KNEE};
     const struct gp_insight *advice = &p->proposal.advice;
     struct gp_picked picked;
 
     *ret_i = own->n;
-    for (size_t k = 0; k < 2 && *ret_i == own->n && advice->point != NULL; k++) {
+    for (size_t k = 0; k < n_rules && *ret_i == own->n && advice->point != NULL; k++) {
         TRY(gp_pick(advice, own, rules[k], 0, &picked, &p->err));
         if (picked.i < own->n && n_seeds(advice, own, picked.i) < 2)
             *ret_i = picked.i;
@@ -78,8 +78,8 @@ static size_t runner_up(const struct gp_insight *advice, const struct gp_history
     return next;
 }
 
-/* The config to run again under a fresh seed; history.n: none. */
-static enum status choose_confirm(struct proposer *p, size_t *ret_i)
+/* The config to run again under a fresh seed; history.n: none. stuck: no new point is left. */
+static enum status choose_confirm(struct proposer *p, bool stuck, size_t *ret_i)
 {
     struct gp_history own = p->history;
     struct gp_insight *advice = &p->proposal.advice;
@@ -89,8 +89,12 @@ static enum status choose_confirm(struct proposer *p, size_t *ret_i)
     *ret_i = own.n;
     if (advice->n == 0)
         TRY(gp_beliefs_init(advice, &p->space, &own, &p->err));
+    if (p->plan.target == TARGET_CONFIRM)
+        TRY(choose_pick(p, &own, 1, ret_i));
+    if (*ret_i < own.n || (p->plan.turn < CONFIRM_FIRST && !stuck))
+        return ST_OK;
     if (p->plan.turn >= CONFIRM_END)
-        TRY(choose_pick(p, &own, ret_i));
+        TRY(choose_pick(p, &own, 2, ret_i));
     if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST)
         *ret_i = runner_up(advice, &own);
     if (*ret_i == own.n)
@@ -110,15 +114,15 @@ static enum status propose(struct proposer *p)
     size_t i = p->history.n;
     enum status rc = ST_OK;
 
-    if (p->plan.turn >= CONFIRM_FIRST)
-        rc = choose_confirm(p, &i);
+    if (p->plan.turn >= CONFIRM_FIRST || p->plan.target != TARGET_FAR)
+        rc = choose_confirm(p, false, &i);
     if (rc == ST_OK && i == p->history.n) {
         rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
         if (rc != ST_LIMIT || p->plan.turn == CONFIRM_NO)
             return rc;
         struct error used_up = p->err;
         error_clear(&p->err);
-        if ((rc = choose_confirm(p, &i)) == ST_OK && i == p->history.n) {
+        if ((rc = choose_confirm(p, true, &i)) == ST_OK && i == p->history.n) {
             p->err = used_up;
             return ST_LIMIT;
         }

@@ -4,7 +4,7 @@
  *   budget       seconds of training over all trials, with what was lost with a worker or controller
  *   wall_time    time with a controller at work
  *   device_time  seconds of devices over all trials
- *   target       a score of this or better
+ *   target       the best config is expected to score this or better
  *   min_gain     the hypervolume grows by less than this share of itself in an hour
  *   space        every point of a finite space has been tried (scheduler.c)
  *   user         `trawl stop`
@@ -16,7 +16,10 @@
 
 #include "base/duration.h"
 #include "base/status.h"
+#include "gp/gp.h"
 #include "store/store.h"
+#include "study/limits.h"
+#include "study/promise.h"
 #include "study/setup.h"
 #include "study/study_view.h"
 #include "sweep/controller/gain.h"
@@ -78,18 +81,28 @@ static bool over(double spent, double max, const char *what, const char *rule, s
     return true;
 }
 
-static bool target_reached(const struct study_view *v, struct study_end *ret_end)
+/* By what fresh runs of the best config are expected to give: one lucky run is no end. Where the study confirms, that
+ * config has been run again (confirm.c). */
+static bool target_reached(const struct sched_study *ss, struct study_end *ret_end)
 {
-    size_t best = study_view_best_run(v);
+    const struct study_view *v = &ss->view;
+    size_t run = study_view_best_run(v), best;
+    struct promise promise;
 
-    if (!v->study.limits.has_target || best == v->n)
+    if (run == v->n || !limits_target_is_met(&v->study, v->trials[run].score))
         return false;
-    if (v->study.maximize ? v->trials[best].score < v->study.limits.target_score
-                          : v->trials[best].score > v->study.limits.target_score)
+    best = study_view_pick(v, GP_BEST);
+    if (best == v->n)
+        return false;
+    study_view_promise(v, best, &promise);
+    if (!promise.is_known || !limits_target_is_met(&v->study, promise.score) ||
+        promise.n_seeds < (ss->setup->sweep.confirm > 0 ? 2 : 1))
         return false;
     ret_end->rule = "target";
-    snprintf(ret_end->text, sizeof ret_end->text, "trial %lld has reached the target, %s %.6g (target %.6g)",
-             (long long)v->trials[best].number, v->study.metric, v->trials[best].score, v->study.limits.target_score);
+    snprintf(ret_end->text, sizeof ret_end->text,
+             "the config of trial %lld has reached the target: %s %.6g is expected, from %zu run%s (target %.6g)",
+             (long long)v->trials[best].number, v->study.metric, promise.score, promise.n_seeds,
+             promise.n_seeds == 1 ? "" : "s", v->study.limits.target_score);
     return true;
 }
 
@@ -123,7 +136,7 @@ void stop_rules_check(const struct sched_study *ss, double running_s, double now
         over(stop_rules_wall_s(ss, now_s), study->limits.wall_max_s, "time (sweep.wall_time)", "wall_time", ret_end) ||
         over(study->limits.device_max_s > 0 ? device_seconds(v) + study->lost_s + running_s : 0,
              study->limits.device_max_s, "device time (sweep.device_time)", "device_time", ret_end) ||
-        target_reached(v, ret_end) || gains_little(ss, now_s, ret_end))
+        target_reached(ss, ret_end) || gains_little(ss, now_s, ret_end))
         return;
 }
 

@@ -78,15 +78,18 @@ def test_device_time(folder):
 
 
 def test_target(folder):
-    store, row = ended_by(folder, "target", "--target", "-1000")  # the first will do
-    equal([t["state"] for t in show(store, "a")["trials"]][0], "done")
-    assert "trial 0 has reached the target" in row["end_text"], row
-    run("sweep", "--resume", "a", "--store", store, "-q", "--target", "1e9", "--trials", 3)
-    equal((study(store)["end_rule"], study(store)["trials"]), ("trials", 3))
-    text = TINY_SWEEP.replace("method = sobol", "method = sobol\ngoal = minimize")
+    """The first run will do, but one run is no end: its config runs again, and what is expected of it decides."""
+    store, row = ended_by(folder, "target", "--target", "-1000", "--trials", "60")
+    trials = show(store, "a")["trials"]
+    assert "is expected, from 2 runs (target -1000)" in row["end_text"], row
+    assert any(t["origin"] == "confirm" for t in trials), trials
+    run("sweep", "--resume", "a", "--store", store, "-q", "--target", "1e9", "--trials", len(trials) + 2)
+    equal((study(store)["end_rule"], study(store)["trials"]), ("trials", len(trials) + 2))
+    text = TINY_SWEEP.replace("method = sobol", "method = sobol\ngoal = minimize\nconfirm = 0")
     lower = folder / "lower"
     lower.mkdir()
-    ended_by(lower, "target", "--target", "1000", text=text)
+    _, row = ended_by(lower, "target", "--target", "1000", "--trials", "60", text=text)
+    assert "is expected, from 1 run (target 1000)" in row["end_text"], row
 
 
 def test_hypervolume_that_comes_to_rest(folder):

@@ -20,6 +20,8 @@
 #include "study/study_view.h"
 #include "sweep/controller/confirm.h"
 #include "sweep/controller/proposer.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/controller/stop_rules.h"
 
 #define MAX 400
 
@@ -165,7 +167,7 @@ static void runs_under_way_count(void **state)
 {
     struct sweep_settings settings = {.confirm = 0.2};
     struct played *p = begin();
-    struct confirm_plan plan = {CONFIRM_NO, 0};
+    struct confirm_plan plan = {.turn = CONFIRM_NO};
     size_t n = 0;
 
     (void)state;
@@ -196,6 +198,7 @@ struct asked {
     struct gp_history history;
     struct proposer *proposer;
     int wake_fd;
+    size_t n_advised; /* trials of the last answer's advice */
 };
 
 /* Scores rise with x and bend at 8; cost is 1 to 12. Levels: a finite space of so many points, 0: all numbers. */
@@ -229,17 +232,24 @@ static void ask_end(struct asked *a)
     free(a);
 }
 
-static enum status ask(struct asked *a, enum confirm_turn turn, double cost_left, struct proposal *ret)
+static enum status ask_near(struct asked *a, enum confirm_turn turn, enum confirm_target target, double cost_left,
+                            struct proposal *ret)
 {
-    const struct confirm_plan plan = {turn, cost_left};
+    const struct confirm_plan plan = {.turn = turn, .target = target, .cost_left = cost_left};
     struct error why = {0};
     uint64_t n;
 
     proposer_ask(a->proposer, &a->history, (int64_t)a->history.n, &plan);
     assert_int_equal(read(a->wake_fd, &n, sizeof n), sizeof n);
     assert_true(proposer_take(a->proposer, ret, &why));
+    a->n_advised = ret->advice.n;
     gp_insight_free(&ret->advice);
     return ret->status;
+}
+
+static enum status ask(struct asked *a, enum confirm_turn turn, double cost_left, struct proposal *ret)
+{
+    return ask_near(a, turn, TARGET_FAR, cost_left, ret);
 }
 
 /* One more run of x, done or under way. */
@@ -327,6 +337,111 @@ static void a_space_that_is_used_up_is_confirmed(void **state)
     ask_end(a);
 }
 
+/* A run at the target is followed by another of the best config, whatever the share, and by no third. */
+static void a_target_is_confirmed(void **state)
+{
+    struct asked *a = ask_begin(0);
+    struct proposal p;
+
+    (void)state;
+    double best = pick_of(a, GP_BEST);
+    assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_CONFIRM, 0, &p), ST_OK);
+    assert_string_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_true(p.suggestion.x[0] == best);
+    add_run(a, best, true);
+    if (pick_of(a, GP_BEST) == best) {
+        assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_CONFIRM, 0, &p), ST_OK);
+        assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+        assert_int_equal(a->n_advised, a->history.n); /* it is known what the best is worth now */
+    }
+    assert_int_equal(ask_near(a, CONFIRM_NO, TARGET_ADVISE, 0, &p), ST_OK);
+    assert_string_not_equal(p.suggestion.origin, CONFIRM_ORIGIN);
+    assert_int_equal(a->n_advised, a->history.n);
+    assert_int_equal(ask(a, CONFIRM_NO, 0, &p), ST_OK);
+    assert_int_equal(a->n_advised, 0);
+    ask_end(a);
+}
+
+/* ---- when the target is met ---- */
+
+static bool ends_by_target(struct played *p, double expected, size_t n_seeds, double confirm)
+{
+    struct gp_belief beliefs[4] = {[2] = {.score = expected, .n_seeds = n_seeds}};
+    size_t points[4] = {0, 1, 2, 3};
+    struct setup *setup = calloc(1, sizeof *setup);
+    struct sched_study *ss = calloc(1, sizeof *ss);
+    struct study_end end;
+
+    assert_true(setup != NULL && ss != NULL);
+    setup->sweep.confirm = confirm;
+    ss->setup = setup;
+    ss->view = p->view;
+    ss->view.study.metric = (char *)"score";
+    ss->view.advice = (struct gp_insight){.n = 4, .beliefs = beliefs, .point = points, .recommended = 2};
+    stop_rules_check(ss, 0, 0, &end);
+    free(ss);
+    free(setup);
+    return end.rule != NULL && strcmp(end.rule, "target") == 0;
+}
+
+/* The expected score of the best config decides, not the luckiest run; where the study confirms, from two runs. */
+static void one_lucky_run_meets_no_target(void **state)
+{
+    (void)state;
+    for (int minimize = 0; minimize < 2; minimize++) {
+        const double sign = minimize ? -1 : 1;
+        const struct confirm_plan plan = {.turn = CONFIRM_NO};
+        struct sweep_settings settings = {.confirm = 0.2};
+        struct confirm_plan next;
+        struct played *p = begin();
+        for (size_t i = 0; i < 4; i++) {
+            play_trial(p, &plan, 1);
+            p->rows[i].score = i == 1 ? 12 : (double)i;
+            p->trials[i].score = sign * p->rows[i].score;
+        }
+        p->view.history = (struct gp_history){.n = 4, .trials = p->rows};
+        p->view.study.maximize = !minimize;
+        p->view.study.limits = (struct limits){.has_target = true, .target_score = sign * 10};
+        assert_false(ends_by_target(p, 9.9, 5, 0.2)); /* run 1 is better than the target */
+        assert_false(ends_by_target(p, 10.1, 1, 0.2));
+        assert_true(ends_by_target(p, 10.1, 2, 0.2));
+        assert_true(ends_by_target(p, 10.1, 1, 0));
+        assert_false(ends_by_target(p, 9.9, 1, 0));
+        confirm_plan_make(&p->view, &settings, 0, 0, &next);
+        assert_int_equal(next.target, TARGET_CONFIRM);
+        settings.confirm = 0;
+        confirm_plan_make(&p->view, &settings, 0, 0, &next);
+        assert_int_equal(next.target, TARGET_ADVISE);
+        p->view.study.limits.target_score = sign * 13; /* no run has reached it */
+        assert_false(ends_by_target(p, 14, 2, 0.2));
+        confirm_plan_make(&p->view, &settings, 0, 0, &next);
+        assert_int_equal(next.target, TARGET_FAR);
+        free(p);
+    }
+}
+
+/* Training that was lost is spent: the last runs of what is left confirm. */
+static void what_was_lost_is_spent(void **state)
+{
+    struct sweep_settings settings = {.confirm = 0.2};
+    struct confirm_plan plan = {.turn = CONFIRM_NO};
+
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        struct played *p = begin();
+        *(device ? &p->view.study.limits.device_max_s : &p->view.study.limits.budget_s) = 100;
+        for (int i = 0; i < 10; i++)
+            play_trial(p, &plan, 2); /* 20 of 100 s */
+        confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+        assert_true(plan.turn < CONFIRM_END);
+        p->view.study.lost_s = 70;
+        confirm_plan_make(&p->view, &settings, 0, 0, &plan);
+        assert_true(plan.turn >= CONFIRM_END);
+        plan.turn = CONFIRM_NO;
+        free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +450,9 @@ int main(void)
         cmocka_unit_test(by_time),
         cmocka_unit_test(without_end),
         cmocka_unit_test(runs_under_way_count),
+        cmocka_unit_test(what_was_lost_is_spent),
+        cmocka_unit_test(a_target_is_confirmed),
+        cmocka_unit_test(one_lucky_run_meets_no_target),
         cmocka_unit_test(best_and_knee_come_first_at_the_end),
         cmocka_unit_test(the_last_runs_try_the_runner_up),
         cmocka_unit_test(what_costs_more_than_is_left_is_not_run_again),
