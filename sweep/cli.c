@@ -134,14 +134,12 @@ enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_w
 
 enum status cli_print_json(cJSON *json, struct error *err)
 {
-    char *text = json != NULL ? json_print(json, false) : NULL;
+    char *text = json_print(json, false);
+    bool ok = puts(text) >= 0;
 
     cJSON_Delete(json);
-    if (text == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory while writing JSON");
-    puts(text);
     mem_free(text);
-    return ST_OK;
+    return ok ? ST_OK : FAIL(err, ST_IO, "the JSON cannot be written: %s", strerror(errno));
 }
 
 enum status cli_print_options(const struct config *config, const char *section, struct error *err)

@@ -84,10 +84,7 @@ enum status log_file_open(struct log_file **ret_log, const char *path, int64_t m
     struct log_file *l = mem_alloc(sizeof *l);
     struct stat st;
 
-    if (l == NULL || (l->path = mem_strdup(path)) == NULL) {
-        mem_free(l);
-        return FAIL(err, ST_NOMEM, "out of memory for a log");
-    }
+    l->path = mem_strdup(path);
     l->max_bytes = max_bytes;
     l->n_keep = n_keep;
     l->fd = strlen(path) < 4096 ? open_append(path) : -1;

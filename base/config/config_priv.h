@@ -47,7 +47,8 @@ void config_hint(const struct config *config, const char *key, char *buf, size_t
 enum status config_add_param(struct config *config, const char *key, const struct config_entry *entry,
                              struct error *err) MUST_USE;
 bool config_unknown_sweep_field(const char *field, char *buf, size_t size); /* true: with a hint in buf */
-enum status config_fill_params(struct config *config, struct error *err) MUST_USE;
+/* Fills the parameters from *at on, and ends after the first that cannot be; *at is then the next one. */
+enum status config_fill_params(struct config *config, size_t *at, struct error *err) MUST_USE;
 
 /* The value of an option as text in our own spelling ("90_000_000" -> "90000000"); buf OPT_STR_MAX bytes. */
 void config_value_text(const struct opt_def *opt, const char *value, char *buf);

@@ -97,11 +97,37 @@ bool config_unknown(const struct config *config, size_t i, char *buf, size_t siz
     return true;
 }
 
-/* Reports all unknown names at once: a config of another program has dozens. */
+/* Problems that are reported at once: a config of another program has dozens. */
+struct problems {
+    char text[ERROR_TEXT_MAX];
+    size_t n, used, shown;
+};
+
+static void add_problem(struct problems *p, const char *text)
+{
+    p->n++;
+    if (p->used + strlen(text) + 64 < sizeof p->text) {
+        p->used += (size_t)snprintf(p->text + p->used, sizeof p->text - p->used, "%s%s", p->n > 1 ? "\n  " : "", text);
+        p->shown++;
+    }
+}
+
+/* what: "names are unknown" */
+static enum status report_problems(struct problems *p, const char *what, struct error *err)
+{
+    if (p->n == 0)
+        return ST_OK;
+    if (p->n == 1)
+        return FAIL(err, ST_CONFIG, "%s", p->text);
+    if (p->shown < p->n)
+        snprintf(p->text + p->used, sizeof p->text - p->used, "\n  and %zu more", p->n - p->shown);
+    return FAIL(err, ST_CONFIG, "%zu %s:\n  %s", p->n, what, p->text);
+}
+
 static enum status check_known(const struct config *config, struct error *err)
 {
-    char text[ERROR_TEXT_MAX] = "", what[4 * CONFIG_KEY_MAX];
-    size_t n = 0, used = 0, shown = 0;
+    char text[ERROR_TEXT_MAX], what[4 * CONFIG_KEY_MAX];
+    struct problems problems = {.n = 0};
 
     for (size_t i = 0; i < config->n_entries; i++) {
         const struct config_entry *entry = &config->entries[i];
@@ -117,20 +143,10 @@ static enum status check_known(const struct config *config, struct error *err)
         }
         if (in_unknown_section)
             continue;
-        n++;
-        if (used + strlen(entry->origin) + strlen(what) + 64 < sizeof text) {
-            used +=
-                (size_t)snprintf(text + used, sizeof text - used, "%s%s: %s", n > 1 ? "\n  " : "", entry->origin, what);
-            shown++;
-        }
+        snprintf(text, sizeof text, "%s: %s", entry->origin, what);
+        add_problem(&problems, text);
     }
-    if (n == 0)
-        return ST_OK;
-    if (n == 1)
-        return FAIL(err, ST_CONFIG, "%s", text);
-    if (shown < n)
-        snprintf(text + used, sizeof text - used, "\n  and %zu more", n - shown);
-    return FAIL(err, ST_CONFIG, "%zu names are unknown:\n  %s", n, text);
+    return report_problems(&problems, "names are unknown", err);
 }
 
 static enum status resolve_entry(struct config *config, const struct config_entry *entry, struct error *err)
@@ -147,12 +163,22 @@ static enum status resolve_entry(struct config *config, const struct config_entr
 
 enum status config_resolve(struct config *config, struct error *err)
 {
+    struct problems problems = {.n = 0};
+
     config->resolved = false;
     config->n_params = 0;
     TRY(check_known(config, err));
-    for (size_t i = 0; i < config->n_entries; i++)
-        TRY(resolve_entry(config, &config->entries[i], err));
-    TRY(config_fill_params(config, err));
+    for (size_t i = 0; i < config->n_entries; i++) {
+        struct error one = {0};
+        if (resolve_entry(config, &config->entries[i], &one) != ST_OK)
+            add_problem(&problems, one.text);
+    }
+    for (size_t at = 0; at < config->n_params;) {
+        struct error one = {0};
+        if (config_fill_params(config, &at, &one) != ST_OK)
+            add_problem(&problems, one.text);
+    }
+    TRY(report_problems(&problems, "values or ranges are not possible", err));
     config->resolved = true;
     return ST_OK;
 }

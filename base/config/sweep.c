@@ -270,9 +270,10 @@ static enum status take_range(const struct config *config, struct config_sweep_p
     return ST_OK;
 }
 
-enum status config_fill_params(struct config *config, struct error *err)
+enum status config_fill_params(struct config *config, size_t *at, struct error *err)
 {
-    for (size_t i = 0; i < config->n_params; i++) {
+    while (*at < config->n_params) {
+        const size_t i = (*at)++;
         struct config_sweep_param *p = &config->params[i];
         struct sweep_fields text, from;
 

@@ -163,10 +163,31 @@ static size_t find_name(const struct config *config)
     return best;
 }
 
+/* Both names in one file, or both on the command line: neither comes later, so neither counts more. */
+static enum status check_one_game(const struct config *config, size_t at, struct error *err)
+{
+    const struct config_item item = config_item(config, at);
+    char game[WORD_BYTES], other_game[WORD_BYTES];
+
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        const struct config_item other = config_item(config, i);
+        bool is_name = strcmp(other.key, "env.name") == 0 || strcmp(other.key, "base.env_name") == 0;
+        if (!is_name || other.text != item.text || other.layer != item.layer || strcmp(other.key, item.key) == 0 ||
+            other.value == NULL || !pick_game(other.value, other_game, sizeof other_game) ||
+            !pick_game(item.value, game, sizeof game) || strcmp(game, other_game) == 0)
+            continue;
+        return FAIL(err, ST_CONFIG, "%s: %s is %s, but %s at %s is %s; leave one of the two", item.origin, item.key,
+                    item.value, other.key, other.origin, other.value);
+    }
+    return ST_OK;
+}
+
 static enum status choose_game(struct dialect *dialect, struct config *config, struct error *err)
 {
     size_t at = find_name(config);
 
+    if (at != DIALECT_NOT_SET)
+        TRY(check_one_game(config, at, err));
     if (at != DIALECT_NOT_SET) {
         struct config_item item = config_item(config, at);
         bool is_list = strpbrk(item.value, " \t,") != NULL, is_theirs = strcmp(item.key, "base.env_name") == 0;

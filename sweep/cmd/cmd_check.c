@@ -35,18 +35,16 @@ static cJSON *verdict_json(const struct store_verdict *v)
                 {"leases", &v->leases},
                 {"outbox", &v->outbox}};
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_i64(json, "damaged", v->n_damaged) && json_add_i64(json, "points", v->points);
 
-    for (size_t i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
+    json_add_i64(json, "damaged", v->n_damaged);
+    json_add_i64(json, "points", v->points);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cJSON *row = cJSON_CreateObject();
-        ok = row != NULL && json_add_i64(row, "n", rows[i].tally->n) &&
-             json_add_i64(row, "unchecked", rows[i].tally->n_unchecked);
-        ok = json_add(json, rows[i].name, row) && ok;
+        json_add_i64(row, "n", rows[i].tally->n);
+        json_add_i64(row, "unchecked", rows[i].tally->n_unchecked);
+        json_add(json, rows[i].name, row);
     }
-    if (ok)
-        return json;
-    cJSON_Delete(json);
-    return NULL;
+    return json;
 }
 
 static enum status damaged(const char *path, const struct store_verdict *v, struct error *err)

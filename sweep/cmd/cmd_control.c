@@ -95,12 +95,10 @@ static enum status print_answer(const struct control_cmd *c, const char *text, b
         return ST_OK;
     }
     json = cJSON_CreateObject();
-    if (json != NULL && !(json_add_str(json, "command", control_kind_name(c->command.kind)) &&
-                          json_add_str(json, "study", c->command.study) && json_add_str(json, "text", text) &&
-                          json_add_str(json, "done_by", by_controller ? "controller" : "store"))) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_str(json, "command", control_kind_name(c->command.kind));
+    json_add_str(json, "study", c->command.study);
+    json_add_str(json, "text", text);
+    json_add_str(json, "done_by", by_controller ? "controller" : "store");
     return cli_print_json(json, err);
 }
 
@@ -126,7 +124,7 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
         return FAIL(err, ST_USAGE, "priority: '%s' is no whole number, 1 to %d are possible", words.v[1],
                     STUDY_PRIORITY_MAX);
     json = control_command_to_json(&c->command); /* the same checks on both sides */
-    rc = json != NULL ? control_command_from_json(json, &checked, err) : FAIL(err, ST_NOMEM, "out of memory");
+    rc = control_command_from_json(json, &checked, err);
     cJSON_Delete(json);
     TRY(rc);
     if (access(c->store_path, F_OK) != 0)

@@ -105,10 +105,8 @@ static enum status begin(struct daemon_cmd *d, struct error *err)
 {
     const struct sweep_settings *set = &d->setup->sweep;
     struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc = devices != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the list of devices");
+    enum status rc = devices_parse(set, d->setup->train.device, devices, err);
 
-    if (rc == ST_OK)
-        rc = devices_parse(set, d->setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = open_store_and_log(d, err);
     if (rc == ST_OK)
@@ -229,8 +227,6 @@ static enum status start(struct daemon_cmd *d, struct error *err)
     if (d->detach && d->log_path == NULL) {
         size_t size = strlen(d->store_path) + sizeof ".log";
         d->default_log = mem_alloc(size);
-        if (d->default_log == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for a path");
         snprintf(d->default_log, size, "%s.log", d->store_path);
         d->log_path = d->default_log;
     }
@@ -269,11 +265,7 @@ static enum status load_settings(struct daemon_cmd *d, struct error *err)
         TRY(config_set(d->setup->config, CONFIG_COMMAND, "sweep.runs_per_device", text, "--runs-per-device", err));
     }
     TRY(setup_finish(d->setup, err));
-    struct devices *devices = mem_alloc(sizeof *devices); /* large; wrong ones are reported before anything starts */
-    enum status rc = devices != NULL ? devices_parse(&d->setup->sweep, d->setup->train.device, devices, err)
-                                     : FAIL(err, ST_NOMEM, "out of memory for the list of devices");
-    mem_free(devices);
-    return rc;
+    return devices_check(&d->setup->sweep, d->setup->train.device, err); /* before anything starts */
 }
 
 enum status cmd_daemon(int argc, char **argv, struct error *err)

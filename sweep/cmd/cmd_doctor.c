@@ -136,16 +136,12 @@ static void look_at_store(struct findings *f, const char *path)
 static enum status print_json(const struct findings *f, struct error *err)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_i64(json, "usable_cores", (int64_t)machine_cores()) &&
-              json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes()) &&
-              json_add_bool(json, "store_ok", f->store_ok);
 
-    for (size_t i = 0; ok && i < f->n; i++)
-        ok = json_add_str(json, f->rows[i].key, f->rows[i].text);
-    if (!ok) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_i64(json, "usable_cores", (int64_t)machine_cores());
+    json_add_i64(json, "memory_bytes", (int64_t)machine_memory_bytes());
+    json_add_bool(json, "store_ok", f->store_ok);
+    for (size_t i = 0; i < f->n; i++)
+        json_add_str(json, f->rows[i].key, f->rows[i].text);
     return cli_print_json(json, err);
 }
 

@@ -31,56 +31,40 @@ static enum status default_shape(const struct env_def *env, struct env_shape *re
 static cJSON *option_json(const struct opt_def *o)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "key", o->key) && json_add_str(json, "type", config_type_word(o)) &&
-              json_add_str(json, "default", o->def) && json_add_str(json, "unit", o->unit) &&
-              json_add_str(json, "help", o->help);
 
-    if (ok && (o->type == OPT_INT || o->type == OPT_FLOAT))
-        ok = json_add_f64(json, "min", o->min) && json_add_f64(json, "max", o->max);
-    if (ok && o->type == OPT_ENUM)
-        ok = json_add_str(json, "choices", o->choices);
-    if (ok)
-        ok = json_add_bool(json, "sweepable", o->scale != OPT_FIXED);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
+    json_add_str(json, "key", o->key);
+    json_add_str(json, "type", config_type_word(o));
+    json_add_str(json, "default", o->def);
+    json_add_str(json, "unit", o->unit);
+    json_add_str(json, "help", o->help);
+    if (o->type == OPT_INT || o->type == OPT_FLOAT) {
+        json_add_f64(json, "min", o->min);
+        json_add_f64(json, "max", o->max);
     }
+    if (o->type == OPT_ENUM)
+        json_add_str(json, "choices", o->choices);
+    json_add_bool(json, "sweepable", o->scale != OPT_FIXED);
     return json;
 }
 
 static cJSON *env_json(const struct env_def *env, const struct env_shape *shape)
 {
-    cJSON *json = cJSON_CreateObject(), *heads = cJSON_CreateArray(), *options = cJSON_CreateArray(),
-          *defaults = cJSON_CreateObject();
-    bool ok = json != NULL && heads != NULL && options != NULL && defaults != NULL;
+    cJSON *json = cJSON_CreateObject(), *heads, *options, *defaults;
 
-    for (int i = 0; ok && i < shape->n_heads; i++) {
-        cJSON *size = cJSON_CreateNumber(shape->head_sizes[i]);
-        ok = size != NULL && cJSON_AddItemToArray(heads, size);
-    }
-    for (size_t i = 0; ok && i < env->options.n_defs; i++) {
-        cJSON *option = option_json(&env->options.defs[i]);
-        ok = option != NULL && cJSON_AddItemToArray(options, option);
-    }
-    for (size_t i = 0; ok && i < env->about->n_defaults; i++)
-        ok = json_add_str(defaults, env->about->defaults[i].key, env->about->defaults[i].value);
-    ok = ok && json_add_str(json, "name", env->name) && json_add_str(json, "summary", env->about->summary) &&
-         json_add_i64(json, "obs_size", shape->obs_size) && json_add_i64(json, "agents", shape->n_agents) &&
-         json_add_bool(json, "mask", shape->has_mask);
-    if (!ok) {
-        cJSON_Delete(json);
-        cJSON_Delete(heads);
-        cJSON_Delete(options);
-        cJSON_Delete(defaults);
-        return NULL;
-    }
-    ok = json_add(json, "actions", heads); /* each takes its value, also when an earlier one failed */
-    ok = json_add(json, "options", options) && ok;
-    ok = json_add(json, "defaults", defaults) && ok;
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "name", env->name);
+    json_add_str(json, "summary", env->about->summary);
+    json_add_i64(json, "obs_size", shape->obs_size);
+    json_add_i64(json, "agents", shape->n_agents);
+    json_add_bool(json, "mask", shape->has_mask);
+    heads = cJSON_AddArrayToObject(json, "actions");
+    for (int i = 0; i < shape->n_heads; i++)
+        cJSON_AddItemToArray(heads, cJSON_CreateNumber(shape->head_sizes[i]));
+    options = cJSON_AddArrayToObject(json, "options");
+    for (size_t i = 0; i < env->options.n_defs; i++)
+        cJSON_AddItemToArray(options, option_json(&env->options.defs[i]));
+    defaults = cJSON_AddObjectToObject(json, "defaults");
+    for (size_t i = 0; i < env->about->n_defaults; i++)
+        json_add_str(defaults, env->about->defaults[i].key, env->about->defaults[i].value);
     return json;
 }
 
@@ -116,7 +100,7 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
 static enum status print_all(const char *name, bool json, struct error *err)
 {
     cJSON *list = json ? cJSON_CreateArray() : NULL;
-    enum status rc = json && list == NULL ? FAIL(err, ST_NOMEM, "out of memory for the list of games") : ST_OK;
+    enum status rc = ST_OK;
 
     for (size_t i = 0; rc == ST_OK && i < env_count(); i++) {
         const struct env_def *env = env_at(i);
@@ -124,13 +108,10 @@ static enum status print_all(const char *name, bool json, struct error *err)
         if (name != NULL && strcmp(name, env->name) != 0)
             continue;
         rc = default_shape(env, &shape, err);
-        if (rc == ST_OK && json) {
-            cJSON *item = env_json(env, &shape);
-            if (item == NULL || !cJSON_AddItemToArray(list, item))
-                rc = FAIL(err, ST_NOMEM, "out of memory for the list of games");
-        } else if (rc == ST_OK) {
+        if (rc == ST_OK && json)
+            cJSON_AddItemToArray(list, env_json(env, &shape));
+        else if (rc == ST_OK)
             print_env(env, &shape, name != NULL);
-        }
     }
     if (rc == ST_OK && json)
         return cli_print_json(list, err);

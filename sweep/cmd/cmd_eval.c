@@ -23,13 +23,12 @@ struct eval_cmd {
 static cJSON *result_json(const struct eval_cmd *e, const char *checkpoint, const struct eval_result *r)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "checkpoint", checkpoint) &&
-              json_add_str(json, "env", e->setup->env->name) && evaluate_add_json(json, r) &&
-              json_add_bool(json, "greedy", e->settings.greedy) && json_add_i64(json, "seed", e->settings.seed);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+
+    json_add_str(json, "checkpoint", checkpoint);
+    json_add_str(json, "env", e->setup->env->name);
+    evaluate_add_json(json, r);
+    json_add_bool(json, "greedy", e->settings.greedy);
+    json_add_i64(json, "seed", e->settings.seed);
     return json;
 }
 

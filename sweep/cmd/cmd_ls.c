@@ -46,42 +46,52 @@ static void find_best(struct store *store, const char *study, struct best *ret)
     mem_free(view);
 }
 
-static bool add_best(cJSON *json, const struct best *best)
+static void add_best(cJSON *json, const struct best *best)
 {
     const struct promise *p = &best->promise;
 
-    if (best->trial < 0)
-        return json_add_str(json, "best_trial", NULL) && json_add_str(json, "best_score", NULL);
-    return json_add_i64(json, "best_trial", best->trial) && json_add_f64(json, "best_score", p->score) &&
-           json_add_i64(json, "best_seeds", (int64_t)p->n_seeds) &&
-           (!p->is_known || (json_add_f64(json, "best_lo", p->lo) && json_add_f64(json, "best_hi", p->hi)));
+    if (best->trial < 0) {
+        json_add_str(json, "best_trial", NULL);
+        json_add_str(json, "best_score", NULL);
+        return;
+    }
+    json_add_i64(json, "best_trial", best->trial);
+    json_add_f64(json, "best_score", p->score);
+    json_add_i64(json, "best_seeds", (int64_t)p->n_seeds);
+    if (p->is_known) {
+        json_add_f64(json, "best_lo", p->lo);
+        json_add_f64(json, "best_hi", p->hi);
+    }
 }
 
 static cJSON *row_json(const struct study *s, const struct study_counts *counts, const struct best *best,
                        const char *now)
 {
-    cJSON *json = cJSON_CreateObject(), *states = json != NULL ? cJSON_CreateObject() : NULL;
-    bool ok = json != NULL && json_add(json, "counts", states);
+    cJSON *json = cJSON_CreateObject(), *states = cJSON_AddObjectToObject(json, "counts");
     int64_t n = 0;
 
-    for (int i = 0; ok && i < TRIAL_STATES; i++) {
+    for (int i = 0; i < TRIAL_STATES; i++) {
         n += counts->n[i];
-        ok = json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
+        json_add_i64(states, trial_state_name((enum trial_state)i), counts->n[i]);
     }
-    ok = ok && json_add_str(json, "name", s->name) && json_add_str(json, "method", s->method) &&
-         json_add_str(json, "metric", s->metric) &&
-         json_add_str(json, "direction", s->maximize ? "maximize" : "minimize") && json_add_i64(json, "trials", n) &&
-         json_add_i64(json, "trials_max", s->limits.trials_max) && json_add_f64(json, "budget_s", s->limits.budget_s) &&
-         json_add_f64(json, "cost_s", counts->cost_s) && add_best(json, best) &&
-         json_add_f64(json, "best_run_score", counts->best_score) &&
-         json_add_str(json, "state", study_state_name(s->state)) && json_add_str(json, "now", now) &&
-         json_add_str(json, "end_rule", s->end_rule) && json_add_str(json, "end_text", s->end_text) &&
-         json_add_i64(json, "priority", s->limits.priority) && json_add_i64(json, "seed", s->seed) &&
-         json_add_str(json, "program", s->program) && json_add_i64(json, "created_ms", s->created_ms);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "name", s->name);
+    json_add_str(json, "method", s->method);
+    json_add_str(json, "metric", s->metric);
+    json_add_str(json, "direction", s->maximize ? "maximize" : "minimize");
+    json_add_i64(json, "trials", n);
+    json_add_i64(json, "trials_max", s->limits.trials_max);
+    json_add_f64(json, "budget_s", s->limits.budget_s);
+    json_add_f64(json, "cost_s", counts->cost_s);
+    add_best(json, best);
+    json_add_f64(json, "best_run_score", counts->best_score);
+    json_add_str(json, "state", study_state_name(s->state));
+    json_add_str(json, "now", now);
+    json_add_str(json, "end_rule", s->end_rule);
+    json_add_str(json, "end_text", s->end_text);
+    json_add_i64(json, "priority", s->limits.priority);
+    json_add_i64(json, "seed", s->seed);
+    json_add_str(json, "program", s->program);
+    json_add_i64(json, "created_ms", s->created_ms);
     return json;
 }
 
@@ -135,9 +145,7 @@ static enum status list(struct store *store, bool json, struct error *err)
             print_row(&studies[i], &counts, &best, now);
             continue;
         }
-        cJSON *row = row_json(&studies[i], &counts, &best, now);
-        if (array == NULL || row == NULL || !cJSON_AddItemToArray(array, row))
-            rc = FAIL(err, ST_NOMEM, "out of memory for the list of studies");
+        cJSON_AddItemToArray(array, row_json(&studies[i], &counts, &best, now));
     }
     served_free(&served);
     study_list_free(studies, n);

@@ -306,10 +306,11 @@ static void log_nothing_done(const struct sched_study *ss)
 static void leave_paused(struct sweep_cmd *s, enum status rc, const struct error *err)
 {
     struct error why = {0};
+    bool interrupted = rc == ST_INTERRUPTED || signals_stop(); /* also while it waited for a lock or for space */
 
     if (s->ss->end.rule == NULL &&
-        sched_study_set_state(s->ss, STUDY_PAUSED, rc == ST_INTERRUPTED ? "interrupted" : "error",
-                              rc == ST_INTERRUPTED ? "interrupted; --resume continues it" : err->text, &why) != ST_OK)
+        sched_study_set_state(s->ss, STUDY_PAUSED, interrupted ? "interrupted" : "error",
+                              interrupted ? "interrupted; --resume continues it" : err->text, &why) != ST_OK)
         log_debug("%s", why.text);
 }
 
@@ -319,20 +320,14 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
     struct devices *devices = mem_alloc(sizeof *devices);
     enum status rc;
 
-    if (devices == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
     rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
     if (rc == ST_OK)
         rc = scheduler_create(&s->sched, devices, err);
     mem_free(devices);
-    if (rc != ST_OK)
-        return rc;
+    TRY(rc);
     s->sched->hang_timeout_s = setup->sweep.hang_timeout_s;
-    rc = scheduler_add(s->sched, s->ss, err);
-    if (rc == ST_OK)
-        rc = sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err);
-    if (rc != ST_OK)
-        return rc;
+    TRY(scheduler_add(s->sched, s->ss, err));
+    TRY(sched_study_set_state(s->ss, STUDY_RUNNING, NULL, NULL, err));
     controller_socket_open(&s->socket, s->store, s->sched, false);
     progress_begin(&s->progress, s->sched, s->ss, s->quiet);
     rc = scheduler_run(s->sched, err);
@@ -443,19 +438,6 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     return check_writable(s->store_path, err);
 }
 
-/* Before the store is touched. */
-static enum status check_devices(const struct setup *setup, struct error *err)
-{
-    struct devices *devices = mem_alloc(sizeof *devices);
-    enum status rc;
-
-    if (devices == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the list of devices");
-    rc = devices_parse(&setup->sweep, setup->train.device, devices, err);
-    mem_free(devices);
-    return rc;
-}
-
 static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct cli *cli, struct error *err)
 {
     struct cli_words words;
@@ -481,7 +463,7 @@ static enum status run(struct sweep_cmd *s, int argc, char **argv, const struct 
         TRY(setup_finish(s->setup, err));
         if (s->print_config)
             return setup_print(s->setup, err);
-        TRY(check_devices(s->setup, err));
+        TRY(devices_check(&s->setup->sweep, s->setup->train.device, err));
         TRY(track_settings_check(&s->setup->track, err));
     }
     if (handover_is_possible(s))
@@ -502,7 +484,7 @@ enum status cmd_sweep(int argc, char **argv, struct error *err)
         {"trials", 0, CLI_INT, &s.trials, "N", "end at N trials in all (sweep.trials)"},
         {"budget", 0, CLI_TEXT, &s.budget, "TIME", "end at this much training in all: 90s, 30m, 2h (sweep.budget)"},
         {"wall-time", 0, CLI_TEXT, &s.wall_time, "TIME", "end after this much time at work (sweep.wall_time)"},
-        {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when a trial reaches it (sweep.target)"},
+        {"target", 0, CLI_TEXT, &s.target, "SCORE", "end when the best config is expected to reach it (sweep.target)"},
         {"devices", 0, CLI_TEXT, &s.devices, "LIST", "auto, cpu, cuda:all or cuda:0,cuda:1 (sweep.devices)"},
         {"runs-per-device", 0, CLI_INT, &s.runs_per_device, "N", "trials at a time on each (sweep.runs_per_device)"},
         {"track", 0, CLI_TEXT, &s.track, "NAMES",

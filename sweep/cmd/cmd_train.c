@@ -70,15 +70,12 @@ static bool should_stop(void *ctx)
 static cJSON *window_json(const struct train_result *r)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_f64(json, "score", r->window.score) &&
-              json_add_f64(json, "perf", r->window.perf) && json_add_f64(json, "ep_return", r->window.ep_return) &&
-              json_add_f64(json, "ep_length", r->window.ep_length) &&
-              json_add_f64(json, "episodes", r->window.episodes);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_f64(json, "score", r->window.score);
+    json_add_f64(json, "perf", r->window.perf);
+    json_add_f64(json, "ep_return", r->window.ep_return);
+    json_add_f64(json, "ep_length", r->window.ep_length);
+    json_add_f64(json, "episodes", r->window.episodes);
     return json;
 }
 
@@ -86,20 +83,23 @@ static cJSON *result_json(const struct train_cmd *t, bool interrupted)
 {
     const struct train_result *r = &t->result;
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "env", t->setup->env->name) &&
-              (t->eval.stopped || evaluate_add_json(json, &t->eval)) && json_add(json, "train", window_json(r)) &&
-              json_add_i64(json, "env_steps", r->env_steps) && json_add_i64(json, "updates", r->window.updates) &&
-              json_add_f64(json, "cost_s", r->cost_s) && json_add_f64(json, "start_s", t->start_s) &&
-              json_add_f64(json, "steps_per_s", r->window.steps_per_s) && json_add_i64(json, "n_params", r->n_params) &&
-              json_add_i64(json, "seed", t->setup->train.seed) &&
-              json_add_bool(json, "stopped", r->stopped || interrupted) &&
-              json_add_str(json, "device", kern_device_name(t->session.kern)) &&
-              json_add_str(json, "checkpoint", t->checkpoint) && json_add_str(json, "program", program_text) &&
-              json_add(json, "profile", session_profile_json(r->window.phase_s));
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+
+    json_add_str(json, "env", t->setup->env->name);
+    if (!t->eval.stopped)
+        evaluate_add_json(json, &t->eval);
+    json_add(json, "train", window_json(r));
+    json_add_i64(json, "env_steps", r->env_steps);
+    json_add_i64(json, "updates", r->window.updates);
+    json_add_f64(json, "cost_s", r->cost_s);
+    json_add_f64(json, "start_s", t->start_s);
+    json_add_f64(json, "steps_per_s", r->window.steps_per_s);
+    json_add_i64(json, "n_params", r->n_params);
+    json_add_i64(json, "seed", t->setup->train.seed);
+    json_add_bool(json, "stopped", r->stopped || interrupted);
+    json_add_str(json, "device", kern_device_name(t->session.kern));
+    json_add_str(json, "checkpoint", t->checkpoint);
+    json_add_str(json, "program", program_text);
+    json_add(json, "profile", session_profile_json(r->window.phase_s));
     return json;
 }
 

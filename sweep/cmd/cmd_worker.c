@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define WORKER_FD 3
+#define LEAST_BYTES (32u << 20) /* that a worker needs for a config and its lanes, whatever it trains */
 #define LOOK_MS 200 /* at whether the device is lost */
 #define LOST_PATIENCE_S 3.0 /* for the other lanes' results */
 
@@ -61,6 +62,10 @@ static enum status open_lanes(struct lane_pool *pool, const cJSON *message, int6
                     LANES_MAX);
     worker_limits_apply(message);
     (void)json_get_i64(message, "memory_bytes", &pool->memory_bytes);
+    void *probe = mem_try_alloc(LEAST_BYTES); /* later the process would just end, which names no limit */
+    if (probe == NULL)
+        return FAIL(err, ST_NOMEM, "%u MB for a worker do not fit", LEAST_BYTES >> 20);
+    mem_free(probe);
     TRY(choose_device(pool, json_get_str(message, "device"), err));
     TRY(lane_pool_read_config(pool, message, &setup, err));
     return lane_pool_open(pool, setup, (size_t)*ret_lanes, err);

@@ -185,12 +185,6 @@ static enum status find_study(struct train_track *t, const char *name, bool whol
     return rc;
 }
 
-static bool copy(char **ret, const char *text)
-{
-    *ret = mem_strdup(text);
-    return *ret != NULL;
-}
-
 static enum status make_study(struct train_track *t, const char *base, bool may_number, const char *config_text,
                               struct error *err)
 {
@@ -199,24 +193,26 @@ static enum status make_study(struct train_track *t, const char *base, bool may_
     char name[NAME_BYTES + 24];
     enum status rc = ST_EXISTS;
 
-    *s = (struct study){.maximize = true, .seed = t->setup->train.seed, .limits.trials_max = 1, .state = STUDY_ENDED};
-    if (!(copy(&s->config, config_text) && copy(&s->space, "{\"params\":[]}") && copy(&s->method, TRAIN_TRACK_METHOD) &&
-          copy(&s->metric, t->setup->sweep.metric) && copy(&s->program, program_text)))
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
+    *s = (struct study){.maximize = true,
+                        .seed = t->setup->train.seed,
+                        .limits.trials_max = 1,
+                        .state = STUDY_ENDED,
+                        .config = mem_strdup(config_text),
+                        .space = mem_strdup("{\"params\":[]}"),
+                        .method = mem_strdup(TRAIN_TRACK_METHOD),
+                        .metric = mem_strdup(t->setup->sweep.metric),
+                        .program = mem_strdup(program_text)};
     for (int64_t i = 1; rc == ST_EXISTS && (i == 1 || may_number); i++) {
         snprintf(name, sizeof name, i == 1 ? "%s" : "%s-%lld", base, (long long)i);
         mem_free(s->name);
-        if (!copy(&s->name, name))
-            return FAIL(err, ST_NOMEM, "out of memory for the trackers");
+        s->name = mem_strdup(name);
         error_clear(&taken);
         rc = store_study_create(t->store, s, &taken);
     }
     if (rc == ST_EXISTS)
         return FAIL(err, ST_EXISTS, "train: %s has a run %s already; give another --name, or --resume its checkpoint",
                     t->path, base);
-    if (rc != ST_OK)
-        return FAIL(err, rc, "%s", taken.text);
-    return ST_OK;
+    return rc == ST_OK ? ST_OK : FAIL(err, rc, "%s", taken.text);
 }
 
 /* The trial's row, running. */
@@ -230,19 +226,20 @@ static enum status make_trial(struct train_track *t, bool old, const char *confi
         TRY(store_trials_recover(t->store, t->study.id, true, &n, err));
         TRY(store_trial_find(t->store, t->study.id, 0, trial, err));
         mem_free(trial->config);
-        if (!copy(&trial->config, config_text)) /* as it is now: steps may have been added */
-            return FAIL(err, ST_NOMEM, "out of memory for the trackers");
+        trial->config = mem_strdup(config_text); /* as it is now: steps may have been added */
     } else {
-        *trial = (struct trial){.study_id = t->study.id, .seed = t->setup->train.seed};
-        if (!(copy(&trial->params, "{}") && copy(&trial->config, config_text) &&
-              copy(&trial->origin, TRAIN_TRACK_METHOD)))
-            return FAIL(err, ST_NOMEM, "out of memory for the trackers");
+        *trial = (struct trial){.study_id = t->study.id,
+                                .seed = t->setup->train.seed,
+                                .params = mem_strdup("{}"),
+                                .config = mem_strdup(config_text),
+                                .origin = mem_strdup(TRAIN_TRACK_METHOD)};
         TRY(store_trial_create(t->store, trial, err));
     }
     TRY(store_trial_resume(t->store, trial->id, device, NULL, err));
     trial->attempt++;
     mem_free(trial->device);
-    return copy(&trial->device, device) ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the trackers");
+    trial->device = mem_strdup(device);
+    return ST_OK;
 }
 
 static enum status open_store(struct train_track *t, const struct train_track_options *o, const char *config_text,
@@ -292,8 +289,6 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     if (setup->track.trackers[0] == '\0')
         return ST_OK;
     t = mem_alloc(sizeof *t);
-    if (t == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the trackers");
     t->setup = setup;
     t->own = o->store_path == NULL;
     t->keeps = o->checkpoint != NULL;

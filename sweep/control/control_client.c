@@ -114,19 +114,16 @@ static enum status read_answer(const struct strbuf *line, cJSON **ret_answer, st
 enum status control_call_within(const char *store_path, int patience_s, cJSON *request, cJSON **ret_answer,
                                 bool *ret_reached, struct error *err)
 {
-    char *text = request != NULL ? json_print(request, false) : NULL;
+    char *text = json_print(request, false);
     struct strbuf line;
     int fd = -1;
-    enum status rc = ST_OK;
+    enum status rc;
 
     *ret_answer = NULL;
     *ret_reached = false;
     cJSON_Delete(request);
     strbuf_init(&line, ANSWER_MAX);
-    if (text == NULL)
-        rc = FAIL(err, ST_NOMEM, "out of memory for a request");
-    if (rc == ST_OK)
-        rc = connect_to(store_path, patience_s, &fd, err);
+    rc = connect_to(store_path, patience_s, &fd, err);
     *ret_reached = fd >= 0;
     if (rc == ST_OK)
         rc = send_text(fd, text, strlen(text), err);

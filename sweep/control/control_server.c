@@ -87,8 +87,6 @@ enum status control_server_create(struct control_server **ret_server, const char
 
     TRY(control_addresses(store_path, addresses, &n, err));
     s = mem_alloc(sizeof *s);
-    if (s == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the control socket");
     s->fd = -1;
     s->fn = fn;
     s->ctx = ctx;
@@ -177,13 +175,11 @@ static void take_client(struct control_server *s)
 static bool send_line(struct client *c, cJSON *answer)
 {
     char *text = json_print(answer, false);
-    size_t n = text != NULL ? strlen(text) : 0;
-    bool ok = text != NULL;
+    size_t n = strlen(text);
+    bool ok;
 
-    if (ok) {
-        text[n] = '\n'; /* the NUL's place; sent by length */
-        ok = send(c->fd, text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(n + 1);
-    }
+    text[n] = '\n'; /* the NUL's place; sent by length */
+    ok = send(c->fd, text, n + 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)(n + 1);
     mem_free(text);
     return ok;
 }
@@ -193,10 +189,8 @@ static bool answer_request(struct control_server *s, struct client *c, const cha
     cJSON *request = NULL, *answer = cJSON_CreateObject();
     struct error why = {0};
     enum status rc;
-    bool ok = answer != NULL;
+    bool ok;
 
-    if (!ok)
-        return false;
     rc = json_parse(line, n, &request, &why);
     if (rc == ST_OK && !cJSON_IsObject(request))
         rc = FAIL(&why, ST_CORRUPT, "a request is one JSON object in a line");
@@ -205,10 +199,12 @@ static bool answer_request(struct control_server *s, struct client *c, const cha
     if (rc != ST_OK) { /* whatever the answer holds so far is no answer */
         cJSON_Delete(answer);
         answer = cJSON_CreateObject();
-        ok = answer != NULL && json_add_str(answer, "status", status_name(rc)) &&
-             json_add_i64(answer, "code", (int64_t)rc) && json_add_str(answer, "error", why.text);
+        json_add_str(answer, "status", status_name(rc));
+        json_add_i64(answer, "code", (int64_t)rc);
+        json_add_str(answer, "error", why.text);
     }
-    ok = ok && json_add_bool(answer, "ok", rc == ST_OK) && send_line(c, answer);
+    json_add_bool(answer, "ok", rc == ST_OK);
+    ok = send_line(c, answer);
     cJSON_Delete(request);
     cJSON_Delete(answer);
     return ok;
@@ -229,19 +225,16 @@ static bool answer_lines(struct control_server *s, struct client *c)
     return true;
 }
 
-static bool make_room(struct client *c)
+/* Space in the buffer; false: the request is too long. */
+static bool grow_buffer(struct client *c)
 {
     size_t cap = c->cap == 0 ? READ_BYTES : 2 * c->cap;
-    char *grown;
 
     if (c->n < c->cap)
         return true;
     if (cap > CONTROL_REQUEST_MAX)
         return false;
-    grown = mem_grow(c->buf, c->cap, cap, 1);
-    if (grown == NULL)
-        return false;
-    c->buf = grown;
+    c->buf = mem_grow(c->buf, c->cap, cap, 1);
     c->cap = cap;
     return true;
 }
@@ -251,11 +244,13 @@ static void read_client(struct control_server *s, struct client *c)
 {
     ssize_t got;
 
-    if (!make_room(c)) {
+    if (!grow_buffer(c)) {
         cJSON *answer = cJSON_CreateObject();
-        if (answer != NULL && json_add_bool(answer, "ok", false) && json_add_str(answer, "status", "limit") &&
-            json_add_i64(answer, "code", ST_LIMIT) && json_add_str(answer, "error", "the request is too long"))
-            (void)send_line(c, answer);
+        json_add_bool(answer, "ok", false);
+        json_add_str(answer, "status", "limit");
+        json_add_i64(answer, "code", ST_LIMIT);
+        json_add_str(answer, "error", "the request is too long");
+        (void)send_line(c, answer);
         cJSON_Delete(answer);
         drop(c);
         return;

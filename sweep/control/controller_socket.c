@@ -14,7 +14,7 @@
 #include "sweep/control/control_server.h"
 #include "sweep/control/status_json.h"
 #include "sweep/control/submit.h"
-#include "sweep/controller/disk_full.h"
+#include "sweep/controller/store_watch.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/controller/sched_study.h"

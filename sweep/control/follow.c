@@ -54,10 +54,8 @@ static void ask_daemon(struct follow *f)
     struct error why = {0};
 
     f->served = false;
-    if (request == NULL || !(json_add_str(request, "command", "status") && json_add_str(request, "study", f->name))) {
-        cJSON_Delete(request);
-        return;
-    }
+    json_add_str(request, "command", "status");
+    json_add_str(request, "study", f->name);
     if (control_call(f->store_path, request, &answer, &f->served, &why) == ST_OK)
         sweep_status_from_json(cJSON_GetObjectItemCaseSensitive(answer, "live"), &f->status);
     cJSON_Delete(answer);

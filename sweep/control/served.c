@@ -13,16 +13,16 @@
 
 void served_ask(const char *store_path, struct served *ret_served)
 {
-    cJSON *request = cJSON_CreateObject(), *answer = NULL;
+    cJSON *request, *answer = NULL;
     struct error ignored = {0};
     bool reached;
     int64_t pid;
 
     *ret_served = (struct served){.held = store_is_held(store_path, &pid)};
-    if (!ret_served->held || request == NULL || !json_add_str(request, "command", "status")) {
-        cJSON_Delete(request);
+    if (!ret_served->held)
         return;
-    }
+    request = cJSON_CreateObject();
+    json_add_str(request, "command", "status");
     if (control_call_within(store_path, PATIENCE_S, request, &answer, &reached, &ignored) == ST_OK)
         ret_served->names = cJSON_DetachItemFromObjectCaseSensitive(answer, "studies");
     cJSON_Delete(answer);

@@ -53,13 +53,12 @@ void sweep_status_take(const struct scheduler *s, struct sched_study *ss, struct
     size_t n_events = s->n_events < STATUS_EVENTS ? s->n_events : STATUS_EVENTS;
 
     *st = (struct sweep_status){.pid = getpid(), .fraction = NAN, .wall_s = NAN, .gain = NAN};
-    for (size_t i = 0; i < s->n_workers; i++)
-        for (int lane = 0; lane < s->workers[i].spec.lanes; lane++) {
-            if (st->n_slots < STATUS_SLOTS)
-                take_slot(s, &s->workers[i].slots[lane], &st->slots[st->n_slots++]);
-            else
-                st->n_more++;
-        }
+    EACH_SLOT (s, slot) {
+        if (st->n_slots < STATUS_SLOTS)
+            take_slot(s, slot, &st->slots[st->n_slots++]);
+        else
+            st->n_more++;
+    }
     for (size_t k = s->n_events - n_events; k < s->n_events; k++)
         st->events[st->n_events++] = s->events[k % SCHED_EVENTS];
     if (ss != NULL) {
@@ -72,51 +71,41 @@ void sweep_status_take(const struct scheduler *s, struct sched_study *ss, struct
 static cJSON *slot_json(const struct status_slot *slot)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "name", slot->name) && json_add_str(json, "state", slot->state) &&
-              json_add_f64(json, "utilisation", slot->utilisation) &&
-              json_add_i64(json, "memory_bytes", slot->memory_bytes) &&
-              json_add_i64(json, "device_memory_bytes", slot->device_memory_bytes) &&
-              json_add_str(json, "study", slot->study) && json_add_i64(json, "trial", slot->trial) &&
-              json_add_i64(json, "env_steps", slot->env_steps) && json_add_f64(json, "elapsed_s", slot->elapsed_s) &&
-              json_add_f64(json, "score", slot->score);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "name", slot->name);
+    json_add_str(json, "state", slot->state);
+    json_add_f64(json, "utilisation", slot->utilisation);
+    json_add_i64(json, "memory_bytes", slot->memory_bytes);
+    json_add_i64(json, "device_memory_bytes", slot->device_memory_bytes);
+    json_add_str(json, "study", slot->study);
+    json_add_i64(json, "trial", slot->trial);
+    json_add_i64(json, "env_steps", slot->env_steps);
+    json_add_f64(json, "elapsed_s", slot->elapsed_s);
+    json_add_f64(json, "score", slot->score);
+
     return json;
 }
 
 cJSON *sweep_status_to_json(const struct sweep_status *st)
 {
     cJSON *json = cJSON_CreateObject(), *slots = cJSON_CreateArray(), *events = cJSON_CreateArray();
-    bool ok = json != NULL && slots != NULL && events != NULL;
 
-    for (size_t i = 0; ok && i < st->n_slots; i++)
-        ok = cJSON_AddItemToArray(slots, slot_json(&st->slots[i]));
-    for (size_t i = 0; ok && i < st->n_events; i++) {
+    for (size_t i = 0; i < st->n_slots; i++)
+        cJSON_AddItemToArray(slots, slot_json(&st->slots[i]));
+    for (size_t i = 0; i < st->n_events; i++) {
         cJSON *event = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(events, event) && json_add_i64(event, "at_ms", st->events[i].at_ms) &&
-             json_add_str(event, "text", st->events[i].text);
+        cJSON_AddItemToArray(events, event);
+        json_add_i64(event, "at_ms", st->events[i].at_ms);
+        json_add_str(event, "text", st->events[i].text);
     }
-    ok = ok && json_add_bool(json, "daemon", st->daemon) && json_add_i64(json, "pid", st->pid) &&
-         json_add_i64(json, "more_slots", (int64_t)st->n_more) && json_add_f64(json, "fraction", st->fraction) &&
-         json_add_f64(json, "wall_s", st->wall_s) && json_add_f64(json, "gain", st->gain);
-    if (!ok) {
-        cJSON_Delete(json);
-        cJSON_Delete(slots);
-        cJSON_Delete(events);
-        return NULL;
-    }
-    if (!json_add(json, "slots", slots)) { /* takes it */
-        cJSON_Delete(events);
-        cJSON_Delete(json);
-        return NULL;
-    }
-    if (!json_add(json, "events", events)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_bool(json, "daemon", st->daemon);
+    json_add_i64(json, "pid", st->pid);
+    json_add_i64(json, "more_slots", (int64_t)st->n_more);
+    json_add_f64(json, "fraction", st->fraction);
+    json_add_f64(json, "wall_s", st->wall_s);
+    json_add_f64(json, "gain", st->gain);
+    json_add(json, "slots", slots);
+    json_add(json, "events", events);
     return json;
 }
 

@@ -35,7 +35,7 @@ struct sweep_status {
 };
 /* run: the study whose fraction, time and gain are taken; NULL: none. */
 void sweep_status_take(const struct scheduler *sched, struct sched_study *ss, struct sweep_status *ret_status);
-cJSON *sweep_status_to_json(const struct sweep_status *status); /* NULL: out of memory */
+cJSON *sweep_status_to_json(const struct sweep_status *status);
 void sweep_status_from_json(const cJSON *json, struct sweep_status *ret_status); /* missing fields become empty */
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/config/opt.h"
 #include "base/machine.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
@@ -195,4 +196,13 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
     TRY(check_crowd(ret_devices, settings->cost != SEARCH_COST_STEPS, err));
     share_cores(ret_devices);
     return share_memory(ret_devices, settings->worker_memory, err);
+}
+
+enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err)
+{
+    struct devices *devices = mem_alloc(sizeof *devices);
+    enum status rc = devices_parse(settings, train_device, devices, err);
+
+    mem_free(devices);
+    return rc;
 }

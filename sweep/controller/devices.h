@@ -29,5 +29,7 @@ struct devices {
  * refused where cost is time. */
 enum status devices_parse(const struct sweep_settings *settings, int train_device, struct devices *ret_devices,
                           struct error *err) MUST_USE;
+/* Only finds wrong settings. */
+enum status devices_check(const struct sweep_settings *settings, int train_device, struct error *err) MUST_USE;
 
 #endif

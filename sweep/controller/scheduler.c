@@ -14,7 +14,6 @@
 #include "study/search.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/devices.h"
-#include "sweep/controller/disk_full.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/proposer.h"

@@ -6,7 +6,7 @@
  *
  * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
  * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to
- * a store that is locked or whose disk is full (disk_full.h): a worker that starts, dies or hangs does not keep the
+ * a store that is locked or whose disk is full (store_watch.h): a worker that starts, dies or hangs does not keep the
  * others from their work. */
 #ifndef SWEEP_CONTROLLER_SCHEDULER_H
 #define SWEEP_CONTROLLER_SCHEDULER_H

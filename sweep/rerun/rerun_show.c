@@ -104,36 +104,30 @@ static void print_compared(const struct rerun *r)
 static cJSON *compared_json(const struct rerun *r)
 {
     const struct rerun_result *a = &r->runs[0];
-    cJSON *json = cJSON_CreateObject(), *old = cJSON_CreateObject(), *now = cJSON_CreateObject();
-    bool ok =
-        json != NULL && old != NULL && now != NULL && json_add_f64(old, "score", r->trial.score) &&
-        json_add_f64(old, "cost_s", r->trial.cost_s) && json_add_i64(old, "env_steps", r->trial.env_steps) &&
-        json_add_str(old, "device", r->trial.device) && json_add_str(old, "program", stored_program(r)) &&
-        json_add_f64(old, "score_se", r->trial.score_se) && json_add_str(old, "vector_units", r->trial.kernels) &&
-        json_add_f64(now, "score_se", a->score_se) && json_add_str(now, "vector_units", a->vector_units) &&
-        json_add_f64(now, "score", a->score) && json_add_f64(now, "cost_s", a->cost_s) &&
-        json_add_i64(now, "env_steps", a->env_steps) && json_add_str(now, "device", a->device) &&
-        json_add_str(now, "program", program_text) && json_add_str(json, "study", r->study.name) &&
-        json_add_i64(json, "trial", r->trial.number) && json_add_i64(json, "seed", a->seed) &&
-        json_add_str(json, "metric", r->study.metric) && json_add_str(json, "checkpoint", r->output) &&
-        json_add(json, "same", has_result(r) ? cJSON_CreateBool(is_same(r)) : cJSON_CreateNull()) &&
-        json_add(json, "weights_equal", r->params_equal >= 0 ? cJSON_CreateBool(r->params_equal) : cJSON_CreateNull());
+    cJSON *json = cJSON_CreateObject(), *old = cJSON_AddObjectToObject(json, "stored"),
+          *now = cJSON_AddObjectToObject(json, "now");
 
-    if (!ok) {
-        cJSON_Delete(old);
-        cJSON_Delete(now);
-        cJSON_Delete(json);
-        return NULL;
-    }
-    if (!json_add(json, "stored", old)) {
-        cJSON_Delete(now);
-        cJSON_Delete(json);
-        return NULL;
-    }
-    if (!json_add(json, "now", now)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_f64(old, "score", r->trial.score);
+    json_add_f64(old, "cost_s", r->trial.cost_s);
+    json_add_i64(old, "env_steps", r->trial.env_steps);
+    json_add_str(old, "device", r->trial.device);
+    json_add_str(old, "program", stored_program(r));
+    json_add_f64(old, "score_se", r->trial.score_se);
+    json_add_str(old, "vector_units", r->trial.kernels);
+    json_add_f64(now, "score_se", a->score_se);
+    json_add_str(now, "vector_units", a->vector_units);
+    json_add_f64(now, "score", a->score);
+    json_add_f64(now, "cost_s", a->cost_s);
+    json_add_i64(now, "env_steps", a->env_steps);
+    json_add_str(now, "device", a->device);
+    json_add_str(now, "program", program_text);
+    json_add_str(json, "study", r->study.name);
+    json_add_i64(json, "trial", r->trial.number);
+    json_add_i64(json, "seed", a->seed);
+    json_add_str(json, "metric", r->study.metric);
+    json_add_str(json, "checkpoint", r->output);
+    json_add(json, "same", has_result(r) ? cJSON_CreateBool(is_same(r)) : cJSON_CreateNull());
+    json_add(json, "weights_equal", r->params_equal >= 0 ? cJSON_CreateBool(r->params_equal) : cJSON_CreateNull());
     return json;
 }
 
@@ -157,33 +151,24 @@ struct spread {
     size_t above; /* of them, better than the stored one */
 };
 
-static enum status measure_spread(const struct rerun *r, struct spread *ret_spread, struct error *err)
+static void measure_spread(const struct rerun *r, struct spread *ret_spread)
 {
-    double *scores = mem_array(r->n + 1, sizeof *scores), *costs = mem_array(r->n + 1, sizeof *costs);
-    double *seconds = mem_array(r->n + 1, sizeof *seconds);
-    enum status rc = ST_OK;
+    double *scores = mem_array(3 * r->n, sizeof *scores), *costs = scores + r->n, *seconds = costs + r->n;
 
     *ret_spread = (struct spread){0};
-    if (scores == NULL || costs == NULL || seconds == NULL) {
-        rc = FAIL(err, ST_NOMEM, "out of memory for %zu runs", r->n);
-    } else {
-        for (size_t i = 0; i < r->n; i++) {
-            double score = r->runs[i].score;
-            costs[i] = rerun_cost(r, &r->runs[i]);
-            seconds[i] = r->runs[i].cost_s;
-            if (!isfinite(score))
-                continue;
-            scores[ret_spread->n_scores++] = score;
-            ret_spread->above += r->study.maximize ? score > r->trial.score : score < r->trial.score;
-        }
-        rerun_stats(scores, ret_spread->n_scores, &ret_spread->score);
-        rerun_stats(costs, r->n, &ret_spread->cost);
-        rerun_stats(seconds, r->n, &ret_spread->cost_s);
+    for (size_t i = 0; i < r->n; i++) {
+        double score = r->runs[i].score;
+        costs[i] = rerun_cost(r, &r->runs[i]);
+        seconds[i] = r->runs[i].cost_s;
+        if (!isfinite(score))
+            continue;
+        scores[ret_spread->n_scores++] = score;
+        ret_spread->above += r->study.maximize ? score > r->trial.score : score < r->trial.score;
     }
+    rerun_stats(scores, ret_spread->n_scores, &ret_spread->score);
+    rerun_stats(costs, r->n, &ret_spread->cost);
+    rerun_stats(seconds, r->n, &ret_spread->cost_s);
     mem_free(scores);
-    mem_free(costs);
-    mem_free(seconds);
-    return rc;
 }
 
 /* Where the stored score sits among further runs, in words. */
@@ -249,34 +234,32 @@ static void print_spread(const struct rerun *r, const struct spread *s)
 static cJSON *stats_json(const struct rerun_stats *q)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_i64(json, "n", (int64_t)q->n) && json_add_f64(json, "mean", q->mean) &&
-              json_add_f64(json, "sd", q->sd) && json_add_f64(json, "mean_lo", q->mean_lo) &&
-              json_add_f64(json, "mean_hi", q->mean_hi) && json_add_f64(json, "next_lo", q->next_lo) &&
-              json_add_f64(json, "next_hi", q->next_hi) && json_add_f64(json, "min", q->min) &&
-              json_add_f64(json, "max", q->max);
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_i64(json, "n", (int64_t)q->n);
+    json_add_f64(json, "mean", q->mean);
+    json_add_f64(json, "sd", q->sd);
+    json_add_f64(json, "mean_lo", q->mean_lo);
+    json_add_f64(json, "mean_hi", q->mean_hi);
+    json_add_f64(json, "next_lo", q->next_lo);
+    json_add_f64(json, "next_hi", q->next_hi);
+    json_add_f64(json, "min", q->min);
+    json_add_f64(json, "max", q->max);
     return json;
 }
 
 static cJSON *runs_json(const struct rerun *r)
 {
     cJSON *array = cJSON_CreateArray();
-    bool ok = array != NULL;
 
-    for (size_t i = 0; ok && i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         const struct rerun_result *a = &r->runs[i];
         cJSON *row = cJSON_CreateObject();
-        ok = row != NULL && cJSON_AddItemToArray(array, row) && json_add_i64(row, "seed", a->seed) &&
-             json_add_f64(row, "score", a->score) && json_add_f64(row, "perf", a->perf) &&
-             json_add_f64(row, "cost_s", a->cost_s) && json_add_i64(row, "env_steps", a->env_steps);
-    }
-    if (!ok) {
-        cJSON_Delete(array);
-        return NULL;
+        cJSON_AddItemToArray(array, row);
+        json_add_i64(row, "seed", a->seed);
+        json_add_f64(row, "score", a->score);
+        json_add_f64(row, "perf", a->perf);
+        json_add_f64(row, "cost_s", a->cost_s);
+        json_add_i64(row, "env_steps", a->env_steps);
     }
     return array;
 }
@@ -284,20 +267,20 @@ static cJSON *runs_json(const struct rerun *r)
 static cJSON *spread_json(const struct rerun *r, const struct spread *s)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "study", r->study.name) &&
-              json_add_i64(json, "trial", r->trial.number) && json_add_str(json, "metric", r->study.metric) &&
-              json_add_str(json, "device", r->n > 0 ? r->runs[0].device : NULL) &&
-              json_add_f64(json, "stored_score", r->trial.score) &&
-              json_add_f64(json, "stored_cost_s", r->trial.cost_s) && json_add(json, "score", stats_json(&s->score)) &&
-              json_add(json, "cost_s", stats_json(&s->cost_s)) && json_add(json, "cost", stats_json(&s->cost)) &&
-              json_add_str(json, "cost_unit", r->cost_kind == SEARCH_COST_STEPS ? "steps" : "s") &&
-              json_add_i64(json, "better", (int64_t)s->above) && json_add_str(json, "verdict", verdict(r, s)) &&
-              json_add(json, "runs", runs_json(r));
 
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    json_add_str(json, "study", r->study.name);
+    json_add_i64(json, "trial", r->trial.number);
+    json_add_str(json, "metric", r->study.metric);
+    json_add_str(json, "device", r->n > 0 ? r->runs[0].device : NULL);
+    json_add_f64(json, "stored_score", r->trial.score);
+    json_add_f64(json, "stored_cost_s", r->trial.cost_s);
+    json_add(json, "score", stats_json(&s->score));
+    json_add(json, "cost_s", stats_json(&s->cost_s));
+    json_add(json, "cost", stats_json(&s->cost));
+    json_add_str(json, "cost_unit", r->cost_kind == SEARCH_COST_STEPS ? "steps" : "s");
+    json_add_i64(json, "better", (int64_t)s->above);
+    json_add_str(json, "verdict", verdict(r, s));
+    json_add(json, "runs", runs_json(r));
     return json;
 }
 
@@ -305,7 +288,7 @@ enum status rerun_print_spread(const struct rerun *r, struct error *err)
 {
     struct spread spread;
 
-    TRY(measure_spread(r, &spread, err));
+    measure_spread(r, &spread);
     if (r->json)
         return cli_print_json(spread_json(r, &spread), err);
     print_spread(r, &spread);

@@ -40,10 +40,8 @@ static enum status compare_params(struct rerun *r, struct error *err)
     size_t n = trainer_n_params(r->session.trainer);
     float *ours = mem_array(n, sizeof *ours), *theirs = mem_array(n, sizeof *theirs);
     struct error why = {0};
-    enum status rc = ours != NULL && theirs != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for %zu weights", n);
+    enum status rc = trainer_get_params(r->session.trainer, ours, err);
 
-    if (rc == ST_OK)
-        rc = trainer_get_params(r->session.trainer, ours, err);
     if (rc == ST_OK && trainer_load(r->session.trainer, r->checkpoint, &why) != ST_OK)
         log_warn("the weights cannot be compared: %s", why.text);
     else if (rc == ST_OK && (rc = trainer_get_params(r->session.trainer, theirs, err)) == ST_OK)
@@ -153,8 +151,6 @@ enum status rerun_train(struct rerun *r, struct error *err)
     size_t want = r->n_seeds > 0 ? (size_t)r->n_seeds : 1;
 
     r->runs = mem_array(want, sizeof *r->runs);
-    if (r->runs == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for %zu runs", want);
     signals_catch();
     while (r->n < want) {
         TRY(train_once(r, r->n_seeds > 0 ? fresh_seed(r, r->n) : r->trial.seed, &r->runs[r->n], err));

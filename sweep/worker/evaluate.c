@@ -54,14 +54,20 @@ static const char *episodes_text(const struct eval_result *r, char buf[160])
     return buf;
 }
 
-bool evaluate_add_json(cJSON *json, const struct eval_result *r)
+void evaluate_add_json(cJSON *json, const struct eval_result *r)
 {
-    return json_add_f64(json, "score", r->score) && json_add_f64(json, "score_se", r->score_se) &&
-           json_add_f64(json, "perf", r->perf) && json_add_f64(json, "perf_se", r->perf_se) &&
-           json_add_f64(json, "ep_return", r->ep_return) && json_add_f64(json, "ep_return_se", r->ep_return_se) &&
-           json_add_f64(json, "ep_length", r->ep_length) && json_add_f64(json, "ep_length_se", r->ep_length_se) &&
-           json_add_i64(json, "episodes", r->episodes) && json_add_i64(json, "unfinished", r->unfinished) &&
-           json_add_i64(json, "max_steps", r->max_steps) && json_add_f64(json, "eval_s", r->eval_s);
+    json_add_f64(json, "score", r->score);
+    json_add_f64(json, "score_se", r->score_se);
+    json_add_f64(json, "perf", r->perf);
+    json_add_f64(json, "perf_se", r->perf_se);
+    json_add_f64(json, "ep_return", r->ep_return);
+    json_add_f64(json, "ep_return_se", r->ep_return_se);
+    json_add_f64(json, "ep_length", r->ep_length);
+    json_add_f64(json, "ep_length_se", r->ep_length_se);
+    json_add_i64(json, "episodes", r->episodes);
+    json_add_i64(json, "unfinished", r->unfinished);
+    json_add_i64(json, "max_steps", r->max_steps);
+    json_add_f64(json, "eval_s", r->eval_s);
 }
 
 void evaluate_print(const struct eval_result *r)

@@ -14,8 +14,8 @@ struct trainer;
 /* trainer_eval with a line of progress on stderr every few seconds (not when quiet); a signal stops it. */
 enum status evaluate(struct trainer *trainer, const struct eval_settings *settings, bool quiet,
                      struct eval_result *ret_result, struct error *err) MUST_USE;
-/* score, score_se, ..., episodes, unfinished, max_steps, eval_s; false: out of memory. */
-bool evaluate_add_json(cJSON *json, const struct eval_result *result);
+/* score, score_se, ..., episodes, unfinished, max_steps, eval_s */
+void evaluate_add_json(cJSON *json, const struct eval_result *result);
 void evaluate_print(const struct eval_result *result); /* a line to stdout */
 
 #endif

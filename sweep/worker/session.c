@@ -86,19 +86,14 @@ cJSON *session_profile_json(const double phase_s[PHASE_COUNT])
 {
     cJSON *json = cJSON_CreateObject();
     double sum = 0;
-    bool ok = json != NULL;
 
     for (int i = 0; i < PHASE_COUNT; i++)
         sum += phase_s[i];
-    for (int i = 0; ok && i < PHASE_COUNT; i++) {
+    for (int i = 0; i < PHASE_COUNT; i++) {
         cJSON *phase = cJSON_CreateObject();
-        ok = phase != NULL && json_add_f64(phase, "ms", phase_s[i] * 1e3) &&
-             json_add_f64(phase, "percent", sum > 0 ? 100 * phase_s[i] / sum : 0);
-        ok = json_add(json, train_phase_name((enum train_phase)i), phase) && ok;
-    }
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
+        json_add_f64(phase, "ms", phase_s[i] * 1e3);
+        json_add_f64(phase, "percent", sum > 0 ? 100 * phase_s[i] / sum : 0);
+        json_add(json, train_phase_name((enum train_phase)i), phase);
     }
     return json;
 }

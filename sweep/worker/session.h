@@ -28,7 +28,7 @@ enum status session_open(struct session *session, const struct setup *setup, str
  * for it. A failure is ignored: the trial meets it again. */
 void session_warm_up(struct session *session, const struct setup *setup);
 void session_close(struct session *session);
-/* {"env": {"ms": 12.3, "percent": 4.5}, ...}; NULL: out of memory. */
+/* {"env": {"ms": 12.3, "percent": 4.5}, ...} */
 cJSON *session_profile_json(const double phase_s[PHASE_COUNT]);
 
 #endif

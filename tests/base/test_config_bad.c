@@ -183,6 +183,22 @@ static void assert_bad_args(const char *const *args, enum status want_status, co
     config_destroy(config);
 }
 
+/* One run of the program shows all values and ranges that have to change, in the order of the file. */
+static void all_bad_values_and_ranges_at_once(void **state)
+{
+    (void)state;
+    assert_bad(
+        "[train]\nhorizon = 0\n[sweep.train.gamma]\nmin = 0.9\nmax = 0.5\n"
+        "[sweep.train.horizon]\ndistribution = sideways\n[sweep.train.learning_rate]\n"
+        "distribution = log\nmin = -1\nmax = 1\n",
+        "4 values or ranges are not possible:\n"
+        "  x.ini:2: train.horizon is 0, allowed is 1 to 100000\n"
+        "  x.ini:4: sweep.train.gamma has min 0.9 and max 0.5; min must be below max, or equal to keep it fixed\n"
+        "  x.ini:7: unknown distribution \"sideways\" of train.horizon; known are uniform, int_uniform, "
+        "uniform_pow2, log_normal, logit_normal, linear, int, pow2, log, logit, categorical\n"
+        "  x.ini:10: sweep.train.learning_rate.min is -1, allowed is 0 to 1");
+}
+
 static void bad_arguments(void **state)
 {
     char longer[OPT_STR_MAX + 32];
@@ -324,6 +340,7 @@ int main(void)
         cmocka_unit_test(lines_that_are_no_ini),
         cmocka_unit_test(a_long_comment_is_fine),
         cmocka_unit_test(sweep_sections_are_checked),
+        cmocka_unit_test(all_bad_values_and_ranges_at_once),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(files_that_are_no_config),
         cmocka_unit_test(too_many_entries),

@@ -1,5 +1,6 @@
 """What comes from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
 import contextlib
+import json
 import os
 import signal
 import sqlite3
@@ -94,6 +95,26 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
     equal(rows(store, "attempt"), [(2,)])
     process.send_signal(signal.SIGTERM)
     finish(process)
+
+
+def test_a_stop_during_a_lock_is_an_interrupt(folder):
+    """The lock is gone when the sweep, whose frozen worker it waits for, writes why it has ended."""
+    store, words = folder / "s.db", folder / "words"
+    config = write(folder, "s.ini", LONG_SWEEP)
+    with open(words, "w") as out:
+        process = tap.subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "2"],
+                                       stdin=tap.subprocess.DEVNULL, stdout=tap.subprocess.DEVNULL, stderr=out)
+        tap.started.append(process)
+    wait_for(lambda: running(store) and len(curve(store)) > 1, process)
+    other = Locked(store)
+    wait_for(lambda: "keeps the store locked" in words.read_text(), process)
+    os.kill(children(process.pid)[0], signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)  # the lock is waited for 3 s longer, the worker then for 6 s
+    time.sleep(6)
+    other.let_go()
+    equal(process.wait(tap.PATIENCE_S), 1)
+    row = json.loads(run("ls", "--store", store, "--json")[0])[0]
+    equal((row["state"], row["end_rule"]), ("paused", "interrupted"))
 
 
 def test_one_event_of_two_signals_is_one_request(folder):

@@ -582,6 +582,10 @@ static void what_changes_the_training_is_refused(void **state)
             "vec.total_agents sets what t.ini:7 has set; keep one");
     refused(PUFFER4 "[sweep.vec.total_agents]\n[sweep.train.total_agents]\n", "is the same parameter as");
     refused("[base]\nenv_name = ocean_of_nothing other\n", "no game 'ocean_of_nothing other'");
+    refused("[base]\nenv_name = puffer_squared\n[env]\nname = pong\n",
+            "t.ini:4: env.name is pong, but base.env_name at t.ini:2 is puffer_squared; leave one of the two");
+    refused("[env]\nname = pong\n[base]\nenv_name = squared\n",
+            "t.ini:4: base.env_name is squared, but env.name at t.ini:2 is pong; leave one of the two");
     refused("[base]\nenv_name = squared\ndefaults = 5\n", "base.defaults is 5, allowed is none, 3.0 or 4.0");
     refused("[base]\nenv_name = breakout\nworld_size = 4\n[env]\nheight = 5\nnonsense = 1\n[train]\nlearning_rat = 1\n",
             "4 line(s) of this config cannot be trained here as they are:\n"

@@ -81,8 +81,6 @@ static enum status env_bench_draw_actions(struct env_bench *b, const struct env_
     struct rng rng = rng_seed(1);
     enum status rc;
 
-    if (actions == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for %zu actions; lower --envs", n);
     for (size_t i = 0; i < n; i++)
         actions[i] = (int32_t)rng_below(&rng, (uint32_t)shape->head_sizes[i % b->n_heads]);
     rc = kern_upload(b->kern, b->actions, actions, n * sizeof *actions, err);
@@ -163,16 +161,17 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
         return ST_OK;
     }
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL && json_add_str(json, "bench", "env") && json_add_str(json, "env", o->setup->env->name) &&
-              json_add_str(json, "precision", o->precision) && bench_add_spread(json, "steps_per_s", rate) &&
-              (kern_kind(b->kern) != KERN_CPU || bench_add_spread(json, "steps_per_s_per_core", &per_core)) &&
-              json_add_i64(json, "threads", (int64_t)threads) && json_add_i64(json, "envs", o->envs) &&
-              json_add_i64(json, "repeats", o->repeats) && json_add_f64(json, "seconds", o->seconds) &&
-              bench_add_machine(json, where);
-    if (!ok) {
-        cJSON_Delete(json);
-        json = NULL;
-    }
+    json_add_str(json, "bench", "env");
+    json_add_str(json, "env", o->setup->env->name);
+    json_add_str(json, "precision", o->precision);
+    bench_add_spread(json, "steps_per_s", rate);
+    if (kern_kind(b->kern) == KERN_CPU)
+        bench_add_spread(json, "steps_per_s_per_core", &per_core);
+    json_add_i64(json, "threads", (int64_t)threads);
+    json_add_i64(json, "envs", o->envs);
+    json_add_i64(json, "repeats", o->repeats);
+    json_add_f64(json, "seconds", o->seconds);
+    bench_add_machine(json, where);
     return cli_print_json(json, err);
 }
 
