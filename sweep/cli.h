@@ -44,8 +44,8 @@ struct cli_words {
 /* Words and options after argv[0]; options of the config ("--train.seed 3") must have been taken out before. */
 enum status cli_parse(const struct cli *cli, int argc, char **argv, struct cli_words *ret_words,
                       struct error *err) MUST_USE;
-/* Prints a JSON value (taken, NULL: out of memory) to stdout, as one line. */
-enum status cli_print_json(cJSON *json, struct error *err) MUST_USE;
+/* Prints a JSON value (taken) to stdout, as one line. */
+void cli_print_json(cJSON *json);
 /* Prints the help of the options of a section (NULL: of all), after a command's own help. */
 enum status cli_print_options(const struct config *config, const char *section, struct error *err) MUST_USE;
 /* Does PATH's directory exist, and can it be written? Asked before hours of work, not after. */

@@ -306,7 +306,7 @@ static enum status measure(const struct kb_options *o, struct error *err)
     if (rc == ST_OK)
         rc = measure_ops(&b, o, results, err);
     if (rc == ST_OK && o->json)
-        rc = cli_print_json(results_json(&b, o, results, copy, product), err);
+        cli_print_json(results_json(&b, o, results, copy, product));
     else if (rc == ST_OK)
         print_results(&b, o, results, copy, product);
     kb_destroy(&b);

@@ -37,24 +37,22 @@ static cJSON *param_json(const struct space_param *p)
     static const char *const scales[] = {"linear", "log", "logit", "pow2", "categorical"};
     cJSON *json = cJSON_CreateObject();
 
-    if (json != NULL && json_add_str(json, "key", p->key) && json_add_str(json, "scale", scales[p->scale]) &&
-        json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) &&
-        json_add_f64(json, "max", p->max) && json_add_i64(json, "choices", (int64_t)p->n_choices))
-        return json;
-    cJSON_Delete(json);
-    return NULL;
+    json_add_str(json, "key", p->key);
+    json_add_str(json, "scale", scales[p->scale]);
+    json_add_bool(json, "int", p->is_int);
+    json_add_f64(json, "min", p->min);
+    json_add_f64(json, "max", p->max);
+    json_add_i64(json, "choices", (int64_t)p->n_choices);
+    return json;
 }
 
-static enum status answer_space(const struct evaluator *e, struct error *err)
+static void answer_space(const struct evaluator *e)
 {
     cJSON *array = cJSON_CreateArray();
 
-    for (size_t i = 0; array != NULL && i < e->problem.space.dim; i++)
-        if (!cJSON_AddItemToArray(array, param_json(&e->problem.space.params[i]))) {
-            cJSON_Delete(array);
-            array = NULL;
-        }
-    return cli_print_json(array, err);
+    for (size_t i = 0; i < e->problem.space.dim; i++)
+        cJSON_AddItemToArray(array, param_json(&e->problem.space.params[i]));
+    cli_print_json(array);
 }
 
 /* words[1 .. dim] as a point that a trial can have. */
@@ -152,16 +150,20 @@ static enum status answer(struct evaluator *e, char *line, struct error *err)
         words[n++] = w;
     if (n == 0)
         return ST_OK;
-    if (strcmp(words[0], "space") == 0)
-        return answer_space(e, err);
+    if (strcmp(words[0], "space") == 0) {
+        answer_space(e);
+        return ST_OK;
+    }
     if (strcmp(words[0], "truth") == 0)
         return answer_truth(e, words, n, err);
     if (strcmp(words[0], "study") == 0)
         return answer_study(e, words, n, err);
     if (strcmp(words[0], "point") == 0)
         return answer_point(e, words, n, err);
-    if (strcmp(words[0], "end") == 0 && e->has_study)
-        return cli_print_json(play_measure(&e->study, &e->known), err);
+    if (strcmp(words[0], "end") == 0 && e->has_study) {
+        cli_print_json(play_measure(&e->study, &e->known));
+        return ST_OK;
+    }
     return FAIL(err, ST_USAGE, "'%s' is not one of space, truth, study, point, end (after a study)", words[0]);
 }
 

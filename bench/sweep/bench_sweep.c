@@ -182,7 +182,7 @@ static enum status play_one(const struct sweep_bench *b, const struct problem *p
         if (json == NULL)
             rc = FAIL(err, ST_NOMEM, "no memory for the measures");
         else if (b->json)
-            rc = cli_print_json(json, err);
+            cli_print_json(json);
         else {
             tally_add(tally, json);
             cJSON_Delete(json);
@@ -315,8 +315,10 @@ static enum status front_run(const char *list, const char *data, size_t n_points
             rc = FAIL(err, ST_NOMEM, "no memory for the search");
         problem_close(&problem);
     }
-    if (rc == ST_OK)
-        return cli_print_json(all, err);
+    if (rc == ST_OK) {
+        cli_print_json(all);
+        return ST_OK;
+    }
     cJSON_Delete(all);
     return rc;
 }

@@ -80,7 +80,7 @@ enum status control_carry_out(const char *path, const struct control_command *c,
                 path, (long long)pid, (long long)pid);
 }
 
-static enum status print_answer(const struct control_cmd *c, const char *text, bool by_controller, struct error *err)
+static void print_answer(const struct control_cmd *c, const char *text, bool by_controller)
 {
     cJSON *json;
 
@@ -92,14 +92,14 @@ static enum status print_answer(const struct control_cmd *c, const char *text, b
                    c->store_path, c->command.study, SHELL_WORD(c->store_path));
         else if (!by_controller)
             printf("written to %s; no controller was running\n", c->store_path);
-        return ST_OK;
+        return;
     }
     json = cJSON_CreateObject();
     json_add_str(json, "command", control_kind_name(c->command.kind));
     json_add_str(json, "study", c->command.study);
     json_add_str(json, "text", text);
     json_add_str(json, "done_by", by_controller ? "controller" : "store");
-    return cli_print_json(json, err);
+    cli_print_json(json);
 }
 
 static enum status run(struct control_cmd *c, int argc, char **argv, struct error *err)
@@ -130,7 +130,8 @@ static enum status run(struct control_cmd *c, int argc, char **argv, struct erro
     if (access(c->store_path, F_OK) != 0)
         return FAIL(err, ST_NOTFOUND, "%s: no such store; check --store", c->store_path);
     TRY(control_carry_out(c->store_path, &c->command, text, sizeof text, &by_controller, err));
-    return print_answer(c, text, by_controller, err);
+    print_answer(c, text, by_controller);
+    return ST_OK;
 }
 
 /* ---- the commands: what all have in common, and a row for each ---- */

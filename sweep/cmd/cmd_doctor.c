@@ -133,7 +133,7 @@ static void look_at_store(struct findings *f, const char *path)
         add(f, "store", "%s", err.text);
 }
 
-static enum status print_json(const struct findings *f, struct error *err)
+static void print_json(const struct findings *f)
 {
     cJSON *json = cJSON_CreateObject();
 
@@ -142,7 +142,7 @@ static enum status print_json(const struct findings *f, struct error *err)
     json_add_bool(json, "store_ok", f->store_ok);
     for (size_t i = 0; i < f->n; i++)
         json_add_str(json, f->rows[i].key, f->rows[i].text);
-    return cli_print_json(json, err);
+    cli_print_json(json);
 }
 
 enum status cmd_doctor(int argc, char **argv, struct error *err)
@@ -175,7 +175,7 @@ enum status cmd_doctor(int argc, char **argv, struct error *err)
     look_at_machine(&f);
     look_at_store(&f, store);
     if (json)
-        TRY(print_json(&f, err));
+        print_json(&f);
     for (size_t i = 0; !json && i < f.n; i++)
         printf("%-12s %s\n", f.rows[i].key, f.rows[i].text);
     if (!f.store_ok)

@@ -113,8 +113,10 @@ static enum status print_all(const char *name, bool json, struct error *err)
         else if (rc == ST_OK)
             print_env(env, &shape, name != NULL);
     }
-    if (rc == ST_OK && json)
-        return cli_print_json(list, err);
+    if (rc == ST_OK && json) {
+        cli_print_json(list);
+        return ST_OK;
+    }
     cJSON_Delete(list);
     return rc;
 }

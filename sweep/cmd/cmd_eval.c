@@ -70,8 +70,10 @@ static enum status run_eval(struct eval_cmd *e, const char *checkpoint, struct e
     if (r.unfinished > 0)
         log_warn("%lld of %lld episodes had not ended after %lld steps; --max-steps is the limit",
                  (long long)r.unfinished, (long long)r.episodes, (long long)r.max_steps);
-    if (e->json)
-        return cli_print_json(result_json(e, checkpoint, &r), err);
+    if (e->json) {
+        cli_print_json(result_json(e, checkpoint, &r));
+        return ST_OK;
+    }
     evaluate_print(&r);
     return ST_OK;
 }

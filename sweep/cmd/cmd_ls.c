@@ -149,8 +149,10 @@ static enum status list(struct store *store, bool json, struct error *err)
     }
     served_free(&served);
     study_list_free(studies, n);
-    if (rc == ST_OK && json)
-        return cli_print_json(array, err);
+    if (rc == ST_OK && json) {
+        cli_print_json(array);
+        return ST_OK;
+    }
     cJSON_Delete(array);
     return rc;
 }

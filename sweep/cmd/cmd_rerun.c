@@ -107,7 +107,7 @@ static enum status run(struct rerun *r, const char *name, struct error *err)
     if (rc == ST_OK && r->n_seeds == 0)
         return rerun_print_compared(r, err);
     if (r->n > 0 && (rc == ST_OK || rc == ST_INTERRUPTED)) /* what was trained is worth telling */
-        TRY(rerun_print_spread(r, err));
+        rerun_print_spread(r);
     if (rc == ST_INTERRUPTED)
         return FAIL(err, rc, "interrupted after %zu of %lld runs", r->n, (long long)(r->n_seeds > 0 ? r->n_seeds : 1));
     return rc;

@@ -211,7 +211,7 @@ static enum status run_training(struct train_cmd *t, struct error *err)
     if (rc != ST_OK)
         return rc;
     if (t->json)
-        TRY(cli_print_json(result_json(t, signals_stop()), err));
+        cli_print_json(result_json(t, signals_stop()));
     else
         print_result(t);
     if (!signals_stop())

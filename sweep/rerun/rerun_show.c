@@ -134,7 +134,7 @@ static cJSON *compared_json(const struct rerun *r)
 enum status rerun_print_compared(const struct rerun *r, struct error *err)
 {
     if (r->json)
-        TRY(cli_print_json(compared_json(r), err));
+        cli_print_json(compared_json(r));
     else
         print_compared(r);
     if (!has_result(r) || is_same(r))
@@ -284,13 +284,13 @@ static cJSON *spread_json(const struct rerun *r, const struct spread *s)
     return json;
 }
 
-enum status rerun_print_spread(const struct rerun *r, struct error *err)
+void rerun_print_spread(const struct rerun *r)
 {
     struct spread spread;
 
     measure_spread(r, &spread);
     if (r->json)
-        return cli_print_json(spread_json(r, &spread), err);
-    print_spread(r, &spread);
-    return ST_OK;
+        cli_print_json(spread_json(r, &spread));
+    else
+        print_spread(r, &spread);
 }

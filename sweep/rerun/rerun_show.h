@@ -9,6 +9,6 @@ struct rerun;
 /* The run with the stored seed beside the stored result; ST_NUMERIC when they differ. */
 enum status rerun_print_compared(const struct rerun *rerun, struct error *err) MUST_USE;
 /* Mean, spread and intervals over fresh seeds, and how usual the stored score is. */
-enum status rerun_print_spread(const struct rerun *rerun, struct error *err) MUST_USE;
+void rerun_print_spread(const struct rerun *rerun);
 
 #endif

@@ -145,8 +145,7 @@ static enum status env_bench_run(struct env_bench *b, double seconds, double *re
     return ST_OK;
 }
 
-static enum status print_env(const struct bench *o, const struct env_bench *b, const struct bench_spread *rate,
-                             struct error *err)
+static void print_env(const struct bench *o, const struct env_bench *b, const struct bench_spread *rate)
 {
     size_t threads = kern_n_threads(b->kern);
     struct bench_spread per_core = {rate->median / (double)threads, rate->min / (double)threads,
@@ -158,7 +157,7 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
         printf("%s: %s steps/s on %s (%s to %s over %lld repeats, %lld games, %s)\n", o->setup->env->name,
                num_format_short(rate->median, text), where, num_format_short(rate->min, low),
                num_format_short(rate->max, high), (long long)o->repeats, (long long)o->envs, o->precision);
-        return ST_OK;
+        return;
     }
     cJSON *json = cJSON_CreateObject();
     json_add_str(json, "bench", "env");
@@ -172,7 +171,7 @@ static enum status print_env(const struct bench *o, const struct env_bench *b, c
     json_add_i64(json, "repeats", o->repeats);
     json_add_f64(json, "seconds", o->seconds);
     bench_add_machine(json, where);
-    return cli_print_json(json, err);
+    cli_print_json(json);
 }
 
 enum status bench_env(const struct bench *o, struct error *err)
@@ -187,7 +186,7 @@ enum status bench_env(const struct bench *o, struct error *err)
         rc = env_bench_run(&b, o->seconds, &rates[i], err);
     if (rc == ST_OK) {
         struct bench_spread rate = bench_spread_of(rates, o->repeats);
-        rc = print_env(o, &b, &rate, err);
+        print_env(o, &b, &rate);
     }
     env_bench_free(&b);
     return rc;

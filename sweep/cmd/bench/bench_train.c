@@ -119,8 +119,10 @@ enum status bench_train(struct bench *b, struct error *err)
     double sum = 0;
 
     TRY(measure(b, &t, err));
-    if (b->json)
-        return cli_print_json(numbers_json(b, &t), err);
+    if (b->json) {
+        cli_print_json(numbers_json(b, &t));
+        return ST_OK;
+    }
     printf("%s: %s steps/s on %s (%s to %s over %lld repeats)\n", b->setup->env->name,
            num_format_short(t.rate.median, text), kern_device_name(b->session.kern), num_format_short(t.rate.min, low),
            num_format_short(t.rate.max, high), (long long)b->repeats);
