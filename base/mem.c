@@ -16,11 +16,12 @@
 
 void mem_refused(size_t size)
 {
-    char text[160];
-    int n = snprintf(
-        text, sizeof text,
-        "trawl: out of memory: a block of %zu bytes was refused; give the process more memory, or run less at a time\n",
-        size);
+    char block[64] = "a block", text[192];
+    if (size > 0)
+        snprintf(block, sizeof block, "a block of %zu bytes", size);
+    int n =
+        snprintf(text, sizeof text,
+                 "trawl: out of memory: %s was refused; give the process more memory, or run less at a time\n", block);
     ssize_t unused = write(STDERR_FILENO, text, (size_t)n);
 
     (void)unused;

@@ -25,7 +25,7 @@ void *mem_grow(void *old, size_t old_n, size_t new_n, size_t size) MUST_USE; /* 
 bool mem_room(void *array_at, size_t n, size_t *cap, size_t size); /* true, always */
 char *mem_strdup(const char *text) MUST_USE;
 void mem_free(void *block); /* NULL is fine */
-/* Ends the process as mem_alloc does, for a library with an allocator of its own that refused size bytes. */
+/* Ends the process as mem_alloc does, for a library whose own allocator refused size bytes; 0: unknown. */
 void mem_refused(size_t size) __attribute__((noreturn));
 
 #endif
