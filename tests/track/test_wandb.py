@@ -25,7 +25,7 @@ import servers  # noqa: E402
 import waiting as waiting_  # noqa: E402
 from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
-from waiting import SWEEP, number  # noqa: E402
+from waiting import SWEEP, Wandb, number  # noqa: E402
 
 # A trial that does not end by itself, and says no more than a slow machine can tell meanwhile.
 ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
@@ -38,27 +38,14 @@ def environment(home, url=None, key=KEY, **more):
     return servers.clean_env(home, **{name: value for name, value in ours.items() if value}, **more)
 
 
-def same(a, b):
-    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
-
-
-class Wandb:
-    name = "wandb"
-
-
 class Waiting(waiting_.Waiting):
     """`expected`: the points of each trial's curve."""
 
     def __init__(self, folder, trials=3):
         super().__init__(folder, Wandb, trials=trials, spoil=trials > 1)
-        self.expected = {}
-        for row in self.rows:
-            if row.run != self.key + "-study":
-                points = self.expected.setdefault(row.run, [])
-                if row.type == "metrics":
-                    points.append((row.json["env_steps"], {k: number(v) for k, v in row.json["values"].items()}))
+        self.expected = Wandb.curves(self)
         equal(len(self.expected), trials)
-        assert all(len(points) > 20 for points in self.expected.values()), "too few rows to tell anything"
+        assert all(len(points) > 20 for points in self.expected.values()), "too few rows for the test"
 
     def sync(self, folder, url, *args, code=0, key=KEY, timeout="20s", **more):
         return run("sync", "--store", self.store, "--timeout", timeout, *args, code=code,
@@ -68,19 +55,9 @@ class Waiting(waiting_.Waiting):
         """Every value of every run is there exactly once, and nothing else."""
         equal(fake.broken, [])
         for name, want in self.expected.items():
-            check_run(fake.run(name), want)
+            Wandb.check_run(fake.run(name), want)
         equal(set(fake.runs), set(self.expected) | {self.key + "-study"})
         equal(self.left(), 0)
-
-
-def check_run(got, want):
-    rows = got.rows()
-    equal([row["_step"] for row in rows], [step for step, _ in want])
-    for row, (step, values) in zip(rows, want):
-        told = {k: v for k, v in row.items() if not k.startswith("_")}
-        equal(set(told), set(values))
-        assert all(same(told[k], v) for k, v in values.items()), (step, told, values)
-    equal((got.state, got.exitcode), ("finished", 0))
 
 
 def test_sync_tells_everything_once(folder):
@@ -191,18 +168,6 @@ def test_a_wish_for_years_of_silence(folder):
         assert waits and max(waits) <= 600 * 1.5, err
 
 
-def test_too_many_requests(folder):
-    sick(folder, ("status", {"code": 429, "retry_after": 1, "match": "file_stream"}),
-         ("status", {"code": 429, "retry_after_date": 2, "match": "file_stream"}),
-         ("status", {"code": 429, "match": "graphql"}))
-
-
-def test_server_errors_come_in_bursts(folder):
-    _, said = sick(folder, ("status", {"code": 503, "times": 3, "match": "file_stream"}),
-                   ("status", {"code": 500, "times": 2, "match": "graphql"}), ("status", {"code": 502, "match": "storage"}))
-    equal(said.count("wandb answers again"), said.count("its rows wait in the store, continuing"))
-
-
 def test_lost_replies(folder):
     fake, _ = sick(folder, ("commit_then_drop", {"times": 2, "match": "-[0-9]+/file_stream"}),
                    ("commit_then_drop", {"match": "graphql"}), ("half", {"match": "graphql"}),
@@ -214,59 +179,11 @@ def test_slow_replies(folder):
     sick(folder, ("black_hole", {"match": "file_stream"}), ("trickle", {"match": "graphql"}), WANDB_HTTP_TIMEOUT=2)
 
 
-def test_login_page_in_the_middle(folder):
-    waiting = Waiting(folder)
-    with FakeWandb() as fake:
-        fake.fail("html", times=2, match="file_stream")
-        waiting.sync(folder, fake.url, timeout="60s")
-        waiting.check(fake)
-
-
-def test_login_page_at_the_start(folder):
-    waiting = Waiting(folder)
-    n = waiting.left()
-    with FakeWandb() as fake:
-        fake.fail("html", times=100)
-        said = waiting.sync(folder, fake.url, code=1)
-        assert "web page" in said, said
-        equal((waiting.left(), len(fake.requests)), (n, 1))
-        fake.heal()
-        waiting.sync(folder, fake.url)
-        waiting.check(fake)
-
-
-def test_redirect_to_another_host_gets_nothing(folder):
-    waiting = Waiting(folder)
-    with FakeWandb() as fake, Elsewhere() as elsewhere:
-        fake.fail("redirect", to=elsewhere.url, times=100)
-        said = waiting.sync(folder, fake.url, code=1)
-        assert "redirects to " + elsewhere.url in said, said
-        equal(elsewhere.requests, [])
-        fake.heal()
-        waiting.sync(folder, fake.url)
-        waiting.check(fake)
-
-
 def test_redirect_to_the_same_host_is_followed(folder):
     waiting = Waiting(folder)
     with FakeWandb() as fake:
         fake.fail("redirect", to="", times=3)
         waiting.sync(folder, fake.url)
-        waiting.check(fake)
-
-
-def test_certificates(folder):
-    certificates = Certificates(folder / "certs")
-    waiting = Waiting(folder)
-    for pair, word in ((certificates.self_signed, "certificate"), (certificates.expired, "expired"),
-                       (certificates.good, "certificate")):
-        with FakeWandb(tls=pair) as fake:
-            env = {"SSL_CERT_FILE": certificates.ca} if word == "expired" else {}
-            said = waiting.sync(folder, fake.url, code=1, **env)
-            assert word in said and "track.ca_file" in said, said
-            equal(fake.requests, [])
-    with FakeWandb(tls=certificates.good) as fake:
-        waiting.sync(folder, fake.url, SSL_CERT_FILE=certificates.ca)
         waiting.check(fake)
 
 
@@ -333,32 +250,6 @@ def test_offline_opens_no_socket(folder):
         equal(len(fake.runs), 3)
         db = sqlite3.connect(folder / "c.db")
         equal(db.execute("SELECT count(*) FROM outbox").fetchone(), (0,))
-
-
-def test_killed_while_sending(folder):
-    """Killed at random requests, again and again: equal sets, no duplicates."""
-    waiting = Waiting(folder)
-    rng = random.Random(7)
-    with FakeWandb() as fake:
-        answer, box = fake.answer, {"left": -1, "process": None}
-
-        def deadly(request):
-            reply = answer(request)
-            box["left"] -= 1
-            if box["left"] == 0:
-                box["process"].kill()  # what was asked is done, and nobody hears of it
-            return reply
-        fake.answer = deadly
-        killed = 0
-        for i in range(12):
-            box["left"] = rng.randrange(2, 9) + 1000 * (i == 11)
-            box["process"] = process = tap.start("sync", "--store", waiting.store, env=environment(folder, fake.url))
-            process.communicate(timeout=tap.PATIENCE_S)
-            killed += process.returncode == -signal.SIGKILL
-        assert killed >= 3, killed
-        fake.answer = answer
-        waiting.sync(folder, fake.url)
-        waiting.check(fake)
 
 
 def test_sweep_killed_while_it_runs(folder):
@@ -606,7 +497,7 @@ def test_a_run_that_is_never_known(folder):
         said = waiting.sync(folder, fake.url)
         equal((said.count("refuses run 1"), waiting.left()), (1, 0))
         assert 990 < fake.pending_faults(), fake.pending_faults()
-        check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+        Wandb.check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
 
 
 def test_deleted_run(folder):
@@ -615,7 +506,7 @@ def test_deleted_run(folder):
         fake.deleted.add(waiting.key + "-1")
         said = waiting.sync(folder, fake.url, timeout="60s")
         assert "was deleted on the page" in said, said
-        check_run(fake.run(waiting.key + "-1-g1"), waiting.expected[waiting.key + "-1"])
+        Wandb.check_run(fake.run(waiting.key + "-1-g1"), waiting.expected[waiting.key + "-1"])
 
 
 def test_run_that_is_never_taken(folder):
@@ -626,7 +517,7 @@ def test_run_that_is_never_taken(folder):
         said = waiting.sync(folder, fake.url)
         equal(said.count("refuses run 1"), 1)
         equal(waiting.left(), 0)
-        check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
+        Wandb.check_run(fake.run(waiting.key + "-2"), waiting.expected[waiting.key + "-2"])
 
 
 def test_tracker_that_came_later(folder):

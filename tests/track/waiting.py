@@ -1,6 +1,7 @@
-"""waiting.py - a store whose rows wait for trackers, made by a sweep offline. What the outbox holds is what every tracker must
-have in the end, each in its own form: `Mlflow`, `Trackio` and `Webhook` say what that is and read it back from the fakes.
+"""waiting.py - a store whose rows wait for trackers, made by a sweep offline. Every tracker must have the outbox's rows in
+the end, each in its own form: `Wandb`, `Mlflow`, `Trackio` and `Webhook` compute that form and compare it with their fakes.
 """
+import contextlib
 import json
 import math
 import sqlite3
@@ -11,6 +12,7 @@ from tap import equal, run, write
 import servers
 from fake_mlflow import FakeMlflow
 from fake_trackio import FakeTrackio
+from fake_wandb import KEY, FakeWandb
 from fake_webhook import FakeWebhook
 
 SWEEP = tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 8192\nlog_interval_s = 0")
@@ -19,7 +21,7 @@ FRONT = {"study/" + name: name for name in ("trials", "hypervolume", "cost_s", "
 
 
 def number(value):
-    """Of a payload: what is not finite is kept as text there."""
+    """A number of a payload, where numbers that are not finite are texts."""
     return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
 
 
@@ -38,9 +40,9 @@ class Row:
         if self.type in ("metrics", "system"):
             return numbers(j["values"]), j["env_steps"]
         if self.type == "result":
-            return numbers({told: j.get(name) for told, name in RESULT.items()}), j["env_steps"]
+            return numbers({sent: j.get(name) for sent, name in RESULT.items()}), j["env_steps"]
         if self.type == "front":
-            return numbers({told: j.get(name) for told, name in FRONT.items()}), j["trials"]
+            return numbers({sent: j.get(name) for sent, name in FRONT.items()}), j["trials"]
         return {}, 0
 
 
@@ -65,17 +67,24 @@ class Waiting:
         finally:
             db.close()
 
+    @classmethod
+    def of(cls, folder, *kinds):
+        """A store that the test fills itself: read() it then."""
+        waiting = cls.__new__(cls)
+        waiting.folder, waiting.store, waiting.kinds = folder, folder / "s.db", kinds
+        return waiting
+
     def spoil(self):
-        """Some values become what is not finite, or needs every bit."""
+        """Some values become numbers that are not finite, or that need every bit."""
         ids = self.sql("SELECT id FROM outbox WHERE json_extract(payload, '$.type') = 'metrics' ORDER BY id")
-        assert len(ids) > 60, "too few rows to tell anything"
+        assert len(ids) > 60, "too few rows for the test"
         for at, value in enumerate(("nan", "inf", "-inf", 0.1 + 0.2, 5e-324, 1.7976931348623157e308)):
             for i in (at + 2, at + 30):
                 self.sql("UPDATE outbox SET checksum = NULL, payload = json_set(payload, '$.values.\"train/lr\"', json(?)) WHERE id = ?",
                          (json.dumps(value), ids[i][0]))
 
     def read(self):
-        """What waits, as Rows."""
+        """Reads the waiting rows."""
         self.key = self.sql("SELECT key FROM tracker")[0][0]
         self.rows = [Row("%s-%s" % (self.key, "study" if number_ is None else number_), id_, ms, json.loads(payload))
                      for id_, number_, ms, payload in self.sql(
@@ -84,7 +93,7 @@ class Waiting:
         self.part_attempts()
 
     def part_attempts(self):
-        """An attempt from zero is a run of its own, and that of the attempt before is told that it is over."""
+        """An attempt from zero has its own run, and the run of the attempt before gets a result."""
         self.over, names, last, rows = set(), {}, {}, []
         for row in self.rows:
             plain = row.run
@@ -123,7 +132,7 @@ class Waiting:
 
 
 def same_sets(got, want):
-    """Two dicts of sets or values, told shortly when they differ."""
+    """Compares two dicts of sets or values, with a short message."""
     equal(sorted(map(str, got)), sorted(map(str, want)))
     for key, value in want.items():
         if isinstance(value, set):
@@ -133,9 +142,49 @@ def same_sets(got, want):
             assert got[key] == value, "%s: %r, wanted %r" % (key, got[key], value)
 
 
+class Wandb:
+    name = "wandb"
+    match = "-[0-9]+/file_stream"  # the requests with its numbers
+
+    @staticmethod
+    def fake(**more):
+        return FakeWandb(**more)
+
+    @staticmethod
+    def env(fake):
+        return {"WANDB_BASE_URL": fake.url, "WANDB_API_KEY": KEY}
+
+    @staticmethod
+    def curves(waiting):
+        """{run: [(step, {name: value})]} of all trials; values as repr, which is exact and equal for NaN."""
+        curves = {row.run: [] for row in waiting.rows if not row.run.endswith("-study")}
+        for row in waiting.rows:
+            if row.type == "metrics":
+                values, step = row.values()
+                curves[row.run].append((step, {name: repr(value) for name, value in values.items()}))
+        return curves
+
+    @staticmethod
+    def check_run(run_, points, end=("finished", 0)):
+        equal([(row["_step"], {name: repr(float(v)) for name, v in row.items() if not name.startswith("_")})
+               for row in run_.rows()], points)
+        equal((run_.state, run_.exitcode), end)
+
+    @classmethod
+    def check(cls, waiting, fake):
+        curves = cls.curves(waiting)
+        equal(set(fake.runs), {waiting.key + "-study", *curves})
+        for key, points in curves.items():
+            cls.check_run(fake.run(key), points, ("failed", 1) if key in waiting.over else ("finished", 0))
+
+    @staticmethod
+    def repeats(fake):
+        return sum(run_.overwritten for run_ in fake.runs.values())
+
+
 class Mlflow:
     name = "mlflow"
-    match = "log-batch"  # where its numbers go
+    match = "log-batch"  # the requests with its numbers
 
     @staticmethod
     def fake(**more):
@@ -178,10 +227,10 @@ class Trackio:
 
     @staticmethod
     def check(waiting, fake):
-        told = [row for row in waiting.rows if row.type != "file"]
-        equal({log_id for _, log_id in fake.rows}, {"%s:%d" % (row.run, row.id) for row in told})
+        sent = [row for row in waiting.rows if row.type != "file"]
+        equal({log_id for _, log_id in fake.rows}, {"%s:%d" % (row.run, row.id) for row in sent})
         equal({project for project, _ in fake.rows}, {"trawl"})
-        for row in told:
+        for row in sent:
             got = fake.rows["trawl", "%s:%d" % (row.run, row.id)]
             values, step = row.values()
             equal(got["run_id"], row.run)
@@ -189,7 +238,7 @@ class Trackio:
                 equal(got["step"], step)
                 equal({k: repr(float(got["metrics"].get(k, "nothing"))) for k in values},
                       {k: repr(v) for k, v in values.items()})
-        equal(set(fake.configs), {("trawl", row.run) for row in told})
+        equal(set(fake.configs), {("trawl", row.run) for row in sent})
 
     @staticmethod
     def repeats(fake):
@@ -221,7 +270,7 @@ class Webhook:
         newest = {row.json["name"]: row.id for row in waiting.rows if row.type == "file"}
         want = {(row.run, row.id): {"id": row.id, "ms": row.ms, **spelt(row.json)} for row in waiting.rows
                 if row.type != "file" or newest[row.json["name"]] == row.id}
-        # Of a file only the newest of one post is told; earlier ones may be there as well.
+        # A post has only the newest file of a name; earlier ones may be there as well.
         got = {at: event for at, event in fake.events.items() if event["type"] != "file" or at in want}
         same_sets(got, want)
         for run_ in {row.run for row in waiting.rows}:
@@ -233,4 +282,11 @@ class Webhook:
         return fake.repeats
 
 
-KINDS = (Mlflow, Trackio, Webhook)
+KINDS = (Mlflow, Trackio, Webhook, Wandb)
+
+
+@contextlib.contextmanager
+def fakes_of(*kinds, **more):
+    """A running fake of each kind."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(kind.fake(**more)) for kind in kinds]
