@@ -5,7 +5,6 @@
 #include "gp/gp.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LEAST_WIDTH 1e-9 /* of the scores' range: what has never varied is still worth its seeds */
 
@@ -57,14 +56,12 @@ static void cheapest_above(const struct gp_insight *in, const struct gp_history 
 }
 
 /* The knee of the front of beliefs; noise must not have made the bend. */
-static enum status knee(const struct gp_insight *in, const struct gp_history *history, struct gp_picked *ret,
-                        struct error *err)
+static size_t knee(const struct gp_insight *in, const struct gp_history *history)
 {
-    size_t n = 0, low = history->n, top = history->n, at;
+    size_t n = 0, low = history->n, top = history->n, ret = history->n;
     struct gp_trial *front = mem_array(history->n, sizeof *front);
     size_t *index = mem_array(history->n, sizeof *index);
-    enum status rc = front && index ? ST_OK : FAIL(err, ST_NOMEM, "no memory for the knee of %zu trials", history->n);
-    for (size_t i = 0; rc == ST_OK && i < history->n; i++) {
+    for (size_t i = 0; i < history->n; i++) {
         const struct gp_belief *b = &in->beliefs[i];
         if (!b->on_front)
             continue;
@@ -75,78 +72,77 @@ static enum status knee(const struct gp_insight *in, const struct gp_history *hi
         index[n] = i;
         front[n++] = (struct gp_trial){.state = GP_TRIAL_DONE, .score = b->score, .cost = exp(b->log_cost)};
     }
-    if (rc == ST_OK)
-        rc = pareto_knee(&(struct gp_history){.n = n, .trials = front}, &at, err);
-    if (rc == ST_OK && at < n) {
+    size_t at = pareto_knee(&(struct gp_history){.n = n, .trials = front});
+    if (at < n) {
         const struct gp_belief *b = &in->beliefs[index[at]], *a = &in->beliefs[low], *z = &in->beliefs[top];
         double line = a->score + (z->score - a->score) * (b->log_cost - a->log_cost) / (z->log_cost - a->log_cost);
         if (cautious(b) > line)
-            ret->i = index[at];
+            ret = index[at];
     }
-    if (rc == ST_OK && ret->i == history->n)
-        ret->note = "the front has no clear knee";
     mem_free(front);
     mem_free(index);
-    return rc;
+    return ret;
 }
 
 /* By single runs, while there is no model. */
-static enum status pick_raw(const struct gp_history *history, enum gp_rule rule, double value, struct gp_picked *ret,
-                            struct error *err)
+static size_t pick_raw(const struct gp_history *history, enum gp_rule rule, double value)
 {
+    size_t best = history->n;
     if (rule == GP_KNEE)
-        return pareto_knee(history, &ret->i, err);
+        return pareto_knee(history);
     for (size_t i = 0; i < history->n; i++) {
-        const struct gp_trial *t = &history->trials[i], *so_far = ret->i < history->n ? &history->trials[ret->i] : NULL;
+        const struct gp_trial *t = &history->trials[i], *so_far = best < history->n ? &history->trials[best] : NULL;
         if (t->state != GP_TRIAL_DONE || (rule == GP_COST_MAX && t->cost > value) ||
             (rule == GP_SCORE_MIN && t->score < value))
             continue;
         bool cheaper = so_far && t->cost < so_far->cost;
         if (!so_far ||
             (rule == GP_SCORE_MIN ? cheaper : t->score > so_far->score || (t->score == so_far->score && cheaper)))
-            ret->i = i;
+            best = i;
     }
-    return ST_OK;
+    return best;
 }
 
-enum status gp_pick(const struct gp_insight *in, const struct gp_history *history, enum gp_rule rule, double value,
-                    struct gp_picked *ret, struct error *err)
+struct gp_picked gp_pick(const struct gp_insight *in, const struct gp_history *history, enum gp_rule rule, double value)
 {
-    *ret = (struct gp_picked){.i = history->n};
-    if (!in->beliefs) {
-        ret->note = in->note;
-        return pick_raw(history, rule, value, ret, err);
-    }
-    ret->supported = true;
+    struct gp_picked ret = {.i = history->n, .supported = true};
+    if (!in->beliefs)
+        return (struct gp_picked){.i = pick_raw(history, rule, value), .note = in->note};
     switch (rule) {
     case GP_BEST:
-        ret->i = best_within(in, history, INFINITY);
+        ret.i = best_within(in, history, INFINITY);
         break;
     case GP_COST_MAX:
-        ret->i = best_within(in, history, value);
+        ret.i = best_within(in, history, value);
         break;
     case GP_SCORE_MIN:
-        cheapest_above(in, history, value, ret);
+        cheapest_above(in, history, value, &ret);
         break;
     case GP_KNEE:
-        TRY(knee(in, history, ret, err));
+        ret.i = knee(in, history);
         break;
     }
-    if (ret->i == history->n) {
-        ret->supported = false;
-        ret->note = ret->note ? ret->note : "no finished trial fits";
+    if (ret.i == history->n) {
+        ret.supported = false;
+        ret.note = rule == GP_KNEE ? "the front has no clear knee" : "no finished trial fits";
     }
-    return ST_OK;
+    return ret;
 }
 
 /* ---- confirming ---- */
 
-/* ret (n), zeroed: runs under way of the point that a trial stands for. */
-static void count_pending(const struct gp_insight *in, const struct gp_history *history, size_t *ret)
+#define FRONT_SEEDS 3
+#define PICK_SEEDS 5
+#define LEAST_SEEDS 2 /* of what is not merely seen once */
+#define TIGHT 0.02 /* an interval as narrow as this share of the scores' range needs LEAST_SEEDS only */
+
+/* Runs of trial i's config, those under way included. */
+static size_t n_seeds(const struct gp_insight *in, const struct gp_history *history, size_t i)
 {
-    for (size_t i = 0; i < history->n; i++)
-        if (history->trials[i].state == GP_TRIAL_PENDING)
-            ret[in->point[i]]++;
+    size_t n = in->beliefs[i].n_seeds;
+    for (size_t k = 0; k < history->n; k++)
+        n += in->point[k] == in->point[i] && history->trials[k].state == GP_TRIAL_PENDING;
+    return n;
 }
 
 static double score_range(const struct gp_history *history)
@@ -160,36 +156,53 @@ static double score_range(const struct gp_history *history)
     return hi > lo ? hi - lo : 1.0;
 }
 
-enum status gp_confirm_next(const struct gp_insight *in, const struct gp_history *history,
-                            const struct gp_confirm_settings *settings, size_t *ret_i, struct error *err)
+static size_t most_doubtful(const struct gp_insight *in, const struct gp_history *history, size_t bend)
 {
-    size_t n_front = settings->n_front > 0 ? settings->n_front : GP_CONFIRM_FRONT;
-    size_t n_pick = settings->n_pick > 0 ? settings->n_pick : GP_CONFIRM_PICK;
-    double tight = settings->tight > 0.0 ? settings->tight : GP_CONFIRM_TIGHT, most = 0.0;
-    struct gp_picked bend;
-    *ret_i = history->n;
-    if (!in->beliefs)
-        return ST_OK;
-    TRY(gp_pick(in, history, GP_KNEE, 0.0, &bend, err));
-    size_t *pending = mem_array(history->n, sizeof *pending);
-    if (!pending)
-        return FAIL(err, ST_NOMEM, "no memory for %zu trials", history->n);
-    count_pending(in, history, pending);
-    double range = score_range(history);
+    double range = score_range(history), most = 0.0;
+    size_t ret = history->n;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_belief *b = &in->beliefs[i];
-        bool pick = i == in->recommended || i == bend.i;
+        bool pick = i == in->recommended || i == bend;
         if (!stands(in, history, i) || !(pick || b->on_front))
             continue;
-        size_t n = b->n_seeds + pending[i];
+        size_t n = n_seeds(in, history, i);
         double width = fmax((b->hi - b->lo) / range, LEAST_WIDTH);
-        bool confirmed = n >= (pick ? n_pick : n_front) || (n >= 2 && width <= tight);
+        bool confirmed = n >= (pick ? PICK_SEEDS : FRONT_SEEDS) || (n >= LEAST_SEEDS && width <= TIGHT);
         double worth = (pick ? 4.0 : 1.0) * width / (double)n; /* what is doubtful, and by how much a run lessens it */
         if (confirmed || !(worth > most))
             continue;
         most = worth;
-        *ret_i = i;
+        ret = i;
     }
-    mem_free(pending);
-    return ST_OK;
+    return ret;
+}
+
+/* The best of the configs seen once. */
+static size_t runner_up(const struct gp_insight *in, const struct gp_history *history)
+{
+    size_t next = history->n;
+    for (size_t i = 0; i < history->n; i++)
+        if (stands(in, history, i) && n_seeds(in, history, i) < LEAST_SEEDS &&
+            (next == history->n || cautious(&in->beliefs[i]) > cautious(&in->beliefs[next])))
+            next = i;
+    return next;
+}
+
+size_t gp_confirm_next(const struct gp_insight *in, const struct gp_history *history, enum gp_confirm_turn turn)
+{
+    size_t n = history->n, next = n;
+    if (!in->beliefs)
+        return n;
+    const size_t picks[] = {in->recommended, knee(in, history)};
+    size_t n_picks = turn == GP_CONFIRM_BEST ? 1 : turn == GP_CONFIRM_DOUBTFUL ? 0 : 2;
+    for (size_t k = 0; k < n_picks && next == n; k++)
+        if (picks[k] < n && n_seeds(in, history, picks[k]) < LEAST_SEEDS)
+            next = picks[k];
+    if (turn == GP_CONFIRM_BEST)
+        return next;
+    if (next == n && turn == GP_CONFIRM_LAST)
+        next = runner_up(in, history);
+    if (next == n)
+        next = most_doubtful(in, history, picks[1]);
+    return next == n && turn == GP_CONFIRM_LAST ? in->recommended : next;
 }

@@ -148,17 +148,14 @@ static void find_points(const struct pareto_search *s, const struct gp_history *
 }
 
 /* One trial a point, at what is believed of it. */
-static enum status find_front(struct gp_insight *ret, const struct gp_history *history, struct error *err)
+static void find_front(struct gp_insight *ret, const struct gp_history *history)
 {
     size_t n = history->n;
     struct gp_trial *believed = mem_array(n, sizeof *believed);
     double *sd = mem_array2(n, 2, sizeof *sd);
     size_t *seeds = mem_array(n, sizeof *seeds);
     bool *front = mem_array(n, sizeof *front);
-    enum status rc = ST_OK;
-    if (!believed || !sd || !seeds || !front)
-        rc = FAIL(err, ST_NOMEM, "no memory for a front of %zu trials", n);
-    for (size_t i = 0; rc == ST_OK && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct gp_belief *b = &ret->beliefs[i];
         bool stands = ret->point[i] == i && history->trials[i].state == GP_TRIAL_DONE;
         believed[i] = (struct gp_trial){
@@ -167,16 +164,14 @@ static enum status find_front(struct gp_insight *ret, const struct gp_history *h
         sd[n + i] = b->log_cost_sd;
         seeds[i] = b->n_seeds;
     }
-    if (rc == ST_OK)
-        rc = pareto_front(&(struct gp_history){.n = n, .trials = believed},
-                          &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .n_seeds = seeds}, front, err);
-    for (size_t i = 0; rc == ST_OK && i < n; i++)
+    pareto_front(&(struct gp_history){.n = n, .trials = believed},
+                 &(struct pareto_noise){.score_sd = sd, .log_cost_sd = sd + n, .n_seeds = seeds}, front);
+    for (size_t i = 0; i < n; i++)
         ret->beliefs[i].on_front = front[i];
     mem_free(believed);
     mem_free(sd);
     mem_free(seeds);
     mem_free(front);
-    return rc;
 }
 
 static int by_value(const void *va, const void *vb)
@@ -196,22 +191,15 @@ static double middle_noise(const struct gp_insight *in, const struct gp_history 
     return work[n / 2];
 }
 
-enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history,
-                         struct error *err)
+void beliefs_init(struct gp_insight *ret, const struct pareto_search *s, const struct gp_history *history)
 {
     size_t n = history->n, dim = s->space->dim;
     size_t ld = s->score.ld > s->cost.ld ? s->score.ld : s->cost.ld;
     double *cross = mem_array2(BELIEFS_BATCH, ld, sizeof *cross), *u = mem_array2(BELIEFS_BATCH, dim, sizeof *u);
     double *noises = mem_array(n, sizeof *noises);
     size_t *first = mem_array(s->obs.n, sizeof *first);
-    struct gp_picked picked;
-    enum status rc = ST_OK;
     ret->beliefs = mem_array(n, sizeof *ret->beliefs);
     ret->point = mem_array(n, sizeof *ret->point);
-    if (!cross || !u || !noises || !first || !ret->beliefs || !ret->point) {
-        rc = FAIL(err, ST_NOMEM, "no memory for %zu trials", n);
-        goto done;
-    }
     for (size_t at = 0; at < n; at += BELIEFS_BATCH) {
         size_t m = n - at < BELIEFS_BATCH ? n - at : BELIEFS_BATCH;
         for (size_t p = 0; p < m; p++)
@@ -219,17 +207,11 @@ enum status beliefs_init(struct gp_insight *ret, const struct pareto_search *s, 
         beliefs_predict(s, history, u, s->obs.group + at, m, cross, ret->beliefs + at);
     }
     find_points(s, history, first, ret->point);
-    rc = find_front(ret, history, err);
-    if (rc == ST_OK)
-        rc = gp_pick(ret, history, GP_BEST, 0.0, &picked, err);
-    if (rc == ST_OK) {
-        ret->recommended = picked.i;
-        ret->score_noise_sd = middle_noise(ret, history, noises);
-    }
-done:
+    find_front(ret, history);
+    ret->recommended = gp_pick(ret, history, GP_BEST, 0.0).i;
+    ret->score_noise_sd = middle_noise(ret, history, noises);
     mem_free(cross);
     mem_free(u);
     mem_free(noises);
     mem_free(first);
-    return rc;
 }

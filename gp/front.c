@@ -25,13 +25,11 @@ static int compare_points(const void *va, const void *vb)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* The front by rising cost (and rising score) at the head of an owned array; NULL: out of memory. */
+/* The front by rising cost (and rising score) at the head of an owned array. */
 static struct front_point *front_points(const struct gp_history *history, size_t *ret_n)
 {
     struct front_point *points = mem_array(history->n, sizeof *points);
     size_t n = 0, n_front = 0;
-    if (!points)
-        return NULL;
     for (size_t i = 0; i < history->n; i++) {
         const struct gp_trial *t = &history->trials[i];
         if (t->state == GP_TRIAL_DONE && isfinite(t->score) && isfinite(t->cost))
@@ -127,27 +125,21 @@ static void noisy_front(struct noisy_point *p, size_t n, bool *ret_on_front)
     }
 }
 
-enum status pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front,
-                         struct error *err)
+void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front)
 {
-    size_t n = 0;
-    struct front_point *points = NULL;
-    struct noisy_point *noisy = NULL;
-    if (noise != NULL)
-        noisy = mem_array(history->n, sizeof *noisy);
-    else
-        points = front_points(history, &n);
-    if (!points && !noisy)
-        return FAIL(err, ST_NOMEM, "no memory for the front of %zu trials", history->n);
     for (size_t i = 0; i < history->n; i++)
         ret_on_front[i] = false;
+    if (noise != NULL) {
+        struct noisy_point *noisy = mem_array(history->n, sizeof *noisy);
+        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
+        mem_free(noisy);
+        return;
+    }
+    size_t n;
+    struct front_point *points = front_points(history, &n);
     for (size_t i = 0; i < n; i++)
         ret_on_front[points[i].index] = true;
-    if (noisy != NULL)
-        noisy_front(noisy, load_noisy(history, noise, noisy), ret_on_front);
     mem_free(points);
-    mem_free(noisy);
-    return ST_OK;
 }
 
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref)
@@ -180,8 +172,6 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
 {
     size_t n;
     struct front_point *points = front_points(history, &n);
-    if (!points)
-        return NAN;
     double area = 0.0, floor_score = ref->score, ref_cost = log(ref->cost);
     for (size_t i = 0; i < n; i++) { /* strips of rising score, each as wide as its point is cheap */
         if (!(points[i].cost < ref->cost) || !(points[i].score > floor_score))
@@ -194,47 +184,33 @@ double pareto_hypervolume(const struct gp_history *history, const struct pareto_
 }
 
 /* A dominated trial never matters again, so that only the front so far is looked at beside what is new. */
-enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
-                                     const size_t *counts, size_t n_counts, double *ret_volumes, struct error *err)
+void pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref, const size_t *counts,
+                              size_t n_counts, double *ret_volumes)
 {
     struct gp_trial *kept = mem_array(history->n, sizeof *kept); /* (n) the front so far, then what is new */
     bool *on_front = mem_array(history->n, sizeof *on_front);
     struct gp_history small = {.trials = kept};
     size_t at = 0;
-    enum status rc = ST_OK;
 
-    if (!kept || !on_front)
-        rc = FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", history->n);
-    for (size_t k = 0; rc == ST_OK && k < n_counts; k++) {
+    for (size_t k = 0; k < n_counts; k++) {
         for (; at < counts[k] && at < history->n; at++)
             kept[small.n++] = history->trials[at];
-        rc = pareto_front(&small, NULL, on_front, err);
-        if (rc != ST_OK)
-            break;
+        pareto_front(&small, NULL, on_front);
         size_t n = 0;
-        bool has_volume = isfinite(ref->cost) && isfinite(ref->score); /* then NaN can only mean that memory ran out */
         for (size_t i = 0; i < small.n; i++)
-            if (on_front[i]) {
+            if (on_front[i])
                 kept[n++] = kept[i];
-                has_volume = has_volume && kept[i].cost > 0.0;
-            }
         small.n = n;
         ret_volumes[k] = pareto_hypervolume(&small, ref);
-        if (isnan(ret_volumes[k]) && has_volume)
-            rc = FAIL(err, ST_NOMEM, "no memory for the hypervolume of %zu trials", history->n);
     }
     mem_free(kept);
     mem_free(on_front);
-    return rc;
 }
 
-enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct error *err)
+size_t pareto_knee(const struct gp_history *history)
 {
-    size_t n;
+    size_t n, knee = history->n;
     struct front_point *points = front_points(history, &n);
-    *ret_i = history->n;
-    if (!points)
-        return FAIL(err, ST_NOMEM, "no memory for the knee of %zu trials", history->n);
     double best = PARETO_BEND_MIN;
     for (size_t i = 1; i + 1 < n; i++) {
         double c0 = log(points[0].cost), c1 = log(points[n - 1].cost), s0 = points[0].score, s1 = points[n - 1].score;
@@ -242,9 +218,9 @@ enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct 
         double above = (points[i].score - s0) / (s1 - s0) - (log(points[i].cost) - c0) / (c1 - c0);
         if (above > best) {
             best = above;
-            *ret_i = points[i].index;
+            knee = points[i].index;
         }
     }
     mem_free(points);
-    return ST_OK;
+    return knee;
 }

@@ -90,8 +90,7 @@ struct pareto_noise {
  * the first, O(n log n). Else b covers a when b costs no more and scores no less, both within the standard deviation of
  * the difference. Where two cover each other, one stays: that of most seeds, then of the higher score, then the
  * cheaper. */
-enum status pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front,
-                         struct error *err) MUST_USE;
+void pareto_front(const struct gp_history *history, const struct pareto_noise *noise, bool *ret_on_front);
 /* Area between front and reference in (log cost, score); points outside count nothing. */
 struct pareto_ref {
     double cost, score; /* the worst corner: highest cost, lowest score */
@@ -100,17 +99,16 @@ struct pareto_ref {
 /* Reference of a study: the worst cost and score of its first PARETO_REF_TRIALS finished trials and a tenth of their
  * range more. It moves until there are that many trials, and with it the hypervolume. */
 void pareto_reference(const struct gp_history *history, struct pareto_ref *ret_ref);
-/* 0 when no trial lies inside; NaN when out of memory. */
+/* 0 when no trial lies inside. */
 double pareto_hypervolume(const struct gp_history *history, const struct pareto_ref *ref);
 /* ret_volumes[k]: that of the first counts[k] trials; counts rise. As pareto_hypervolume for each, at the cost of one
  * pass. */
-enum status pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref,
-                                     const size_t *counts, size_t n_counts, double *ret_volumes,
-                                     struct error *err) MUST_USE;
+void pareto_hypervolume_curve(const struct gp_history *history, const struct pareto_ref *ref, const size_t *counts,
+                              size_t n_counts, double *ret_volumes);
 #define PARETO_BEND_MIN 0.1 /* of a knee: distance above the line in normalised units, along the score */
 /* The front's knee: farthest above the line between its ends in normalised (log cost, score), by more than
  * PARETO_BEND_MIN; n when the front has none. Of raw scores: for advice take gp_pick. */
-enum status pareto_knee(const struct gp_history *history, size_t *ret_i, struct error *err) MUST_USE;
+size_t pareto_knee(const struct gp_history *history);
 
 /* ---- suggest ---- */
 
@@ -196,12 +194,11 @@ static inline bool gp_is_shown_on_front(const struct gp_insight *insight, size_t
 }
 
 /* Seeded draws: same inputs, same bytes. Few or odd data are a note and no error. */
-enum status gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
-                            uint64_t seed, struct error *err) MUST_USE;
+void gp_insight_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
+                     uint64_t seed);
 void gp_insight_free(struct gp_insight *insight); /* a zeroed one is fine */
 /* The same without edges and importance, which take most of the time. */
-enum status gp_beliefs_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history,
-                            struct error *err) MUST_USE;
+void gp_beliefs_init(struct gp_insight *ret_insight, const struct space *space, const struct gp_history *history);
 
 /* Which trial to take. The one place where this is decided, for every reader. */
 enum gp_rule {
@@ -218,21 +215,21 @@ struct gp_picked {
     const char *note; /* why there is none, or why it is not supported; NULL: no reason needed */
 };
 /* insight of this history, with or without a note. value: of GP_COST_MAX and GP_SCORE_MIN (higher is better). */
-enum status gp_pick(const struct gp_insight *insight, const struct gp_history *history, enum gp_rule rule, double value,
-                    struct gp_picked *ret_picked, struct error *err) MUST_USE;
+struct gp_picked gp_pick(const struct gp_insight *insight, const struct gp_history *history, enum gp_rule rule,
+                         double value);
 
-/* What is shown as advice, best, knee and the front's members, should have been run under several seeds. */
-struct gp_confirm_settings {
-    size_t n_front, n_pick; /* seeds wanted of a front member, and of best and knee; 0: GP_CONFIRM_* */
-    double tight; /* an interval as narrow as this share of the scores' range needs 2 seeds only; 0: GP_CONFIRM_TIGHT */
+/* What is shown as advice should have been run under several seeds: best and knee under 5, the front's other members
+ * under 3, and all of them under 2 where the interval is narrow. */
+enum gp_confirm_turn {
+    GP_CONFIRM_BEST, /* the best, until it has two seeds; nothing else */
+    GP_CONFIRM_DOUBTFUL, /* the advice that can be most wrong, for what a run lessens it */
+    GP_CONFIRM_END, /* before that best and knee, until each has two seeds */
+    /* for the last runs of a study: after best and knee the config seen once that would be the best if the best fell, so
+     * that the last scores can hardly make an unconfirmed config the best; when nothing is doubtful, the best again */
+    GP_CONFIRM_LAST
 };
-#define GP_CONFIRM_FRONT 3
-#define GP_CONFIRM_PICK 5
-#define GP_CONFIRM_TIGHT 0.02
-/* The trial whose config to run again under a fresh seed: the one of which the advice can be most wrong for what a run
- * adds. Runs under way count as made. ret_i: n when all advice is confirmed. Pure. */
-enum status gp_confirm_next(const struct gp_insight *insight, const struct gp_history *history,
-                            const struct gp_confirm_settings *settings, size_t *ret_i, struct error *err) MUST_USE;
+/* The trial whose config to run again under a fresh seed; n: none. Runs under way count as made. Pure. */
+size_t gp_confirm_next(const struct gp_insight *insight, const struct gp_history *history, enum gp_confirm_turn turn);
 
 /* The models alone, kept to be asked anywhere in the space. One thread at a time; space and history are copied.
  * ST_NUMERIC: these data have no model. At least 4 finished trials are wanted, as for an insight. */

@@ -88,7 +88,7 @@ static void draws_free(struct draws *d)
     memset(d, 0, sizeof *d);
 }
 
-static enum status draws_init(struct draws *d, struct model *m, struct rng rng, struct error *err)
+static void draws_init(struct draws *d, struct model *m, struct rng rng)
 {
     size_t n = m->n, ld = m->ld;
     double phi[FEATURES], u[SPACE_MAX_DIM];
@@ -97,10 +97,6 @@ static enum status draws_init(struct draws *d, struct model *m, struct rng rng, 
     d->phase = mem_array2(FEATURES, 2, sizeof *d->phase);
     d->weight = mem_array2(DRAWS + 1, FEATURES, sizeof *d->weight);
     d->fix = mem_array2(DRAWS + 1, ld, sizeof *d->fix);
-    if (!d->omega || !d->phase || !d->weight || !d->fix) {
-        draws_free(d);
-        return FAIL(err, ST_NOMEM, "no memory for draws from a model of %zu points", n);
-    }
     draw_frequencies(d, rng_split(rng, STREAM_FEATURES));
     struct rng r = rng_split(rng, STREAM_WEIGHTS);
     for (size_t k = 0; k < DRAWS; k++)
@@ -117,7 +113,6 @@ static enum status draws_init(struct draws *d, struct model *m, struct rng rng, 
     }
     for (size_t k = 0; k <= DRAWS; k++)
         model_solve(m, d->fix + k * ld);
-    return ST_OK;
 }
 
 /* ret (DRAWS + 1): the drawn functions and the mean at u; k (ld) is work. */
@@ -161,15 +156,14 @@ static double level(const struct space_param *p, size_t k, size_t n)
 }
 
 /* First-order effects of one model: mean over the draws and their spread, for every parameter. */
-static enum status effects(const struct space *space, struct model *m, struct rng rng, double *ret_mean, double *ret_sd,
-                           struct error *err)
+static void effects(const struct space *space, struct model *m, struct rng rng, double *ret_mean, double *ret_sd)
 {
     struct design design = {0};
     struct draws d;
     struct moments share[SPACE_MAX_DIM] = {0}, total[DRAWS + 1] = {0};
     double first[SPACE_MAX_DIM][DRAWS + 1] = {0}, sum[DRAWS + 1], value[DRAWS + 1];
     bool conditional = space_is_conditional(space);
-    TRY(draws_init(&d, m, rng, err));
+    draws_init(&d, m, rng);
     double *base = mem_array2(BASES, space->dim, sizeof *base), *k = mem_array(m->ld, sizeof *k);
     design_init(&design, space->dim, rng_split(rng, STREAM_BASES));
     for (size_t b = 0; b < BASES; b++) { /* each coordinate snapped; which are active is seen when one has moved */
@@ -213,7 +207,6 @@ static enum status effects(const struct space *space, struct model *m, struct rn
     mem_free(base);
     mem_free(k);
     draws_free(&d);
-    return ST_OK;
 }
 
 /* Share of each parameter in the distances that the model sees: 1 / length^2, made to sum to 1. */
@@ -226,7 +219,7 @@ static void sensitivity(const struct model *m, double *ret)
         ret[i] = m->constant || !(sum > 0.0) ? 0.0 : m->cov.inv_sq[i] / sum;
 }
 
-static enum status importance(struct gp_insight *ret, struct pareto_search *s, uint64_t seed, struct error *err)
+static void importance(struct gp_insight *ret, struct pareto_search *s, uint64_t seed)
 {
     double mean[SPACE_MAX_DIM] = {0}, sd[SPACE_MAX_DIM] = {0}, ard[SPACE_MAX_DIM];
     for (int k = 0; k < 2; k++) {
@@ -234,7 +227,7 @@ static enum status importance(struct gp_insight *ret, struct pareto_search *s, u
         memset(mean, 0, sizeof mean);
         memset(sd, 0, sizeof sd);
         if (!m->constant)
-            TRY(effects(s->space, m, rng_split(rng_seed(seed), (uint64_t)k), mean, sd, err));
+            effects(s->space, m, rng_split(rng_seed(seed), (uint64_t)k), mean, sd);
         sensitivity(m, ard);
         for (size_t i = 0; i < s->space->dim; i++)
             (k == 0 ? ret->score : ret->cost)[i] = (struct gp_importance){mean[i], sd[i], ard[i]};
@@ -243,7 +236,6 @@ static enum status importance(struct gp_insight *ret, struct pareto_search *s, u
         ret->score_note = "every score is the same";
     if (s->cost.constant)
         ret->cost_note = "every cost is the same";
-    return ST_OK;
 }
 
 /* ---- bounds ---- */
@@ -296,12 +288,10 @@ static void edges(struct gp_insight *ret, const struct space *space, const struc
 /* ---- public ---- */
 
 /* whole: also edges and importance, which take most of the time. */
-static enum status look(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
-                        uint64_t seed, bool whole, struct error *err)
+static void look(struct gp_insight *ret, const struct space *space, const struct gp_history *history, uint64_t seed,
+                 bool whole)
 {
     size_t n = history->n, n_done = 0;
-    struct error why = {0};
-    enum status rc;
 
     memset(ret, 0, sizeof *ret);
     ret->n = ret->recommended = n;
@@ -309,44 +299,32 @@ static enum status look(struct gp_insight *ret, const struct space *space, const
         n_done += history->trials[i].state == GP_TRIAL_DONE;
     if (n_done < DONE_MIN) {
         ret->note = "too few finished trials";
-        return ST_OK;
+        return;
     }
     openblas_set_num_threads(1);
     struct pareto_search *s = mem_alloc(sizeof *s);
-    if (!s)
-        return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", n);
-    rc = pareto_models_init(s, space, history, 0, false, NULL, &why);
-    if (rc == ST_OK)
-        rc = beliefs_learn(s, history, &why);
-    if (rc == ST_OK)
-        rc = beliefs_init(ret, s, history, &why);
-    if (rc == ST_OK && whole) {
-        edges(ret, space, history);
-        rc = importance(ret, s, seed, &why);
+    if (pareto_models_init(s, space, history, 0, false, NULL, NULL) == ST_OK &&
+        beliefs_learn(s, history, NULL) == ST_OK) {
+        beliefs_init(ret, s, history);
+        if (whole) {
+            edges(ret, space, history);
+            importance(ret, s, seed);
+        }
+    } else {
+        ret->note = "no model of these data";
     }
     pareto_search_free(s);
     mem_free(s);
-    if (rc == ST_OK)
-        return ST_OK;
-    gp_insight_free(ret);
-    ret->n = ret->recommended = n;
-    if (rc == ST_NUMERIC) {
-        ret->note = "no model of these data";
-        return ST_OK;
-    }
-    return FAIL(err, rc, "%s", why.text);
 }
 
-enum status gp_insight_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
-                            uint64_t seed, struct error *err)
+void gp_insight_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history, uint64_t seed)
 {
-    return look(ret, space, history, seed, true, err);
+    look(ret, space, history, seed, true);
 }
 
-enum status gp_beliefs_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history,
-                            struct error *err)
+void gp_beliefs_init(struct gp_insight *ret, const struct space *space, const struct gp_history *history)
 {
-    return look(ret, space, history, 0, false, err);
+    look(ret, space, history, 0, false);
 }
 
 void gp_insight_free(struct gp_insight *insight)

@@ -59,10 +59,8 @@ enum status beliefs_learn(struct pareto_search *search, const struct gp_history 
 void beliefs_predict(const struct pareto_search *search, const struct gp_history *history, const double *u,
                      const size_t *groups, size_t m, double *cross, struct gp_belief *ret);
 
-/* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. Also after a failure:
- * gp_insight_free. */
-enum status beliefs_init(struct gp_insight *insight, const struct pareto_search *search,
-                         const struct gp_history *history, struct error *err) MUST_USE;
+/* beliefs, point, recommended and score_noise_sd of a zeroed insight; n is set. */
+void beliefs_init(struct gp_insight *insight, const struct pareto_search *search, const struct gp_history *history);
 
 /* The best point that was not tried and is allowed, judged snapped. False: there is none. */
 bool pareto_best(struct pareto_search *search, const struct suggester *suggester, const struct seen *seen,

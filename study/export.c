@@ -55,20 +55,18 @@ static enum status pick_trial(const struct study_view *v, int64_t number, struct
 }
 
 /* A front without a bend offers its best where its knee is asked for. */
-static enum status pick_by_models(const struct study_view *v, enum gp_rule rule, double value, struct gp_picked *ret,
-                                  struct error *err)
+static void pick_by_models(const struct study_view *v, enum gp_rule rule, double value, struct gp_picked *ret)
 {
     struct gp_history history = v->history;
 
     history.n = v->advice.n;
-    TRY(gp_pick(&v->advice, &history, rule, value, ret, err));
+    *ret = gp_pick(&v->advice, &history, rule, value);
     if (rule == GP_KNEE && ret->i >= history.n) {
-        TRY(gp_pick(&v->advice, &history, GP_BEST, 0, ret, err));
+        *ret = gp_pick(&v->advice, &history, GP_BEST, 0);
         ret->supported = false;
         ret->note = "the front has no bend, so this is the best";
     }
     ret->i = ret->i < history.n ? ret->i : v->n;
-    return ST_OK;
 }
 
 enum status export_pick(const struct study_view *v, const char *rule, struct gp_picked *ret, struct error *err)
@@ -84,7 +82,7 @@ enum status export_pick(const struct study_view *v, const char *rule, struct gp_
     else if (strncmp(rule, "trial=", 6) == 0 && num_parse_i64(rule + 6, &number))
         TRY(pick_trial(v, number, ret, err));
     else if (read_rule(rule, v->study.maximize, &kind, &value))
-        TRY(pick_by_models(v, kind, value, ret, err));
+        pick_by_models(v, kind, value, ret);
     else
         return FAIL(err, ST_USAGE,
                     "--pick '%s' is not known; use best, best-run, knee, 'cost<=SECONDS', 'score%s=X' or trial=N", rule,

@@ -98,7 +98,8 @@ enum status study_view_insight(struct study_view *v, struct error *err)
 
     if (v->has_insight && v->advice.n == v->n && !v->advice_stale)
         return ST_OK;
-    TRY(gp_insight_init(&insight, &v->search.space, &v->history, (uint64_t)v->study.seed, err));
+    TRY(study_view_check_points(v, err));
+    gp_insight_init(&insight, &v->search.space, &v->history, (uint64_t)v->study.seed);
     if (drop_edges(v, &insight, NULL) != ST_OK) /* a study of a program that had other options */
         memset(insight.edges, 0, sizeof insight.edges);
     study_view_take_advice(v, &insight);

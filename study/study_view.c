@@ -131,14 +131,13 @@ static void judge_front(struct study_view *view)
     }
 }
 
-enum status study_view_refresh(struct study_view *view, struct error *err)
+void study_view_refresh(struct study_view *view)
 {
     view->history.n = view->n;
     view->history.trials = view->gp;
-    TRY(pareto_front(&view->history, NULL, view->front_run, err));
+    pareto_front(&view->history, NULL, view->front_run);
     judge_front(view);
     pareto_reference(&view->history, &view->ref);
-    return ST_OK;
 }
 
 const struct gp_belief *study_view_belief(const struct study_view *view, size_t i)
@@ -155,16 +154,23 @@ void study_view_take_advice(struct study_view *view, struct gp_insight *advice)
     judge_front(view);
 }
 
-enum status study_view_compute_advice(const struct study_view *view, struct gp_insight *ret, struct error *err)
+enum status study_view_check_points(const struct study_view *view, struct error *err)
 {
-    struct gp_history history = view->history;
-
     for (size_t i = 0; i < view->n; i++)
         for (size_t k = 0; k < view->search.space.dim; k++)
             if (!isfinite(view->x[i][k]))
                 return FAIL(err, ST_CORRUPT, "trial %zu of %s has no usable parameters", i, view->study.name);
+    return ST_OK;
+}
+
+enum status study_view_compute_advice(const struct study_view *view, struct gp_insight *ret, struct error *err)
+{
+    struct gp_history history = view->history;
+
+    TRY(study_view_check_points(view, err));
     history.n_other = 0; /* not every reader has them, and all must conclude the same */
-    return gp_beliefs_init(ret, &view->search.space, &history, err);
+    gp_beliefs_init(ret, &view->search.space, &history);
+    return ST_OK;
 }
 
 enum status study_view_advise(struct study_view *view, struct error *err)
@@ -244,7 +250,8 @@ static enum status load_trials(struct store *store, struct study_view *view, str
     trial_list_free(trials, n);
     TRY(rc);
     view->advice_stale = false;
-    return study_view_refresh(view, err);
+    study_view_refresh(view);
+    return ST_OK;
 }
 
 enum status study_view_begin(struct study *study, const char *store_path, struct study_view *ret, struct error *err)
@@ -316,7 +323,7 @@ void study_view_free(struct study_view *view)
     memset(view, 0, sizeof *view);
 }
 
-enum status study_view_append(struct study_view *view, struct trial *trial, const double *x, struct error *err)
+void study_view_append(struct study_view *view, struct trial *trial, const double *x)
 {
     reserve_one(view);
     add_point(view, view->n);
@@ -324,14 +331,14 @@ enum status study_view_append(struct study_view *view, struct trial *trial, cons
     view->trials[view->n] = *trial;
     memset(trial, 0, sizeof *trial);
     view->n++;
-    return study_view_update(view, view->n - 1, err);
+    study_view_update(view, view->n - 1);
 }
 
-enum status study_view_update(struct study_view *view, size_t i, struct error *err)
+void study_view_update(struct study_view *view, size_t i)
 {
     fill_row(view, i);
     view->advice_stale = true;
-    return study_view_refresh(view, err);
+    study_view_refresh(view);
 }
 
 size_t study_view_best_run(const struct study_view *view)
@@ -349,7 +356,6 @@ size_t study_view_best_run(const struct study_view *view)
 
 size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
 {
-    struct gp_picked picked;
     struct gp_insight none = {.n = view->n, .recommended = view->n, .note = "no advice yet"};
     const struct gp_insight *advice = &view->advice;
     struct gp_history history = view->history;
@@ -357,9 +363,8 @@ size_t study_view_pick(const struct study_view *view, enum gp_rule rule)
     if (advice->n == 0)
         advice = &none;
     history.n = advice->n; /* in a sweep that runs, advice is of the trials of a moment ago */
-    if (gp_pick(advice, &history, rule, 0, &picked, NULL) != ST_OK || picked.i >= history.n)
-        return view->n;
-    return picked.i;
+    size_t i = gp_pick(advice, &history, rule, 0).i;
+    return i < history.n ? i : view->n;
 }
 
 void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise)

@@ -63,10 +63,11 @@ void study_view_reserve(struct study_view *view, size_t n); /* capacity for n tr
 /* Row i becomes this trial, as the store has it (its strings are taken); i == n adds a row. Several may follow each
  * other before study_view_refresh. ST_CORRUPT: the row is there, with NaN for what its params do not hold. */
 enum status study_view_put(struct study_view *view, size_t i, struct trial *trial, struct error *err) MUST_USE;
-enum status study_view_refresh(struct study_view *view, struct error *err) MUST_USE; /* front and reference */
+void study_view_refresh(struct study_view *view); /* front and reference */
 /* Takes trial (its strings) and its point x (dim) as the last row. */
-enum status study_view_append(struct study_view *view, struct trial *trial, const double *x,
-                              struct error *err) MUST_USE;
+void study_view_append(struct study_view *view, struct trial *trial, const double *x);
+/* ST_CORRUPT: a trial without a value of a parameter. */
+enum status study_view_check_points(const struct study_view *view, struct error *err) MUST_USE;
 /* Computes the advice from all trials, unless it is there; readers show nothing else as advice. */
 enum status study_view_advise(struct study_view *view, struct error *err) MUST_USE;
 /* The advice alone, without a change of the view. */
@@ -80,7 +81,7 @@ size_t study_view_first_run(const struct study_view *view, int64_t number); /* t
 /* The belief in trial i; NULL: none. */
 const struct gp_belief *study_view_belief(const struct study_view *view, size_t i);
 /* Called after trials[i] changed: updates its row of the history, the front and the reference. */
-enum status study_view_update(struct study_view *view, size_t i, struct error *err) MUST_USE;
+void study_view_update(struct study_view *view, size_t i);
 size_t study_view_pick(const struct study_view *view,
                        enum gp_rule rule); /* GP_BEST or GP_KNEE by its advice; n: none */
 void study_view_promise(const struct study_view *view, size_t i, struct promise *ret_promise); /* of trial i */

@@ -58,20 +58,18 @@ static void run_trial(struct promise_study *s, const double *x, uint64_t seed)
 
 /* The trial to confirm now; n: none, or it is not the time: half of the share is for on the way, evenly, the rest for the end, as a
  * sweep does it. */
-static enum status to_confirm(const struct promise_study *s, const struct promise_bench *b, size_t *ret_i,
-                              struct error *err)
+static size_t to_confirm(const struct promise_study *s, const struct promise_bench *b)
 {
     struct gp_insight in;
 
-    *ret_i = s->history.n;
     size_t percent = (size_t)b->percent, left = (size_t)b->trials - s->history.n;
     bool at_end = 100 * (left + s->n_confirm) <= percent * (size_t)b->trials;
     if (!at_end && 200 * (s->n_confirm + 1) > percent * (s->history.n + 1))
-        return ST_OK;
-    TRY(gp_beliefs_init(&in, &s->problem->space, &s->history, err));
-    enum status rc = gp_confirm_next(&in, &s->history, &(struct gp_confirm_settings){0}, ret_i, err);
+        return s->history.n;
+    gp_beliefs_init(&in, &s->problem->space, &s->history);
+    size_t i = gp_confirm_next(&in, &s->history, GP_CONFIRM_DOUBTFUL);
     gp_insight_free(&in);
-    return rc;
+    return i;
 }
 
 static enum status play(struct promise_study *s, const struct promise_bench *b, uint64_t seed, struct error *err)
@@ -82,15 +80,13 @@ static enum status play(struct promise_study *s, const struct promise_bench *b, 
     enum status rc = suggester_create(&suggester, &s->problem->space, &settings, err);
 
     while (rc == ST_OK && s->history.n < (size_t)b->trials) {
-        size_t i;
-        rc = to_confirm(s, b, &i, err);
-        if (rc == ST_OK && i < s->history.n) {
+        size_t i = to_confirm(s, b);
+        if (i < s->history.n) {
             s->n_confirm++;
             run_trial(s, s->trials[i].x, seed);
             continue;
         }
-        if (rc == ST_OK)
-            rc = suggester_next(suggester, &s->history, (int64_t)s->history.n, &suggestion, err);
+        rc = suggester_next(suggester, &s->history, (int64_t)s->history.n, &suggestion, err);
         if (rc == ST_OK)
             run_trial(s, suggestion.x, seed);
     }
@@ -154,20 +150,18 @@ static enum status play_and_judge(const struct promise_bench *b, const struct pr
                               .trials = mem_array(max, sizeof *s.trials),
                               .x = mem_array2(max, problem->space.dim, sizeof *s.x)};
     struct gp_insight in = {0};
-    enum status rc = s.trials != NULL && s.x != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for %zu trials", max);
+    enum status rc;
 
     s.history = (struct gp_history){.trials = s.trials,
                                     .has_score_bounds = problem->has_bounds,
                                     .score_min = problem->score_min,
                                     .score_max = problem->score_max};
+    rc = play(&s, b, seed, err);
     if (rc == ST_OK)
-        rc = play(&s, b, seed, err);
-    if (rc == ST_OK)
-        rc = gp_beliefs_init(&in, &problem->space, &s.history, err);
+        gp_beliefs_init(&in, &problem->space, &s.history);
     for (int rule = 0; rc == ST_OK && in.beliefs != NULL && rule < N_RULES; rule++) {
-        struct gp_picked picked;
-        rc = gp_pick(&in, &s.history, (enum gp_rule)rule, rule_value(&in, (enum gp_rule)rule), &picked, err);
-        if (rc == ST_OK && picked.i < s.history.n)
+        struct gp_picked picked = gp_pick(&in, &s.history, (enum gp_rule)rule, rule_value(&in, (enum gp_rule)rule));
+        if (picked.i < s.history.n)
             judge(&s, &in, picked.i, (enum gp_rule)rule, seed, b->json, &kept[rule]);
     }
     for (size_t i = 0; i < in.n && in.beliefs != NULL; i++)

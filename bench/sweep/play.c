@@ -142,13 +142,11 @@ static double reached(const struct known *known, double score)
 }
 
 /* The trial that `trawl show` recommends; n_done if none. */
-static enum status recommended(const struct play *study, size_t *ret_number, struct error *err)
+static size_t recommended(const struct play *study)
 {
     struct gp_trial *trials = mem_array(study->n_done > 0 ? study->n_done : 1, sizeof *trials);
     struct gp_insight insight;
 
-    if (trials == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for %zu trials", study->n_done);
     for (size_t i = 0; i < study->n_done; i++) {
         const struct outcome *seen = &study->trials[i].seen;
         trials[i] = (struct gp_trial){.x = study->trials[i].x,
@@ -156,13 +154,12 @@ static enum status recommended(const struct play *study, size_t *ret_number, str
                                       .score = seen->score,
                                       .cost = seen->cost};
     }
-    enum status rc = gp_insight_init(&insight, &study->problem->space,
-                                     &(struct gp_history){.n = study->n_done, .trials = trials}, study->seed, err);
-    if (rc == ST_OK)
-        *ret_number = insight.recommended;
+    gp_insight_init(&insight, &study->problem->space, &(struct gp_history){.n = study->n_done, .trials = trials},
+                    study->seed);
+    size_t number = insight.recommended;
     gp_insight_free(&insight);
     mem_free(trials);
-    return rc;
+    return number;
 }
 
 static double mean_of_unseen(const struct play *study, size_t number)
@@ -185,10 +182,7 @@ static double mean_of_unseen(const struct play *study, size_t number)
 
 static bool add_recommended(cJSON *json, const struct play *study, const struct known *known, double best_seen)
 {
-    size_t number = study->n_done;
-
-    if (recommended(study, &number, NULL) != ST_OK)
-        return false;
+    size_t number = recommended(study);
     double mean = number < study->n_done ? mean_of_unseen(study, number) : (double)NAN;
 
     return json_add_f64(json, "recommended_regret", round5(1.0 - reached(known, mean))) &&

@@ -23,8 +23,6 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
     size_t ld;
 
     *ret_surrogate = NULL;
-    if (s == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for the models of a study");
     s->space = *space;
     s->bounds = (struct gp_history){.has_score_bounds = history->has_score_bounds,
                                     .score_min = history->score_min,
@@ -37,10 +35,7 @@ enum status gp_surrogate_create(struct gp_surrogate **ret_surrogate, const struc
         ld = s->search.score.ld > s->search.cost.ld ? s->search.score.ld : s->search.cost.ld;
         s->cross = mem_array2(BELIEFS_BATCH, ld, sizeof *s->cross);
         s->u = mem_array2(BELIEFS_BATCH, space->dim, sizeof *s->u);
-        if (s->cross == NULL || s->u == NULL)
-            rc = FAIL(err, ST_NOMEM, "no memory for the models of a study");
-    }
-    if (rc != ST_OK) {
+    } else {
         gp_surrogate_destroy(s);
         return rc;
     }

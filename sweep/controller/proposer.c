@@ -35,100 +35,42 @@ struct proposer {
     struct error err;
 };
 
-/* Runs of trial i's config, those under way included. */
-static size_t n_seeds(const struct gp_insight *advice, const struct gp_history *history, size_t i)
-{
-    size_t n = 0;
-
-    for (size_t k = 0; k < history->n; k++)
-        n += advice->point[k] == advice->point[i] &&
-             (history->trials[k].state == GP_TRIAL_DONE || history->trials[k].state == GP_TRIAL_PENDING);
-    return n;
-}
-
-/* Best or knee (of n_rules 2), if it was seen once; n: neither. A study does not end with one of them unconfirmed. */
-static enum status choose_pick(struct proposer *p, const struct gp_history *own, size_t n_rules, size_t *ret_i)
-{
-    static const enum gp_rule rules[] = {GP_BEST, GP_KNEE};
-    const struct gp_insight *advice = &p->proposal.advice;
-    struct gp_picked picked;
-
-    *ret_i = own->n;
-    for (size_t k = 0; k < n_rules && *ret_i == own->n && advice->point != NULL; k++) {
-        TRY(gp_pick(advice, own, rules[k], 0, &picked, &p->err));
-        if (picked.i < own->n && n_seeds(advice, own, picked.i) < 2)
-            *ret_i = picked.i;
-    }
-    return ST_OK;
-}
-
-/* The config seen once that would be the best if the best were not; n: none. With the last runs there, their scores can
- * hardly make an unconfirmed config the best. */
-static size_t runner_up(const struct gp_insight *advice, const struct gp_history *own)
-{
-    size_t next = own->n;
-
-    for (size_t i = 0; i < own->n && advice->beliefs != NULL; i++) {
-        const struct gp_belief *b = &advice->beliefs[i], *so_far = next < own->n ? &advice->beliefs[next] : NULL;
-        if (advice->point[i] != i || own->trials[i].state != GP_TRIAL_DONE || n_seeds(advice, own, i) > 1)
-            continue;
-        if (so_far == NULL || b->score - b->score_sd > so_far->score - so_far->score_sd)
-            next = i;
-    }
-    return next;
-}
-
 /* The config to run again under a fresh seed; history.n: none. stuck: no new point is left. */
-static enum status choose_confirm(struct proposer *p, bool stuck, size_t *ret_i)
+static size_t choose_confirm(struct proposer *p, bool stuck)
 {
     struct gp_history own = p->history;
     struct gp_insight *advice = &p->proposal.advice;
-    struct gp_picked picked;
+    size_t i = own.n;
 
     own.n_other = 0; /* advice is of this study's runs alone, as every reader gives it */
-    *ret_i = own.n;
     if (advice->n == 0)
-        TRY(gp_beliefs_init(advice, &p->space, &own, &p->err));
+        gp_beliefs_init(advice, &p->space, &own);
     if (p->plan.target == TARGET_CONFIRM)
-        TRY(choose_pick(p, &own, 1, ret_i));
-    if (*ret_i < own.n || (p->plan.turn < CONFIRM_FIRST && !stuck))
-        return ST_OK;
-    if (p->plan.turn >= CONFIRM_END)
-        TRY(choose_pick(p, &own, 2, ret_i));
-    if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST)
-        *ret_i = runner_up(advice, &own);
-    if (*ret_i == own.n)
-        TRY(gp_confirm_next(advice, &own, &(struct gp_confirm_settings){0}, ret_i, &p->err));
-    if (*ret_i == own.n && p->plan.turn == CONFIRM_LAST) {
-        TRY(gp_pick(advice, &own, GP_BEST, 0, &picked, &p->err));
-        *ret_i = picked.i;
-    }
-    if (*ret_i < own.n && own.trials[*ret_i].cost > p->plan.cost_left)
-        *ret_i = own.n;
-    return ST_OK;
+        i = gp_confirm_next(advice, &own, GP_CONFIRM_BEST);
+    if (i < own.n || (p->plan.turn < CONFIRM_FIRST && !stuck))
+        return i;
+    i = gp_confirm_next(advice, &own,
+                        p->plan.turn == CONFIRM_LAST  ? GP_CONFIRM_LAST
+                        : p->plan.turn == CONFIRM_END ? GP_CONFIRM_END
+                                                      : GP_CONFIRM_DOUBTFUL);
+    return i < own.n && own.trials[i].cost <= p->plan.cost_left ? i : own.n;
 }
 
 static enum status propose(struct proposer *p)
 {
     struct suggestion *s = &p->proposal.suggestion;
     size_t i = p->history.n;
-    enum status rc = ST_OK;
 
     if (p->plan.turn >= CONFIRM_FIRST || p->plan.target != TARGET_FAR)
-        rc = choose_confirm(p, false, &i);
-    if (rc == ST_OK && i == p->history.n) {
-        rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
+        i = choose_confirm(p, false);
+    if (i == p->history.n) {
+        enum status rc = suggester_next(p->suggester, &p->history, p->number, s, &p->err);
         if (rc != ST_LIMIT || p->plan.turn == CONFIRM_NO)
             return rc;
-        struct error used_up = p->err;
-        error_clear(&p->err);
-        if ((rc = choose_confirm(p, true, &i)) == ST_OK && i == p->history.n) {
-            p->err = used_up;
+        if ((i = choose_confirm(p, true)) == p->history.n)
             return ST_LIMIT;
-        }
+        error_clear(&p->err);
     }
-    if (rc != ST_OK)
-        return rc;
     *s = (struct suggestion){.origin = CONFIRM_ORIGIN};
     memcpy(s->x, p->history.trials[i].x, p->space.dim * sizeof *s->x);
     return ST_OK;

@@ -262,10 +262,10 @@ static enum status queue_trial(struct sched_study *ss, const struct suggestion *
     trial.origin = mem_strdup(s->origin);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
-    if (rc == ST_OK)
-        rc = study_view_append(&ss->view, &trial, s->x, err);
-    if (rc == ST_OK)
+    if (rc == ST_OK) {
+        study_view_append(&ss->view, &trial, s->x);
         ss->n_queued++;
+    }
     trial_free(&trial);
     return rc;
 }
@@ -338,10 +338,10 @@ enum status sched_study_adopt(struct sched_study *ss, struct error *err)
         enum status rc;
         TRY(store_trial_find(ss->store, v->study.id, (int64_t)v->n, &trial, err));
         rc = search_point(&v->search, trial.params, x, err);
-        if (rc == ST_OK)
-            rc = study_view_append(v, &trial, x, err);
-        if (rc == ST_OK)
+        if (rc == ST_OK) {
+            study_view_append(v, &trial, x);
             ss->n_queued++;
+        }
         trial_free(&trial);
         TRY(rc);
     }
@@ -398,7 +398,7 @@ enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error 
 {
     struct trial *t = &ss->view.trials[i];
 
-    TRY(study_view_update(&ss->view, i, err));
+    study_view_update(&ss->view, i);
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_front(ss->track, &ss->view, err));
     gain_watch_note(&ss->gain, i, clock_mono_s());

@@ -267,10 +267,9 @@ static void add_run(struct asked *a, double x, bool done)
 static double pick_of(const struct asked *a, enum gp_rule rule)
 {
     struct gp_insight advice;
-    struct gp_picked picked;
 
-    OK(gp_beliefs_init(&advice, &a->space, &a->history, err));
-    OK(gp_pick(&advice, &a->history, rule, 0, &picked, err));
+    gp_beliefs_init(&advice, &a->space, &a->history);
+    struct gp_picked picked = gp_pick(&advice, &a->history, rule, 0);
     gp_insight_free(&advice);
     return picked.i < a->history.n ? a->trials[picked.i].x[0] : (double)NAN;
 }

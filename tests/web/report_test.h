@@ -104,7 +104,7 @@ static inline void sample_judge(struct sample *s, size_t n)
                                           .cost = t->cost_s};
     }
     s->view.history = (struct gp_history){.n = n, .trials = s->view.gp};
-    OK(pareto_front(&s->view.history, NULL, s->view.on_front, err));
+    pareto_front(&s->view.history, NULL, s->view.on_front);
     pareto_reference(&s->view.history, &s->view.ref);
 }
 

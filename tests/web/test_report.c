@@ -268,8 +268,7 @@ static void json_is_what_show_promises(void **state)
     s->view.trials[5].finished_ms = 0;
     OK(report_to_json(&s->view, &json, err));
     const cJSON *study = cJSON_GetObjectItem(json, "study"), *trials = cJSON_GetObjectItem(json, "trials");
-    size_t knee;
-    OK(pareto_knee(&s->view.history, &knee, err));
+    size_t knee = pareto_knee(&s->view.history);
     assert_true(json->child == study);
     assert_string_equal(json_get_str(study, "name"), "breakout");
     assert_string_equal(json_get_str(study, "direction"), "maximize");
@@ -367,7 +366,7 @@ static void costs_may_be_steps(void **state)
     sample_judge(s, 40);
     for (size_t i = 0; i < 40; i++)
         s->view.gp[i].cost = (double)s->view.trials[i].env_steps;
-    OK(pareto_front(&s->view.history, NULL, s->view.on_front, err));
+    pareto_front(&s->view.history, NULL, s->view.on_front);
     pareto_reference(&s->view.history, &s->view.ref);
     s->view.search.cost = SEARCH_COST_STEPS;
     OK(report_init(&report, &s->view, s->store_path, err));
@@ -394,7 +393,7 @@ static void paper_has_every_chart(void **state)
         struct gp_insight *insight = &s->view.advice;
         struct report report;
         struct page_count pages = {0, 0};
-        OK(gp_insight_init(insight, &s->view.search.space, &s->view.history, 1, err));
+        gp_insight_init(insight, &s->view.search.space, &s->view.history, 1);
         s->view.has_insight = true;
         OK(report_init(&report, &s->view, s->store_path, err));
         OK(report_write_pages(&report, check_page, &pages, err));

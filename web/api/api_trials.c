@@ -352,7 +352,7 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
 
 /* -- /hypervolume -- */
 
-static enum status put_hypervolume(const struct page_study *p, int64_t points, struct strbuf *out, struct error *err)
+static void put_hypervolume(const struct page_study *p, int64_t points, struct strbuf *out)
 {
     size_t n = p->view.n < (size_t)points ? p->view.n : (size_t)points, at = 0, counts[POINTS_MAX] = {0};
     double cost_s = 0, best = NAN, volumes[POINTS_MAX];
@@ -360,8 +360,8 @@ static enum status put_hypervolume(const struct page_study *p, int64_t points, s
 
     for (size_t k = 0; k < n; k++)
         counts[k] = (k + 1) * p->view.n / n;
-    TRY(pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = p->view.gp}, &p->view.ref, counts, n,
-                                 volumes, err));
+    pareto_hypervolume_curve(&(struct gp_history){.n = p->view.n, .trials = p->view.gp}, &p->view.ref, counts, n,
+                             volumes);
     put_head(p, out);
     strbuf_add(out, ",\"columns\":[\"trials\",\"finished_ms\",\"elapsed_s\",\"cost_total_s\",\"hypervolume\","
                     "\"best_score\"],\"rows\":[");
@@ -392,7 +392,6 @@ static enum status put_hypervolume(const struct page_study *p, int64_t points, s
     strbuf_add(out, ",\"score\":");
     put_f64(out, study_view_score(&p->view, p->view.ref.score));
     strbuf_add(out, "}}\n");
-    return ST_OK;
 }
 
 enum status api_hypervolume(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
@@ -400,16 +399,15 @@ enum status api_hypervolume(struct serve *s, const struct request *r, struct ans
 {
     int64_t points = 240;
     const struct page_study *p;
-    enum status rc;
 
     (void)answer;
     TRY(target_i64(&r->target, "points", 2, POINTS_MAX, &points, err));
     p = serve_lock_study(s, r->study, err);
     if (p == NULL)
         return err->status;
-    rc = put_hypervolume(p, points, out, err);
+    put_hypervolume(p, points, out);
     serve_unlock(s);
-    return rc;
+    return ST_OK;
 }
 
 /* -- /timeline -- */

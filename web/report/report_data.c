@@ -36,12 +36,10 @@ bool report_has_insight(const struct study_view *v)
 size_t report_pick(const struct study_view *v, enum gp_rule rule)
 {
     const struct gp_insight none = {.n = v->n, .recommended = v->n, .note = "no models"};
-    struct gp_picked picked;
 
-    if (study_view_front_size(v) == 0 ||
-        gp_pick(has_advice(v) ? &v->advice : &none, &v->history, rule, 0, &picked, NULL) != ST_OK)
+    if (study_view_front_size(v) == 0)
         return v->n;
-    return picked.i;
+    return gp_pick(has_advice(v) ? &v->advice : &none, &v->history, rule, 0).i;
 }
 
 void report_promise(const struct study_view *v, size_t i, struct promise *ret)
@@ -151,7 +149,7 @@ static void sort_front(struct report *report)
     report->knee = report_pick(v, GP_KNEE);
 }
 
-static enum status hypervolume_curve(struct report *report, struct error *err)
+static void hypervolume_curve(struct report *report)
 {
     size_t n_trials = report->view->n;
     size_t n = n_trials < HV_POINTS_MAX ? n_trials : HV_POINTS_MAX;
@@ -160,12 +158,11 @@ static enum status hypervolume_curve(struct report *report, struct error *err)
     report->hv_trials = mem_array(n, sizeof *report->hv_trials);
     for (size_t i = 0; i < n; i++)
         report->hv_trials[i] = (i + 1) * n_trials / n;
-    TRY(pareto_hypervolume_curve(&report->view->history, &report->view->ref, report->hv_trials, n, report->hv, err));
+    pareto_hypervolume_curve(&report->view->history, &report->view->ref, report->hv_trials, n, report->hv);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(report->hv[i]))
             report->hv[i] = 0.0;
     report->n_hv = n;
-    return ST_OK;
 }
 
 enum status report_init(struct report *ret_report, const struct study_view *v, const char *store_path,
@@ -193,8 +190,7 @@ enum status report_init(struct report *ret_report, const struct study_view *v, c
     score_range(&report);
     propose_times(&report);
     sort_front(&report);
-    if (rc == ST_OK)
-        rc = hypervolume_curve(&report, err);
+    hypervolume_curve(&report);
     *ret_report = report;
     if (rc != ST_OK)
         report_free(ret_report);

@@ -124,11 +124,11 @@ void page_study_take_advice(struct page_study *p, struct gp_insight *advice, int
 }
 
 /* Front, reference, counts: after trials changed. */
-static enum status judge_all(struct page_study *p, int64_t version, struct error *err)
+static void judge_all(struct page_study *p, int64_t version)
 {
     const struct study_view *v = &p->view;
 
-    TRY(study_view_refresh(&p->view, err));
+    study_view_refresh(&p->view);
     note_front(p, version);
     p->hypervolume = pareto_hypervolume(&v->history, &v->ref);
     p->best_run = study_view_best_run(v);
@@ -145,7 +145,6 @@ static enum status judge_all(struct page_study *p, int64_t version, struct error
         if (t->finished_ms > p->finished_ms)
             p->finished_ms = t->finished_ms;
     }
-    return ST_OK;
 }
 
 /* -- reading -- */
@@ -266,8 +265,7 @@ static bool apply_trial(struct page_study *p, struct page_trial *news, int64_t v
     return differs;
 }
 
-enum status page_study_apply(struct page_study *p, struct page_news *news, int64_t version, bool *ret_changed,
-                             struct error *err)
+void page_study_apply(struct page_study *p, struct page_news *news, int64_t version, bool *ret_changed)
 {
     bool trials_changed = false;
 
@@ -279,10 +277,9 @@ enum status page_study_apply(struct page_study *p, struct page_news *news, int64
         trials_changed |= apply_trial(p, &news->trials[k], version, ret_changed);
     page_news_free(news);
     if (trials_changed)
-        TRY(judge_all(p, version, err));
+        judge_all(p, version);
     if (*ret_changed)
         p->version = version;
-    return ST_OK;
 }
 
 /* The game's name stands in the study's config; only that line is looked for, so that an odd config cannot hide a
@@ -310,8 +307,9 @@ static enum status read_first(struct page_study *p, struct store *store, int64_t
 
     find_env_name(p->view.study.config, p->env, sizeof p->env);
     TRY(page_study_read(p, store, &p->view.study, &news, err)); /* which comes back with the news */
-    TRY(page_study_apply(p, &news, version, &changed, err));
-    return judge_all(p, version, err);
+    page_study_apply(p, &news, version, &changed);
+    judge_all(p, version);
+    return ST_OK;
 }
 
 enum status page_study_create(struct page_study **ret_study, struct store *store, struct study *study, int64_t version,

@@ -171,14 +171,14 @@ static enum status update_one(struct watch *w, struct page_study *p, struct stud
     for (size_t i = 0; i < n_before; i++)
         before[i] = p->view.trials[i].state;
     pthread_rwlock_wrlock(&s->data);
-    enum status rc = page_study_apply(p, &news, version, &changed, err);
+    page_study_apply(p, &news, version, &changed);
     pthread_rwlock_unlock(&s->data);
-    if (rc == ST_OK && changed) {
+    if (changed) {
         atomic_store(&s->version, version);
         notify_changes(w, p, before, n_before);
     }
     mem_free(before);
-    return rc;
+    return ST_OK;
 }
 
 static enum status add_one(struct watch *w, struct study *study, struct error *err)
