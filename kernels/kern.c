@@ -39,8 +39,6 @@ enum status kern_open(struct kern **ret_kern, const struct kern_settings *settin
     openblas_set_num_threads(
         1); /* the pool's workers call it, each for its own part, and the trainer for small factors */
     kern = mem_alloc(sizeof *kern);
-    if (kern == NULL)
-        return FAIL(err, ST_NOMEM, "opening the device: out of memory");
     kern->device = device;
     kern->ops = device->ops[KERN_F32];
     rc = device->open(kern, settings, err);

@@ -39,7 +39,7 @@ struct kern_device {
     /* Fills kern->impl, name, n_threads, memory_bytes; on failure nothing is left. */
     enum status (*open)(struct kern *kern, const struct kern_settings *settings, struct error *err);
     void (*close)(struct kern *kern);
-    size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes says it */
+    size_t (*memory_bytes)(const struct kern *kern); /* NULL: kern->memory_bytes */
     size_t (*memory_held_bytes)(const struct kern *kern); /* NULL: 0 */
     void *(*alloc)(struct kern *kern, size_t bytes); /* zeroed; NULL: does not fit */
     void (*free)(struct kern *kern, void *mem);
@@ -94,7 +94,7 @@ static inline const char *kern_device_name(const struct kern *kern)
     return kern->name;
 }
 /* Beside threads, what the bytes of a CPU's results depend on: the vector units that OpenBLAS and this build use,
- * "SkylakeX+avx512". "" on a GPU, whose name says as much. */
+ * "SkylakeX+avx512". "" on a GPU, whose name is enough. */
 static inline const char *kern_vector_units(const struct kern *kern)
 {
     return kern->vector_units;
@@ -188,7 +188,7 @@ static inline bool kern_is_lost(const struct kern *kern)
     return kern->device->is_lost != NULL && kern->device->is_lost(kern);
 }
 
-/* A slot keeps a copy of device memory as it was at a point in the order of operations, without anybody waiting
+/* A slot keeps a copy of device memory as it was at a point in the order of operations, without a wait
  * there. */
 struct kern_slot;
 static inline MUST_USE enum status kern_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes,
@@ -218,7 +218,7 @@ static inline MUST_USE enum status kern_slot_wait(struct kern *kern, struct kern
 }
 
 /* Recording: operations called between begin and end are not run but kept; each replay runs them again, in order, with
- * the same pointers and sizes and whatever then lies in device memory. One launch costs far less than hundreds. Only
+ * the same pointers and sizes and what then lies in device memory. One launch costs far less than hundreds. Only
  * where kern_can_record: a CPU runs operations directly. Run the same operations once before recording them, so that
  * libraries have loaded what they need. */
 struct kern_graph;

@@ -4,7 +4,7 @@
  * kernels/cuda the fast one. Rules for every operation:
  *   - pointers are device memory (kern_alloc), row-major; sizes are rows/columns;
  *   - void pointers marked "act" are numbers of the activation type, ops->act_size bytes each: f32, or bf16 after
- *     kern_precision_set(KERN_BF16); whatever else is f32 unless its type says otherwise. Sums are f32 or better;
+ *     kern_precision_set(KERN_BF16); all others are f32 unless their type is another. Sums are f32 or better;
  *   - it never allocates and never waits for the device (so a rollout or an epoch can be captured as a graph);
  *   - it cannot fail on the CPU; on a device a launch failure is sticky and is reported by kern_sync;
  *   - scalars that anneal or differ between trials come from struct kern_hyper in device memory, not from arguments;

@@ -94,7 +94,7 @@ static void act(struct acting *a, size_t s, size_t next, bool greedy)
     t->ops->env_step(t->kern, a->games, &io);
 }
 
-static void go_on(struct acting *a, size_t s, size_t next)
+static void post(struct acting *a, size_t s, size_t next)
 {
     size_t n = a->n;
 
@@ -111,9 +111,9 @@ void acting_step(struct acting *a, bool greedy)
     act(a, 0, 0, greedy);
 }
 
-void acting_go_on(struct acting *a)
+void acting_post(struct acting *a)
 {
-    go_on(a, 0, 0);
+    post(a, 0, 0);
 }
 
 /* All steps in one operation, when the device has one for this net and game; it samples. */
@@ -158,7 +158,7 @@ static void play_kept(struct acting *a, bool greedy)
     if (!acting_at_once(a, greedy))
         for (size_t s = 0; s < T; s++) {
             act(a, s, s + 1, greedy);
-            go_on(a, s, s + 1);
+            post(a, s, s + 1);
         }
     t->ops->copy(t->kern, a->obs, act_at(t->ops, a->obs, T * n * D), n * D * t->ops->act_size);
     t->ops->copy(t->kern, a->reset, a->reset + T * n, n);
@@ -173,7 +173,7 @@ enum status acting_play(struct acting *a, bool greedy, struct error *err)
     if (a->n_kept == 1) {
         for (size_t s = 0; s < ACTING_STEPS; s++) {
             acting_step(a, greedy);
-            acting_go_on(a);
+            acting_post(a);
         }
         return ST_OK;
     }

@@ -33,9 +33,9 @@ enum status acting_open(struct acting *a, struct trainer *t, size_t n_games, int
                         const char *lower, struct error *err) MUST_USE;
 void acting_close(struct acting *a);
 size_t acting_bytes(struct trainer *t, size_t n_games); /* device memory that acting_open for acting_play takes */
-/* One decision of all agents. rewards, terms and truncs are as the games gave them until acting_go_on. */
+/* One decision of all agents. rewards, terms and truncs are as the games gave them until acting_post. */
 void acting_step(struct acting *a, bool greedy);
-void acting_go_on(struct acting *a);
+void acting_post(struct acting *a);
 /* ACTING_STEPS decisions of all agents; the same choice of greedy each time. May return before they are made. */
 enum status acting_play(struct acting *a, bool greedy, struct error *err) MUST_USE;
 

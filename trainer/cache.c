@@ -1,6 +1,6 @@
 /* cache.c - trainers that were destroyed, kept whole for the next ones of the same shape.
  * Shape is everything that sizes memory or is baked into recorded operations; what is left (seed, learning rate,
- * lengths, whatever lies in struct kern_hyper) is set again by trainer.c, together with weights, streams and games.
+ * lengths, what lies in struct kern_hyper) is set again by trainer.c, together with weights, streams and games.
  * Invariants: (1) a kept trainer has nothing in flight; (2) its device is the one it was made on. */
 #include "trainer/trainer_priv.h"
 
@@ -18,10 +18,9 @@ struct trainer_cache {
     void *wait_ctx;
 };
 
-enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err)
+struct trainer_cache *trainer_cache_create(void)
 {
-    *ret_cache = mem_alloc(sizeof **ret_cache);
-    return *ret_cache != NULL ? ST_OK : FAIL(err, ST_NOMEM, "no memory for a cache of trainers");
+    return mem_alloc(sizeof(struct trainer_cache));
 }
 
 void trainer_cache_share(struct trainer_cache *cache, size_t max_bytes, bool (*wait)(void *ctx), void *ctx)

@@ -438,8 +438,8 @@ enum status checkpoint_read_config(const char *path, char **ret_text, struct err
     text = ckpt_find(bytes, n, "config", &got);
     if (text == NULL || got == 0 || text[got - 1] != '\0')
         rc = FAIL(err, ST_CORRUPT, "%s: has no valid section \"config\"; use another checkpoint", path);
-    else if ((*ret_text = mem_strdup(text)) == NULL)
-        rc = FAIL(err, ST_NOMEM, "%s: no memory for its config of %zu bytes", path, got);
+    else
+        *ret_text = mem_strdup(text);
     mem_free(bytes);
     return rc;
 }

@@ -2,7 +2,7 @@
  * A CPU runs operations as they are called, so everything is known when an iteration returns. A GPU has a queue:
  * iteration i + 1 is handed over before the host looks at what i left (statistics, episode logs, number of updates:
  * struct report), so that the device never waits for the host. Both pieces of an iteration are recorded once for each
- * shape and replayed; whatever changes from one iteration to the next lies in device memory (struct kern_hyper, random
+ * shape and replayed; what changes from one iteration to the next lies in device memory (struct kern_hyper, random
  * streams). The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not
  * recorded. Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are
  * looked at in order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed

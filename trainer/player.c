@@ -25,10 +25,8 @@ static enum status player_begin(struct player *p, int64_t seed, struct error *er
 
     TRY(acting_open(&p->play, p->t, 1, seed, false, "the size of the policy", err));
     p->state_bytes = kern_env_state_bytes(p->play.games);
-    p->state = mem_try_alloc(p->state_bytes);
+    p->state = mem_alloc(p->state_bytes);
     p->host_rewards = mem_array(p->play.n, sizeof *p->host_rewards);
-    if (p->state == NULL)
-        return FAIL(err, ST_NOMEM, "no memory to play a game");
     TRY(kern_env_save(kern, p->play.games, p->state, err));
     return kern_sync(kern, err);
 }
@@ -118,7 +116,7 @@ enum status player_step(struct player *p, struct player_frame *ret_frame, struct
     acting_step(&p->play, p->greedy);
     TRY(kern_download(kern, p->host_rewards, p->play.rewards, n * sizeof *p->host_rewards, err));
     TRY(kern_env_save(kern, p->play.games, p->state, err));
-    acting_go_on(&p->play);
+    acting_post(&p->play);
     for (size_t i = 0; i < n; i++)
         reward += (double)p->host_rewards[i] / (double)n;
     player_count(p, reward, ret_frame);

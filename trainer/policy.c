@@ -156,43 +156,29 @@ static double rng_normal(struct rng *rng)
 
 /* w (rows, cols) = gain times a matrix with orthonormal rows or columns, whichever are fewer: the Q of a Gaussian
  * matrix, its signs fixed by R's diagonal so that Q is uniform. */
-static enum status policy_fill_orthogonal(float *w, size_t rows, size_t cols, double gain, struct rng *rng,
-                                          struct error *err)
+static void policy_fill_orthogonal(float *w, size_t rows, size_t cols, double gain, struct rng *rng)
 {
     size_t tall = rows > cols ? rows : cols, thin = rows > cols ? cols : rows;
     double *q = mem_array2(tall, thin, sizeof *q); /* (tall, thin) */
     double *tau = mem_array(2 * thin, sizeof *tau); /* (thin) tau, (thin) signs */
-    enum status rc = ST_OK;
     lapack_int m = (lapack_int)tall, n = (lapack_int)thin;
 
-    if (q == NULL || tau == NULL) {
-        rc = FAIL(err, ST_NOMEM, "no memory to initialise a %zu x %zu matrix; lower policy.hidden_size", rows, cols);
-        goto done;
-    }
     for (size_t i = 0; i < tall * thin; i++)
         q[i] = rng_normal(rng);
-    if (LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, m, n, q, n, tau) != 0) {
-        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to factor a %zu x %zu matrix; lower policy.hidden_size", rows,
-                  cols);
-        goto done;
-    }
+    if (LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, m, n, q, n, tau) != 0) /* it found no work area */
+        mem_refused(0);
     for (size_t j = 0; j < thin; j++)
         tau[thin + j] = q[j * thin + j] < 0.0 ? -gain : gain;
-    if (LAPACKE_dorgqr(LAPACK_ROW_MAJOR, m, n, n, q, n, tau) != 0) {
-        rc = FAIL(err, ST_NOMEM, "LAPACK found no room to build a %zu x %zu matrix; lower policy.hidden_size", rows,
-                  cols);
-        goto done;
-    }
+    if (LAPACKE_dorgqr(LAPACK_ROW_MAJOR, m, n, n, q, n, tau) != 0)
+        mem_refused(0);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
             w[i * cols + j] = (float)(rows > cols ? q[i * thin + j] * tau[thin + j] : q[j * thin + i] * tau[thin + i]);
-done:
     mem_free(tau);
     mem_free(q);
-    return rc;
 }
 
-enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err)
+void policy_fill_params(const struct policy *p, struct rng rng, float *params)
 {
     memset(params, 0, p->n_params * sizeof *params);
     for (size_t i = 0; i < p->n_tensors; i++) {
@@ -207,18 +193,17 @@ enum status policy_fill_params(const struct policy *p, struct rng rng, float *pa
             continue;
         }
         if (strncmp(name, "heads", 5) == 0) { /* near-uniform actions, value of full size */
-            TRY(policy_fill_orthogonal(w, p->n_logits, tensor->cols, 0.01, &own, err));
-            TRY(policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own, err));
+            policy_fill_orthogonal(w, p->n_logits, tensor->cols, 0.01, &own);
+            policy_fill_orthogonal(w + p->n_logits * tensor->cols, 1, tensor->cols, 1.0, &own);
         } else if (strncmp(name, "core", 4) == 0 && p->recurrent) { /* the gates one by one */
             for (size_t g = 0; g < p->n_gates; g++)
-                TRY(policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own, err));
+                policy_fill_orthogonal(w + g * p->width * p->width, p->width, p->width, 1.0, &own);
         } else {
             enum kern_act act = strcmp(name, "encoder.weight") == 0 ? p->encoder_act : p->act;
             double gain = act == KERN_ACT_RELU ? M_SQRT2 : 1.0;
-            TRY(policy_fill_orthogonal(w, tensor->rows, tensor->cols, gain, &own, err));
+            policy_fill_orthogonal(w, tensor->rows, tensor->cols, gain, &own);
         }
     }
-    return ST_OK;
 }
 
 /* ---- weights ---- */

@@ -1,7 +1,7 @@
 /* rollout.c - plays T steps of N agents with the current policy and keeps what the updates need.
  * Invariants: (1) V_T is computed from o_T, so every step gets a real advantage; (2) the value after a truncation is
  * V(last observation before the reset) with the recurrent state as it was then; (3) h is carried from rollout to
- * rollout, zeroed exactly where reset says, and h0 keeps it as training sequences need it. */
+ * rollout, zeroed exactly where reset is 1, and h0 keeps it as training sequences need it. */
 #include "trainer/trainer_priv.h"
 
 void rollout_plan(struct trainer *t)
@@ -94,7 +94,7 @@ static enum status rollout_bootstrap_some(struct trainer *t, size_t step, struct
     return ST_OK;
 }
 
-/* The same without a count: everybody goes through the network. Where truncs is 0, boot is not looked at. */
+/* The same without a count: all agents go through the network. Where truncs is 0, boot is not looked at. */
 static void rollout_bootstrap_all(struct trainer *t, size_t step)
 {
     struct rollout *r = &t->roll;

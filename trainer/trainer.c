@@ -139,9 +139,8 @@ static enum status trainer_start(struct trainer *t, struct error *err)
 
     if (params == NULL)
         return FAIL(err, ST_NOMEM, "no memory to initialise %zu weights; lower policy.hidden_size", n);
-    rc = policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params, err);
-    if (rc == ST_OK)
-        rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
+    policy_fill_params(&t->policy, rng_split(t->root, STREAM_INIT), params);
+    rc = kern_upload(t->kern, t->params, params, n * sizeof *params, err);
     if (rc == ST_OK)
         rc = kern_upload(t->kern, t->rng_sample, &sample, sizeof sample, err);
     if (rc == ST_OK)
@@ -158,10 +157,9 @@ static enum status trainer_start(struct trainer *t, struct error *err)
 }
 
 /* Everything that follows from the settings alone. */
-static enum status trainer_describe(struct trainer *t, struct kern *kern, const struct env_def *def,
-                                    const void *env_settings, const struct env_shape *shape,
-                                    const struct policy_settings *policy, const struct train_settings *train,
-                                    struct error *err)
+static void trainer_describe(struct trainer *t, struct kern *kern, const struct env_def *def, const void *env_settings,
+                             const struct env_shape *shape, const struct policy_settings *policy,
+                             const struct train_settings *train)
 {
     t->kern = kern;
     t->ops = kern_ops(kern);
@@ -179,10 +177,7 @@ static enum status trainer_describe(struct trainer *t, struct kern *kern, const 
     policy_init(&t->policy, kern, policy, shape);
     schedule_hyper(&t->set, 0, &t->host_hyper);
     t->env_settings = mem_alloc(def->options.settings_size);
-    if (t->env_settings == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for the settings of %s", def->name);
     memcpy(t->env_settings, env_settings, def->options.settings_size);
-    return ST_OK;
 }
 
 /* Device memory and games of a trainer that was described and planned. */
@@ -262,16 +257,14 @@ enum status trainer_create_cached(struct trainer **ret_trainer, struct trainer_c
     TRY(trainer_check_shape(def, env_settings, policy, train, &shape, err));
     TRY(choose_precision(train, kern, err));
     t = mem_alloc(sizeof *t);
-    if (t == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for a trainer (%zu bytes)", sizeof *t);
-    rc = trainer_describe(t, kern, def, env_settings, &shape, policy, train, err);
-    if (rc == ST_OK && cache != NULL)
+    trainer_describe(t, kern, def, env_settings, &shape, policy, train);
+    if (cache != NULL)
         kept = trainer_cache_take(cache, t);
     if (kept != NULL) {
         rc = trainer_renew(kept, t, err);
         trainer_free(t);
         t = kept;
-    } else if (rc == ST_OK) {
+    } else {
         rc = trainer_build_new(t, cache, err);
     }
     if (rc == ST_OK)

@@ -125,7 +125,7 @@ struct train_gate {
     void (*enter)(void *ctx, bool alone);
     void (*leave)(void *ctx);
     bool (*wanted)(
-        void *ctx); /* asked before each iteration, cheap: does somebody wait to be alone? Then the run leaves */
+        void *ctx); /* asked before each iteration, cheap: does another trial wait to be alone? Then the run leaves */
 };
 
 struct train_callbacks {
@@ -154,10 +154,10 @@ void trainer_destroy(struct trainer *trainer);
 /* Keeps what destroyed trainers had (memory, games, recorded operations) for the next ones of the same shape: those
  * then start in milliseconds. Used by one thread; outlives its trainers, and the device outlives it. */
 struct trainer_cache;
-enum status trainer_cache_create(struct trainer_cache **ret_cache, struct error *err) MUST_USE;
+struct trainer_cache *trainer_cache_create(void) MUST_USE;
 /* For a cache beside others on one device: keeps at most max_bytes of device memory. wait (may be NULL) is called when
  * a new trainer would fit the device but not what is free, and nothing is left to drop: it waits until others may have
- * given memory back and returns true; false: nobody will. */
+ * given memory back and returns true; false: none will. */
 void trainer_cache_share(struct trainer_cache *cache, size_t max_bytes, bool (*wait)(void *ctx), void *ctx);
 void trainer_cache_clear(struct trainer_cache *cache);
 void trainer_cache_destroy(struct trainer_cache *cache); /* NULL is fine */

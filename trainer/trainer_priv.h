@@ -113,7 +113,7 @@ void policy_plan_pass(const struct policy *p, struct policy_pass *s, struct plan
 /* The pass from its token on, with the shard's own part of what only the way back needs. */
 struct policy_pass policy_pass_at(const struct policy *p, const struct policy_pass *s, size_t token, size_t shard);
 /* params (n_params) on the host. */
-enum status policy_fill_params(const struct policy *p, struct rng rng, float *params, struct error *err) MUST_USE;
+void policy_fill_params(const struct policy *p, struct rng rng, float *params);
 /* out (n, O) of s from obs (n, D). h (L, h_rows, S): rows [0, n) of each layer advance in place, zeroed first where
  * reset (n). */
 void policy_forward_step(const struct policy *p, struct kern *k, struct policy_step *s, const struct policy_weights *w,

@@ -76,7 +76,7 @@ static enum status work_round(struct kb *b, const struct kb_work *w, size_t call
     return ST_OK;
 }
 
-/* Repeats rounds of so many calls that all take about `seconds` together. */
+/* Repeats rounds of as many calls as take about `seconds` together. */
 static enum status work_measure(struct kb *b, const struct kb_work *w, int64_t repeats, double seconds,
                                 struct bench_spread *ret_ns, struct error *err)
 {

@@ -231,14 +231,9 @@ static const void *weights(const struct kb *b, const struct kb_set *s, size_t i)
 RUN(act_encoder)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, &(struct kern_linear){.y = s->enc,
-                                                          .x = s->obs,
-                                                          .w = weights(b, s, 0),
-                                                          .b = weights(b, s, 1),
-                                                          .M = z->N,
-                                                          .N = z->H,
-                                                          .K = z->D,
-                                                          .act = KERN_ACT_RELU});
+    struct kern_linear l = {.M = z->N, .N = z->H, .K = z->D, .act = KERN_ACT_RELU};
+    l.y = s->enc, l.x = s->obs, l.w = weights(b, s, 0), l.b = weights(b, s, 1);
+    b->ops->linear_forward(b->kern, &l);
 }
 BYTES(act_encoder, a *(N *D + N * H + H * D + H))
 FLOPS(act_encoder, 2 * N * H * D)
@@ -263,52 +258,34 @@ BYTES(act_mingru, 5 * a * N * H + 8 * N * H + N)
 RUN(act_heads)
 {
     SHAPE;
-    b->ops->heads_forward(b->kern, &(struct kern_heads_layer){.out = s->pol,
-                                                              .x = s->out,
-                                                              .w = s->params + b->tensors[3].offset,
-                                                              .b = s->params + b->tensors[4].offset,
-                                                              .M = z->N,
-                                                              .O = z->O,
-                                                              .H = z->H});
+    struct kern_heads_layer l = {.M = z->N, .O = z->O, .H = z->H};
+    l.out = s->pol, l.x = s->out, l.w = s->params + b->tensors[3].offset, l.b = s->params + b->tensors[4].offset;
+    b->ops->heads_forward(b->kern, &l);
 }
 BYTES(act_heads, a *N *H + 4 * (N * O + O * H + O))
 FLOPS(act_heads, 2 * N * O * H)
 RUN(act_sample)
 {
-    b->ops->sample(b->kern, &(struct kern_sample){.actions = s->actions,
-                                                  .logp = s->logp,
-                                                  .value = s->value,
-                                                  .out = s->pol,
-                                                  .mask = s->mask,
-                                                  .heads = &b->shape.heads,
-                                                  .rng = b->rng,
-                                                  .N = b->shape.N});
+    struct kern_sample l = {.heads = &b->shape.heads, .N = b->shape.N};
+    l.actions = s->actions, l.logp = s->logp, l.value = s->value, l.out = s->pol, l.mask = s->mask, l.rng = b->rng;
+    b->ops->sample(b->kern, &l);
 }
 BYTES(act_sample, N *(4 * O + 4 * heads + 8 + mask))
 RUN(act_post)
 {
-    b->ops->step_post(b->kern, &(struct kern_step_post){.rewards = s->rewards,
-                                                        .reset = s->reset,
-                                                        .terms = s->terms,
-                                                        .truncs = s->truncs,
-                                                        .hyper = b->hyper,
-                                                        .N = b->shape.N});
+    struct kern_step_post l = {.N = b->shape.N};
+    l.rewards = s->rewards, l.reset = s->reset, l.terms = s->terms, l.truncs = s->truncs, l.hyper = b->hyper;
+    b->ops->step_post(b->kern, &l);
 }
 BYTES(act_post, 11 * N)
 
 RUN(advantage_all)
 {
     SHAPE;
-    b->ops->advantage(b->kern, &(struct kern_advantage){.adv = s->adv,
-                                                        .ret = s->ret,
-                                                        .rewards = s->rewards,
-                                                        .values = s->value,
-                                                        .boot = s->boot,
-                                                        .terms = s->terms,
-                                                        .truncs = s->truncs,
-                                                        .hyper = b->hyper,
-                                                        .T = z->T,
-                                                        .N = z->N});
+    struct kern_advantage l = {.T = z->T, .N = z->N};
+    l.adv = s->adv, l.ret = s->ret, l.rewards = s->rewards, l.values = s->value, l.boot = s->boot, l.terms = s->terms;
+    l.truncs = s->truncs, l.hyper = b->hyper;
+    b->ops->advantage(b->kern, &l);
 }
 BYTES(advantage_all, T *N *(4 * 4 + 2) + 4 * N)
 RUN(priority)
@@ -320,13 +297,9 @@ RUN(priority)
 BYTES(priority, 4 * T * N + 4 * N)
 RUN(pick)
 {
-    b->ops->segments_pick(b->kern, &(struct kern_segments){.idx = b->idx,
-                                                           .weight = s->weight,
-                                                           .prob = b->prob,
-                                                           .rng = b->rng,
-                                                           .hyper = b->hyper,
-                                                           .N = b->shape.N,
-                                                           .B = b->shape.B});
+    struct kern_segments l = {.N = b->shape.N, .B = b->shape.B};
+    l.idx = b->idx, l.weight = s->weight, l.prob = b->prob, l.rng = b->rng, l.hyper = b->hyper;
+    b->ops->segments_pick(b->kern, &l);
 }
 BYTES(pick, 4 * N + 8 * B)
 RUN(shuffle)
@@ -353,14 +326,9 @@ BYTES(gather, 2 * M * (D * a + 4 * heads + 12) + 8 * B * H + 4 * B)
 RUN(encoder)
 {
     SHAPE;
-    b->ops->linear_forward(b->kern, &(struct kern_linear){.y = s->enc,
-                                                          .x = s->obs,
-                                                          .w = weights(b, s, 0),
-                                                          .b = weights(b, s, 1),
-                                                          .M = z->M,
-                                                          .N = z->H,
-                                                          .K = z->D,
-                                                          .act = KERN_ACT_RELU});
+    struct kern_linear l = {.M = z->M, .N = z->H, .K = z->D, .act = KERN_ACT_RELU};
+    l.y = s->enc, l.x = s->obs, l.w = weights(b, s, 0), l.b = weights(b, s, 1);
+    b->ops->linear_forward(b->kern, &l);
 }
 BYTES(encoder, a *(M *D + M * H + H * D + H))
 FLOPS(encoder, 2 * M * H * D)
@@ -376,59 +344,36 @@ FLOPS(gates, 6 * M * H * H)
 RUN(mingru)
 {
     SHAPE;
-    b->ops->mingru_forward(b->kern, &(struct kern_mingru){.out = s->out,
-                                                          .h = s->h_seq,
-                                                          .gates = s->gates,
-                                                          .x = s->enc,
-                                                          .h0 = s->h0,
-                                                          .reset = s->reset,
-                                                          .T = z->T,
-                                                          .B = z->B,
-                                                          .H = z->H});
+    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H};
+    l.out = s->out, l.h = s->h_seq, l.gates = s->gates, l.x = s->enc, l.h0 = s->h0, l.reset = s->reset;
+    b->ops->mingru_forward(b->kern, &l);
 }
 BYTES(mingru, 6 * a * M * H + 4 * B * H + M)
 RUN(heads)
 {
     SHAPE;
-    b->ops->heads_forward(b->kern, &(struct kern_heads_layer){.out = s->pol,
-                                                              .x = s->out,
-                                                              .w = s->params + b->tensors[3].offset,
-                                                              .b = s->params + b->tensors[4].offset,
-                                                              .M = z->M,
-                                                              .O = z->O,
-                                                              .H = z->H});
+    struct kern_heads_layer l = {.M = z->M, .O = z->O, .H = z->H};
+    l.out = s->pol, l.x = s->out, l.w = s->params + b->tensors[3].offset, l.b = s->params + b->tensors[4].offset;
+    b->ops->heads_forward(b->kern, &l);
 }
 BYTES(heads, a *M *H + 4 * (M * O + O * H + O))
 FLOPS(heads, 2 * M * O * H)
 RUN(segments_keep)
 {
     SHAPE;
-    b->ops->segments_keep(b->kern, &(struct kern_loss){.log_ratio = s->ratio,
-                                                       .out = s->pol,
-                                                       .actions = s->actions,
-                                                       .old_logp = s->logp,
-                                                       .mask = s->mask,
-                                                       .heads = &z->heads,
-                                                       .idx = b->perm,
-                                                       .N = z->N,
-                                                       .T = z->T,
-                                                       .B = z->B});
+    struct kern_loss l = {.heads = &z->heads, .N = z->N, .T = z->T, .B = z->B};
+    l.log_ratio = s->ratio, l.out = s->pol, l.actions = s->actions, l.old_logp = s->logp, l.mask = s->mask;
+    l.idx = b->perm;
+    b->ops->segments_keep(b->kern, &l);
 }
 BYTES(segments_keep, M *(4 * O + 4 * heads + 8 + mask) + 4 * B)
 RUN(advantage)
 {
     SHAPE;
-    b->ops->advantage(b->kern, &(struct kern_advantage){.adv = s->adv,
-                                                        .ret = s->ret,
-                                                        .rewards = s->rewards,
-                                                        .values = s->value,
-                                                        .boot = s->boot,
-                                                        .terms = s->terms,
-                                                        .truncs = s->truncs,
-                                                        .log_ratio = s->ratio,
-                                                        .hyper = b->hyper,
-                                                        .T = z->T,
-                                                        .N = z->B});
+    struct kern_advantage l = {.T = z->T, .N = z->B};
+    l.adv = s->adv, l.ret = s->ret, l.rewards = s->rewards, l.values = s->value, l.boot = s->boot, l.terms = s->terms;
+    l.truncs = s->truncs, l.log_ratio = s->ratio, l.hyper = b->hyper;
+    b->ops->advantage(b->kern, &l);
 }
 BYTES(advantage, M *(5 * 4 + 2) + 4 * B)
 RUN(mean_std)
@@ -439,21 +384,10 @@ BYTES(mean_std, 4 * M + 8)
 RUN(loss)
 {
     SHAPE;
-    b->ops->ppo_loss(b->kern, &(struct kern_loss){.dout = s->dpol,
-                                                  .part = b->part,
-                                                  .out = s->pol,
-                                                  .actions = s->actions,
-                                                  .old_logp = s->logp,
-                                                  .adv = s->adv,
-                                                  .ret = s->ret,
-                                                  .old_value = s->value,
-                                                  .mean_std = s->mean_std,
-                                                  .mask = s->mask,
-                                                  .heads = &z->heads,
-                                                  .hyper = b->hyper,
-                                                  .T = z->T,
-                                                  .B = z->B,
-                                                  .B_all = z->B});
+    struct kern_loss l = {.heads = &z->heads, .T = z->T, .B = z->B, .B_all = z->B};
+    l.dout = s->dpol, l.part = b->part, l.out = s->pol, l.actions = s->actions, l.old_logp = s->logp, l.adv = s->adv;
+    l.ret = s->ret, l.old_value = s->value, l.mean_std = s->mean_std, l.mask = s->mask, l.hyper = b->hyper;
+    b->ops->ppo_loss(b->kern, &l);
 }
 BYTES(loss, M *(8 * O + 4 * heads + 16 + mask))
 RUN(minibatch_stats)
@@ -465,63 +399,39 @@ BYTES(minibatch_stats, 3 * (double)sizeof(struct kern_stats))
 RUN(heads_back)
 {
     SHAPE;
-    b->ops->heads_backward(b->kern, &(struct kern_heads_layer){.dx = s->dout,
-                                                               .dw = s->grad + b->tensors[3].offset,
-                                                               .db = s->grad + b->tensors[4].offset,
-                                                               .dout = s->dpol,
-                                                               .x = s->out,
-                                                               .w = s->params + b->tensors[3].offset,
-                                                               .M = z->M,
-                                                               .O = z->O,
-                                                               .H = z->H});
+    struct kern_heads_layer l = {.M = z->M, .O = z->O, .H = z->H};
+    l.dx = s->dout, l.dw = s->grad + b->tensors[3].offset, l.db = s->grad + b->tensors[4].offset, l.dout = s->dpol;
+    l.x = s->out, l.w = s->params + b->tensors[3].offset;
+    b->ops->heads_backward(b->kern, &l);
 }
 BYTES(heads_back, 2 * a * M * H + 4 * (M * O + 2 * O * H + O))
 FLOPS(heads_back, 4 * M * O * H)
 RUN(mingru_back)
 {
     SHAPE;
-    b->ops->mingru_backward(b->kern, &(struct kern_mingru){.dx = s->denc,
-                                                           .dgates = s->dgates,
-                                                           .dout = s->dout,
-                                                           .h = s->h_seq,
-                                                           .gates = s->gates,
-                                                           .x = s->enc,
-                                                           .h0 = s->h0,
-                                                           .reset = s->reset,
-                                                           .T = z->T,
-                                                           .B = z->B,
-                                                           .H = z->H});
+    struct kern_mingru l = {.T = z->T, .B = z->B, .H = z->H};
+    l.dx = s->denc, l.dgates = s->dgates, l.dout = s->dout, l.h = s->h_seq, l.gates = s->gates, l.x = s->enc;
+    l.h0 = s->h0, l.reset = s->reset;
+    b->ops->mingru_backward(b->kern, &l);
 }
 BYTES(mingru_back, 10 * a * M * H + 4 * B * H + M)
 RUN(gates_back)
 {
     SHAPE;
-    b->ops->linear_backward(b->kern, &(struct kern_linear){.dx = s->denc,
-                                                           .dw = s->grad + b->tensors[2].offset,
-                                                           .dy = s->dgates,
-                                                           .y = s->gates,
-                                                           .x = s->enc,
-                                                           .w = weights(b, s, 2),
-                                                           .M = z->M,
-                                                           .N = 3 * z->H,
-                                                           .K = z->H,
-                                                           .add_dx = true});
+    struct kern_linear l = {.M = z->M, .N = 3 * z->H, .K = z->H, .add_dx = true};
+    l.dx = s->denc, l.dw = s->grad + b->tensors[2].offset, l.dy = s->dgates, l.y = s->gates, l.x = s->enc;
+    l.w = weights(b, s, 2);
+    b->ops->linear_backward(b->kern, &l);
 }
 BYTES(gates_back, a *(6 * M * H + 3 * H * H) + 12 * H * H)
 FLOPS(gates_back, 12 * M * H * H)
 RUN(encoder_back)
 {
     SHAPE;
-    b->ops->linear_backward(b->kern, &(struct kern_linear){.dw = s->grad,
-                                                           .db = s->grad + b->tensors[1].offset,
-                                                           .dy = s->denc,
-                                                           .y = s->enc,
-                                                           .x = s->obs,
-                                                           .w = weights(b, s, 0),
-                                                           .M = z->M,
-                                                           .N = z->H,
-                                                           .K = z->D,
-                                                           .act = KERN_ACT_RELU});
+    struct kern_linear l = {.M = z->M, .N = z->H, .K = z->D, .act = KERN_ACT_RELU};
+    l.dw = s->grad, l.db = s->grad + b->tensors[1].offset, l.dy = s->denc, l.y = s->enc, l.x = s->obs;
+    l.w = weights(b, s, 0);
+    b->ops->linear_backward(b->kern, &l);
 }
 BYTES(encoder_back, a *(3 * M * H + M * D) + 4 * (H * D + H))
 FLOPS(encoder_back, 2 * M * H * D)
@@ -532,28 +442,18 @@ RUN(grad_norm)
 BYTES(grad_norm, 4 * P)
 RUN(adam)
 {
-    b->ops->adam(b->kern, &(struct kern_optimiser){.w = s->params,
-                                                   .m = s->m,
-                                                   .v = s->v,
-                                                   .g = s->grad,
-                                                   .norm = b->norm,
-                                                   .stats = b->stats,
-                                                   .step = b->step,
-                                                   .hyper = b->hyper,
-                                                   .n = b->shape.n_params});
+    struct kern_optimiser l = {.n = b->shape.n_params};
+    l.w = s->params, l.m = s->m, l.v = s->v, l.g = s->grad, l.norm = b->norm, l.stats = b->stats, l.step = b->step;
+    l.hyper = b->hyper;
+    b->ops->adam(b->kern, &l);
 }
 BYTES(adam, 28 * P)
 RUN(muon)
 {
-    b->ops->muon(b->kern, &(struct kern_optimiser){.w = s->params,
-                                                   .m = s->m,
-                                                   .g = s->grad,
-                                                   .norm = b->norm,
-                                                   .scratch = b->scratch,
-                                                   .stats = b->stats,
-                                                   .hyper = b->hyper,
-                                                   .tensors = b->tensors,
-                                                   .n_tensors = 5});
+    struct kern_optimiser l = {.tensors = b->tensors, .n_tensors = 5};
+    l.w = s->params, l.m = s->m, l.g = s->grad, l.norm = b->norm, l.scratch = b->scratch, l.stats = b->stats;
+    l.hyper = b->hyper;
+    b->ops->muon(b->kern, &l);
 }
 BYTES(muon, 20 * P)
 /* Five steps: S = X X^T and S X with n side flops, S S with side^3, n numbers whose shorter side is side; each times 2. */

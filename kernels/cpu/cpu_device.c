@@ -61,24 +61,21 @@ static enum status check_address_space(size_t n_threads, struct error *err)
 static enum status cpu_open(struct kern *kern, const struct kern_settings *settings, struct error *err)
 {
     char model[128];
+    struct pool *pool;
+    struct cpu *cpu;
     enum status rc;
-    struct cpu *cpu = mem_alloc(sizeof *cpu);
 
-    if (cpu == NULL)
-        return FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
-    rc = pool_create(&cpu->pool, settings->n_threads, err);
-    if (rc != ST_OK)
-        goto fail_pool;
-    kern->n_threads = pool_size(cpu->pool);
+    TRY(pool_create(&pool, settings->n_threads, err));
+    kern->n_threads = pool_size(pool);
+    rc = check_address_space(kern->n_threads, err);
+    if (rc != ST_OK) {
+        pool_destroy(pool);
+        return rc;
+    }
+    cpu = mem_alloc(sizeof *cpu);
+    cpu->pool = pool;
     cpu->partials = mem_array2(kern->n_threads, CPU_PARTIALS, sizeof *cpu->partials);
     cpu->shards = mem_array(kern->n_threads, sizeof *cpu->shards);
-    if (cpu->partials == NULL || cpu->shards == NULL) {
-        rc = FAIL(err, ST_NOMEM, "opening the CPU backend: out of memory");
-        goto fail_partials;
-    }
-    rc = check_address_space(kern->n_threads, err);
-    if (rc != ST_OK)
-        goto fail_partials;
     machine_cpu_name(model, sizeof model);
     snprintf(kern->name, sizeof kern->name, "%s (%zu thread%s, %s)", model, kern->n_threads,
              kern->n_threads == 1 ? "" : "s", cpu_blas_core());
@@ -94,14 +91,6 @@ static enum status cpu_open(struct kern *kern, const struct kern_settings *setti
         shard->kern.n_threads = 1;
     }
     return ST_OK;
-
-fail_partials:
-    mem_free(cpu->shards);
-    mem_free(cpu->partials);
-    pool_destroy(cpu->pool);
-fail_pool:
-    mem_free(cpu);
-    return rc;
 }
 
 static void cpu_close(struct kern *kern)
@@ -116,7 +105,7 @@ static void cpu_close(struct kern *kern)
 static void *cpu_alloc(struct kern *kern, size_t bytes)
 {
     if (kern->memory_bytes != 0 && bytes > kern->memory_bytes)
-        return NULL; /* zeroing it would bring the machine down before the allocator says no */
+        return NULL; /* zeroing it would bring the machine down before the allocator refuses */
     return mem_try_alloc(bytes);
 }
 
@@ -152,10 +141,8 @@ struct kern_slot {
 
 static enum status cpu_slot_create(struct kern *kern, struct kern_slot **ret_slot, size_t bytes, struct error *err)
 {
-    (void)kern;
-    *ret_slot = mem_try_alloc(sizeof(struct kern_slot) + bytes);
-    if (*ret_slot == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
+    (void)kern, (void)err;
+    *ret_slot = mem_alloc(sizeof(struct kern_slot) + bytes);
     (*ret_slot)->bytes = bytes;
     return ST_OK;
 }

@@ -1,5 +1,5 @@
 /* common.h - what the files of the CUDA backend share: its data, its error state, element types, its operations.
- * Launchers enqueue on the device's stream and return: they never allocate and never wait, so that whatever they do can
+ * Launchers enqueue on the device's stream and return: they never allocate and never wait, so that all they do can
  * be recorded as a graph. A failure is sticky: the first one is kept in struct cuda and named by the next kern_sync.
  * Reductions have a fixed order (no atomics on floats): same seed, same bytes on the same card. */
 #ifndef KERNELS_CUDA_COMMON_H
@@ -23,6 +23,13 @@ extern "C" {
 #define CUDA_PARTIALS_BYTES ((size_t)1 << 20) /* partial sums of one reduction at a time, in stream order */
 #define CUDA_TICKETS 16
 
+/* A kernel that was prepared for its launches. */
+#define CUDA_KERNELS_MAX 64
+struct cuda_kernel {
+    const void *entry;
+    int made_for;
+};
+
 struct cuda {
     int ordinal, n_sm;
     bool has_clusters; /* blocks that read each other's shared memory: from compute capability 9.0 on */
@@ -34,11 +41,13 @@ struct cuda {
     cublasLtHandle_t lt;
     void *workspace; /* (CUDA_WORKSPACE_BYTES) device */
     void *partials; /* (CUDA_PARTIALS_BYTES) device */
-    /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and who draws the last one
+    /* (CUDA_TICKETS) device, 0 between operations: blocks draw one when they are done, and the block with the last one
      * finishes the operation (atomicInc to gridDim - 1 brings it back to 0). */
     unsigned *tickets;
     struct cuda_matmuls *matmuls; /* matmul.cu: cuBLASLt's choice for each shape seen so far */
     struct cuda_convs *convs; /* conv.cu: cuDNN and its choices; NULL until the first convolution */
+    struct cuda_kernel kernels[CUDA_KERNELS_MAX];
+    size_t n_kernels;
     bool recording;
     double patience_s; /* how long the device may finish nothing */
     char failed[256]; /* the first failure: what failed and why; empty: none */
@@ -66,17 +75,10 @@ static inline void cuda_check(struct kern *k, cudaError_t code, const char *what
     if (code != cudaSuccess)
         cuda_fail(k, what, cudaGetErrorString(code));
 }
-/* Lets a kernel have all the shared memory of a block. Always the same number, as other trials of the process launch
- * the same kernels from other threads: one's smaller number must not come between another's and its launch. */
-static inline void cuda_shared_allow(struct kern *k, const void *kernel, const char *what)
-{
-    cudaFuncAttributes made;
-    cuda_check(k, cudaFuncGetAttributes(&made, kernel), what);
-    cuda_check(k,
-               cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    (int)(cuda_of(k)->shared_max - made.sharedSizeBytes)),
-               what);
-}
+/* Once for each kernel of a device, at its first launch: lets it have all the shared memory of a block. Always the same
+ * number, as other trials of the process launch the same kernels from other threads: one's smaller number must not come
+ * between another's and its launch. Returns the compute capability that the code which runs was made for, 90. */
+int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what);
 static inline void cuda_check_blas(struct kern *k, cublasStatus_t code, const char *what)
 {
     if (code != CUBLAS_STATUS_SUCCESS)

@@ -4,6 +4,7 @@
  * comes from the device's pool, which keeps what is freed, so that a trial after a trial allocates nothing from the
  * driver; (3) after a failure every later call reports it: the context is lost and the process has to end. */
 #include "kernels/cuda/common.h"
+#include "kernels/cuda/ptx.cuh"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,24 @@ extern "C" void cuda_fail(struct kern *k, const char *what, const char *why)
 
     if (cuda->failed[0] == '\0')
         snprintf(cuda->failed, sizeof cuda->failed, "%s: %s", what, why);
+}
+
+extern "C" int cuda_kernel_prepare(struct kern *k, const void *kernel, const char *what)
+{
+    struct cuda *cuda = cuda_of(k);
+    cudaFuncAttributes made = {};
+
+    for (size_t i = 0; i < cuda->n_kernels; i++)
+        if (cuda->kernels[i].entry == kernel)
+            return cuda->kernels[i].made_for;
+    cuda_check(k, cudaFuncGetAttributes(&made, kernel), what);
+    cuda_check(k,
+               cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)(cuda->shared_max - made.sharedSizeBytes)),
+               what);
+    if (cuda->n_kernels < CUDA_KERNELS_MAX) /* more would be prepared at each launch */
+        cuda->kernels[cuda->n_kernels++] = (struct cuda_kernel){kernel, made.binaryVersion};
+    return made.binaryVersion;
 }
 
 static enum status cuda_report(struct kern *kern, struct error *err)
@@ -98,8 +117,6 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
     cudaError_t code;
     enum status rc;
 
-    if (cuda == NULL)
-        return FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
     kern->impl = cuda;
     cuda->ordinal = settings->ordinal;
     cuda->n_threads = settings->n_threads;
@@ -124,15 +141,11 @@ static enum status cuda_open(struct kern *kern, const struct kern_settings *sett
         code = cudaMemsetAsync(cuda->tickets, 0, CUDA_TICKETS * sizeof *cuda->tickets, cuda->stream);
     rc = code == cudaSuccess ? cuda_open_blas(cuda, err)
                              : cuda_open_failed(err, cuda->ordinal, cudaGetErrorName(code), cudaGetErrorString(code));
-    if (rc == ST_OK) {
-        cuda->matmuls = cuda_matmuls_create();
-        if (cuda->matmuls == NULL)
-            rc = FAIL(err, ST_NOMEM, "opening the CUDA backend: out of memory");
-    }
     if (rc != ST_OK) {
         cuda_close(kern);
         return rc;
     }
+    cuda->matmuls = cuda_matmuls_create();
     cuda->n_sm = prop.multiProcessorCount;
     cuda->has_clusters = prop.major >= 9;
     cuda->shared_max = prop.sharedMemPerBlockOptin;
@@ -162,7 +175,7 @@ static size_t cuda_memory_bytes(const struct kern *kern)
     return unused + (size_t)(reserved - used);
 }
 
-/* The pool is the process's, whoever of it opened the device how often; workspaces are each opener's own. */
+/* The pool is the process's, however many lanes have opened the device; each lane has its own workspace. */
 static size_t cuda_memory_held_bytes(const struct kern *kern)
 {
     uint64_t reserved = 0;
@@ -285,8 +298,6 @@ static enum status cuda_slot_create(struct kern *kern, struct kern_slot **ret_sl
 {
     struct kern_slot *slot = (struct kern_slot *)mem_alloc(sizeof *slot);
 
-    if (slot == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a copy of %zu bytes", bytes);
     slot->bytes = bytes;
     if (cudaMallocHost(&slot->mem, bytes > 0 ? bytes : 1) != cudaSuccess ||
         cudaEventCreateWithFlags(&slot->taken, cudaEventDisableTiming) != cudaSuccess) {
@@ -316,10 +327,7 @@ static enum status cuda_slot_wait(struct kern *kern, struct kern_slot *slot, con
 
 __global__ static void mark_k(uint64_t *ns)
 {
-    uint64_t now;
-
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    *ns = now;
+    *ns = ptx_clock_ns();
 }
 
 void cuda_mark(struct kern *k, uint64_t *ns)
@@ -362,15 +370,10 @@ static enum status cuda_record_end(struct kern *kern, struct kern_graph **ret_gr
 
     cuda->recording = false;
     cuda_check(kern, cudaStreamEndCapture(cuda->stream, &nodes), "the end of recording");
-    if (graph == NULL) {
-        if (nodes != NULL)
-            cudaGraphDestroy(nodes);
-        return FAIL(err, ST_NOMEM, "recording a graph: out of memory");
-    }
-    if (nodes != NULL)
+    if (nodes != NULL) {
         cuda_check(kern, cudaGraphInstantiate(&graph->exec, nodes, 0), "making a graph");
-    if (nodes != NULL)
         cudaGraphDestroy(nodes);
+    }
     if (cuda_report(kern, err) != ST_OK) {
         mem_free(graph);
         return ST_DEVICE;

@@ -1,5 +1,5 @@
 /* facts.cu - driver, libraries and devices for `trawl doctor`.
- * Invariant: whatever does not answer is left out or said so; nothing here fails. */
+ * Invariant: what does not answer is left out or reported as such; nothing here fails. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>

@@ -4,6 +4,7 @@
 #define KERNELS_CUDA_NUMBER_H
 
 #include "kernels/cuda/common.h"
+#include "kernels/cuda/ptx.cuh"
 
 typedef __nv_bfloat16 bf16;
 
@@ -45,11 +46,7 @@ static __device__ __forceinline__ void num_set(bf16 *to, float x)
 /* 1 + e^-x, where e^-x stops at 2^40; NaN stays NaN. */
 static __device__ __forceinline__ float num_sigmoid_inverse(float x)
 {
-    float y;
-
-    asm("min.NaN.f32 %0, %1, 0f42200000;" : "=f"(x) : "f"(-1.44269504f * x)); /* 40 */
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return 1.0f + y;
+    return 1.0f + ptx_exp2(ptx_min_40(-1.44269504f * x));
 }
 
 /* The sigmoids 1 / (1 + e^-x) of a cell's three gates. They share one reciprocal, because the special function unit is
@@ -58,10 +55,8 @@ static __device__ __forceinline__ float num_sigmoid_inverse(float x)
 static __device__ __forceinline__ void num_sigmoids(float *a, float *b, float *c)
 {
     float ea = num_sigmoid_inverse(*a), eb = num_sigmoid_inverse(*b), ec = num_sigmoid_inverse(*c);
-    float bc = eb * ec, r, ra;
+    float bc = eb * ec, r = ptx_reciprocal(ea * bc), ra = r * ea;
 
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(ea * bc));
-    ra = r * ea;
     *a = r * bc;
     *b = ra * ec;
     *c = ra * eb;

@@ -42,7 +42,7 @@ enum status session_open_device(struct session *session, const struct setup *set
         session->threads = setup->train.threads;
         log_units(session, setup);
         if (kern_can_record(session->kern)) /* on a CPU nothing is expensive to create, and memory may be short */
-            TRY(trainer_cache_create(&session->cache, err));
+            session->cache = trainer_cache_create();
     }
     return ST_OK;
 }

@@ -71,17 +71,10 @@ static void check_rollout(struct kern *k, struct rollout *r, bool vtrace)
         adv[i] = advantage_f64(r, i / r->N, i % r->N, vtrace);
         ret[i] = adv[i] + (double)r->values[i];
     }
-    kern_ops(k)->advantage(k, &(struct kern_advantage){.adv = r->adv,
-                                                       .ret = r->ret,
-                                                       .rewards = r->rewards,
-                                                       .values = r->values,
-                                                       .boot = r->boot,
-                                                       .terms = r->terms,
-                                                       .truncs = r->truncs,
-                                                       .log_ratio = vtrace ? r->log_ratio : NULL,
-                                                       .hyper = &r->hyper,
-                                                       .T = r->T,
-                                                       .N = r->N});
+    struct kern_advantage l = {.T = r->T, .N = r->N};
+    l.adv = r->adv, l.ret = r->ret, l.rewards = r->rewards, l.values = r->values, l.boot = r->boot;
+    l.terms = r->terms, l.truncs = r->truncs, l.log_ratio = vtrace ? r->log_ratio : NULL, l.hyper = &r->hyper;
+    kern_ops(k)->advantage(k, &l);
     check_close("adv", r->adv, adv, n, 1e-6);
     check_close("ret", r->ret, ret, n, 1e-6);
     mem_free(adv), mem_free(ret);
@@ -123,7 +116,7 @@ static void ratio_one_is_plain_gae(void **state)
     kern_close(k);
 }
 
-/* lambda 1, no ends: A + V is the discounted return with the last value behind it. */
+/* lambda 1, no ends: A + V is the discounted return with the last value after it. */
 static void lambda_one_is_the_return(void **state)
 {
     struct kern *k = test_kern(1);

@@ -64,6 +64,12 @@ static void *scratch_make(struct kern *k, const struct kern_conv *s)
     return test_alloc(kern_conv_scratch_bytes(k, s) + 1, 1);
 }
 
+static struct kern_conv_layer layer_of(const struct grid *g, void *scratch, enum kern_act act)
+{
+    return (struct kern_conv_layer){
+        .shape = &g->s, .M = g->M, .act = act, .x = g->x, .w = g->w, .b = g->b, .scratch = scratch};
+}
+
 static const struct {
     size_t M;
     struct kern_conv s;
@@ -88,14 +94,9 @@ static void forward_agrees_with_f64(void **state)
                 void *scratch = scratch_make(k, &g.s);
 
                 forward_f64(&g, (enum kern_act)act);
-                kern_ops(k)->conv_forward(k, &(struct kern_conv_layer){.y = y,
-                                                                       .x = g.x,
-                                                                       .w = g.w,
-                                                                       .b = g.b,
-                                                                       .scratch = scratch,
-                                                                       .shape = &g.s,
-                                                                       .M = g.M,
-                                                                       .act = (enum kern_act)act});
+                struct kern_conv_layer l = layer_of(&g, scratch, (enum kern_act)act);
+                l.y = y;
+                kern_ops(k)->conv_forward(k, &l);
                 check_close("y", y, g.y64, g.n_y, 2e-6);
                 mem_free(y), mem_free(scratch);
                 grid_free(&g);
@@ -133,21 +134,12 @@ static void gradient_is_finite_differences(void **state)
             float *dx = NEW(float, g.n_x), *dw = NEW(float, g.n_w), *db = NEW(float, g.s.out), *dw_once;
             void *scratch = scratch_make(k, &g.s);
 
-            kern_ops(k)->conv_forward(
-                k, &(struct kern_conv_layer){
-                       .y = y, .x = g.x, .w = g.w, .b = g.b, .scratch = scratch, .shape = &g.s, .M = g.M, .act = act});
+            struct kern_conv_layer l = layer_of(&g, scratch, act);
+            l.y = y;
+            kern_ops(k)->conv_forward(k, &l);
             dw[0] = db[0] = dx[0] = NAN; /* whatever was there */
-            kern_ops(k)->conv_backward(k, &(struct kern_conv_layer){.dx = dx,
-                                                                    .dw = dw,
-                                                                    .db = db,
-                                                                    .dy = back,
-                                                                    .y = y,
-                                                                    .x = g.x,
-                                                                    .w = g.w,
-                                                                    .scratch = scratch,
-                                                                    .shape = &g.s,
-                                                                    .M = g.M,
-                                                                    .act = act});
+            l.dx = dx, l.dw = dw, l.db = db, l.dy = back;
+            kern_ops(k)->conv_backward(k, &l);
             for (size_t j = 0; j < g.n_x; j += 3)
                 check_number("dx", (double)dx[j], difference(&g, &g.x64[j], dy, act), 1e-5);
             for (size_t j = 0; j < g.n_w; j += 2)
@@ -156,16 +148,8 @@ static void gradient_is_finite_differences(void **state)
                 check_number("db", (double)db[j], difference(&g, &g.b64[j], dy, act), 1e-5);
             /* once more on top, and without dx; dy is before the activation now */
             dw_once = test_copy(dw, g.n_w);
-            kern_ops(k)->conv_backward(k, &(struct kern_conv_layer){.dw = dw,
-                                                                    .db = db,
-                                                                    .dy = back,
-                                                                    .y = y,
-                                                                    .x = g.x,
-                                                                    .w = g.w,
-                                                                    .scratch = scratch,
-                                                                    .shape = &g.s,
-                                                                    .M = g.M,
-                                                                    .add_dw = true});
+            l.dx = NULL, l.act = KERN_ACT_NONE, l.add_dw = true;
+            kern_ops(k)->conv_backward(k, &l);
             for (size_t j = 0; j < g.n_w; j++)
                 check_number("dw twice", (double)dw[j], 2.0 * (double)dw_once[j], 1e-5);
             mem_free(dy), mem_free(back), mem_free(y), mem_free(dx), mem_free(dw), mem_free(db), mem_free(dw_once);
@@ -187,20 +171,11 @@ static void relu_stops_the_gradient(void **state)
     size_t n_stopped = 0;
 
     (void)state;
-    kern_ops(k)->conv_forward(
-        k,
-        &(struct kern_conv_layer){
-            .y = y, .x = g.x, .w = g.w, .b = g.b, .scratch = scratch, .shape = &g.s, .M = g.M, .act = KERN_ACT_RELU});
-    kern_ops(k)->conv_backward(k, &(struct kern_conv_layer){.dw = dw,
-                                                            .db = db,
-                                                            .dy = back,
-                                                            .y = y,
-                                                            .x = g.x,
-                                                            .w = g.w,
-                                                            .scratch = scratch,
-                                                            .shape = &g.s,
-                                                            .M = g.M,
-                                                            .act = KERN_ACT_RELU});
+    struct kern_conv_layer l = layer_of(&g, scratch, KERN_ACT_RELU);
+    l.y = y;
+    kern_ops(k)->conv_forward(k, &l);
+    l.dw = dw, l.db = db, l.dy = back;
+    kern_ops(k)->conv_backward(k, &l);
     for (size_t i = 0; i < g.n_y; i++) {
         assert_true(back[i] == (y[i] > 0.0f ? dy[i] : 0.0f));
         n_stopped += y[i] == 0.0f;

@@ -1,5 +1,5 @@
 /* test_cuda_env.c - games on the device do what they do on the host, to the last byte; so do games that the host steps
- * for the device. Needs a GPU; says so and skips where there is none. */
+ * for the device. Needs a GPU; reports it and skips where there is none. */
 #include "tests/kernels/kern_test.h"
 
 #include "tests/envs/envs_test.h"
@@ -333,7 +333,7 @@ static void other_settings_sizes_and_types(void **state)
     }
 }
 
-/* From here on each game's log takes so many episodes and no more. */
+/* From here on each game's log takes that number of episodes and no more. */
 static void limit_logs(struct side *side, size_t n, double limit)
 {
     struct error err = {0};
@@ -446,7 +446,7 @@ static void restarted_games_are_new_games(void **state)
     }
 }
 
-/* Saved on one and loaded on the other, both ways; then both go on alike. */
+/* Saved on one and loaded on the other, both ways; then both continue alike. */
 static void states_move_between_devices(void **state)
 {
     (void)state;
@@ -559,7 +559,7 @@ static void too_many_games_are_refused(void **state)
     assert_int_equal(kern_env_create(k, &env, def, settings, (size_t)1 << 31, rng_seed(1), &err), ST_NOMEM);
     assert_non_null(strstr(err.text, "train.total_agents"));
     err = (struct error){0};
-    must(kern_sync(k, &err), &err); /* and the device goes on */
+    must(kern_sync(k, &err), &err); /* and the device continues */
     must(kern_env_create(k, &env, def, settings, 8, rng_seed(1), &err), &err);
     kern_env_destroy(k, env);
     mem_free(settings);

@@ -91,48 +91,26 @@ static void linear_case(size_t M, size_t N, size_t K, enum kern_act act, bool bi
 
     snprintf(what, sizeof what, "%s M %zu N %zu K %zu act %d bias %d add %d shift %zu", G_OPS->name, M, N, K, act, bias,
              add, shift);
-    C_OPS->linear_forward(
-        cpu, &(struct kern_linear){
-                 .y = y.c, .x = x.c, .w = w.c, .b = bias ? b.c : NULL, .M = M, .N = N, .K = K, .act = act});
-    G_OPS->linear_forward(
-        gpu, &(struct kern_linear){
-                 .y = y.g, .x = x.g, .w = w.g, .b = bias ? b.g : NULL, .M = M, .N = N, .K = K, .act = act});
+    struct kern_linear c = {.M = M, .N = N, .K = K, .act = act, .add_dx = add, .add_dw = add}, g = c;
+    c.x = x.c, c.w = w.c, c.b = bias ? b.c : NULL, c.y = y.c;
+    g.x = x.g, g.w = w.g, g.b = bias ? b.g : NULL, g.y = y.g;
+    c.dy = dy.c, c.dx = dx.c, c.dw = dw.c, c.db = bias ? db.c : NULL;
+    g.dy = dy.g, g.dx = dx.g, g.dw = dw.g, g.db = bias ? db.g : NULL;
+    C_OPS->linear_forward(cpu, &c);
+    G_OPS->linear_forward(gpu, &g);
     both_check(what, &y, tolerance());
     both_upload(&y); /* the same outputs on the way back: relu's gradient jumps */
-    C_OPS->linear_backward(cpu, &(struct kern_linear){.dx = dx.c,
-                                                      .dw = dw.c,
-                                                      .db = bias ? db.c : NULL,
-                                                      .dy = dy.c,
-                                                      .y = y.c,
-                                                      .x = x.c,
-                                                      .w = w.c,
-                                                      .M = M,
-                                                      .N = N,
-                                                      .K = K,
-                                                      .act = act,
-                                                      .add_dx = add,
-                                                      .add_dw = add});
-    G_OPS->linear_backward(gpu, &(struct kern_linear){.dx = dx.g,
-                                                      .dw = dw.g,
-                                                      .db = bias ? db.g : NULL,
-                                                      .dy = dy.g,
-                                                      .y = y.g,
-                                                      .x = x.g,
-                                                      .w = w.g,
-                                                      .M = M,
-                                                      .N = N,
-                                                      .K = K,
-                                                      .act = act,
-                                                      .add_dx = add,
-                                                      .add_dw = add});
+    C_OPS->linear_backward(cpu, &c);
+    G_OPS->linear_backward(gpu, &g);
     both_check(what, &dy, tolerance());
     both_check(what, &dx, tolerance());
     both_check(what, &dw, tolerance());
     both_check(what, &db, tolerance());
-    G_OPS->linear_backward(
-        gpu, &(struct kern_linear){.dw = dw.g, .dy = dy.g, .y = y.g, .x = x.g, .w = w.g, .M = M, .N = N, .K = K});
-    C_OPS->linear_backward(
-        cpu, &(struct kern_linear){.dw = dw.c, .dy = dy.c, .y = y.c, .x = x.c, .w = w.c, .M = M, .N = N, .K = K});
+    c.dx = g.dx = NULL, c.db = g.db = NULL;
+    c.act = g.act = KERN_ACT_NONE;
+    c.add_dw = g.add_dw = false;
+    C_OPS->linear_backward(cpu, &c);
+    G_OPS->linear_backward(gpu, &g);
     both_check(what, &dw, tolerance());
     both_free(&x), both_free(&w), both_free(&b), both_free(&y), both_free(&dy), both_free(&dx), both_free(&dw);
     both_free(&db);
@@ -174,40 +152,21 @@ static void heads_case(size_t M, size_t O, size_t H, bool add, size_t shift)
     char what[200];
 
     snprintf(what, sizeof what, "heads %s M %zu O %zu H %zu add %d", G_OPS->name, M, O, H, add);
-    C_OPS->heads_forward(
-        cpu, &(struct kern_heads_layer){.out = out.c, .x = x.c, .w = w.c, .b = b.c, .M = M, .O = O, .H = H});
-    G_OPS->heads_forward(
-        gpu, &(struct kern_heads_layer){.out = out.g, .x = x.g, .w = w.g, .b = b.g, .M = M, .O = O, .H = H});
+    struct kern_heads_layer c = {.M = M, .O = O, .H = H, .add_dw = add}, g = c;
+    c.x = x.c, c.w = w.c, c.b = b.c, c.out = out.c, c.dout = dout.c, c.dx = dx.c, c.dw = dw.c, c.db = db.c;
+    g.x = x.g, g.w = w.g, g.b = b.g, g.out = out.g, g.dout = dout.g, g.dx = dx.g, g.dw = dw.g, g.db = db.g;
+    C_OPS->heads_forward(cpu, &c);
+    G_OPS->heads_forward(gpu, &g);
     both_check(what, &out, 1e-5); /* f32 throughout: inputs are the same */
-    C_OPS->heads_backward(cpu, &(struct kern_heads_layer){.dx = dx.c,
-                                                          .dw = dw.c,
-                                                          .db = db.c,
-                                                          .dout = dout.c,
-                                                          .x = x.c,
-                                                          .w = w.c,
-                                                          .M = M,
-                                                          .O = O,
-                                                          .H = H,
-                                                          .add_dw = add});
-    G_OPS->heads_backward(gpu, &(struct kern_heads_layer){.dx = dx.g,
-                                                          .dw = dw.g,
-                                                          .db = db.g,
-                                                          .dout = dout.g,
-                                                          .x = x.g,
-                                                          .w = w.g,
-                                                          .M = M,
-                                                          .O = O,
-                                                          .H = H,
-                                                          .add_dw = add});
+    C_OPS->heads_backward(cpu, &c);
+    G_OPS->heads_backward(gpu, &g);
     both_check(what, &dx, tolerance());
     both_check(what, &dw, 1e-5);
     both_check(what, &db, column_tolerance(dout.c, M, O, db.c));
-    C_OPS->heads_backward(
-        cpu, &(struct kern_heads_layer){
-                 .dw = dw.c, .db = db.c, .dout = dout.c, .x = x.c, .w = w.c, .M = M, .O = O, .H = H, .add_dw = !add});
-    G_OPS->heads_backward(
-        gpu, &(struct kern_heads_layer){
-                 .dw = dw.g, .db = db.g, .dout = dout.g, .x = x.g, .w = w.g, .M = M, .O = O, .H = H, .add_dw = !add});
+    c.dx = g.dx = NULL;
+    c.add_dw = g.add_dw = !add;
+    C_OPS->heads_backward(cpu, &c);
+    G_OPS->heads_backward(gpu, &g);
     both_check(what, &dw, 1e-5);
     both_free(&x), both_free(&w), both_free(&b), both_free(&out), both_free(&dout), both_free(&dx), both_free(&dw);
     both_free(&db);
@@ -371,6 +330,11 @@ static void optimiser_case(bool muon, const struct kern_tensor *tensors, size_t 
          *g_scratch = test_device_bytes(gpu, zeros, scratch);
     float *before = test_alloc(n, sizeof *before);
 
+    struct kern_optimiser on_c = {.n = n, .tensors = tensors, .n_tensors = n_tensors}, on_g = on_c;
+    on_c.w = w.c, on_c.m = m.c, on_c.v = v.c, on_c.g = g.c, on_c.norm = &norm, on_c.stats = &stats, on_c.hyper = &h;
+    on_g.w = w.g, on_g.m = m.g, on_g.v = v.g, on_g.g = g.g, on_g.norm = g_norm, on_g.stats = g_stats, on_g.hyper = g_h;
+    on_c.step = &step, on_c.scratch = c_scratch;
+    on_g.step = g_step, on_g.scratch = g_scratch;
     memcpy(before, w.c, n * sizeof *before);
     for (int i = 0; i < 3; i++) {
         for (size_t j = 0; j < n; j++)
@@ -379,43 +343,11 @@ static void optimiser_case(bool muon, const struct kern_tensor *tensors, size_t 
         C_OPS->grad_norm(cpu, &norm, &stats, g.c, n);
         G_OPS->grad_norm(gpu, g_norm, g_stats, (const float *)g.g, n);
         if (muon) {
-            C_OPS->muon(cpu, &(struct kern_optimiser){.w = w.c,
-                                                      .m = m.c,
-                                                      .g = g.c,
-                                                      .norm = &norm,
-                                                      .scratch = c_scratch,
-                                                      .stats = &stats,
-                                                      .hyper = &h,
-                                                      .tensors = tensors,
-                                                      .n_tensors = n_tensors});
-            G_OPS->muon(gpu, &(struct kern_optimiser){.w = (float *)w.g,
-                                                      .m = (float *)m.g,
-                                                      .g = (const float *)g.g,
-                                                      .norm = g_norm,
-                                                      .scratch = g_scratch,
-                                                      .stats = g_stats,
-                                                      .hyper = g_h,
-                                                      .tensors = tensors,
-                                                      .n_tensors = n_tensors});
+            C_OPS->muon(cpu, &on_c);
+            G_OPS->muon(gpu, &on_g);
         } else {
-            C_OPS->adam(cpu, &(struct kern_optimiser){.w = w.c,
-                                                      .m = m.c,
-                                                      .v = v.c,
-                                                      .g = g.c,
-                                                      .norm = &norm,
-                                                      .stats = &stats,
-                                                      .step = &step,
-                                                      .hyper = &h,
-                                                      .n = n});
-            G_OPS->adam(gpu, &(struct kern_optimiser){.w = (float *)w.g,
-                                                      .m = (float *)m.g,
-                                                      .v = (float *)v.g,
-                                                      .g = (const float *)g.g,
-                                                      .norm = g_norm,
-                                                      .stats = g_stats,
-                                                      .step = g_step,
-                                                      .hyper = g_h,
-                                                      .n = n});
+            C_OPS->adam(cpu, &on_c);
+            G_OPS->adam(gpu, &on_g);
         }
         C_OPS->optimiser_tick(cpu, &step, &norm, &stats);
         G_OPS->optimiser_tick(gpu, g_step, g_norm, g_stats);
@@ -487,24 +419,10 @@ static void skipped_steps_touch_nothing(void **state)
             g.c[n / 2] = NAN;
         both_upload(&g);
         G_OPS->grad_norm(gpu, g_norm, g_stats, (const float *)g.g, n);
-        G_OPS->adam(gpu, &(struct kern_optimiser){.w = (float *)w.g,
-                                                  .m = (float *)m.g,
-                                                  .v = (float *)v.g,
-                                                  .g = (const float *)g.g,
-                                                  .norm = g_norm,
-                                                  .stats = g_stats,
-                                                  .step = g_step,
-                                                  .hyper = g_h,
-                                                  .n = n});
-        G_OPS->muon(gpu, &(struct kern_optimiser){.w = (float *)w.g,
-                                                  .m = (float *)m.g,
-                                                  .g = (const float *)g.g,
-                                                  .norm = g_norm,
-                                                  .scratch = g_scratch,
-                                                  .stats = g_stats,
-                                                  .hyper = g_h,
-                                                  .tensors = tensors,
-                                                  .n_tensors = 3});
+        struct kern_optimiser o = {.n = n, .tensors = tensors, .n_tensors = 3, .scratch = g_scratch};
+        o.w = w.g, o.m = m.g, o.v = v.g, o.g = g.g, o.norm = g_norm, o.stats = g_stats, o.hyper = g_h, o.step = g_step;
+        G_OPS->adam(gpu, &o);
+        G_OPS->muon(gpu, &o);
         G_OPS->optimiser_tick(gpu, g_step, g_norm, g_stats);
         both_check("w", &w, 0.0);
         both_check("m", &m, 0.0);

@@ -339,14 +339,9 @@ static void forward(struct steps *p, const void *obs, float *h, const uint8_t *r
     const struct kern_ops *ops = p->ops;
     size_t cur = 0;
 
-    ops->linear_forward(p->k, &(struct kern_linear){.y = p->x[0],
-                                                    .x = obs,
-                                                    .w = weight(p, net->encoder_w),
-                                                    .b = weight(p, net->encoder_b),
-                                                    .M = N,
-                                                    .N = H,
-                                                    .K = net->obs_size,
-                                                    .act = net->act});
+    struct kern_linear encoder = {.M = N, .N = H, .K = net->obs_size, .act = net->act};
+    encoder.y = p->x[0], encoder.x = obs, encoder.w = weight(p, net->encoder_w), encoder.b = weight(p, net->encoder_b);
+    ops->linear_forward(p->k, &encoder);
     for (size_t l = 0; l < net->n_layers && net->core != KERN_CORE_NONE; l++, cur ^= 1) {
         void *x = p->x[cur], *y = p->x[cur ^ 1];
         if (net->core == KERN_CORE_MINGRU) {
@@ -357,23 +352,14 @@ static void forward(struct steps *p, const void *obs, float *h, const uint8_t *r
                 p->k, &(struct kern_mingru){
                           .out = y, .state = h + l * N * H, .gates = p->gates, .x = x, .reset = reset, .B = N, .H = H});
         } else {
-            ops->linear_forward(p->k, &(struct kern_linear){.y = y,
-                                                            .x = x,
-                                                            .w = weight(p, net->core_w[l]),
-                                                            .b = weight(p, net->core_b[l]),
-                                                            .M = N,
-                                                            .N = H,
-                                                            .K = H,
-                                                            .act = net->act});
+            struct kern_linear core = {.M = N, .N = H, .K = H, .act = net->act};
+            core.y = y, core.x = x, core.w = weight(p, net->core_w[l]), core.b = weight(p, net->core_b[l]);
+            ops->linear_forward(p->k, &core);
         }
     }
-    ops->heads_forward(p->k, &(struct kern_heads_layer){.out = p->out,
-                                                        .x = p->x[cur],
-                                                        .w = p->params + net->heads_w,
-                                                        .b = p->params + net->heads_b,
-                                                        .M = N,
-                                                        .O = O,
-                                                        .H = H});
+    struct kern_heads_layer heads = {.M = N, .O = O, .H = H};
+    heads.out = p->out, heads.x = p->x[cur], heads.w = p->params + net->heads_w, heads.b = p->params + net->heads_b;
+    ops->heads_forward(p->k, &heads);
 }
 
 static void upload_obs(struct steps *p, void *dst, const uint16_t *obs, size_t n)
@@ -442,13 +428,9 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
     upload(p->k, p->reset, got->reset + t * N, N);
     upload(p->k, p->actions, got->actions + t * N, N * 4);
     forward(p, p->obs, p->h, p->reset);
-    p->ops->sample(p->k, &(struct kern_sample){.actions = p->sampled,
-                                               .logp = p->logp,
-                                               .value = p->value,
-                                               .out = p->out,
-                                               .heads = &s->net.heads,
-                                               .rng = p->rng,
-                                               .N = N});
+    struct kern_sample draw = {.heads = &s->net.heads, .N = N};
+    draw.actions = p->sampled, draw.logp = p->logp, draw.value = p->value, draw.out = p->out, draw.rng = p->rng;
+    p->ops->sample(p->k, &draw);
     int32_t *sampled = test_host_bytes(p->k, p->sampled, N * 4);
     float *out = test_host_bytes(p->k, p->out, N * O * 4);
     for (size_t i = 0; i < N; i++) {
@@ -461,12 +443,10 @@ static void steps_play(struct steps *p, const struct played *got, size_t t, stru
     }
     mem_free(sampled), mem_free(out);
     p->ops->env_step(p->k, p->env, &io);
-    p->ops->step_post(p->k, &(struct kern_step_post){.rewards = p->rewards,
-                                                     .reset = p->reset,
-                                                     .terms = p->terms,
-                                                     .truncs = p->truncs,
-                                                     .hyper = p->hyper,
-                                                     .N = N});
+    struct kern_step_post post = {.N = N};
+    post.rewards = p->rewards, post.reset = p->reset, post.terms = p->terms, post.truncs = p->truncs;
+    post.hyper = p->hyper;
+    p->ops->step_post(p->k, &post);
     check_equal(p, what, got->rewards + t * N, p->rewards, N * 4);
     check_equal(p, what, got->terms + t * N, p->terms, N);
     check_equal(p, what, got->truncs + t * N, p->truncs, N);
@@ -509,7 +489,7 @@ static void compare(const struct start *s, struct kern *k, const struct played *
     double *h64 = test_f64(h, L * N * H + 0);
     check_close("log-probabilities", got->logp, c.logp, T * N, tolerance);
     check_close("values", got->values, c.values, (T + 1) * N, tolerance);
-    check_close("values behind truncations", got->boot, c.boot, T * N, tolerance);
+    check_close("values after truncations", got->boot, c.boot, T * N, tolerance);
     check_close("recurrent states", got->h, h64, L * N * H, tolerance);
     if ((double)c.n_other_actions > others * (double)(T * N) + 1.0)
         fail_msg("%s: %zu of %zu actions differ", p.ops->name, c.n_other_actions, T * N);

@@ -75,7 +75,7 @@ static void memory_is_zeroed_and_refused_when_absurd(void **state)
     kern_close(k);
 }
 
-/* The same batch steps the same through the table on any number of threads, and goes on after save and load. */
+/* The same batch steps the same through the table on any number of threads, and continues after save and load. */
 static void games_step_save_and_load(void **state)
 {
     enum { N = 37, STEPS = 60 };

@@ -54,18 +54,9 @@ static void one_shape(struct kern *k, size_t M, size_t N, size_t K, enum kern_ac
                 dx_ref[m * K + i] += d * (double)w[n * K + i];
             }
         }
-    ops->linear_backward(k, &(struct kern_linear){.dx = dx,
-                                                  .dw = dw,
-                                                  .db = bias ? db : NULL,
-                                                  .dy = dy,
-                                                  .y = y,
-                                                  .x = x,
-                                                  .w = w,
-                                                  .M = M,
-                                                  .N = N,
-                                                  .K = K,
-                                                  .act = act,
-                                                  .add_dx = add_dx});
+    struct kern_linear l = {.M = M, .N = N, .K = K, .act = act, .add_dx = add_dx};
+    l.dx = dx, l.dw = dw, l.db = bias ? db : NULL, l.dy = dy, l.y = y, l.x = x, l.w = w;
+    ops->linear_backward(k, &l);
     check_close("dy", dy, dy_ref, M * N, 2e-6);
     check_close("dx", dx, dx_ref, M * K, 2e-6);
     check_close("dw", dw, dw_ref, N * K, 5e-6);
@@ -134,17 +125,9 @@ static void gradients_are_finite_differences(void **state)
     (void)state;
     kern_ops(k)->linear_forward(
         k, &(struct kern_linear){.y = y, .x = x, .w = w, .b = b, .M = M, .N = N, .K = K, .act = KERN_ACT_TANH});
-    kern_ops(k)->linear_backward(k, &(struct kern_linear){.dx = dx,
-                                                          .dw = dw,
-                                                          .db = db,
-                                                          .dy = dy,
-                                                          .y = y,
-                                                          .x = x,
-                                                          .w = w,
-                                                          .M = M,
-                                                          .N = N,
-                                                          .K = K,
-                                                          .act = KERN_ACT_TANH});
+    struct kern_linear l = {.M = M, .N = N, .K = K, .act = KERN_ACT_TANH};
+    l.dx = dx, l.dw = dw, l.db = db, l.dy = dy, l.y = y, l.x = x, l.w = w;
+    kern_ops(k)->linear_backward(k, &l);
     for (size_t i = 0; i < M * K; i++)
         check_number("dx", (double)dx[i], difference(&x[i], x, w, b, r, M, N, K), 1e-5);
     for (size_t i = 0; i < N * K; i++)
@@ -170,17 +153,9 @@ static void same_bytes_twice(void **state)
             float *y = NEW(float, M *N), *dx = NEW(float, M *K), *dw = NEW(float, N *K), *db = NEW(float, N);
             kern_ops(k)->linear_forward(
                 k, &(struct kern_linear){.y = y, .x = x, .w = w, .M = M, .N = N, .K = K, .act = KERN_ACT_RELU});
-            kern_ops(k)->linear_backward(k, &(struct kern_linear){.dx = dx,
-                                                                  .dw = dw,
-                                                                  .db = db,
-                                                                  .dy = dy,
-                                                                  .y = y,
-                                                                  .x = x,
-                                                                  .w = w,
-                                                                  .M = M,
-                                                                  .N = N,
-                                                                  .K = K,
-                                                                  .act = KERN_ACT_RELU});
+            struct kern_linear l = {.M = M, .N = N, .K = K, .act = KERN_ACT_RELU};
+            l.dx = dx, l.dw = dw, l.db = db, l.dy = dy, l.y = y, l.x = x, l.w = w;
+            kern_ops(k)->linear_backward(k, &l);
             got[run][0] = dx, got[run][1] = dw, got[run][2] = db;
             mem_free(x), mem_free(w), mem_free(dy), mem_free(y);
             kern_close(k);
@@ -209,15 +184,9 @@ static void blocks_add_up(void **state)
         k, &(struct kern_linear){.dw = dw, .db = db, .dy = dy, .x = x, .w = w, .M = M, .N = N, .K = K});
     kern_ops(k)->linear_backward(
         k, &(struct kern_linear){.dw = dw2, .db = db2, .dy = dy, .x = x, .w = w, .M = CUT, .N = N, .K = K});
-    kern_ops(k)->linear_backward(k, &(struct kern_linear){.dw = dw2,
-                                                          .db = db2,
-                                                          .dy = dy + CUT * N,
-                                                          .x = x + CUT * K,
-                                                          .w = w,
-                                                          .M = M - CUT,
-                                                          .N = N,
-                                                          .K = K,
-                                                          .add_dw = true});
+    struct kern_linear l = {.M = M - CUT, .N = N, .K = K, .add_dw = true};
+    l.dw = dw2, l.db = db2, l.dy = dy + CUT * N, l.x = x + CUT * K, l.w = w;
+    kern_ops(k)->linear_backward(k, &l);
     dw_ref = test_f64(dw, N * K), db_ref = test_f64(db, N);
     check_close("dw", dw2, dw_ref, N * K, 1e-6);
     check_close("db", db2, db_ref, N, 1e-6);

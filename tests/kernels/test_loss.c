@@ -139,24 +139,30 @@ static void batch_free(struct batch *b)
     mem_free(b->mask), mem_free(b->actions), mem_free(b->old_logp);
 }
 
+static struct kern_loss loss_of(const struct batch *b, float *dout, struct kern_stats *stats)
+{
+    return (struct kern_loss){.T = b->T,
+                              .B = b->B,
+                              .B_all = b->B,
+                              .heads = &b->heads,
+                              .hyper = &b->hyper,
+                              .out = b->out,
+                              .actions = b->actions,
+                              .mask = b->mask,
+                              .old_logp = b->old_logp,
+                              .old_value = b->old_value,
+                              .adv = b->adv,
+                              .ret = b->ret,
+                              .weight = b->weight,
+                              .mean_std = b->mean_std,
+                              .dout = dout,
+                              .part = stats};
+}
+
 static void run_loss(struct kern *k, const struct batch *b, float *dout, struct kern_stats *stats)
 {
-    kern_ops(k)->ppo_loss(k, &(struct kern_loss){.dout = dout,
-                                                 .part = stats,
-                                                 .out = b->out,
-                                                 .actions = b->actions,
-                                                 .old_logp = b->old_logp,
-                                                 .adv = b->adv,
-                                                 .ret = b->ret,
-                                                 .old_value = b->old_value,
-                                                 .weight = b->weight,
-                                                 .mean_std = b->mean_std,
-                                                 .mask = b->mask,
-                                                 .heads = &b->heads,
-                                                 .hyper = &b->hyper,
-                                                 .T = b->T,
-                                                 .B = b->B,
-                                                 .B_all = b->B});
+    const struct kern_loss l = loss_of(b, dout, stats);
+    kern_ops(k)->ppo_loss(k, &l);
 }
 
 static void check_loss(struct kern *k, struct batch *b)
@@ -206,16 +212,9 @@ static void check_loss(struct kern *k, struct batch *b)
     for (size_t i = 0; i < b->B; i++) /* every other segment of twice as many, backwards */
         idx[i] = (int32_t)(2 * (b->B - 1 - i));
     memset(log_ratio, 0, 2 * b->M * sizeof *log_ratio);
-    kern_ops(k)->segments_keep(k, &(struct kern_loss){.log_ratio = log_ratio,
-                                                      .out = b->out,
-                                                      .actions = b->actions,
-                                                      .old_logp = b->old_logp,
-                                                      .mask = b->mask,
-                                                      .heads = &b->heads,
-                                                      .idx = idx,
-                                                      .N = 2 * b->B,
-                                                      .T = b->T,
-                                                      .B = b->B});
+    struct kern_loss l = loss_of(b, NULL, NULL);
+    l.log_ratio = log_ratio, l.idx = idx, l.N = 2 * b->B;
+    kern_ops(k)->segments_keep(k, &l);
     for (size_t m = 0; m < b->M; m++) {
         size_t at = m / b->B * 2 * b->B + 2 * (b->B - 1 - m % b->B);
         double entropy;
@@ -258,22 +257,11 @@ static void parts_add_up(void **state)
     run_loss(k, &b, whole, &one);
     for (size_t from = 0; from < B; from += CUT) {
         size_t n = B - from < CUT ? B - from : CUT;
-        kern_ops(k)->ppo_loss(k, &(struct kern_loss){.dout = parts + from * b.O,
-                                                     .part = &part[from / CUT],
-                                                     .out = b.out + from * b.O,
-                                                     .actions = b.actions + from,
-                                                     .old_logp = b.old_logp + from,
-                                                     .adv = b.adv + from,
-                                                     .ret = b.ret + from,
-                                                     .old_value = b.old_value + from,
-                                                     .weight = b.weight + from,
-                                                     .mean_std = b.mean_std,
-                                                     .mask = b.mask + from * b.A,
-                                                     .heads = &b.heads,
-                                                     .hyper = &b.hyper,
-                                                     .T = 1,
-                                                     .B = n,
-                                                     .B_all = B});
+        struct kern_loss l = loss_of(&b, parts + from * b.O, &part[from / CUT]);
+        l.T = 1, l.B = n, l.B_all = B;
+        l.out += from * b.O, l.actions += from, l.mask += from * b.A, l.weight += from;
+        l.old_logp += from, l.old_value += from, l.adv += from, l.ret += from;
+        kern_ops(k)->ppo_loss(k, &l);
     }
     kern_ops(k)->minibatch_stats(k, &two, part, 3, &b.hyper);
     assert_true(part[1].n_tokens == 0.0 && part[2].last_kl == 0.0); /* ready for the next */
@@ -436,14 +424,9 @@ static void sampling_follows_the_softmax(void **state)
         for (int i = 0; i <= A; i++)
             row[i] = (double)logits[i];
         row_f64(&b, row, masked ? mask : NULL, want, entropy);
-        kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
-                                                     .logp = logp,
-                                                     .value = value,
-                                                     .out = out,
-                                                     .mask = masked ? masks : NULL,
-                                                     .heads = &b.heads,
-                                                     .rng = &rng,
-                                                     .N = N});
+        struct kern_sample draw = {.N = N, .heads = &b.heads, .out = out, .mask = masked ? masks : NULL, .rng = &rng};
+        draw.actions = actions, draw.logp = logp, draw.value = value;
+        kern_ops(k)->sample(k, &draw);
         assert_int_equal(rng.counter, start.counter + 2);
         for (size_t i = 0; i < N; i++) {
             int32_t a0 = actions[2 * i], a1 = actions[2 * i + 1];
@@ -474,23 +457,10 @@ static void sampling_follows_the_softmax(void **state)
         for (size_t t = 0; t < N_THREADS; t++) { /* a draw depends on agent and counter alone */
             struct kern *other = test_kern(test_threads[t]);
             struct rng same = start;
-            kern_ops(other)->sample(other, &(struct kern_sample){.actions = again,
-                                                                 .logp = logp,
-                                                                 .value = value,
-                                                                 .out = out,
-                                                                 .mask = masked ? masks : NULL,
-                                                                 .heads = &b.heads,
-                                                                 .rng = &same,
-                                                                 .N = N});
+            draw.rng = &same, draw.actions = again;
+            kern_ops(other)->sample(other, &draw);
             assert_memory_equal(actions, again, N * 2 * sizeof *actions);
-            kern_ops(other)->sample(other, &(struct kern_sample){.actions = again,
-                                                                 .logp = logp,
-                                                                 .value = value,
-                                                                 .out = out,
-                                                                 .mask = masked ? masks : NULL,
-                                                                 .heads = &b.heads,
-                                                                 .rng = &same,
-                                                                 .N = N});
+            kern_ops(other)->sample(other, &draw);
             assert_memory_not_equal(actions, again, N * 2 * sizeof *actions);
             kern_close(other);
         }
@@ -510,27 +480,15 @@ static void greedy_takes_the_best_allowed(void **state)
     int32_t actions[4];
     float logp[2], value[2];
     (void)state;
-    kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
-                                                 .logp = logp,
-                                                 .value = value,
-                                                 .out = out,
-                                                 .heads = &heads,
-                                                 .rng = &rng,
-                                                 .greedy = true,
-                                                 .N = 2});
+    struct kern_sample s = {.N = 2, .heads = &heads, .greedy = true, .out = out, .rng = &rng};
+    s.actions = actions, s.logp = logp, s.value = value;
+    kern_ops(k)->sample(k, &s);
     assert_int_equal(actions[0], 1);
     assert_int_equal(actions[1], 0);
     assert_int_equal(actions[2], 0);
     assert_int_equal(actions[3], 0);
-    kern_ops(k)->sample(k, &(struct kern_sample){.actions = actions,
-                                                 .logp = logp,
-                                                 .value = value,
-                                                 .out = out,
-                                                 .mask = mask,
-                                                 .heads = &heads,
-                                                 .rng = &rng,
-                                                 .greedy = true,
-                                                 .N = 2});
+    s.mask = mask;
+    kern_ops(k)->sample(k, &s);
     assert_int_equal(actions[0], 2);
     assert_int_equal(actions[1], 1);
     assert_int_equal(actions[2], 0);
@@ -546,15 +504,13 @@ static void step_post_clamps_and_joins_flags(void **state)
     struct kern_hyper hyper = {.reward_clip = 0.0f};
     struct kern *k = test_kern(1);
     (void)state;
-    kern_ops(k)->step_post(
-        k, &(struct kern_step_post){
-               .rewards = rewards, .reset = reset, .terms = terms, .truncs = truncs, .hyper = &hyper, .N = 4});
+    struct kern_step_post p = {.N = 4, .terms = terms, .truncs = truncs, .hyper = &hyper};
+    p.rewards = rewards, p.reset = reset;
+    kern_ops(k)->step_post(k, &p);
     assert_true(rewards[0] == 5.0f && rewards[1] == -3.0f);
     assert_true(reset[0] == 1 && reset[1] == 1 && reset[2] == 0 && reset[3] == 0);
     hyper.reward_clip = 1.0f;
-    kern_ops(k)->step_post(
-        k, &(struct kern_step_post){
-               .rewards = rewards, .reset = reset, .terms = terms, .truncs = truncs, .hyper = &hyper, .N = 4});
+    kern_ops(k)->step_post(k, &p);
     assert_true(rewards[0] == 1.0f && rewards[1] == -1.0f && rewards[2] == 0.25f && rewards[3] == 1.0f);
     kern_close(k);
 }

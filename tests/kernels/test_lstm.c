@@ -11,7 +11,7 @@ struct seq {
     float *gates, *w, *state, *out, *h_prev, *c_prev;
     uint8_t *reset;
     double *gates64, *w64, *state64, *out64; /* state64: before the first step */
-    double *after64; /* (B, 2H) behind the last */
+    double *after64; /* (B, 2H) after the last */
 };
 
 /* out64 and after64 from gates64, w64, state64 and reset. */
@@ -63,18 +63,24 @@ static void seq_free(struct seq *s)
     mem_free(s->after64);
 }
 
+static struct kern_lstm layer_of(const struct seq *s)
+{
+    return (struct kern_lstm){.T = s->T,
+                              .B = s->B,
+                              .H = s->H,
+                              .gates = s->gates,
+                              .w_hh = s->w,
+                              .reset = s->reset,
+                              .state = s->state,
+                              .out = s->out,
+                              .h_prev = s->h_prev,
+                              .c_prev = s->c_prev};
+}
+
 static void seq_forward(struct kern *k, struct seq *s)
 {
-    kern_ops(k)->lstm_forward(k, &(struct kern_lstm){.out = s->out,
-                                                     .h_prev = s->h_prev,
-                                                     .c_prev = s->c_prev,
-                                                     .gates = s->gates,
-                                                     .state = s->state,
-                                                     .w_hh = s->w,
-                                                     .reset = s->reset,
-                                                     .T = s->T,
-                                                     .B = s->B,
-                                                     .H = s->H});
+    struct kern_lstm l = layer_of(s);
+    kern_ops(k)->lstm_forward(k, &l);
 }
 
 static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128}, {6, 50, 16}};
@@ -103,13 +109,9 @@ static void sequence_and_steps_agree_with_f64(void **state)
                         check_number("h_prev", (double)s.h_prev[x], zero ? 0.0 : (double)h, 2e-6);
                         check_number("c_prev", (double)s.c_prev[x], zero ? 0.0 : (double)c, 2e-6);
                     }
-                kern_ops(k)->lstm_step(k, &(struct kern_lstm){.out = out,
-                                                              .state = carried,
-                                                              .gates = gates + at * row * 4,
-                                                              .w_hh = s.w,
-                                                              .reset = s.reset + at * s.B,
-                                                              .B = s.B,
-                                                              .H = s.H});
+                struct kern_lstm l = layer_of(&s);
+                l.out = out, l.state = carried, l.gates = gates + at * row * 4, l.reset = s.reset + at * s.B;
+                kern_ops(k)->lstm_step(k, &l);
                 check_close("step", out, s.out64 + at * row, row, 2e-6);
             }
             check_close("carried", carried, s.after64, row * 2, 2e-6);
@@ -177,15 +179,9 @@ static void gradient_is_finite_differences(void **state)
         assert_true(inside > 2); /* the test is about resets inside the segment too */
         seq_forward(k, &s);
         dstate[0] = NAN; /* whatever was there */
-        kern_ops(k)->lstm_backward(k, &(struct kern_lstm){.gates = s.gates,
-                                                          .dstate = dstate,
-                                                          .dout = dout,
-                                                          .c_prev = s.c_prev,
-                                                          .w_hh = s.w,
-                                                          .reset = s.reset,
-                                                          .T = s.T,
-                                                          .B = s.B,
-                                                          .H = s.H});
+        struct kern_lstm l = layer_of(&s);
+        l.dstate = dstate, l.dout = dout;
+        kern_ops(k)->lstm_backward(k, &l);
         for (size_t i = 0; i < n * 4; i++)
             check_number("dgates", (double)s.gates[i], difference(&s, &s.gates64[i], dout), 4e-6);
         for (size_t b = 0; b < s.B; b++)
@@ -216,26 +212,14 @@ static void threads_do_not_matter(void **state)
 
     (void)state;
     seq_forward(one, &a);
-    kern_ops(one)->lstm_backward(one, &(struct kern_lstm){.gates = a.gates,
-                                                          .dstate = dstate,
-                                                          .dout = dout,
-                                                          .c_prev = a.c_prev,
-                                                          .w_hh = a.w,
-                                                          .reset = a.reset,
-                                                          .T = a.T,
-                                                          .B = a.B,
-                                                          .H = a.H});
+    struct kern_lstm l = layer_of(&a);
+    l.dstate = dstate, l.dout = dout;
+    kern_ops(one)->lstm_backward(one, &l);
     want = test_f64(a.gates, n * 4);
     seq_forward(three, &b);
-    kern_ops(three)->lstm_backward(three, &(struct kern_lstm){.gates = b.gates,
-                                                              .dstate = dstate,
-                                                              .dout = dout,
-                                                              .c_prev = b.c_prev,
-                                                              .w_hh = b.w,
-                                                              .reset = b.reset,
-                                                              .T = b.T,
-                                                              .B = b.B,
-                                                              .H = b.H});
+    l = layer_of(&b);
+    l.dstate = dstate, l.dout = dout;
+    kern_ops(three)->lstm_backward(three, &l);
     check_close("dgates", b.gates, want, n * 4, 1e-6);
     mem_free(dout), mem_free(dstate), mem_free(want);
     seq_free(&a), seq_free(&b);

@@ -52,6 +52,19 @@ static void seq_free(struct seq *s)
     mem_free(s->gates64), mem_free(s->x64), mem_free(s->h064), mem_free(s->out64), mem_free(s->h64);
 }
 
+static struct kern_mingru layer_of(const struct seq *s)
+{
+    return (struct kern_mingru){.T = s->T,
+                                .B = s->B,
+                                .H = s->H,
+                                .gates = s->gates,
+                                .x = s->x,
+                                .reset = s->reset,
+                                .out = s->out,
+                                .h0 = s->h0,
+                                .h = s->h};
+}
+
 static const size_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 17, 33}, {9, 2, 128}, {3, 2, 4100}};
 
 static void sequence_and_steps_agree_with_f64(void **state)
@@ -61,30 +74,19 @@ static void sequence_and_steps_agree_with_f64(void **state)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
             struct kern *k = test_kern(test_threads[t]);
             struct seq s = seq_make(shapes[i][0], shapes[i][1], shapes[i][2]);
+            struct kern_mingru l = layer_of(&s);
             size_t row = s.B * s.H;
             float *carried = test_copy(s.h0, row), *out = NEW(float, row);
 
             forward_f64(s.out64, s.h64, s.gates64, s.x64, s.h064, s.reset, s.T, s.B, s.H);
-            kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
-                                                                 .h = s.h,
-                                                                 .gates = s.gates,
-                                                                 .x = s.x,
-                                                                 .h0 = s.h0,
-                                                                 .reset = s.reset,
-                                                                 .T = s.T,
-                                                                 .B = s.B,
-                                                                 .H = s.H});
+            kern_ops(k)->mingru_forward(k, &l);
             check_close("out", s.out, s.out64, s.T * row, 1e-6);
             check_close("h", s.h, s.h64, s.T * row, 1e-6);
             /* A rollout's steps give the very bytes that training on the sequence gives. */
             for (size_t at = 0; at < s.T; at++) {
-                kern_ops(k)->mingru_step(k, &(struct kern_mingru){.out = out,
-                                                                  .state = carried,
-                                                                  .gates = s.gates + at * row * 3,
-                                                                  .x = s.x + at * row,
-                                                                  .reset = s.reset + at * s.B,
-                                                                  .B = s.B,
-                                                                  .H = s.H});
+                l.out = out, l.state = carried, l.gates = s.gates + at * row * 3, l.x = s.x + at * row,
+                l.reset = s.reset + at * s.B;
+                kern_ops(k)->mingru_step(k, &l);
                 assert_memory_equal(out, s.out + at * row, row * sizeof(float));
                 assert_memory_equal(carried, s.h + at * row, row * sizeof(float));
             }
@@ -135,6 +137,7 @@ static void gradient_is_finite_differences(void **state)
     for (size_t t = 0; t < N_THREADS; t++) {
         struct kern *k = test_kern(test_threads[t]);
         struct seq s = seq_make(7, 5, 3);
+        struct kern_mingru l = layer_of(&s);
         struct rng rng = rng_seed(3);
         size_t n = s.T * s.B * s.H;
         float *dout = test_normal(&rng, n, 1.0f), *dx = NEW(float, n), *dgates = NEW(float, n * 3);
@@ -143,42 +146,16 @@ static void gradient_is_finite_differences(void **state)
         for (size_t i = s.B; i < s.T * s.B; i++)
             inside += s.reset[i];
         assert_true(inside > 2); /* the test is about resets inside the segment too */
-        kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
-                                                             .h = s.h,
-                                                             .gates = s.gates,
-                                                             .x = s.x,
-                                                             .h0 = s.h0,
-                                                             .reset = s.reset,
-                                                             .T = s.T,
-                                                             .B = s.B,
-                                                             .H = s.H});
-        kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dx,
-                                                              .dgates = dgates,
-                                                              .dout = dout,
-                                                              .h = s.h,
-                                                              .gates = s.gates,
-                                                              .x = s.x,
-                                                              .h0 = s.h0,
-                                                              .reset = s.reset,
-                                                              .T = s.T,
-                                                              .B = s.B,
-                                                              .H = s.H});
+        kern_ops(k)->mingru_forward(k, &l);
+        l.dx = dx, l.dgates = dgates, l.dout = dout;
+        kern_ops(k)->mingru_backward(k, &l);
         for (size_t i = 0; i < n; i++)
             check_number("dx", (double)dx[i], difference(&s, &s.x64[i], dout), 2e-6);
         for (size_t i = 0; i < n * 3; i++)
             check_number("dgates", (double)dgates[i], difference(&s, &s.gates64[i], dout), 2e-6);
         /* dx may be dout */
-        kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dout,
-                                                              .dgates = dgates,
-                                                              .dout = dout,
-                                                              .h = s.h,
-                                                              .gates = s.gates,
-                                                              .x = s.x,
-                                                              .h0 = s.h0,
-                                                              .reset = s.reset,
-                                                              .T = s.T,
-                                                              .B = s.B,
-                                                              .H = s.H});
+        l.dx = dout;
+        kern_ops(k)->mingru_backward(k, &l);
         assert_memory_equal(dout, dx, n * sizeof(float));
         mem_free(dout), mem_free(dx), mem_free(dgates);
         seq_free(&s);
@@ -191,32 +168,16 @@ static void groups_do_not_matter(void **state)
 {
     struct kern *k = test_kern(2);
     struct seq s = seq_make(4, 70, 130);
+    struct kern_mingru l = layer_of(&s);
     struct rng rng = rng_seed(8);
     size_t n = s.T * s.B * s.H, H = s.H;
     float *dout = test_normal(&rng, n, 1.0f), *dx = NEW(float, n), *dgates = NEW(float, n * 3);
     double *carry = NEW(double, s.B *H), *want = NEW(double, n * 3);
 
     (void)state;
-    kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = s.out,
-                                                         .h = s.h,
-                                                         .gates = s.gates,
-                                                         .x = s.x,
-                                                         .h0 = s.h0,
-                                                         .reset = s.reset,
-                                                         .T = s.T,
-                                                         .B = s.B,
-                                                         .H = H});
-    kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = dx,
-                                                          .dgates = dgates,
-                                                          .dout = dout,
-                                                          .h = s.h,
-                                                          .gates = s.gates,
-                                                          .x = s.x,
-                                                          .h0 = s.h0,
-                                                          .reset = s.reset,
-                                                          .T = s.T,
-                                                          .B = s.B,
-                                                          .H = H});
+    kern_ops(k)->mingru_forward(k, &l);
+    l.dx = dx, l.dgates = dgates, l.dout = dout;
+    kern_ops(k)->mingru_backward(k, &l);
     forward_f64(s.out64, s.h64, s.gates64, s.x64, s.h064, s.reset, s.T, s.B, H);
     for (size_t t = s.T; t-- > 0;)
         for (size_t b = 0; b < s.B; b++)

@@ -52,15 +52,9 @@ static void adam_is_as_published(void **state)
                 float *g = test_normal(&rng, N, s == 2 ? 1e-4f : 0.1f), norm; /* step 2 is below the clip */
                 double scale;
                 kern_ops(k)->grad_norm(k, &norm, &stats, g, N);
-                kern_ops(k)->adam(k, &(struct kern_optimiser){.w = w,
-                                                              .m = m,
-                                                              .v = v,
-                                                              .g = g,
-                                                              .norm = &norm,
-                                                              .stats = &stats,
-                                                              .step = &step,
-                                                              .hyper = &h,
-                                                              .n = N});
+                struct kern_optimiser l = {.n = N};
+                l.w = w, l.m = m, l.v = v, l.g = g, l.norm = &norm, l.stats = &stats, l.step = &step, l.hyper = &h;
+                kern_ops(k)->adam(k, &l);
                 kern_ops(k)->optimiser_tick(k, &step, &norm, &stats);
                 assert_int_equal(step, s);
                 scale = fmin(1.0, 0.5 / (stats.grad_norm + 1e-6));
@@ -130,15 +124,9 @@ static void muon_matrix(struct kern *k, float *w, float *m, const float *g, cons
                         const struct kern_stats *stats, const struct kern_hyper *h, size_t rows, size_t cols)
 {
     struct kern_tensor tensor = {.rows = rows, .cols = cols, .is_matrix = true};
-    kern_ops(k)->muon(k, &(struct kern_optimiser){.w = w,
-                                                  .m = m,
-                                                  .g = g,
-                                                  .norm = norm,
-                                                  .scratch = scratch,
-                                                  .stats = stats,
-                                                  .hyper = h,
-                                                  .tensors = &tensor,
-                                                  .n_tensors = 1});
+    struct kern_optimiser l = {.tensors = &tensor, .n_tensors = 1};
+    l.w = w, l.m = m, l.g = g, l.norm = norm, l.scratch = scratch, l.stats = stats, l.hyper = h;
+    kern_ops(k)->muon(k, &l);
 }
 
 static void muon_vector(struct kern *k, float *w, float *m, const float *g, const float *norm,

@@ -43,14 +43,9 @@ static void linear_forward_make(struct parity *p, const size_t *s)
 
 static void linear_forward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->linear_forward(k, &(struct kern_linear){.y = c->p[0],
-                                                    .x = c->p[1],
-                                                    .w = c->p[2],
-                                                    .b = c->p[3],
-                                                    .M = c->s[0],
-                                                    .N = c->s[1],
-                                                    .K = c->s[2],
-                                                    .act = (enum kern_act)(c->s[3] & 3)});
+    struct kern_linear l = {.M = c->s[0], .N = c->s[1], .K = c->s[2], .act = (enum kern_act)(c->s[3] & 3)};
+    l.y = c->p[0], l.x = c->p[1], l.w = c->p[2], l.b = c->p[3];
+    OPS(k)->linear_forward(k, &l);
 }
 
 /* M, N, K, act + 4 dx + 8 db + 16 add_dx + 32 add_dw */
@@ -77,19 +72,14 @@ static void linear_backward_make(struct parity *p, const size_t *s)
 
 static void linear_backward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->linear_backward(k, &(struct kern_linear){.dx = c->p[0],
-                                                     .dw = c->p[1],
-                                                     .db = c->p[2],
-                                                     .dy = c->p[3],
-                                                     .y = c->p[4],
-                                                     .x = c->p[5],
-                                                     .w = c->p[6],
-                                                     .M = c->s[0],
-                                                     .N = c->s[1],
-                                                     .K = c->s[2],
-                                                     .act = (enum kern_act)(c->s[3] & 3),
-                                                     .add_dx = (c->s[3] & 16) != 0,
-                                                     .add_dw = (c->s[3] & 32) != 0});
+    struct kern_linear l = {.M = c->s[0],
+                            .N = c->s[1],
+                            .K = c->s[2],
+                            .act = (enum kern_act)(c->s[3] & 3),
+                            .add_dx = (c->s[3] & 16) != 0,
+                            .add_dw = (c->s[3] & 32) != 0};
+    l.dx = c->p[0], l.dw = c->p[1], l.db = c->p[2], l.dy = c->p[3], l.y = c->p[4], l.x = c->p[5], l.w = c->p[6];
+    OPS(k)->linear_backward(k, &l);
 }
 
 /* M, O, H */
@@ -122,16 +112,9 @@ static void heads_backward_make(struct parity *p, const size_t *s)
 
 static void heads_backward_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->heads_backward(k, &(struct kern_heads_layer){.dx = c->p[0],
-                                                         .dw = c->p[1],
-                                                         .db = c->p[2],
-                                                         .dout = c->p[3],
-                                                         .x = c->p[4],
-                                                         .w = c->p[5],
-                                                         .M = c->s[0],
-                                                         .O = c->s[1],
-                                                         .H = c->s[2],
-                                                         .add_dw = c->s[3] != 0});
+    struct kern_heads_layer l = {.M = c->s[0], .O = c->s[1], .H = c->s[2], .add_dw = c->s[3] != 0};
+    l.dx = c->p[0], l.dw = c->p[1], l.db = c->p[2], l.dout = c->p[3], l.x = c->p[4], l.w = c->p[5];
+    OPS(k)->heads_backward(k, &l);
 }
 
 /* ---- acting ---- */
@@ -186,15 +169,9 @@ static void sample_make(struct parity *p, const size_t *s)
 
 static void sample_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->sample(k, &(struct kern_sample){.actions = c->p[0],
-                                            .logp = c->p[1],
-                                            .value = c->p[2],
-                                            .out = c->p[3],
-                                            .mask = c->p[5],
-                                            .heads = &c->heads,
-                                            .rng = c->p[4],
-                                            .greedy = (c->s[2] & 2) != 0,
-                                            .N = c->s[0]});
+    struct kern_sample l = {.heads = &c->heads, .greedy = (c->s[2] & 2) != 0, .N = c->s[0]};
+    l.actions = c->p[0], l.logp = c->p[1], l.value = c->p[2], l.out = c->p[3], l.mask = c->p[5], l.rng = c->p[4];
+    OPS(k)->sample(k, &l);
 }
 
 /* N, clipped */
@@ -234,7 +211,7 @@ static void advantage_make(struct parity *p, const size_t *s)
     truncs = parity_flags(p, "truncs", n, 0.05f);
     for (size_t i = 0; i < n; i++) {
         truncs[i] = terms[i] ? 0 : truncs[i];
-        boot[i] = truncs[i] ? boot[i] : NAN; /* nobody may look there */
+        boot[i] = truncs[i] ? boot[i] : NAN; /* no operation may look there */
     }
     parity_bytes(p, "hyper", BUF_IN, &hyper, sizeof hyper);
     if (!s[2]) {
@@ -246,17 +223,10 @@ static void advantage_make(struct parity *p, const size_t *s)
 
 static void advantage_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->advantage(k, &(struct kern_advantage){.adv = c->p[0],
-                                                  .ret = c->p[1],
-                                                  .rewards = c->p[2],
-                                                  .values = c->p[3],
-                                                  .boot = c->p[4],
-                                                  .terms = c->p[5],
-                                                  .truncs = c->p[6],
-                                                  .log_ratio = c->p[8],
-                                                  .hyper = c->p[7],
-                                                  .T = c->s[0],
-                                                  .N = c->s[1]});
+    struct kern_advantage l = {.T = c->s[0], .N = c->s[1]};
+    l.adv = c->p[0], l.ret = c->p[1], l.rewards = c->p[2], l.values = c->p[3], l.boot = c->p[4], l.terms = c->p[5];
+    l.truncs = c->p[6], l.log_ratio = c->p[8], l.hyper = c->p[7];
+    OPS(k)->advantage(k, &l);
 }
 
 /* n, mean */
@@ -331,13 +301,9 @@ static void segments_pick_make(struct parity *p, const size_t *s)
 
 static void segments_pick_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->segments_pick(k, &(struct kern_segments){.idx = c->p[0],
-                                                     .weight = c->p[1],
-                                                     .prob = c->p[2],
-                                                     .rng = c->p[3],
-                                                     .hyper = c->p[4],
-                                                     .N = c->s[0],
-                                                     .B = c->s[1]});
+    struct kern_segments l = {.N = c->s[0], .B = c->s[1]};
+    l.idx = c->p[0], l.weight = c->p[1], l.prob = c->p[2], l.rng = c->p[3], l.hyper = c->p[4];
+    OPS(k)->segments_pick(k, &l);
 }
 
 static void rng_advance_make(struct parity *p, const size_t *s)
@@ -417,17 +383,10 @@ static void segments_keep_make(struct parity *p, const size_t *s)
 
 static void segments_keep_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->segments_keep(k, &(struct kern_loss){.log_ratio = c->p[4],
-                                                 .out = c->p[0],
-                                                 .actions = c->p[3],
-                                                 .old_logp = c->p[1],
-                                                 .mask = c->p[2],
-                                                 .heads = &c->heads,
-                                                 .idx = (const int32_t *)c->p[5] + 1,
-                                                 .has_before = true,
-                                                 .N = c->s[4],
-                                                 .T = c->s[0] / c->s[3],
-                                                 .B = c->s[3]});
+    struct kern_loss l = {.heads = &c->heads, .has_before = true, .N = c->s[4], .T = c->s[0] / c->s[3], .B = c->s[3]};
+    l.log_ratio = c->p[4], l.out = c->p[0], l.actions = c->p[3], l.old_logp = c->p[1], l.mask = c->p[2];
+    l.idx = (const int32_t *)c->p[5] + 1;
+    OPS(k)->segments_keep(k, &l);
 }
 
 /* T, B, heads, 1 mask + 2 weight + 4 norm_adv + 8 clipped value + 16 a value that is not finite */
@@ -459,22 +418,11 @@ static void ppo_loss_make(struct parity *p, const size_t *s)
 
 static void ppo_loss_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->ppo_loss(k, &(struct kern_loss){.dout = c->p[4],
-                                            .part = c->p[5],
-                                            .out = c->p[0],
-                                            .actions = c->p[3],
-                                            .old_logp = c->p[1],
-                                            .adv = c->p[6],
-                                            .ret = c->p[7],
-                                            .old_value = c->p[8],
-                                            .weight = c->p[9],
-                                            .mean_std = c->p[10],
-                                            .mask = c->p[2],
-                                            .heads = &c->heads,
-                                            .hyper = c->p[11],
-                                            .T = c->s[0],
-                                            .B = c->s[1],
-                                            .B_all = 2 * c->s[1]});
+    struct kern_loss l = {.heads = &c->heads, .T = c->s[0], .B = c->s[1], .B_all = 2 * c->s[1]};
+    l.dout = c->p[4], l.part = c->p[5], l.out = c->p[0], l.actions = c->p[3], l.old_logp = c->p[1], l.adv = c->p[6];
+    l.ret = c->p[7], l.old_value = c->p[8], l.weight = c->p[9], l.mean_std = c->p[10], l.mask = c->p[2];
+    l.hyper = c->p[11];
+    OPS(k)->ppo_loss(k, &l);
 }
 
 static void add_stats(struct parity *p, const char *name, size_t n, bool stop)
@@ -546,15 +494,10 @@ static void adam_make(struct parity *p, const size_t *s)
 
 static void adam_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->adam(k, &(struct kern_optimiser){.w = c->p[3],
-                                             .m = c->p[4],
-                                             .v = c->p[6],
-                                             .g = c->p[5],
-                                             .norm = c->p[0],
-                                             .stats = c->p[1],
-                                             .step = c->p[7],
-                                             .hyper = c->p[2],
-                                             .n = c->s[0]});
+    struct kern_optimiser l = {.n = c->s[0]};
+    l.w = c->p[3], l.m = c->p[4], l.v = c->p[6], l.g = c->p[5], l.norm = c->p[0], l.stats = c->p[1], l.step = c->p[7];
+    l.hyper = c->p[2];
+    OPS(k)->adam(k, &l);
 }
 
 /* Which tensors, how */
@@ -579,15 +522,10 @@ static void muon_make(struct parity *p, const size_t *s)
 
 static void muon_run(struct kern *k, const struct call *c)
 {
-    OPS(k)->muon(k, &(struct kern_optimiser){.w = c->p[3],
-                                             .m = c->p[4],
-                                             .g = c->p[5],
-                                             .norm = c->p[0],
-                                             .scratch = c->p[6],
-                                             .stats = c->p[1],
-                                             .hyper = c->p[2],
-                                             .tensors = c->tensors,
-                                             .n_tensors = c->n_tensors});
+    struct kern_optimiser l = {.tensors = c->tensors, .n_tensors = c->n_tensors};
+    l.w = c->p[3], l.m = c->p[4], l.g = c->p[5], l.norm = c->p[0], l.scratch = c->p[6], l.stats = c->p[1];
+    l.hyper = c->p[2];
+    OPS(k)->muon(k, &l);
 }
 
 static void optimiser_tick_make(struct parity *p, const size_t *s)
@@ -613,7 +551,7 @@ static void random_bytes(struct parity *p, const char *name, enum buf_role role,
 
 static void copy_make(struct parity *p, const size_t *s)
 {
-    random_bytes(p, "dst", BUF_INOUT, s[0] + 9); /* what lies behind must stay */
+    random_bytes(p, "dst", BUF_INOUT, s[0] + 9); /* what lies past the end must stay */
     random_bytes(p, "src", BUF_IN, s[0]);
 }
 

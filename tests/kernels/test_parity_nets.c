@@ -15,13 +15,9 @@ static void mingru_step_make(struct parity *p, const size_t *s)
 
 static void mingru_step_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->mingru_step(k, &(struct kern_mingru){.out = c->p[0],
-                                                      .state = c->p[1],
-                                                      .gates = c->p[2],
-                                                      .x = c->p[3],
-                                                      .reset = c->p[4],
-                                                      .B = c->s[0],
-                                                      .H = c->s[1]});
+    struct kern_mingru l = {.B = c->s[0], .H = c->s[1]};
+    l.out = c->p[0], l.state = c->p[1], l.gates = c->p[2], l.x = c->p[3], l.reset = c->p[4];
+    kern_ops(k)->mingru_step(k, &l);
 }
 
 static void mingru_forward_make(struct parity *p, const size_t *s)
@@ -37,15 +33,9 @@ static void mingru_forward_make(struct parity *p, const size_t *s)
 
 static void mingru_forward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->mingru_forward(k, &(struct kern_mingru){.out = c->p[0],
-                                                         .h = c->p[1],
-                                                         .gates = c->p[2],
-                                                         .x = c->p[3],
-                                                         .h0 = c->p[4],
-                                                         .reset = c->p[5],
-                                                         .T = c->s[0],
-                                                         .B = c->s[1],
-                                                         .H = c->s[2]});
+    struct kern_mingru l = {.T = c->s[0], .B = c->s[1], .H = c->s[2]};
+    l.out = c->p[0], l.h = c->p[1], l.gates = c->p[2], l.x = c->p[3], l.h0 = c->p[4], l.reset = c->p[5];
+    kern_ops(k)->mingru_forward(k, &l);
 }
 
 /* s[3]: dx is dout */
@@ -65,17 +55,10 @@ static void mingru_backward_make(struct parity *p, const size_t *s)
 
 static void mingru_backward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->mingru_backward(k, &(struct kern_mingru){.dx = c->s[3] ? c->p[1] : c->p[7],
-                                                          .dgates = c->p[0],
-                                                          .dout = c->p[1],
-                                                          .h = c->p[2],
-                                                          .gates = c->p[3],
-                                                          .x = c->p[4],
-                                                          .h0 = c->p[5],
-                                                          .reset = c->p[6],
-                                                          .T = c->s[0],
-                                                          .B = c->s[1],
-                                                          .H = c->s[2]});
+    struct kern_mingru l = {.T = c->s[0], .B = c->s[1], .H = c->s[2]};
+    l.dx = c->s[3] ? c->p[1] : c->p[7], l.dgates = c->p[0], l.dout = c->p[1], l.h = c->p[2], l.gates = c->p[3];
+    l.x = c->p[4], l.h0 = c->p[5], l.reset = c->p[6];
+    kern_ops(k)->mingru_backward(k, &l);
 }
 
 /* ---- LSTM: N, H for a step; T, B, H for a sequence ---- */
@@ -97,13 +80,9 @@ static void lstm_step_make(struct parity *p, const size_t *s)
 
 static void lstm_step_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_step(k, &(struct kern_lstm){.out = c->p[0],
-                                                  .state = c->p[1],
-                                                  .gates = c->p[2],
-                                                  .w_hh = c->p[3],
-                                                  .reset = c->p[4],
-                                                  .B = c->s[0],
-                                                  .H = c->s[1]});
+    struct kern_lstm l = {.B = c->s[0], .H = c->s[1]};
+    l.out = c->p[0], l.state = c->p[1], l.gates = c->p[2], l.w_hh = c->p[3], l.reset = c->p[4];
+    kern_ops(k)->lstm_step(k, &l);
 }
 
 static void lstm_forward_make(struct parity *p, const size_t *s)
@@ -120,16 +99,10 @@ static void lstm_forward_make(struct parity *p, const size_t *s)
 
 static void lstm_forward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_forward(k, &(struct kern_lstm){.out = c->p[0],
-                                                     .h_prev = c->p[1],
-                                                     .c_prev = c->p[2],
-                                                     .gates = c->p[3],
-                                                     .state = c->p[4],
-                                                     .w_hh = c->p[5],
-                                                     .reset = c->p[6],
-                                                     .T = c->s[0],
-                                                     .B = c->s[1],
-                                                     .H = c->s[2]});
+    struct kern_lstm l = {.T = c->s[0], .B = c->s[1], .H = c->s[2]};
+    l.out = c->p[0], l.h_prev = c->p[1], l.c_prev = c->p[2], l.gates = c->p[3], l.state = c->p[4], l.w_hh = c->p[5];
+    l.reset = c->p[6];
+    kern_ops(k)->lstm_forward(k, &l);
 }
 
 static void lstm_backward_make(struct parity *p, const size_t *s)
@@ -150,15 +123,9 @@ static void lstm_backward_make(struct parity *p, const size_t *s)
 
 static void lstm_backward_run(struct kern *k, const struct call *c)
 {
-    kern_ops(k)->lstm_backward(k, &(struct kern_lstm){.gates = c->p[0],
-                                                      .dstate = c->p[1],
-                                                      .dout = c->p[2],
-                                                      .c_prev = c->p[3],
-                                                      .w_hh = c->p[4],
-                                                      .reset = c->p[5],
-                                                      .T = c->s[0],
-                                                      .B = c->s[1],
-                                                      .H = c->s[2]});
+    struct kern_lstm l = {.T = c->s[0], .B = c->s[1], .H = c->s[2]};
+    l.gates = c->p[0], l.dstate = c->p[1], l.dout = c->p[2], l.c_prev = c->p[3], l.w_hh = c->p[4], l.reset = c->p[5];
+    kern_ops(k)->lstm_backward(k, &l);
 }
 
 /* ---- convolutions: M, side (and side + 1 across), in, out, stride + 4 act + 16 dx + 32 adds + 64 unaligned + 128 NaN ----
@@ -211,14 +178,9 @@ static void conv_forward_make(struct parity *p, const size_t *s)
 static void conv_forward_run(struct kern *k, const struct call *c)
 {
     struct kern_conv conv = conv_of(c->s);
-    kern_ops(k)->conv_forward(k, &(struct kern_conv_layer){.y = c->p[1],
-                                                           .x = c->p[2],
-                                                           .w = c->p[3],
-                                                           .b = c->p[4],
-                                                           .scratch = c->p[5],
-                                                           .shape = &conv,
-                                                           .M = c->s[0],
-                                                           .act = (enum kern_act)(c->s[4] >> 2 & 3)});
+    struct kern_conv_layer l = {.shape = &conv, .M = c->s[0], .act = (enum kern_act)(c->s[4] >> 2 & 3)};
+    l.y = c->p[1], l.x = c->p[2], l.w = c->p[3], l.b = c->p[4], l.scratch = c->p[5];
+    kern_ops(k)->conv_forward(k, &l);
 }
 
 static void conv_backward_make(struct parity *p, const size_t *s)
@@ -229,18 +191,11 @@ static void conv_backward_make(struct parity *p, const size_t *s)
 static void conv_backward_run(struct kern *k, const struct call *c)
 {
     struct kern_conv conv = conv_of(c->s);
-    kern_ops(k)->conv_backward(k, &(struct kern_conv_layer){.dx = c->p[0],
-                                                            .dw = c->p[1],
-                                                            .db = c->p[2],
-                                                            .dy = c->p[3],
-                                                            .y = c->p[4],
-                                                            .x = c->p[5],
-                                                            .w = c->p[6],
-                                                            .scratch = c->p[7],
-                                                            .shape = &conv,
-                                                            .M = c->s[0],
-                                                            .act = (enum kern_act)(c->s[4] >> 2 & 3),
-                                                            .add_dw = (c->s[4] & 32) != 0});
+    struct kern_conv_layer l = {
+        .shape = &conv, .M = c->s[0], .act = (enum kern_act)(c->s[4] >> 2 & 3), .add_dw = (c->s[4] & 32) != 0};
+    l.dx = c->p[0], l.dw = c->p[1], l.db = c->p[2], l.dy = c->p[3], l.y = c->p[4], l.x = c->p[5], l.w = c->p[6];
+    l.scratch = c->p[7];
+    kern_ops(k)->conv_backward(k, &l);
 }
 
 #define ROW(op, ...)                                                                                                   \

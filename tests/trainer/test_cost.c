@@ -8,7 +8,7 @@
 #define NAP_US 300
 #define POINTS_MAX 8192
 
-/* A gate that is always open, and looks at who comes through. */
+/* A gate that is always open, and counts the trials that come through. */
 struct watch {
     struct trainer *t;
     bool inside, alone, wants_always;
@@ -101,7 +101,7 @@ static void run_watched(bool queued, bool wants_always)
     assert_int_equal(w.n_wrong, 0);
     assert_false(w.inside);
     assert_true(w.n_alone >= 1 && w.n_shared >= 1);
-    assert_true(wants_always || w.n_shared <= w.n_alone); /* nobody asked: it leaves only for its own windows */
+    assert_true(wants_always || w.n_shared <= w.n_alone); /* no trial asked: it leaves only for its own windows */
     assert_true(!wants_always || w.n_shared > 10); /* what each of these costs is checked below, without a clock */
     for (int64_t i = 1; i < w.n_points; i++) { /* each iteration that is shared adds what the window says */
         assert_true(w.wall_s[i] >= w.wall_s[i - 1]);

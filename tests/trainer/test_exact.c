@@ -244,7 +244,7 @@ static void test_rollout_reference(void **unused)
         shake_params(t, 0.5);
         float *params = params_copy(t);
         OK(kern_upload(t->kern, t->hyper, &t->host_hyper, sizeof t->host_hyper, err));
-        for (int round = 0; round < 3; round++) { /* the state goes on across rollouts */
+        for (int round = 0; round < 3; round++) { /* the state is carried across rollouts */
             OK(rollout_run(t, err));
             update_advantage(t);
             for (size_t n = 0; n < t->n_agents; n++)
@@ -429,7 +429,7 @@ static void test_gradient(void **unused)
     (void)unused;
     for (int i_case = 0; i_case < 20;
          i_case++) { /* each core in one block and in two, in 1, 2 and 5 shards; with convolutions */
-        int core = i_case < 16 ? i_case % 4 : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by so many biases */
+        int core = i_case < 16 ? i_case % 4 : POLICY_CORE_LSTM; /* MinGRU has kinks, bent by that number of biases */
         struct setup s;
         int32_t idx[] = {1, 2, 5, 8};
         setup_open(&s, &clock_def, i_case < 8 ? 1 : i_case < 12 ? 2 : 5);

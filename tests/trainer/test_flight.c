@@ -175,7 +175,7 @@ static void test_cache_is_as_new(void **unused)
     struct setup s;
 
     (void)unused;
-    OK(trainer_cache_create(&cache, err));
+    cache = trainer_cache_create();
     setup_game(&s, "memory", 2);
     s.policy.core = POLICY_CORE_MINGRU;
     s.train.optimizer = TRAIN_ADAM;
@@ -208,14 +208,14 @@ static void test_cache_is_as_new(void **unused)
     setup_close(&s);
 }
 
-/* A trainer that broke down leaves nothing behind for the next. */
+/* A trainer that broke down leaves nothing to the next. */
 static void test_cache_after_failure(void **unused)
 {
     struct trainer_cache *cache = NULL;
     struct setup s;
 
     (void)unused;
-    OK(trainer_cache_create(&cache, err));
+    cache = trainer_cache_create();
     setup_game(&s, "memory", 1);
     struct trainer *t = cached(&s, cache), *fresh;
     t->set.gamma = NAN;

@@ -70,7 +70,7 @@ static void check_game(const char *name, bool greedy)
     OK(trainer_save(t, path, "", err));
     OK(trainer_eval(t, &e, &want, err));
     trainer_destroy(t);
-    if (want.episodes != EPISODES || want.unfinished > 0) /* a beginner's game that does not end tells nothing */
+    if (want.episodes != EPISODES || want.unfinished > 0) /* a beginner's game that does not end shows nothing */
         fail_msg("%s: %lld episodes in %d steps", name, (long long)want.episodes, STEPS_MAX);
     struct player *p = open_player(&s, path, e.seed, greedy);
     seen = watch(p);

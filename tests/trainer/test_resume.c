@@ -158,7 +158,7 @@ static void test_bad_files(void **unused)
     bad[n] = 'x';
     OK(file_write_all(ckpt_path, bad, n + 1, err));
     expect_refused(t, ST_CORRUPT, "appended");
-    for (size_t at = 28; at < n; at += n / 13 + 1) { /* one bit anywhere behind the lengths */
+    for (size_t at = 28; at < n; at += n / 13 + 1) { /* one bit anywhere after the lengths */
         memcpy(bad, good, n);
         bad[at] ^= 4;
         OK(file_write_all(ckpt_path, bad, n, err));

@@ -8,9 +8,9 @@
 
 #define AGENTS 32 /* of a block: one warp's width, so that rows are read in whole cache lines */
 #define CHUNKS 16 /* warps of a block */
-#define CHUNK_STEPS 4
+#define CHUNK_STEPS 4 /* paragraph "Advantage" in bench/notes/cuda.md */
 #define MEAN_BLOCK 256
-#define MEAN_MAX_BLOCKS 264
+#define MEAN_MAX_BLOCKS 264 /* two for each multiprocessor of an H100; row mean_std in bench/notes/cuda.md */
 
 /* delta and k of agent i at time t, and its value. */
 static __device__ __forceinline__ void advantage_step(float *ret_delta, float *ret_k, float *ret_value,
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(AGENTS *CHUNKS) advantage_k(struct kern
 
 #pragma unroll
         for (size_t u = 0; u < CHUNK_STEPS; u++) {
-            delta[u] = 0.0f, k[u] = 1.0f, value[u] = 0.0f; /* a step that is not there hands on what is after it */
+            delta[u] = 0.0f, k[u] = 1.0f, value[u] = 0.0f; /* a step past the end passes on what comes after it */
             if (t0 + u < Tn && i < N)
                 advantage_step(&delta[u], &k[u], &value[u], in, t0 + u, i);
         }

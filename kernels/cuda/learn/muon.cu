@@ -14,7 +14,9 @@
 #define COLS 32 /* C is padded to a multiple */
 #define LD(cp) ((cp) + 8)
 #define SHARED_OTHER 1024 /* bytes of the kernel beside its matrix */
-#define ALONE 4096 /* matrices of no more numbers are one block's: talking would take longer */
+/* Matrices of no more numbers are one block's: a cluster's exchanges would take longer. Chosen with the row "Muon, all
+ * tensors" of bench/notes/cuda.md, whose 32 wide nets have such matrices; not swept. */
+#define ALONE 4096
 
 struct muon_job {
     struct muon_step step;
@@ -38,39 +40,6 @@ static size_t shared_bytes(const struct muon_item *t)
     uint32_t cp = round_up(t->C, COLS);
     uint32_t rows = part_rows(t), most = rows > cp ? rows : cp;
     return (size_t)(rows + most + cp) * LD(cp) * sizeof(float);
-}
-
-/* ---- the shared memory of other blocks of the cluster ---- */
-
-/* All blocks of the cluster have come here, and what they wrote before is to be seen. */
-static __device__ __forceinline__ void cluster_sync(void)
-{
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-/* Where block `rank` has what lies at p here. */
-static __device__ __forceinline__ uint32_t cluster_at(const void *p, uint32_t rank)
-{
-    uint32_t at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
-    return at;
-}
-
-static __device__ __forceinline__ float4 cluster_load(uint32_t at)
-{
-    float4 x;
-    asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-                 : "r"(at)
-                 : "memory");
-    return x;
-}
-
-static __device__ __forceinline__ double cluster_load_f64(uint32_t at)
-{
-    double x;
-    asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(x) : "r"(at) : "memory");
-    return x;
 }
 
 /* ---- a matrix ---- */
@@ -173,7 +142,7 @@ static __device__ void part_share_sum(const struct part *p)
         row = row * COLS + i % (COLS * COLS / 4) / (COLS / 4), col = col * COLS + i % (COLS / 4) * 4;
 #pragma unroll
         for (uint32_t r = 0; r < CLUSTER; r++)
-            in[r] = cluster_load(cluster_at(p->y + row * p->ld + col, r));
+            in[r] = ptx_cluster_load(ptx_cluster_at(p->y + row * p->ld + col, r));
 #pragma unroll
         for (uint32_t r = 0; r < CLUSTER; r++)
             sum.x += in[r].x, sum.y += in[r].y, sum.z += in[r].z, sum.w += in[r].w;
@@ -259,10 +228,10 @@ static __device__ void part_normalise(const struct part *p, double sum)
     if (p->parts > 1) {
         if (threadIdx.x == 0)
             mine = sum;
-        cluster_sync();
+        ptx_cluster_sync();
         sum = 0.0;
         for (uint32_t r = 0; r < CLUSTER; r++)
-            sum += cluster_load_f64(cluster_at(&mine, r));
+            sum += ptx_cluster_load_f64(ptx_cluster_at(&mine, r));
     }
     inv = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
     for (uint32_t i = threadIdx.x; i < p->rows * p->cp; i += BLOCK)
@@ -277,9 +246,9 @@ static __device__ void part_normalise(const struct part *p, double sum)
     for (int i = 0; i < MUON_STEPS; i++) {
         if (p->parts > 1) {
             part_gram(p, p->y);
-            cluster_sync();
+            ptx_cluster_sync();
             part_share_sum(p);
-            cluster_sync();
+            ptx_cluster_sync();
             part_take_sum(p);
         } else {
             part_gram(p, p->s);
@@ -398,7 +367,7 @@ void cuda_muon(struct kern *k, const struct kern_optimiser *o)
         }
     grid = CLUSTER * (job.n_matrices + (job.n_items > job.n_matrices));
     if (grid > 0) {
-        cuda_shared_allow(k, (const void *)muon_k, "muon");
+        cuda_kernel_prepare(k, (const void *)muon_k, "muon");
         muon_k<<<grid, BLOCK, bytes, cuda_of(k)->stream>>>(job);
         cuda_launched(k, "muon");
     }

@@ -54,15 +54,8 @@ static __device__ __forceinline__ void muon_split(float x, uint32_t *high, uint3
     *low = __float_as_uint(x - __uint_as_float(*high));
 }
 
-static __device__ __forceinline__ void muon_mma(float *c, const uint32_t *a, const uint32_t *b)
-{
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-/* A warp's tile: 16 rows and NT times 8 columns; the thread has (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) of each,
- * with g = lane / 4, t = lane % 4. small: the products of a large part with a small one. */
+/* A warp's tile: 16 rows and NT times 8 columns, each as in ptx.cuh. small: the products of a large part with a small
+ * one. */
 template <int NT> struct muon_tile {
     float large[NT][4], small[NT][4];
 };
@@ -89,9 +82,9 @@ static __device__ __forceinline__ void muon_tile_add(struct muon_tile<NT> *c, co
         uint32_t b_high[2], b_low[2];
         muon_split(b[n][0], &b_high[0], &b_low[0]);
         muon_split(b[n][1], &b_high[1], &b_low[1]);
-        muon_mma(c->large[n], a_high, b_high);
-        muon_mma(c->small[n], a_high, b_low);
-        muon_mma(c->small[n], a_low, b_high);
+        ptx_mma_tf32(c->large[n], a_high, b_high);
+        ptx_mma_tf32(c->small[n], a_high, b_low);
+        ptx_mma_tf32(c->small[n], a_low, b_high);
     }
 }
 

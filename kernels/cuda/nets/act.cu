@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(SAMPLE_BLOCK)
     struct rng parent = *rng;
     unsigned drawn = 0;
 
-    /* A ticket says that its block has read the counter; nobody waits for it until the end. */
+    /* A ticket: this block has read the counter. No block waits for it until the end. */
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();

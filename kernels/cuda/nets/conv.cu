@@ -79,10 +79,6 @@ static struct cuda_convs *convs_of(struct kern *k)
     if (convs != NULL)
         return convs;
     convs = (struct cuda_convs *)mem_alloc(sizeof *convs);
-    if (convs == NULL) {
-        cuda_fail(k, "cuDNN", "out of memory");
-        return NULL;
-    }
     if (!check_dnn(k, cudnnCreate(&convs->dnn), "opening cuDNN")) {
         mem_free(convs);
         return NULL;

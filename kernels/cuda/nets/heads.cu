@@ -7,7 +7,7 @@
 #define BLOCK 256
 #define O_MAX 8 /* outputs of one group */
 #define TOKENS_EACH 4 /* tokens of a warp at a time (forward) */
-#define BACK_BLOCKS 264
+#define BACK_BLOCKS 264 /* at most: two for each multiprocessor of an H100; row "heads" in bench/notes/cuda.md */
 #define BACK_V 4 /* columns of a thread (backward), 1 where rows are of odd length */
 
 /* ---- forward ---- */

@@ -11,7 +11,7 @@
 #define TOKENS 16 /* of a warp at a time */
 #define COLS 32 /* of a block of columns */
 #define PARTS 3
-#define BLOCKS_EACH 2 /* of a multiprocessor */
+#define BLOCKS_EACH 2 /* of a multiprocessor, at most */
 
 /* Of a block: the fragments of w. */
 static size_t shared_bytes(size_t H, size_t n_tiles)
@@ -65,7 +65,7 @@ static __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
                     for (int p = PARTS - 1; p >= 0; p--) {
                         uint2 wp = from[((j * NT + n) * PARTS + p) * CUDA_WARP];
-                        mma_add(sum[n], a[j], wp.x, wp.y);
+                        ptx_mma_bf16(sum[n], a[j].x, a[j].y, a[j].z, a[j].w, wp.x, wp.y);
                     }
         }
 #pragma unroll
@@ -86,7 +86,7 @@ template <int NT> static void forward_launch(struct kern *k, const struct kern_h
     unsigned grid = cuda_ceil_div(l->M, WARPS * TOKENS), most = (unsigned)cuda->n_sm * BLOCKS_EACH;
 
     grid = grid > most ? most : grid;
-    cuda_shared_allow(k, (const void *)heads_forward_mma_k<NT>, "heads_forward");
+    cuda_kernel_prepare(k, (const void *)heads_forward_mma_k<NT>, "heads_forward");
     heads_forward_mma_k<NT><<<grid, BLOCK, shared_bytes(l->H, NT), cuda->stream>>>(
         l->out, (const bf16 *)l->x, l->w, l->b, l->M, (unsigned)l->O, (unsigned)l->H);
     cuda_launched(k, "heads_forward");

@@ -1,5 +1,5 @@
 /* linear.cu - linear layers. The products are cuBLASLt's (matmul.h) and the bias goes with them; the activation
- * is a pass of ours (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column
+ * is a kernel of its own (cuBLASLt's own relu makes 0 of a NaN in bf16), and so are the gradient before it and the column
  * sums of db, over dy. Invariant: db is added up in a fixed order: each block a stripe of rows, then the stripes one
  * after another. */
 #include "kernels/cuda/nets/linear.h"
@@ -7,7 +7,7 @@
 #include "kernels/cuda/number.h"
 
 #define BLOCK 256
-#define STRIPES 256 /* of rows, at most */
+#define STRIPES 256 /* of rows, at most: columns of "backward" in the layer table of bench/notes/cuda.md */
 
 /* ---- forward ---- */
 

@@ -10,8 +10,8 @@
 
 /* The state (h, c) that step t starts from: what the product reads (h_prev, without one: out), and c_prev. */
 template <typename T>
-static __device__ __forceinline__ void hand_on(const struct kern_lstm *l, size_t t, size_t row, size_t j, float h,
-                                               float c)
+static __device__ __forceinline__ void store_start(const struct kern_lstm *l, size_t t, size_t row, size_t j, float h,
+                                                   float c)
 {
     size_t at = (t * l->B + row) * l->H + j;
     num_set(l->h_prev != NULL ? (T *)l->h_prev + at : (T *)l->out + at, h);
@@ -29,7 +29,7 @@ template <typename T> static __global__ void lstm_start_k(struct kern_lstm l)
     float *state = l.state + row * 2 * l.H + j;
     if (l.reset[row])
         state[0] = state[l.H] = 0.0f;
-    hand_on<T>(&l, 0, row, j, state[0], state[l.H]);
+    store_start<T>(&l, 0, row, j, state[0], state[l.H]);
 }
 
 /* Step t after its product, and the start of the next. */
@@ -57,7 +57,7 @@ template <typename T> static __global__ void lstm_cell_k(struct kern_lstm l, siz
     if (t + 1 < l.T) {
         if (l.reset[at + l.B])
             h = c = 0.0f;
-        hand_on<T>(&l, t + 1, row, j, h, c);
+        store_start<T>(&l, t + 1, row, j, h, c);
     }
     state[0] = h;
     state[H] = c;

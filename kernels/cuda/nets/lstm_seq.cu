@@ -2,57 +2,35 @@
  * A block takes 8 NT agents from the first step to the last. Its warps hold W_hh as mma fragments in their registers,
  * 16 units (all four gates) a warp, so that a step reads nothing but its own gates, which come ahead of time through a
  * ring in shared memory. Between steps only h (forward) or the gates' gradient (backward) goes through shared memory,
- * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state it is about
- * to hand on: resets are exact and free.
+ * with one barrier a step. c stays f32 in registers. Where reset is 1 a thread puts 0 in place of the state that the next
+ * step starts from: resets are exact and free.
  *
- * Fragments (m16n8k16): a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g +
+ * Fragments as in ptx.cuh: a warp's rows are units, its columns agents. Lane 4 g + c has units 2g, 2g + 1 (rows g and g +
  * 8 of the fragment, permuted so that they are neighbours in memory) of agents 2c, 2c + 1, of every gate. Invariants:
  * (1) sums do not depend on the number of agents or blocks: a step alone gives the bytes that it gives within a
  * sequence; (2) columns after the last agent hold anything, meet no other column, and are never stored. */
 #include "kernels/cuda/nets/lstm.h"
+#include "kernels/cuda/nets/mma.cuh"
 #include "kernels/cuda/number.h"
 
 #define PAD 8 /* bf16 after each row in shared memory: rows then fall on different banks */
 #define STAGES 6 /* of the ring: steps that are on their way or in use */
+/* Agents of a multiprocessor up to which training takes tiles of 8; more: of 16. bench/results/nets-h100-lstm.csv has
+ * both sides: 512 agents and 2048. */
+#define TILE_8_AGENTS 8
+#define BLOCKS_EACH(H) ((H) == 128 ? 1 : 2) /* of a multiprocessor: W_hh takes that many registers */
+
+/* Four blocks: 8 rows of shared memory, 32 columns from `from`. */
+static __device__ __forceinline__ void load_blocks(uint32_t *r, const bf16 *from, int stride, int lane)
+{
+    ptx_load_blocks(r, ptx_shared(from + lane % 8 * stride + lane / 8 * 8));
+}
 
 static __device__ __forceinline__ void mma(float *acc, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-                 "{%0,%1,%2,%3};"
-                 : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    ptx_mma_bf16(acc, a[0], a[1], a[2], a[3], b0, b1);
 }
 
-/* Four 8x8 matrices of bf16: 8 rows of shared memory, 32 columns from `from`. */
-static __device__ __forceinline__ void load_matrices(uint32_t *r, const bf16 *from, int stride, int lane)
-{
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(from + lane % 8 * stride + lane / 8 * 8);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at));
-}
-
-static __device__ __forceinline__ uint32_t pack(float a, float b)
-{
-    __nv_bfloat162 x = __floats2bfloat162_rn(a, b);
-    return *(const uint32_t *)&x;
-}
-static __device__ __forceinline__ float low(uint32_t x)
-{
-    return __uint_as_float(x << 16);
-}
-static __device__ __forceinline__ float high(uint32_t x)
-{
-    return __uint_as_float(x & 0xffff0000u);
-}
-
-/* The hardware's tanh: off by 2^-11 at most, a quarter of what rounding to bf16 is. */
-static __device__ __forceinline__ float fast_tanh(float x)
-{
-    float y;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 /* ---- the ring ---- */
 
 /* Which tile of agents and which step; the steps of a tile, then those of the block's next tile. */
@@ -69,24 +47,6 @@ template <int NT> static __device__ __forceinline__ void item_next(struct item *
     }
 }
 
-static __device__ __forceinline__ void copy_async16(void *to, const void *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
-}
-static __device__ __forceinline__ void copy_async4(void *to, const void *from)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
-}
-static __device__ __forceinline__ void copy_commit(void)
-{
-    asm volatile("cp.async.commit_group;");
-}
-/* All but the newest n of this thread's groups have arrived. */
-template <int n> static __device__ __forceinline__ void copy_wait(void)
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(n));
-}
-
 /* rows of COLS numbers, one after the other in memory, of which n exist. */
 template <int H, int ROWS, int COLS>
 static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, size_t n)
@@ -95,7 +55,7 @@ static __device__ __forceinline__ void copy_rows(bf16 *to, const bf16 *from, siz
     for (int c = 0; c < ROWS * COLS / 8; c += 2 * H) {
         int chunk = c + (int)threadIdx.x, row = chunk / (COLS / 8), col = chunk % (COLS / 8) * 8;
         if (chunk < ROWS * COLS / 8 && (size_t)row < n)
-            copy_async16(to + row * (COLS + PAD) + col, from + (size_t)row * COLS + col);
+            ptx_copy16(to + row * (COLS + PAD) + col, from + (size_t)row * COLS + col);
     }
 }
 
@@ -105,7 +65,7 @@ template <int ROWS> static __device__ __forceinline__ void copy_resets(uint8_t *
 
     if (((uintptr_t)from & 3) == 0 && n >= ROWS) {
         if (row < ROWS / 4)
-            copy_async4(to + 4 * row, from + 4 * row);
+            ptx_copy4(to + 4 * row, from + 4 * row);
     } else if (row < ROWS && (size_t)row < n) {
         to[row] = from[row];
     }
@@ -130,7 +90,7 @@ static __device__ __forceinline__ void stage_fill(struct forward_stage<H, NT> *s
         copy_rows<H, 8 * NT, 4 * H>(s->gates, (const bf16 *)l->gates + at * 4 * H, n);
         copy_resets<8 * NT>(s->reset, l->reset + at, n);
     }
-    copy_commit();
+    ptx_copy_commit();
 }
 
 template <int H, int NT>
@@ -144,7 +104,7 @@ static __device__ __forceinline__ void stage_fill(struct backward_stage<H, NT> *
         copy_rows<H, 8 * NT, H>(s->c_prev, (const bf16 *)l->c_prev + at * H, n);
         copy_resets<8 * NT>(s->reset, l->reset + at, n);
     }
-    copy_commit();
+    ptx_copy_commit();
 }
 
 /* The thread's place: two units, and agents 2c, 2c + 1 of each eight. */
@@ -203,8 +163,9 @@ static __device__ __forceinline__ void state_store(const struct state<NT> *s, co
 
 /* The state that an item starts from: kept for the way back and put where all warps can read it. */
 template <int H, int NT, bool KEEP>
-static __device__ __forceinline__ void hand_on(bf16 *shared, struct state<NT> *s, const uint8_t *reset,
-                                               const struct kern_lstm *l, const struct place *p, const struct item *it)
+static __device__ __forceinline__ void store_start(bf16 *shared, struct state<NT> *s, const uint8_t *reset,
+                                                   const struct kern_lstm *l, const struct place *p,
+                                                   const struct item *it)
 {
 #pragma unroll
     for (int nt = 0; nt < NT; nt++)
@@ -214,11 +175,11 @@ static __device__ __forceinline__ void hand_on(bf16 *shared, struct state<NT> *s
             size_t row = it->row + agent, at = (it->i * l->B + row) * H + p->unit;
             if (reset[agent])
                 s->h[nt][e][0] = s->h[nt][e][1] = s->c[nt][e][0] = s->c[nt][e][1] = 0.0f;
-            uint32_t packed = pack(s->h[nt][e][0], s->h[nt][e][1]);
+            uint32_t packed = mma_pack(s->h[nt][e][0], s->h[nt][e][1]);
             *(uint32_t *)(shared + agent * (H + PAD) + p->unit) = packed;
             if (KEEP && row < l->B) {
                 *(uint32_t *)((bf16 *)l->h_prev + at) = packed;
-                *(uint32_t *)((bf16 *)l->c_prev + at) = pack(s->c[nt][e][0], s->c[nt][e][1]);
+                *(uint32_t *)((bf16 *)l->c_prev + at) = mma_pack(s->c[nt][e][0], s->c[nt][e][1]);
             }
         }
 }
@@ -239,17 +200,17 @@ static __device__ __forceinline__ void forward_cell(float acc[4][4], float h[2][
             for (int q = 0; q < 4; q++)
                 x[q][u] = acc[q][2 * u + e];
             num_sigmoids(&x[0][u], &x[1][u], &x[3][u]);
-            x[2][u] = fast_tanh(x[2][u]);
+            x[2][u] = ptx_tanh(x[2][u]);
             c[e][u] = fmaf(x[1][u], c[e][u], x[0][u] * x[2][u]);
-            h[e][u] = x[3][u] * fast_tanh(c[e][u]);
+            h[e][u] = x[3][u] * ptx_tanh(c[e][u]);
         }
         if (row >= l->B)
             continue;
-        *(uint32_t *)((bf16 *)l->out + at * H + p->unit) = pack(h[e][0], h[e][1]);
+        *(uint32_t *)((bf16 *)l->out + at * H + p->unit) = mma_pack(h[e][0], h[e][1]);
         if (KEEP)
 #pragma unroll
             for (int q = 0; q < 4; q++)
-                *(uint32_t *)((bf16 *)l->gates + at * 4 * H + q * H + p->unit) = pack(x[q][0], x[q][1]);
+                *(uint32_t *)((bf16 *)l->gates + at * 4 * H + q * H + p->unit) = mma_pack(x[q][0], x[q][1]);
     }
 }
 
@@ -263,13 +224,13 @@ static __device__ __forceinline__ void forward_product(float acc[4][4], const bf
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             uint32_t x = *(const uint32_t *)(gates + (2 * p->c + e) * (4 * H + PAD) + q * H + p->unit);
-            acc[q][e] = low(x);
-            acc[q][2 + e] = high(x);
+            acc[q][e] = mma_low(x);
+            acc[q][2 + e] = mma_high(x);
         }
 #pragma unroll
     for (int k = 0; k < H / 16; k += 2) {
         uint32_t b[4];
-        load_matrices(b, h + k * 16, H + PAD, p->lane);
+        load_blocks(b, h + k * 16, H + PAD, p->lane);
 #pragma unroll
         for (int q = 0; q < 4; q++)
             mma(acc[q], w[k][q], b[0], b[1]);
@@ -285,7 +246,7 @@ template <int H, int NT> struct forward_shared {
 };
 
 template <int H, int NT, bool KEEP>
-static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k(struct kern_lstm l)
+static __global__ void __launch_bounds__(2 * H, BLOCKS_EACH(H)) lstm_forward_k(struct kern_lstm l)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     struct forward_shared<H, NT> *shared = (struct forward_shared<H, NT> *)memory;
@@ -306,14 +267,14 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 w[k][q][i] = *(const uint32_t *)(from + (size_t)(q * H + i % 2) * H + k * 16 + i / 2 * 8);
-    copy_wait<STAGES - 2>();
+    ptx_copy_wait<STAGES - 2>();
     __syncthreads();
-    hand_on<H, NT, KEEP>(shared->h[0], &s, shared->ring[0].reset, &l, &p, &now);
+    store_start<H, NT, KEEP>(shared->h[0], &s, shared->ring[0].reset, &l, &p, &now);
     while (now.row < l.B) {
         struct item last = now;
         bool ends = now.i + 1 == l.T;
 
-        copy_wait<STAGES - 3>(); /* this item and the next one's resets */
+        ptx_copy_wait<STAGES - 3>(); /* this item and the next one's resets */
         __syncthreads();
         stage_fill(&shared->ring[slot == 0 ? STAGES - 1 : slot - 1], &l, &ahead);
         item_next<NT>(&ahead, &l);
@@ -334,7 +295,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_forward_k
         slot = slot == STAGES - 1 ? 0 : slot + 1;
         parity ^= 1;
         if (now.row < l.B)
-            hand_on<H, NT, KEEP>(shared->h[parity], &s, shared->ring[slot].reset, &l, &p, &now);
+            store_start<H, NT, KEEP>(shared->h[parity], &s, shared->ring[slot].reset, &l, &p, &now);
     }
 }
 
@@ -355,11 +316,12 @@ static __device__ __forceinline__ void backward_cell(struct backward_stage<H, NT
 
 #pragma unroll
     for (int u = 0; u < 2; u++) {
-        float i = u ? high(gates[0]) : low(gates[0]), f = u ? high(gates[H / 2]) : low(gates[H / 2]);
-        float g = u ? high(gates[H]) : low(gates[H]), o = u ? high(gates[3 * H / 2]) : low(gates[3 * H / 2]);
-        float prev = u ? high(c_prev) : low(c_prev);
-        float shown = fast_tanh(fmaf(f, prev, i * g));
-        float dh = (u ? high(dout) : low(dout)) + dh_next[u];
+        float i = u ? mma_high(gates[0]) : mma_low(gates[0]), f = u ? mma_high(gates[H / 2]) : mma_low(gates[H / 2]);
+        float g = u ? mma_high(gates[H]) : mma_low(gates[H]),
+              o = u ? mma_high(gates[3 * H / 2]) : mma_low(gates[3 * H / 2]);
+        float prev = u ? mma_high(c_prev) : mma_low(c_prev);
+        float shown = ptx_tanh(fmaf(f, prev, i * g));
+        float dh = (u ? mma_high(dout) : mma_low(dout)) + dh_next[u];
         float dc_now = dc[u] + dh * o * (1.0f - shown * shown);
         d[0][u] = dc_now * g * i * (1.0f - i);
         d[1][u] = dc_now * prev * f * (1.0f - f);
@@ -369,7 +331,7 @@ static __device__ __forceinline__ void backward_cell(struct backward_stage<H, NT
     }
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-        uint32_t packed = pack(d[q][0], d[q][1]);
+        uint32_t packed = mma_pack(d[q][0], d[q][1]);
         gates[q * H / 2] = packed;
         if (row < l->B)
             *(uint32_t *)((bf16 *)l->gates + at * 4 * H + q * H + p->unit) = packed;
@@ -386,7 +348,7 @@ static __device__ __forceinline__ void backward_product(float dh[2][2], const bf
 #pragma unroll
     for (int k = 0; k < H / 4; k += 2) {
         uint32_t b[4];
-        load_matrices(b, gates + k * 16, 4 * H + PAD, p->lane);
+        load_blocks(b, gates + k * 16, 4 * H + PAD, p->lane);
         mma(acc[k % 4], w[k], b[0], b[1]);
         mma(acc[k % 4 + 1], w[k + 1], b[2], b[3]);
     }
@@ -402,7 +364,7 @@ template <int H, int NT> struct backward_shared {
 };
 
 template <int H, int NT>
-static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_k(struct kern_lstm l)
+static __global__ void __launch_bounds__(2 * H, BLOCKS_EACH(H)) lstm_backward_k(struct kern_lstm l)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     struct backward_shared<H, NT> *shared = (struct backward_shared<H, NT> *)memory;
@@ -424,7 +386,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_
             w[k][2 * i] = __byte_perm(x, y, 0x5410);
             w[k][2 * i + 1] = __byte_perm(x, y, 0x7632);
         }
-    copy_wait<STAGES - 2>();
+    ptx_copy_wait<STAGES - 2>();
     __syncthreads();
     while (now.row < l.B) {
         struct backward_stage<H, NT> *s = &shared->ring[slot];
@@ -435,7 +397,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_
 #pragma unroll
             for (int e = 0; e < 2; e++)
                 backward_cell<H, NT>(s, nt * 8 + 2 * p.c + e, dh[nt][e], dc[nt][e], &l, &p, t, now.row);
-        copy_wait<STAGES - 3>(); /* the next item */
+        ptx_copy_wait<STAGES - 3>(); /* the next item */
         __syncthreads();
         stage_fill(&shared->ring[slot == 0 ? STAGES - 1 : slot - 1], &l, &ahead);
         item_next<NT>(&ahead, &l);
@@ -466,7 +428,7 @@ static __global__ void __launch_bounds__(2 * H, H == 128 ? 1 : 2) lstm_backward_
 /* A block for each tile; a single step is short, there a block takes several and reads W_hh once. */
 template <int H, int NT> static unsigned n_blocks(const struct kern *k, const struct kern_lstm *l)
 {
-    size_t tiles = (l->B + 8 * NT - 1) / (8 * NT), most = (size_t)cuda_of(k)->n_sm * (H == 128 ? 1 : 2);
+    size_t tiles = (l->B + 8 * NT - 1) / (8 * NT), most = (size_t)cuda_of(k)->n_sm * (BLOCKS_EACH(H));
     return (unsigned)(l->T > 1 || tiles < most ? tiles : most);
 }
 
@@ -474,14 +436,14 @@ template <int H, int NT, bool KEEP> static void launch_forward(struct kern *k, c
 {
     const int size = (int)sizeof(struct forward_shared<H, NT>);
 
-    cuda_shared_allow(k, (const void *)lstm_forward_k<H, NT, KEEP>, "lstm_forward");
+    cuda_kernel_prepare(k, (const void *)lstm_forward_k<H, NT, KEEP>, "lstm_forward");
     lstm_forward_k<H, NT, KEEP><<<n_blocks<H, NT>(k, l), 2 * H, size, cuda_of(k)->stream>>>(*l);
     cuda_launched(k, "lstm_forward");
 }
 
 template <int H> static bool forward(struct kern *k, const struct kern_lstm *l)
 {
-    bool small = l->B <= 8 * (size_t)cuda_of(k)->n_sm; /* more tiles than SMs: larger ones then */
+    bool small = l->B <= TILE_8_AGENTS * (size_t)cuda_of(k)->n_sm;
 
     if (l->h_prev == NULL)
         launch_forward<H, 1, false>(k, l);
@@ -496,7 +458,7 @@ template <int H> static bool backward(struct kern *k, const struct kern_lstm *l)
 {
     const int size = (int)sizeof(struct backward_shared<H, 1>);
 
-    cuda_shared_allow(k, (const void *)lstm_backward_k<H, 1>, "lstm_backward");
+    cuda_kernel_prepare(k, (const void *)lstm_backward_k<H, 1>, "lstm_backward");
     lstm_backward_k<H, 1><<<n_blocks<H, 1>(k, l), 2 * H, size, cuda_of(k)->stream>>>(*l);
     cuda_launched(k, "lstm_backward");
     return true;

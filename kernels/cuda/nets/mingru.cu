@@ -7,7 +7,7 @@
 
 #define MINGRU_BLOCK 64
 #define STEP_BLOCK 128
-#define STEPS 8
+#define STEPS 8 /* table "MinGRU over time" in bench/notes/cuda.md, and so are two columns of a thread */
 
 /* The cell: h is carried from the state before the step; returns out. */
 static __device__ __forceinline__ float cell(float a, float g, float p, float x, float *h)

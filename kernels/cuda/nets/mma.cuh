@@ -1,7 +1,7 @@
 /* mma.cuh - matrix products of small tiles on tensor cores (private to kernels/cuda).
  * Y^T (rows, tokens) = W (rows, K) X (tokens, K)^T: the weights are the left operand in blocks of 16 rows, the tokens
- * the right one in blocks of 8, so that a tile may be as small as 8 tokens. bf16 in, f32 sums. A lane's sums of a block
- * (16 rows, 8 tokens): row lane / 4 (elements 0, 1) and lane / 4 + 8 (2, 3), tokens 2 (lane % 4) and the next.
+ * the right one in blocks of 8, so that a tile may be as small as 8 tokens. bf16 in, f32 sums. ptx.cuh has the picture
+ * of what a lane holds.
  *
  * Both operands lie in shared memory as blocks of 8 x 8 elements, 128 bytes each, so that no access meets another in a
  * bank: X as [K / 8][tokens / 8] blocks of [token][k]. Two ways to multiply:
@@ -9,23 +9,20 @@
  *     [k / 8][row / 8] blocks of [row][k];
  *   - a warp alone (16 rows), where fewer than 4 warps share the tokens: weights in the order in which lanes hold them,
  *     one 16-byte load for 16 rows and 16 columns.
- * What was written the ordinary way must pass wgmma_publish and a barrier before a warpgroup multiplies it. */
+ * What was written the ordinary way must pass ptx_publish_shared and a barrier before a warpgroup multiplies it. */
 #ifndef KERNELS_CUDA_MMA_CUH
 #define KERNELS_CUDA_MMA_CUH
 
 #include <cuda_bf16.h>
 #include <stdint.h>
 
+#include "kernels/cuda/ptx.cuh"
+
 #define MMA_ROWS 16 /* of a warp */
 #define MMA_TOKENS 8 /* of a block */
 #define MMA_K 16 /* columns that one instruction takes; K is a multiple of twice that here, padded with zeros */
 #define MMA_BLOCK 128 /* bytes of 8 x 8 elements */
 #define MMA_GROUP_TILE (8 * 2 * MMA_BLOCK) /* bytes of a warpgroup's weights for 16 columns */
-
-__device__ static inline uint32_t mma_address(const void *shared)
-{
-    return (uint32_t)__cvta_generic_to_shared(shared);
-}
 
 __device__ static inline uint32_t mma_pack(float low, float high)
 {
@@ -45,47 +42,6 @@ __device__ static inline float mma_high(uint32_t pair)
 
 /* ---- one warp ---- */
 
-__device__ static inline void mma_add(float (&sum)[4], const uint4 &w, uint32_t x0, uint32_t x1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w), "r"(x0), "r"(x1));
-}
-
-/* Four blocks, whose rows of 16 bytes begin where lanes 0-7, 8-15, 16-23, 24-31 say. */
-__device__ static inline void mma_load(uint32_t (&x)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-/* The transposes of two blocks, to rows that begin where lanes 0-7, 8-15 say. */
-__device__ static inline void mma_store(uint32_t address, uint32_t y0, uint32_t y1)
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(y0), "r"(y1)
-                 : "memory");
-}
-
-/* The same, each block transposed. */
-__device__ static inline void mma_load_t(uint32_t (&x)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-/* Transposes an 8x8 block whose row lane / 4, columns 2 (lane % 4) and the next a lane holds. */
-__device__ static inline uint32_t mma_transpose(uint32_t x)
-{
-    uint32_t y;
-    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
-    return y;
-}
-
 /* x and y as sums of N bf16, 8 bits of each in a part: three parts are exact. */
 template <int N> __device__ static inline void mma_split(uint32_t (&part)[N], float x, float y)
 {
@@ -97,16 +53,16 @@ template <int N> __device__ static inline void mma_split(uint32_t (&part)[N], fl
     }
 }
 
-/* Where a lane's part of mma_load lies: columns 0-31 of the first block of tokens, `NT` blocks in all. */
+/* Where a lane's part of ptx_load_blocks lies: columns 0-31 of the first block of tokens, `NT` blocks in all. */
 template <int NT> __device__ static inline uint32_t mma_load_at(const void *x, int lane)
 {
-    return mma_address(x) + (uint32_t)(lane / 8 * NT * MMA_BLOCK + lane % 8 * 16);
+    return ptx_shared(x) + (uint32_t)(lane / 8 * NT * MMA_BLOCK + lane % 8 * 16);
 }
 
-/* Where a lane's part of mma_store lies: 16 columns from `column` of the first block of tokens. */
+/* Where a lane's part of ptx_store_transposed lies: 16 columns from `column` of the first block of tokens. */
 template <int NT> __device__ static inline uint32_t mma_store_at(const void *y, int column, int lane)
 {
-    return mma_address(y) + (uint32_t)((column / 8 + lane / 8 % 2) * NT * MMA_BLOCK + lane % 8 * 16);
+    return ptx_shared(y) + (uint32_t)((column / 8 + lane / 8 % 2) * NT * MMA_BLOCK + lane % 8 * 16);
 }
 
 /* sum (MT, NT) = fragments w (MT, k_steps, 32 lanes) times the tokens x. */
@@ -126,7 +82,7 @@ __device__ static inline void mma_tile(float (&sum)[MT][NT][4], const uint4 *w, 
         uint32_t b[NT][4];
 #pragma unroll
         for (int n = 0; n < NT; n++)
-            mma_load(b[n], at + (uint32_t)((k * 2 * NT + n) * MMA_BLOCK));
+            ptx_load_blocks(b[n], at + (uint32_t)((k * 2 * NT + n) * MMA_BLOCK));
 #pragma unroll
         for (int kk = 0; kk < 2; kk++) {
 #pragma unroll
@@ -134,7 +90,7 @@ __device__ static inline void mma_tile(float (&sum)[MT][NT][4], const uint4 *w, 
                 uint4 a = mine[(m * k_steps + k + kk) * 32];
 #pragma unroll
                 for (int n = 0; n < NT; n++)
-                    mma_add(sum[m][n], a, b[n][2 * kk], b[n][2 * kk + 1]);
+                    ptx_mma_bf16(sum[m][n], a.x, a.y, a.z, a.w, b[n][2 * kk], b[n][2 * kk + 1]);
             }
         }
     }
@@ -142,54 +98,20 @@ __device__ static inline void mma_tile(float (&sum)[MT][NT][4], const uint4 *w, 
 
 /* ---- a warpgroup ---- */
 
-/* Makes this thread's writes to shared memory visible to what reads it past the ordinary way; a barrier follows. */
-__device__ static inline void wgmma_publish(void)
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 /* Blocks without swizzle: neighbours in k are `k_bytes` apart, neighbours in rows or tokens one block. */
 __device__ static inline uint64_t wgmma_operand(const void *shared, uint32_t k_bytes)
 {
-    return (uint64_t)(mma_address(shared) >> 4) | (uint64_t)(k_bytes >> 4) << 16 | (uint64_t)(MMA_BLOCK >> 4) << 32;
+    return (uint64_t)(ptx_shared(shared) >> 4) | (uint64_t)(k_bytes >> 4) << 16 | (uint64_t)(MMA_BLOCK >> 4) << 32;
 }
 
-/* sum += weights (64 rows of 4 warps, 16 columns) times 8 NT tokens. */
-__device__ static inline void wgmma_add(float (&s)[1][4], uint64_t w, uint64_t x)
-{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
-                 "{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
-                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3])
-                 : "l"(w), "l"(x));
-}
-
-__device__ static inline void wgmma_add(float (&s)[2][4], uint64_t w, uint64_t x)
-{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
-                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, 1, 1, 1, 0, 0;"
-                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
-                   "+f"(s[1][2]), "+f"(s[1][3])
-                 : "l"(w), "l"(x));
-}
-
-__device__ static inline void wgmma_add(float (&s)[4][4], uint64_t w, uint64_t x)
-{
-    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
-                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, 0, 0;"
-                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
-                   "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]),
-                   "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3])
-                 : "l"(w), "l"(x));
-}
-
-/* Sums stay where they are: an empty instruction that may change them, so that nothing is moved across it. */
+/* Sums stay where they are. */
 template <int MT, int NT> __device__ static inline void wgmma_hold(float (&sum)[MT][NT][4])
 {
 #pragma unroll
     for (int m = 0; m < MT; m++)
 #pragma unroll
         for (int n = 0; n < NT; n++)
-            asm volatile("" : "+f"(sum[m][n][0]), "+f"(sum[m][n][1]), "+f"(sum[m][n][2]), "+f"(sum[m][n][3])::"memory");
+            ptx_hold(sum[m][n]);
 }
 
 /* sum (MT, NT) = weights w (MT, k_steps tiles of a warpgroup) times the tokens x. */
@@ -206,14 +128,13 @@ __device__ static inline void wgmma_tile(float (&sum)[MT][NT][4], const void *w,
     wgmma_hold(sum);
 #pragma unroll 1 /* unrolled, it is held to be a divergent path, and then each waits for the one before */
     for (int k = 0; k < k_steps; k++) {
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        ptx_wgmma_fence();
 #pragma unroll
         for (int m = 0; m < MT; m++)
-            wgmma_add(sum[m], a + (uint64_t)((m * k_steps + k) * (MMA_GROUP_TILE >> 4)),
-                      b + (uint64_t)(k * 2 * NT * (MMA_BLOCK >> 4)));
+            ptx_wgmma_add(sum[m], a + (uint64_t)((m * k_steps + k) * (MMA_GROUP_TILE >> 4)),
+                          b + (uint64_t)(k * 2 * NT * (MMA_BLOCK >> 4)));
     }
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    ptx_wgmma_finish();
     wgmma_hold(sum);
 }
 

@@ -8,6 +8,11 @@
 #include <string.h>
 
 #define ENV_BLOCK 64 /* threads */
+/* Games of a multiprocessor from which a block has 16 of them, 32, 64; fewer: 8. The table after "What was tried with
+ * breakout" in bench/notes/cuda.md; what lies between its columns was chosen. */
+#define BLOCKS_OF_16_FROM 80
+#define BLOCKS_OF_32_FROM 160
+#define BLOCKS_OF_64_FROM 400
 #define LOG_BLOCK 256
 #define LOG_FIELDS (sizeof(struct env_log) / sizeof(double))
 
@@ -171,18 +176,18 @@ static void env_launch(struct kern *k, const struct cuda_env *env, const struct 
     cuda_launched(k, "a game's kernel");
 }
 
-/* Few games: few in each block, so that every SM has some and the threads of a warp, of which only some play then,
- * diverge less. Many: all threads play (bench/notes/cuda.md has the measurements). */
+/* Few games: few in each block, so that every multiprocessor has some and the threads of a warp, of which only some play
+ * then, diverge less. Many: all threads play. */
 template <class G, typename T>
 static void env_launch_step(struct kern *k, const struct cuda_env *env, const struct kern_env_io *io)
 {
     size_t per_sm = env->n_envs / (size_t)cuda_of(k)->n_sm;
 
-    if (per_sm < 80)
+    if (per_sm < BLOCKS_OF_16_FROM)
         env_launch<G, T, 8, ENV_STEP>(k, env, io);
-    else if (per_sm < 160)
+    else if (per_sm < BLOCKS_OF_32_FROM)
         env_launch<G, T, 16, ENV_STEP>(k, env, io);
-    else if (per_sm < 400)
+    else if (per_sm < BLOCKS_OF_64_FROM)
         env_launch<G, T, 32, ENV_STEP>(k, env, io);
     else
         env_launch<G, T, 64, ENV_STEP>(k, env, io);
@@ -352,8 +357,6 @@ static enum status env_create_device(struct kern *kern, struct cuda_env *env, co
     const struct env_def *def = env->def;
 
     env->settings = mem_alloc(def->options.settings_size);
-    if (env->settings == NULL)
-        return FAIL(err, ST_NOMEM, "env %s: out of memory for a batch", def->name);
     memcpy(env->settings, settings, def->options.settings_size);
     return kern_alloc(kern, &env->states, env->n_envs * def->state_size, "states of the games", err);
 }
@@ -367,8 +370,6 @@ extern "C" enum status cuda_env_create(struct kern *kern, struct kern_env **ret_
 
     TRY(env_def_check(def, settings, n_envs, &shape, err));
     env = (struct cuda_env *)mem_alloc(sizeof *env);
-    if (env == NULL)
-        return FAIL(err, ST_NOMEM, "env %s: out of memory for a batch", def->name);
     env->base.device = kern->device;
     env->game = game_of(def);
     env->def = def;

@@ -85,8 +85,6 @@ enum status cuda_env_host_create(struct kern *kern, struct cuda_env *env, const 
 {
     struct cuda_env_host *host = (struct cuda_env_host *)mem_alloc(sizeof *host);
 
-    if (host == NULL)
-        return FAIL(err, ST_NOMEM, "env %s: out of memory for a batch", env->def->name);
     env->host = host;
     host->n_agents = env->n_agents;
     host->obs_size = (size_t)env->shape.obs_size;

@@ -15,7 +15,14 @@
 #include <string.h>
 
 #define ROLLOUT_THREADS 512 /* of a CTA at most */
-#define ROLLOUT_SHARED ((size_t)227 << 10)
+#define ROLLOUT_SHARED ((size_t)227 << 10) /* what Hopper has for a CTA */
+
+/* Agents of a multiprocessor up to which tiles of 8 are taken, and of 16; more: of 32. Narrow nets (32 units): four small
+ * groups were fastest. Table "tile x groups" in bench/notes/cuda.md. */
+#define TILE_8_AGENTS 8
+#define TILE_8_AGENTS_NARROW 32
+#define TILE_16_AGENTS 32
+#define NARROW_UNITS 32
 
 /* ---- the whole ---- */
 
@@ -181,7 +188,7 @@ __global__ void __launch_bounds__(ROLLOUT_THREADS, 1) rollout_k(const __grid_con
     rollout_move_h(a, s, true);
     rollout_move_games(a, s, true);
     if (s.thread == 0)
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        ptx_bulk_wait();
 #else
     (void)a;
 #endif
@@ -314,8 +321,8 @@ static int rollout_groups_max(size_t H)
 static bool rollout_choose(struct rollout_args *a, size_t H, int n_sm, int *ret_blocks)
 {
     const size_t per_sm = (a->N + (size_t)n_sm - 1) / (size_t)n_sm;
-    /* narrow nets: four small groups measured best */
-    int blocks = per_sm <= (H <= 32 ? 32u : 8u) ? 1 : per_sm <= 32 ? 2 : 4;
+    const size_t tile_8_agents = H <= NARROW_UNITS ? TILE_8_AGENTS_NARROW : TILE_8_AGENTS;
+    int blocks = per_sm <= tile_8_agents ? 1 : per_sm <= TILE_16_AGENTS ? 2 : 4;
 
     for (; blocks >= 1; blocks /= 2) {
         int most = rollout_groups_max(H);
@@ -334,7 +341,6 @@ extern "C" bool cuda_rollout_tiled(struct kern *k, const struct kern_rollout *r,
     struct cuda *cuda = cuda_of(k);
     const size_t H = r->net->width;
     struct rollout_args a = {};
-    struct cudaFuncAttributes made = {};
 
     if (!rollout_fill(&a, r) || rollout_kernel_at(H, 1) == NULL)
         return false;
@@ -346,13 +352,11 @@ extern "C" bool cuda_rollout_tiled(struct kern *k, const struct kern_rollout *r,
     if (shared > ROLLOUT_SHARED || a.n_groups > rollout_groups_max(H))
         return false;
     rollout_kernel *kernel = rollout_kernel_at(H, n_blocks);
-    cuda_check(k, cudaFuncGetAttributes(&made, kernel), "rollout");
-    if (made.binaryVersion != 90) /* not Hopper: nothing is in it */
+    if (cuda_kernel_prepare(k, (const void *)kernel, "rollout") != 90) /* not Hopper: nothing is in it */
         return false;
     const size_t agents = (size_t)(n_blocks * MMA_TOKENS * a.n_groups);
     const unsigned n_ctas = (unsigned)((a.N + agents - 1) / agents);
 
-    cuda_shared_allow(k, (const void *)kernel, "rollout");
     kernel<<<n_ctas, (unsigned)(2 * H) * (unsigned)a.n_groups, shared, cuda->stream>>>(a);
     cuda_launched(k, "rollout");
     return true;

@@ -64,20 +64,14 @@ template <int H, int NT> struct rollout_group {
 
 template <int H, int NT> __device__ static inline void rollout_sync(const rollout_group<H, NT> &s)
 {
-    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(s.index + 1), "n"(2 * H) : "memory");
+    ptx_barrier<2 * H>(s.index + 1);
 }
 
 /* Does any thread of the group say so? */
 template <int H, int NT> __device__ static inline bool rollout_any(const rollout_group<H, NT> &s, bool mine)
 {
-    uint32_t any;
-
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; barrier.cta.red.aligned.or.pred q, %2, %3, p; "
-                 "selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"((uint32_t)mine), "r"(s.index + 1), "n"(2 * H)
-                 : "memory");
-    return __any_sync(0xffffffffu, any != 0); /* all say the same; the compiler has to know */
+    return __any_sync(0xffffffffu,
+                      ptx_barrier_any<2 * H>(s.index + 1, mine)); /* all say the same; the compiler has to know */
 }
 
 /* ---- weights ---- */
@@ -235,13 +229,13 @@ __device__ static inline const unsigned char *rollout_forward(const struct rollo
 
     rollout_linear<H, NT>(s, shared + a.at.encoder, bias, a.encoder_act, s.obs, a.obs_steps, own);
     if (s.thread == 0)
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+        ptx_bulk_wait_read();
     for (int l = 0;; l++) {
         uint32_t at = mma_store_at<NT>(x, s.warp * MMA_ROWS, s.lane);
 #pragma unroll
         for (int n = 0; n < NT; n++)
-            mma_store(at + (uint32_t)(n * MMA_BLOCK), own[n][0], own[n][1]);
-        wgmma_publish();
+            ptx_store_transposed(at + (uint32_t)(n * MMA_BLOCK), own[n][0], own[n][1]);
+        ptx_publish_shared();
         rollout_sync(s);
         if (l == a.n_layers)
             return x;
@@ -272,11 +266,12 @@ __device__ static inline void rollout_heads(const struct rollout_args &a, const 
 #pragma unroll
         for (int k = 0; k < H / MMA_K; k += 2) {
             uint32_t b[4];
-            mma_load(b, at + (uint32_t)(k * 2 * NT * MMA_BLOCK));
+            ptx_load_blocks(b, at + (uint32_t)(k * 2 * NT * MMA_BLOCK));
 #pragma unroll
             for (int j = 0; j < 2; j++) {
-                mma_add(high[j], heads[(k + j) * 64], b[2 * j], b[2 * j + 1]);
-                mma_add(low[j], heads[(k + j) * 64 + 32], b[2 * j], b[2 * j + 1]);
+                uint4 first = heads[(k + j) * 64], third = heads[(k + j) * 64 + 32];
+                ptx_mma_bf16(high[j], first.x, first.y, first.z, first.w, b[2 * j], b[2 * j + 1]);
+                ptx_mma_bf16(low[j], third.x, third.y, third.z, third.w, b[2 * j], b[2 * j + 1]);
             }
         }
 #pragma unroll
@@ -311,7 +306,7 @@ __device__ static inline void rollout_spread(const struct rollout_args &a, const
         *(uint4 *)(s.obs + (k * NT + agent / MMA_TOKENS) * MMA_BLOCK + agent % MMA_TOKENS * 16) =
             make_uint4(w[0], w[1], w[2], w[3]);
     }
-    wgmma_publish();
+    ptx_publish_shared();
 }
 
 /* s.rows to slot `slot` of the global tensor, where the tile's rows are one piece of memory. Where that is aligned, one
@@ -323,12 +318,8 @@ __device__ static inline void rollout_store_rows(const struct rollout_args &a, c
     const uint32_t bytes = (uint32_t)(s.n * a.D) * 2;
 
     if (((uintptr_t)to | bytes) % 16 == 0) {
-        if (s.thread == 0) {
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                         "r"(mma_address(s.rows)), "r"(bytes)
-                         : "memory");
-            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        }
+        if (s.thread == 0)
+            ptx_bulk_store(to, s.rows, bytes);
     } else {
         for (int i = s.thread; i < s.n * a.D; i += s.threads)
             to[i] = s.rows[i];
