@@ -48,8 +48,8 @@ enum status checkpoint_label(const char *owner, const char *maker, const char *c
         strbuf_addf(&sb, OF "%s\n", owner);
     strbuf_addf(&sb, BY "%s\n%s", maker, config);
     rc = strbuf_status(&sb, "a checkpoint's text", err);
-    if (rc == ST_OK && (*ret_text = strbuf_take(&sb)) == NULL)
-        rc = FAIL(err, ST_NOMEM, "out of memory for a checkpoint's text");
+    if (rc == ST_OK)
+        *ret_text = strbuf_take(&sb);
     strbuf_free(&sb);
     return rc;
 }

@@ -33,10 +33,9 @@ void search_free(struct search *search)
     memset(search, 0, sizeof *search);
 }
 
-enum status search_create(struct search **ret_search, struct error *err)
+struct search *search_create(void)
 {
-    *ret_search = mem_alloc(sizeof **ret_search);
-    return *ret_search != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a search space");
+    return mem_alloc(sizeof(struct search));
 }
 
 void search_destroy(struct search *search)
@@ -67,10 +66,7 @@ static enum status split_choices(struct search *s, size_t i, const char *text, c
             if (p->n_choices == SEARCH_MAX_CHOICES)
                 return FAIL(err, ST_CONFIG, "%s: %s has more than %d values", origin, p->key, SEARCH_MAX_CHOICES);
             snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), text);
-            s->choices[i][p->n_choices] = mem_strdup(word);
-            if (s->choices[i][p->n_choices] == NULL)
-                return FAIL(err, ST_NOMEM, "out of memory for the search space");
-            p->n_choices++;
+            s->choices[i][p->n_choices++] = mem_strdup(word);
         }
         text += n + (text[n] != '\0');
     }
@@ -271,7 +267,7 @@ static enum status check_any_legal(const struct search *s, const struct setup *s
     double u[SPACE_MAX_DIM] = {0}, x[SPACE_MAX_DIM];
     bool found;
 
-    TRY(trial_check_create(&check, setup, s, err));
+    check = trial_check_create(setup, s);
     found = search_config_point(s, setup, x) && trial_check_point(check, x, &why) == ST_OK;
     for (size_t t = 0; !found && t < LEGAL_TRIES; t++) {
         for (size_t i = 0; i < s->space.dim; i++)
@@ -289,8 +285,8 @@ static enum status check_any_legal(const struct search *s, const struct setup *s
 
 static enum status add_params(struct search *s, const struct setup *setup, struct error *err)
 {
-    struct trial_check *check = NULL;
-    enum status rc = trial_check_create(&check, setup, NULL, err);
+    struct trial_check *check = trial_check_create(setup, NULL);
+    enum status rc = ST_OK;
 
     for (size_t i = 0; rc == ST_OK && i < config_n_sweep_params(setup->config); i++) {
         const struct config_sweep_param *c = config_sweep_param(setup->config, i);

@@ -25,20 +25,19 @@ struct search {
 };
 
 void search_free(struct search *search); /* what it owns, and leaves it zeroed; NULL is fine */
-enum status search_create(struct search **ret_search, struct error *err) MUST_USE; /* zeroed: too large for a stack */
+struct search *search_create(void); /* zeroed: too large for a stack */
 void search_destroy(struct search *search); /* NULL is fine */
 /* Read from the [sweep.SECTION.KEY] sections of a finished setup; a search without parameters is an error with an
  * example. */
 enum status search_from_setup(const struct setup *setup, struct search *ret_search, struct error *err) MUST_USE;
 /* {"params": [{"key", "scale", "int", "min", "max", "init"?, "choices"?, "when"?}], "cost"?, "from"?}; caller:
  * mem_free. */
-enum status search_to_json(const struct search *search, char **ret_text, struct error *err) MUST_USE;
+char *search_to_json(const struct search *search);
 enum status search_from_json(const char *text, struct search *ret_search, struct error *err) MUST_USE;
 /* Finds the option of every parameter, so that values can be written as texts. */
 enum status search_bind(struct search *search, const struct setup *setup, struct error *err) MUST_USE;
 /* {"train.learning_rate": 0.01, "train.optimizer": "muon"}; caller: mem_free. */
-enum status search_params_json(const struct search *search, const double *x, char **ret_text,
-                               struct error *err) MUST_USE;
+char *search_params_json(const struct search *search, const double *x);
 size_t search_find(const struct search *search, const char *key); /* which parameter; dim: none */
 /* ST_CORRUPT: values that params_json (NULL: none) does not hold are NaN. */
 enum status search_point(const struct search *search, const char *params_json, double *ret_x,

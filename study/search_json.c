@@ -19,69 +19,65 @@ static const char *const cost_names[] = {
 #define N_SCALES (sizeof scale_names / sizeof scale_names[0])
 
 /* {"key": parent, "choices": [...]} or {"key": parent, "min": x}: while it has an effect. */
-static bool add_when(cJSON *param, const struct search *s, const struct space_param *p)
+static void add_when(cJSON *param, const struct search *s, const struct space_param *p)
 {
     const struct space_param *parent = &s->space.params[p->parent];
     cJSON *json, *choices;
-    bool ok;
 
     if (!p->is_conditional)
-        return true;
-    json = cJSON_CreateObject();
-    ok = json_add(param, "when", json) && json_add_str(json, "key", parent->key);
-    if (!ok || parent->scale != SPACE_CATEGORICAL)
-        return ok && json_add_f64(json, "min", p->parent_min);
-    choices = cJSON_CreateArray();
-    ok = json_add(json, "choices", choices);
-    for (size_t k = 0; ok && k < parent->n_choices; k++)
-        if (p->parent_choices >> k & 1) {
-            cJSON *text = cJSON_CreateString(s->choices[p->parent][k]);
-            ok = text != NULL && cJSON_AddItemToArray(choices, text);
-        }
-    return ok;
+        return;
+    json = cJSON_AddObjectToObject(param, "when");
+    json_add_str(json, "key", parent->key);
+    if (parent->scale != SPACE_CATEGORICAL) {
+        json_add_f64(json, "min", p->parent_min);
+        return;
+    }
+    choices = cJSON_AddArrayToObject(json, "choices");
+    for (size_t k = 0; k < parent->n_choices; k++)
+        if (p->parent_choices >> k & 1)
+            cJSON_AddItemToArray(choices, cJSON_CreateString(s->choices[p->parent][k]));
 }
 
 static cJSON *param_json(const struct search *s, size_t i)
 {
     const struct space_param *p = &s->space.params[i];
-    cJSON *json = cJSON_CreateObject(), *choices = NULL;
-    bool ok = json != NULL && json_add_str(json, "key", p->key) && json_add_str(json, "scale", scale_names[p->scale]) &&
-              json_add_bool(json, "int", p->is_int) && json_add_f64(json, "min", p->min) &&
-              json_add_f64(json, "max", p->max);
+    cJSON *json = cJSON_CreateObject(), *choices;
 
-    if (ok && p->has_init)
-        ok = json_add_f64(json, "init", p->init);
-    if (ok && p->scale == SPACE_CATEGORICAL) {
-        choices = cJSON_CreateArray();
-        ok = json_add(json, "choices", choices);
-        for (size_t k = 0; ok && k < p->n_choices; k++) {
-            cJSON *text = cJSON_CreateString(s->choices[i][k]);
-            ok = text != NULL && cJSON_AddItemToArray(choices, text);
-        }
+    json_add_str(json, "key", p->key);
+    json_add_str(json, "scale", scale_names[p->scale]);
+    json_add_bool(json, "int", p->is_int);
+    json_add_f64(json, "min", p->min);
+    json_add_f64(json, "max", p->max);
+    if (p->has_init)
+        json_add_f64(json, "init", p->init);
+    if (p->scale == SPACE_CATEGORICAL) {
+        choices = cJSON_AddArrayToObject(json, "choices");
+        for (size_t k = 0; k < p->n_choices; k++)
+            cJSON_AddItemToArray(choices, cJSON_CreateString(s->choices[i][k]));
     }
-    if (!ok || !add_when(json, s, p)) {
-        cJSON_Delete(json);
-        return NULL;
-    }
+    add_when(json, s, p);
     return json;
 }
 
-enum status search_to_json(const struct search *search, char **ret_text, struct error *err)
+static char *print_and_delete(cJSON *json)
 {
-    cJSON *json = cJSON_CreateObject(), *params = json != NULL ? cJSON_CreateArray() : NULL;
-    bool ok = json != NULL && json_add(json, "params", params);
+    char *text = json_print(json, false);
 
-    for (size_t i = 0; ok && i < search->space.dim; i++) {
-        cJSON *param = param_json(search, i);
-        ok = param != NULL && cJSON_AddItemToArray(params, param);
-    }
-    if (ok && search->cost != SEARCH_COST_WALL)
-        ok = json_add_str(json, "cost", cost_names[search->cost]);
-    if (ok && search->from[0] != '\0')
-        ok = json_add_str(json, "from", search->from);
-    *ret_text = ok ? json_print(json, false) : NULL;
     cJSON_Delete(json);
-    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for the search space");
+    return text;
+}
+
+char *search_to_json(const struct search *search)
+{
+    cJSON *json = cJSON_CreateObject(), *params = cJSON_AddArrayToObject(json, "params");
+
+    for (size_t i = 0; i < search->space.dim; i++)
+        cJSON_AddItemToArray(params, param_json(search, i));
+    if (search->cost != SEARCH_COST_WALL)
+        json_add_str(json, "cost", cost_names[search->cost]);
+    if (search->from[0] != '\0')
+        json_add_str(json, "from", search->from);
+    return print_and_delete(json);
 }
 
 static enum status read_param(const cJSON *json, struct search *s, size_t i, struct error *err)
@@ -108,10 +104,7 @@ static enum status read_param(const cJSON *json, struct search *s, size_t i, str
     {
         if (!cJSON_IsString(choice) || p->n_choices == SEARCH_MAX_CHOICES)
             return FAIL(err, ST_CORRUPT, "the store's search space: choices of %s are not whole", key);
-        s->choices[i][p->n_choices] = mem_strdup(choice->valuestring);
-        if (s->choices[i][p->n_choices] == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for the search space");
-        p->n_choices++;
+        s->choices[i][p->n_choices++] = mem_strdup(choice->valuestring);
     }
     return p->n_choices >= 2 ? ST_OK : FAIL(err, ST_CORRUPT, "the store's search space: %s has too few choices", key);
 }
@@ -199,21 +192,18 @@ enum status search_from_json(const char *text, struct search *ret_search, struct
     return rc;
 }
 
-enum status search_params_json(const struct search *search, const double *x, char **ret_text, struct error *err)
+char *search_params_json(const struct search *search, const double *x)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json != NULL;
 
-    for (size_t i = 0; ok && i < search->space.dim; i++) {
+    for (size_t i = 0; i < search->space.dim; i++) {
         const struct space_param *p = &search->space.params[i];
         if (p->scale == SPACE_CATEGORICAL)
-            ok = json_add_str(json, p->key, search->choices[i][(size_t)x[i]]);
+            json_add_str(json, p->key, search->choices[i][(size_t)x[i]]);
         else
-            ok = json_add_f64(json, p->key, x[i]);
+            json_add_f64(json, p->key, x[i]);
     }
-    *ret_text = ok ? json_print(json, false) : NULL;
-    cJSON_Delete(json);
-    return *ret_text != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a trial's parameters");
+    return print_and_delete(json);
 }
 
 static bool read_value(const struct search *search, size_t i, const cJSON *json, double *ret)

@@ -41,10 +41,7 @@ static enum status widen_choices(struct search *s, size_t i, const struct search
             continue;
         if (p->n_choices == SEARCH_MAX_CHOICES)
             return FAIL(err, ST_CONFIG, "%s has more than %d values", p->key, SEARCH_MAX_CHOICES);
-        s->choices[i][p->n_choices] = mem_strdup(want->choices[j][k]);
-        if (s->choices[i][p->n_choices] == NULL)
-            return FAIL(err, ST_NOMEM, "out of memory for the search space");
-        p->n_choices++;
+        s->choices[i][p->n_choices++] = mem_strdup(want->choices[j][k]);
         p->max = (double)(p->n_choices - 1);
         *ret_wider = true;
     }

@@ -114,8 +114,6 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
     struct setup *setup = mem_alloc(sizeof *setup);
     enum status rc;
 
-    if (setup == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a config");
     setup->has_sweep = with_sweep;
     setup->config = config_create();
     if ((rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
@@ -201,8 +199,6 @@ static enum status add_env(struct setup *setup, struct error *err)
         TRY(config_set(setup->config, CONFIG_ENV, setup->env->about->defaults[i].key,
                        setup->env->about->defaults[i].value, origin, err));
     setup->env_settings = mem_alloc(setup->env->options.settings_size);
-    if (setup->env_settings == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for the settings of %s", setup->env->name);
     return ST_OK;
 }
 
@@ -385,11 +381,8 @@ enum status setup_to_ini(const struct setup *setup, char **ret_text, struct erro
         rc = config_write_section(setup->config, sweep_opt_table.section, &sb, err);
     if (rc == ST_OK)
         rc = strbuf_status(&sb, "the config's text", err);
-    if (rc == ST_OK) {
+    if (rc == ST_OK)
         *ret_text = strbuf_take(&sb);
-        if (*ret_text == NULL)
-            rc = FAIL(err, ST_NOMEM, "out of memory for the config's text");
-    }
     strbuf_free(&sb);
     return rc;
 }

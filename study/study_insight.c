@@ -77,11 +77,11 @@ static bool can_be_run(struct trial_check *check, const struct search *search, s
 static enum status drop_edges(struct study_view *v, struct gp_insight *in, struct error *err)
 {
     struct setup *setup;
-    struct trial_check *check = NULL;
+    struct trial_check *check;
 
     TRY(study_view_setup(v, &setup, err));
     TRY(search_bind(&v->search, setup, err));
-    TRY(trial_check_create(&check, setup, &v->search, err));
+    check = trial_check_create(setup, &v->search);
     for (size_t i = 0; i < v->search.space.dim; i++) {
         struct gp_edge *e = &in->edges[i];
         if (e->side != 0 && !(insight_bound(&v->search.space.params[i], v->search.opts[i], e->side, &e->suggested) &&

@@ -42,6 +42,11 @@ double study_view_score(const struct study_view *view, double gp_score)
     return view->study.maximize ? gp_score : -gp_score;
 }
 
+const char *study_direction(const struct study *study)
+{
+    return study->maximize ? "maximize" : "minimize";
+}
+
 bool study_better(const struct study *study, double a, double b)
 {
     return isnan(b) ? !isnan(a) : study->maximize ? a > b : a < b;

@@ -47,6 +47,7 @@ struct study_view {
 /* The trial as front and models see it: higher scores are better; x is not set. */
 void study_judge(const struct study *study, enum search_cost cost_kind, const struct trial *trial,
                  struct gp_trial *ret_row);
+const char *study_direction(const struct study *study); /* "maximize" or "minimize" */
 bool study_better(const struct study *study, double a, double b); /* is score a better than b? NaN is the worst */
 enum status study_view_load(struct store *store, const char *name, struct study_view *ret_view,
                             struct error *err) MUST_USE;

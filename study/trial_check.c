@@ -24,14 +24,11 @@ struct trial_check {
     const struct search *search; /* borrowed; NULL: no points */
 };
 
-enum status trial_check_create(struct trial_check **ret_check, const struct setup *setup, const struct search *search,
-                               struct error *err)
+struct trial_check *trial_check_create(const struct setup *setup, const struct search *search)
 {
     struct trial_check *c = mem_alloc(sizeof *c);
     const void *settings[SECTIONS] = {setup->env_settings, &setup->policy, &setup->train};
 
-    if (c == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory to check trials");
     c->env = setup->env;
     c->search = search;
     c->tables[0] = &setup->env->options;
@@ -39,17 +36,12 @@ enum status trial_check_create(struct trial_check **ret_check, const struct setu
     c->tables[2] = &train_opt_table;
     for (size_t i = 0; i < SECTIONS; i++) {
         size_t size = c->tables[i]->settings_size;
-        c->base[i] = mem_alloc(size > 0 ? size : 1);
-        c->now[i] = mem_alloc(size > 0 ? size : 1);
-        if (c->base[i] == NULL || c->now[i] == NULL) {
-            trial_check_destroy(c);
-            return FAIL(err, ST_NOMEM, "out of memory to check trials");
-        }
+        c->base[i] = mem_alloc(size);
+        c->now[i] = mem_alloc(size);
         memcpy(c->base[i], settings[i], size);
     }
     trial_check_reset(c);
-    *ret_check = c;
-    return ST_OK;
+    return c;
 }
 
 void trial_check_destroy(struct trial_check *c)

@@ -13,8 +13,7 @@ struct setup;
 
 struct trial_check;
 /* Copies the setup's settings. search (may be NULL; borrowed, bound): the space of trial_check_point. */
-enum status trial_check_create(struct trial_check **ret_check, const struct setup *setup, const struct search *search,
-                               struct error *err) MUST_USE;
+struct trial_check *trial_check_create(const struct setup *setup, const struct search *search);
 void trial_check_destroy(struct trial_check *check); /* NULL is fine */
 void trial_check_reset(struct trial_check *check); /* to the setup's values */
 /* An option of env, policy or train; bool: not 0, choice: its index. */

@@ -187,7 +187,7 @@ enum status warm_start_check(struct store *store, const char *from, const struct
     if (rc == ST_OK &&
         (strcmp(old.study.metric, setup->sweep.metric) != 0 || old.study.maximize != (setup->sweep.goal == 0)))
         rc = FAIL(err, ST_CONFIG, "--from %s: that study has sweep.metric = %s and sweep.goal = %s; give the same here",
-                  from, old.study.metric, old.study.maximize ? "maximize" : "minimize");
+                  from, old.study.metric, study_direction(&old.study));
     if (rc == ST_OK)
         rc = compare_fixed(from, &old, setup, search, err);
     study_view_free(&old);

@@ -77,7 +77,7 @@ static cJSON *row_json(const struct study *s, const struct study_counts *counts,
     json_add_str(json, "name", s->name);
     json_add_str(json, "method", s->method);
     json_add_str(json, "metric", s->metric);
-    json_add_str(json, "direction", s->maximize ? "maximize" : "minimize");
+    json_add_str(json, "direction", study_direction(s));
     json_add_i64(json, "trials", n);
     json_add_i64(json, "trials_max", s->limits.trials_max);
     json_add_f64(json, "budget_s", s->limits.budget_s);
@@ -253,8 +253,8 @@ static void print_study(struct study_view *v, const char *store_path)
 {
     char cost[32], budget[32];
 
-    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, v->study.maximize ? "maximize" : "minimize",
-           v->study.metric, v->study.method, (long long)v->study.seed, v->study.program);
+    printf("study %s: %s %s by %s, seed %lld, %s\n", v->study.name, study_direction(&v->study), v->study.metric,
+           v->study.method, (long long)v->study.seed, v->study.program);
     print_state(v, store_path);
     printf("%zu trials", v->n);
     if (v->study.limits.trials_max > 0)

@@ -41,11 +41,9 @@ static enum status keep_threads(struct rerun *r, struct error *err)
 
 static enum status load_cost_kind(struct rerun *r, struct error *err)
 {
-    struct search *search = NULL;
-    enum status rc;
+    struct search *search = search_create();
+    enum status rc = search_from_json(r->study.space, search, err);
 
-    TRY(search_create(&search, err));
-    rc = search_from_json(r->study.space, search, err);
     if (rc == ST_OK)
         r->cost_kind = search->cost;
     search_destroy(search);

@@ -161,11 +161,9 @@ static bool may_change(const char *key)
 static enum status check_space(const struct sweep_cmd *s, struct search *ret_wider, bool *ret_is_wider,
                                struct error *err)
 {
-    struct search *want = NULL;
-    enum status rc;
+    struct search *want = search_create();
+    enum status rc = search_from_setup(s->setup, want, err);
 
-    TRY(search_create(&want, err));
-    rc = search_from_setup(s->setup, want, err);
     if (rc == ST_OK)
         rc = search_from_json(s->ss->view.study.space, ret_wider, err);
     if (rc == ST_OK)
@@ -206,14 +204,12 @@ static enum status load_stored(struct sweep_cmd *s, struct error *err)
 {
     struct store *reader = NULL;
     struct study study = {0};
-    struct search *search = NULL;
+    struct search *search = search_create();
     struct strbuf text;
     char name[160];
-    enum status rc = search_create(&search, err);
+    enum status rc = store_open_reader(&reader, s->store_path, err);
 
     strbuf_init(&text, OUTPUT_MAX_BYTES);
-    if (rc == ST_OK)
-        rc = store_open_reader(&reader, s->store_path, err);
     if (rc == ST_OK)
         rc = store_study_find(reader, s->resume, &study, err);
     if (rc == ST_OK)
@@ -248,12 +244,10 @@ static void take_machine(struct sweep_cmd *s)
 
 static enum status take_space(struct sweep_cmd *s, struct error *err)
 {
-    struct search *wider = NULL;
+    struct search *wider = search_create();
     bool is_wider = false;
-    enum status rc;
+    enum status rc = sweep_check_same(s, wider, &is_wider, err);
 
-    TRY(search_create(&wider, err));
-    rc = sweep_check_same(s, wider, &is_wider, err);
     if (rc == ST_OK && is_wider) {
         rc = sched_study_take_space(s->ss, wider, err);
         if (rc == ST_OK)

@@ -225,15 +225,11 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
 static enum status take_space(struct controller_socket *sock, struct sched_study *ss, const struct study *study,
                               const char *text, struct error *err)
 {
-    struct search *want = NULL, *stored = NULL;
+    struct search *want = search_create(), *stored = search_create();
     char *json = NULL;
     bool is_wider;
-    enum status rc = search_create(&want, err);
+    enum status rc = search_from_json(text, want, err);
 
-    if (rc == ST_OK)
-        rc = search_create(&stored, err);
-    if (rc == ST_OK)
-        rc = search_from_json(text, want, err);
     if (rc == ST_OK)
         rc = search_from_json(study->space, stored, err);
     if (rc == ST_OK)
@@ -243,7 +239,7 @@ static enum status take_space(struct controller_socket *sock, struct sched_study
     if (rc == ST_OK && ss != NULL)
         rc = sched_study_take_space(ss, stored, err);
     else if (rc == ST_OK)
-        rc = search_to_json(stored, &json, err);
+        json = search_to_json(stored);
     if (json != NULL)
         rc = store_study_set_space(sock->store, study->id, json, err);
     search_destroy(want);

@@ -63,17 +63,15 @@ static enum status submit(const struct sweep_cmd *s, struct error *err)
 /* A space that became wider, for the daemon to take. */
 static enum status add_space(const struct sweep_cmd *s, cJSON *json, struct error *err)
 {
-    struct search *wider = NULL;
+    struct search *wider = search_create();
     char *text = NULL;
     bool is_wider = false;
-    enum status rc;
+    enum status rc = sweep_check_same(s, wider, &is_wider, err);
 
-    TRY(search_create(&wider, err));
-    rc = sweep_check_same(s, wider, &is_wider, err);
-    if (rc == ST_OK && is_wider)
-        rc = search_to_json(wider, &text, err);
-    if (text != NULL)
+    if (rc == ST_OK && is_wider) {
+        text = search_to_json(wider);
         json_add_str(json, "space", text);
+    }
     search_destroy(wider);
     mem_free(text);
     return rc;

@@ -31,12 +31,11 @@ void submission_free(struct submission *submission)
 enum status submission_make(const struct setup *setup, const char *name, const char *from,
                             struct submission *ret_submission, struct error *err)
 {
-    struct search *search = NULL;
+    struct search *search = search_create();
     struct study *study = &ret_submission->study;
     enum status rc;
 
     *ret_submission = (struct submission){.study = {.maximize = setup->sweep.goal == 0, .seed = setup->sweep.seed}};
-    TRY(search_create(&search, err));
     limits_from_settings(&setup->sweep, &study->limits);
     limits_default(&study->limits);
     rc = search_from_setup(setup, search, err);
@@ -45,7 +44,7 @@ enum status submission_make(const struct setup *setup, const char *name, const c
         snprintf(search->from, sizeof search->from, "%s", from);
     }
     if (rc == ST_OK)
-        rc = search_to_json(search, &study->space, err);
+        study->space = search_to_json(search);
     if (rc == ST_OK)
         rc = setup_to_ini(setup, &study->config, err);
     study->name = mem_strdup(name);
@@ -80,11 +79,8 @@ cJSON *submission_to_json(const struct submission *submission)
 static enum status check(const struct study *study, struct error *err)
 {
     struct setup *setup = NULL;
-    struct search *search = NULL;
-    enum status rc = search_create(&search, err);
-
-    if (rc == ST_OK)
-        rc = setup_from_text(&setup, "submitted config", study->config, err);
+    struct search *search = search_create();
+    enum status rc = setup_from_text(&setup, "submitted config", study->config, err);
     if (rc == ST_OK)
         rc = search_from_json(study->space, search, err);
     if (rc == ST_OK)
@@ -140,11 +136,9 @@ enum status submission_from_json(const cJSON *json, struct submission *ret_submi
 static enum status check_from(struct store *store, const struct submission *submission, const struct setup *setup,
                               struct error *err)
 {
-    struct search *search = NULL;
-    enum status rc;
+    struct search *search = search_create();
+    enum status rc = search_from_json(submission->study.space, search, err);
 
-    TRY(search_create(&search, err));
-    rc = search_from_json(submission->study.space, search, err);
     if (rc == ST_OK)
         rc = warm_start_check(store, submission->from, setup, search, err);
     search_destroy(search);

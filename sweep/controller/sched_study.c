@@ -122,10 +122,10 @@ static enum status open_proposer(struct sched_study *ss, const struct space *spa
 enum status sched_study_take_space(struct sched_study *ss, struct search *wider, struct error *err)
 {
     struct proposer *proposer = NULL;
-    char *text = NULL;
-    enum status rc = search_to_json(wider, &text, err);
+    char *text = search_to_json(wider);
+    enum status rc = ST_OK;
 
-    if (rc == ST_OK && ss->proposer != NULL)
+    if (ss->proposer != NULL)
         rc = open_proposer(ss, &wider->space, &proposer, err);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_study_set_space(ss->store, ss->view.study.id, text, err));
@@ -153,7 +153,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     checkpoints_begin(ss);
     TRY(checkpoints_prune(ss, err));
     TRY(track_rows_open(&ss->track, ss->store, &ss->view.study, ss->setup, err));
-    TRY(trial_check_create(&ss->check, ss->setup, &ss->view.search, err));
+    ss->check = trial_check_create(ss->setup, &ss->view.search);
     TRY(open_proposer(ss, &ss->view.search.space, &ss->proposer, err));
     ss->stuck_at = SIZE_MAX;
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
@@ -256,9 +256,8 @@ static enum status queue_trial(struct sched_study *ss, const struct suggestion *
     enum status rc;
 
     trial.seed = trial_seed(ss->view.study.seed, trial.number);
-    rc = search_params_json(&ss->view.search, s->x, &trial.params, err);
-    if (rc == ST_OK)
-        rc = trial_config(ss, s->x, trial.seed, &trial.config, err);
+    trial.params = search_params_json(&ss->view.search, s->x);
+    rc = trial_config(ss, s->x, trial.seed, &trial.config, err);
     trial.origin = mem_strdup(s->origin);
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));

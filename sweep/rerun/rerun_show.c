@@ -163,7 +163,7 @@ static void measure_spread(const struct rerun *r, struct spread *ret_spread)
         if (!isfinite(score))
             continue;
         scores[ret_spread->n_scores++] = score;
-        ret_spread->above += r->study.maximize ? score > r->trial.score : score < r->trial.score;
+        ret_spread->above += study_better(&r->study, score, r->trial.score);
     }
     rerun_stats(scores, ret_spread->n_scores, &ret_spread->score);
     rerun_stats(costs, r->n, &ret_spread->cost);
@@ -175,7 +175,7 @@ static void measure_spread(const struct rerun *r, struct spread *ret_spread)
 static const char *verdict(const struct rerun *r, const struct spread *s)
 {
     const struct rerun_stats *q = &s->score;
-    bool better = r->study.maximize ? r->trial.score > q->mean : r->trial.score < q->mean;
+    bool better = study_better(&r->study, r->trial.score, q->mean);
 
     if (!has_result(r) || q->n < 2)
         return "unknown";

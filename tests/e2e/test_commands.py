@@ -241,7 +241,7 @@ def test_advice_is_confirmed(folder):
     assert not [t for t in show(store, "b")["trials"] if t["origin"] == "confirm"]
     text = run("export", "b", "--store", store)[0]
     trial = json.loads(run("export", "b", "--store", store, "--format", "json")[0])["trial"]
-    assert "unconfirmed, seen once: `trawl rerun b --trial %d --seeds 5`" % trial in text, text
+    assert "unconfirmed, seen once: `trawl rerun b --store %s --trial %d --seeds 5`" % (store.resolve(), trial) in text, text
     assert "seen once" in run("ls", "--store", store)[0] and "seen once" in run("report", "b", "--store", store)[0]
 
 

@@ -132,7 +132,7 @@ static void create_study(struct place *p, const char *name, const char *method, 
     OK(config_load_text(setup->config, "test", text, err));
     OK(setup_finish(setup, err));
     OK(search_from_setup(setup, &search, err));
-    OK(search_to_json(&search, &study.space, err));
+    study.space = search_to_json(&search);
     OK(setup_to_ini(setup, &study.config, err));
     OK(store_study_create(p->store, &study, err));
     mem_free(study.space);

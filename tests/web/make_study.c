@@ -49,7 +49,7 @@ static enum status open_study(struct maker *m, const char *path, const char *nam
                               .limits.trials_max = trials,
                               .program = mem_strdup(program_text)};
     TRY(setup_to_ini(m->setup, &m->study.config, err));
-    TRY(search_to_json(&m->search, &m->study.space, err));
+    m->study.space = search_to_json(&m->search);
     TRY(store_open_writer(&m->store, path, err));
     return store_study_create(m->store, &m->study, err);
 }
@@ -91,7 +91,7 @@ static enum status begin_trial(struct maker *m, int64_t number, const double *x,
                                                      : number < 10 ? "sobol"
                                                                    : "ehvi"),
                                 .seed = 100 + number};
-    TRY(search_params_json(&m->search, x, &ret_trial->params, err));
+    ret_trial->params = search_params_json(&m->search, x);
     TRY(make_config(m, x, &ret_trial->config, err));
     TRY(store_trial_create(m->store, ret_trial, err));
     snprintf(slot, sizeof slot, "cpu/%d", (int)(number % 2));

@@ -42,9 +42,9 @@ static void put_front(const struct page_study *p, const size_t *front, size_t n,
 {
     strbuf_add(out, "{\"study\":");
     put_str(out, p->view.study.name);
-    strbuf_addf(
-        out, ",\"version\":%lld,\"cost_unit\":\"%s\",\"direction\":\"%s\",\"knee_trial\":", (long long)p->version,
-        p->view.search.cost == SEARCH_COST_STEPS ? "steps" : "s", p->view.study.maximize ? "maximize" : "minimize");
+    strbuf_addf(out,
+                ",\"version\":%lld,\"cost_unit\":\"%s\",\"direction\":\"%s\",\"knee_trial\":", (long long)p->version,
+                study_cost_unit(p->view.search.cost), study_direction(&p->view.study));
     put_trial_or_null(out, p, p->knee);
     strbuf_add(out, ",\"best_trial\":");
     put_trial_or_null(out, p, p->best);
@@ -78,14 +78,12 @@ enum status api_front(struct serve *s, const struct request *r, struct answer *a
     if (p == NULL)
         return err->status;
     front = mem_array(p->n_front, sizeof *front);
-    for (size_t i = 0; front != NULL && i < p->view.n; i++)
+    for (size_t i = 0; i < p->view.n; i++)
         if (p->view.on_front[i])
             front[n++] = i;
-    if (front != NULL) {
-        qsort_r(front, n, sizeof *front, by_cost, p);
-        put_front(p, front, n, out);
-    }
+    qsort_r(front, n, sizeof *front, by_cost, p);
+    put_front(p, front, n, out);
     serve_unlock(s);
     mem_free(front);
-    return front != NULL ? ST_OK : FAIL(err, ST_NOMEM, "out of memory for a front");
+    return ST_OK;
 }

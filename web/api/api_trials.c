@@ -281,19 +281,16 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
     return by != 0 ? by : (a > b) - (a < b);
 }
 
-static enum status select_rows(struct listing *l, struct error *err)
+static void select_rows(struct listing *l)
 {
     const struct page_study *p = l->p;
 
     l->rows = mem_array(p->view.n, sizeof *l->rows);
-    if (l->rows == NULL)
-        return FAIL(err, ST_NOMEM, "out of memory for a list of %zu trials", p->view.n);
     for (size_t i = 0; i < p->view.n; i++)
         if (l->states[p->view.trials[i].state] && (!l->front_only || p->view.on_front[i]) && p->changed[i] > l->since)
             l->rows[l->n++] = i;
     if (l->sort != COL_NUMBER || l->descending)
         qsort_r(l->rows, l->n, sizeof *l->rows, compare_rows, l);
-    return ST_OK;
 }
 
 static void put_head(const struct page_study *p, struct strbuf *out)
@@ -341,10 +338,10 @@ enum status api_trials(struct serve *s, const struct request *r, struct answer *
     if (l.p == NULL)
         return err->status;
     rc = read_listing(&l, &r->target, err);
-    if (rc == ST_OK)
-        rc = select_rows(&l, err);
-    if (rc == ST_OK)
+    if (rc == ST_OK) {
+        select_rows(&l);
         put_listing(&l, out);
+    }
     serve_unlock(s);
     mem_free(l.rows);
     return rc;

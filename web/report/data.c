@@ -263,7 +263,7 @@ static void add_study(cJSON *root, const struct study_view *v, cJSON *space)
     json_add_str(object, "name", study->name);
     json_add_str(object, "method", study->method);
     json_add_str(object, "metric", study->metric);
-    json_add_str(object, "direction", study->maximize ? "maximize" : "minimize");
+    json_add_str(object, "direction", study_direction(study));
     json_add_i64(object, "seed", study->seed);
     json_add_i64(object, "trials_max", study->limits.trials_max);
     add_f64(object, "budget_s", study->limits.budget_s);

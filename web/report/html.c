@@ -336,13 +336,7 @@ static void write_command(struct strbuf *out, const struct report *report, const
     struct strbuf line;
 
     strbuf_init(&line, 1 << 16);
-    strbuf_add(&line, before);
-    strbuf_add_shell(&line, report->view->study.name);
-    if (report->store_path != NULL) {
-        strbuf_add(&line, " --store ");
-        strbuf_add_shell(&line, report->store_path);
-    }
-    strbuf_add(&line, after);
+    report_command(&line, report, before, after);
     text_escape(out, line.text);
     if (line.status != ST_OK)
         out->status = line.status;

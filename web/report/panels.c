@@ -69,8 +69,7 @@ void draw_best_by_cost(struct strbuf *out, const struct report *report)
             const struct trial *trial = &v->trials[i];
             if (trial->state >= TRIAL_DONE && isfinite(trial->cost_s) && trial->cost_s > 0.0)
                 spent += trial->cost_s;
-            if (!report->plotted[i] ||
-                !(isnan(best) || (v->study.maximize ? trial->score > best : trial->score < best)))
+            if (!report->plotted[i] || !study_better(&v->study, trial->score, best))
                 continue;
             if (isnan(best)) {
                 path_to(out, 'M', axis_at(&x, spent), axis_at(&y, trial->score));

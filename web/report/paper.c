@@ -7,6 +7,7 @@
 #include "base/duration.h"
 
 #include "study/promise.h"
+#include "study/resume_command.h"
 #include "study/study_view.h"
 #include "study/version.h"
 
@@ -324,39 +325,27 @@ static void write_charts(struct pages *p)
     p->y += third * 190.0 / 300.0 + 18.0;
 }
 
-static void write_command(struct pages *p, const char *before, const char *after)
+static void write_next(struct pages *p)
 {
-    const struct study_view *v = p->report->view;
     struct strbuf command;
 
+    heading(p, "What to do next", 60.0);
     strbuf_init(&command, 1 << 16);
-    strbuf_add(&command, before);
-    strbuf_add_shell(&command, v->study.name);
-    if (p->report->store_path != NULL) {
-        strbuf_add(&command, " --store ");
-        strbuf_add_shell(&command, p->report->store_path);
+    if (p->report->n_front > 0) {
+        report_command(&command, p->report, "trawl export ", " --pick knee -o knee.ini");
+        line(p, "code", command.text);
+        line(p, "code", "trawl train knee.ini");
+        strbuf_clear(&command);
+        report_command(&command, p->report, "trawl export ", " --pick best -o best.ini");
+        line(p, "code", command.text);
+        line(p, "code", "trawl train best.ini");
+        strbuf_clear(&command);
     }
-    strbuf_add(&command, after);
+    study_resume_command(p->report->view, p->report->store_path, &command);
     line(p, "code", command.text);
     if (command.status != ST_OK)
         p->svg.status = command.status;
     strbuf_free(&command);
-}
-
-static void write_next(struct pages *p)
-{
-    char more[HUMAN_TEXT_MAX];
-    size_t n = p->report->view->n;
-
-    heading(p, "What to do next", 60.0);
-    if (p->report->n_front > 0) {
-        write_command(p, "trawl export ", " --pick knee -o knee.ini");
-        line(p, "code", "trawl train knee.ini");
-        write_command(p, "trawl export ", " --pick best -o best.ini");
-        line(p, "code", "trawl train best.ini");
-    }
-    snprintf(more, sizeof more, " --trials %zu", n > 0 ? n * 2 : 24);
-    write_command(p, "trawl sweep --resume ", more);
 }
 
 enum status report_write_pages(const struct report *report, report_page_fn *emit, void *context, struct error *err)

@@ -50,6 +50,9 @@ bool report_has_insight(const struct study_view *view); /* importance and edges 
 void text_escape(struct strbuf *out, const char *text); /* for XML and HTML, invalid UTF-8 replaced */
 const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TEXT_MAX]); /* duration, or steps */
 
+/* "BEFORE", the study's name, its store, "AFTER" as one command of the shell. */
+void report_command(struct strbuf *out, const struct report *report, const char *before, const char *after);
+
 /* -- axes: axis.c -- */
 #define AXIS_MAX_TICKS 16
 

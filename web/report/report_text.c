@@ -52,3 +52,14 @@ const char *text_cost(const struct study_view *v, double cost, char buf[HUMAN_TE
     snprintf(buf, HUMAN_TEXT_MAX, isnan(cost) ? "%.40s" : "%.40s steps", text_number(cost, number));
     return buf;
 }
+
+void report_command(struct strbuf *out, const struct report *report, const char *before, const char *after)
+{
+    strbuf_add(out, before);
+    strbuf_add_shell(out, report->view->study.name);
+    if (report->store_path != NULL) {
+        strbuf_add(out, " --store ");
+        strbuf_add_shell(out, report->store_path);
+    }
+    strbuf_add(out, after);
+}

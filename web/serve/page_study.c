@@ -428,7 +428,7 @@ cJSON *page_study_summary(const struct page_study *p, bool has_writer)
     json_add_str(json, "end_text", st->end_text);
     json_add_str(json, "method", st->method);
     json_add_str(json, "metric", st->metric);
-    json_add_str(json, "direction", st->maximize ? "maximize" : "minimize");
+    json_add_str(json, "direction", study_direction(st));
     json_add_str(json, "env", p->env);
     json_add_str(json, "cost_unit", study_cost_unit(v->search.cost));
     json_add(json, "counts", page_study_counts(p));
