@@ -82,7 +82,7 @@ struct env_gpu_direct : env_gpu_rows<0> {
 #endif
 
 #define ENV_MAX_HEADS 8 /* action components of one agent */
-#define ENV_MAX_AGENTS 512 /* agents of one instance */
+#define ENV_MAX_AGENTS 65536 /* agents of one instance */
 
 /* Sizes of one batch's tensors; may depend on the settings (squared: grid size). */
 struct env_shape {

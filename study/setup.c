@@ -14,6 +14,8 @@
 #include "base/strbuf.h"
 #include "base/words.h"
 #include "envs/envs.h"
+#include "envs/plugin/env_config.h"
+#include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/dialect/dialect.h"
 #include "study/track_settings.h"
@@ -23,21 +25,6 @@
 #include <string.h>
 
 #define INI_MAX_BYTES (1u << 20)
-
-struct env_common {
-    char name[OPT_STR_MAX];
-};
-
-static const struct opt_def env_common_defs[] = {
-    OPT_ROW_STR(struct env_common, name, "", "Names the game to train on; `trawl envs` lists them."),
-};
-static const struct opt_table env_common_table = {
-    .section = "env",
-    .title = "Game",
-    .defs = env_common_defs,
-    .n_defs = 1,
-    .settings_size = sizeof(struct env_common),
-};
 
 static const struct opt_def sweep_defs[] = {
     OPT_ROW_ENUM(struct sweep_settings, method, "pareto", "pareto|random|sobol", OPT_FIXED,
@@ -116,7 +103,7 @@ static enum status setup_create_tables(struct setup **ret_setup, bool with_sweep
 
     setup->has_sweep = with_sweep;
     setup->config = config_create();
-    if ((rc = config_add_table(setup->config, &env_common_table, err)) != ST_OK ||
+    if ((rc = config_add_table(setup->config, &env_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &policy_opt_table, err)) != ST_OK ||
         (rc = config_add_table(setup->config, &train_opt_table, err)) != ST_OK ||
         (with_sweep && (rc = config_add_table(setup->config, &sweep_opt_table, err)) != ST_OK) ||
@@ -149,6 +136,8 @@ enum status setup_load(struct setup *setup, const char *word, struct error *err)
 
     if (env_find(word) != NULL)
         return config_set(setup->config, CONFIG_FILE, "env.name", word, "command line", err);
+    if (env_is_library(word))
+        return env_config_set_library(setup->config, word, err);
     if (checkpoint_is_one(word))
         return FAIL(
             err, ST_USAGE,
@@ -166,39 +155,12 @@ enum status setup_load_all(struct setup *setup, const char *const *words, int n,
     const char *game = NULL;
 
     for (int i = 0; i < n; i++) {
-        bool is_game = env_find(words[i]) != NULL;
+        bool is_game = env_find(words[i]) != NULL || env_is_library(words[i]);
         if (is_game && game != NULL)
             return FAIL(err, ST_USAGE, "two games are named, %s and %s; one is trained at a time", game, words[i]);
         game = is_game ? words[i] : game;
         TRY(setup_load(setup, words[i], err));
     }
-    return ST_OK;
-}
-
-static enum status find_env(struct setup *setup, struct error *err)
-{
-    const char *name = config_peek(setup->config, "env.name");
-
-    if (name == NULL || name[0] == '\0')
-        return FAIL(err, ST_CONFIG,
-                    "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
-    setup->env = env_find(name);
-    if (setup->env == NULL)
-        return FAIL(err, ST_CONFIG, "%s: no game '%s'; the nearest is '%s', `trawl envs` lists all",
-                    config_origin(setup->config, "env.name"), name, env_nearest(name));
-    return ST_OK;
-}
-
-static enum status add_env(struct setup *setup, struct error *err)
-{
-    char origin[64];
-
-    snprintf(origin, sizeof origin, "%s's default", setup->env->name);
-    TRY(config_add_table(setup->config, &setup->env->options, err));
-    for (size_t i = 0; i < setup->env->about->n_defaults; i++)
-        TRY(config_set(setup->config, CONFIG_ENV, setup->env->about->defaults[i].key,
-                       setup->env->about->defaults[i].value, origin, err));
-    setup->env_settings = mem_alloc(setup->env->options.settings_size);
     return ST_OK;
 }
 
@@ -277,9 +239,11 @@ static enum status take_fixed(struct setup *setup, struct error *err)
 static enum status finish(struct setup *setup, struct error *err)
 {
     TRY(dialect_begin(&setup->dialect, setup->config, err));
-    TRY(find_env(setup, err));
-    TRY(add_env(setup, err));
-    TRY(dialect_translate(&setup->dialect, setup->config, setup->env->name, err));
+    TRY(env_config_add(setup->config, &setup->env, err));
+    setup->env_settings = mem_alloc(setup->env->options.settings_size);
+    /* PufferLib's options of a game are read as ours of the built-in one; a library has its own */
+    TRY(dialect_translate(&setup->dialect, setup->config,
+                          env_find(setup->env->name) == setup->env ? setup->env->name : "", err));
     TRY(config_resolve(setup->config, err));
     if (setup->searches)
         TRY(take_fixed(setup, err));
@@ -322,7 +286,8 @@ enum status setup_derive(const struct setup *base, const struct setup_override *
 
     if (rc != ST_OK)
         return rc;
-    if ((rc = copy_table(setup->config, base->config, &env_common_table, err)) != ST_OK ||
+    if ((rc = copy_table(setup->config, base->config, &env_opt_table, err)) != ST_OK ||
+        (rc = copy_table(setup->config, base->config, &env_library_opt_table, err)) != ST_OK ||
         (rc = copy_table(setup->config, base->config, &base->env->options, err)) != ST_OK ||
         (rc = copy_table(setup->config, base->config, &policy_opt_table, err)) != ST_OK ||
         (rc = copy_table(setup->config, base->config, &train_opt_table, err)) != ST_OK)

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/words.h"
+#include "envs/plugin/library.h"
 #include "store/store.h"
 #include "study/version.h"
 #include "sweep/cmd/commands.h"
@@ -38,6 +39,7 @@ static const struct command commands[] = {
     {"retry", "run a failed trial once more", cmd_retry},
     {"rerun", "train a trial again: the same bytes, or many seeds", cmd_rerun},
     {"sync", "send to the experiment trackers what they lack", cmd_sync},
+    {"env", "make, build and check games of your own", cmd_env},
     {"envs", "list the games, their observations, actions and options", cmd_envs},
     {"bench", "measure games and training on this machine", cmd_bench},
     {"check", "check all of a store against its checksums", cmd_check},
@@ -102,6 +104,17 @@ static enum status print_man(struct error *err)
     return rc;
 }
 
+/* Does the command play games in this process? Then a library's game is loaded here; elsewhere it is only described. */
+static bool plays_games(const struct command *command)
+{
+    static command_fn *const plays[] = {cmd_train, cmd_eval, cmd_rerun, cmd_bench, cmd_worker};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++)
+        found = found || plays[i] == command->run;
+    return found;
+}
+
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     const struct command *command;
@@ -124,7 +137,11 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     if (strcmp(argv[1], "reference") == 0 && argc == 3 && strcmp(argv[2], "--man") == 0)
         return print_man(err);
     command = find_command(argv[1], err);
-    return command == NULL ? ST_USAGE : command->run(argc - 1, argv + 1, err);
+    if (command == NULL)
+        return ST_USAGE;
+    if (plays_games(command))
+        env_libraries_run();
+    return command->run(argc - 1, argv + 1, err);
 }
 
 /* A standard stream that the caller closed becomes one that cannot be written, lest a store or a checkpoint get its

@@ -10,6 +10,8 @@
 #include "base/num.h"
 #include "base/strbuf.h"
 #include "kernels/kernels.h"
+#include "envs/envs.h"
+#include "envs/plugin/library.h"
 #include "study/checkpoint_label.h"
 #include "study/setup.h"
 #include "study/version.h"
@@ -275,8 +277,10 @@ static enum status load_config(struct train_cmd *t, const struct cli_words *word
 static enum status print_options(struct setup *setup, int argc, char **argv, struct error *err)
 {
     for (int i = 1; i < argc; i++)
-        if (env_find(argv[i]) != NULL) {
-            TRY(config_add_table(setup->config, &env_find(argv[i])->options, err));
+        if (env_find(argv[i]) != NULL || env_is_library(argv[i])) {
+            const struct env_def *env;
+            TRY(env_open(argv[i], &env, err));
+            TRY(config_add_table(setup->config, &env->options, err));
             break;
         }
     return cli_print_options(setup->config, NULL, err);

@@ -296,6 +296,12 @@ static void find_env_name(const char *config, char *buf, size_t size)
             in_env = strncmp(line, "[env]", 5) == 0;
         else if (in_env && sscanf(line, "name = %31[A-Za-z0-9_-]", name) == 1)
             snprintf(buf, size, "%s", name);
+        else if (in_env && n > 3 && strncmp(line, "name = ", 7) == 0 && strncmp(line + n - 3, ".so", 3) == 0) {
+            size_t at = n; /* a library: "name = dir/my_game.so" is my_game */
+            while (at > 7 && line[at - 1] != '/' && line[at - 1] != ' ')
+                at--;
+            snprintf(buf, size, "%.*s", (int)(n - 3 - at), line + at);
+        }
         line += n + (line[n] == '\n');
     }
 }

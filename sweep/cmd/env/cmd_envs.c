@@ -2,10 +2,12 @@
 #include "base/config/config.h"
 #include "base/config/opt.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "envs/env.h"
 #include "envs/envs.h"
-#include "study/setup.h"
+#include "envs/plugin/describe.h"
+#include "envs/plugin/library.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
 
@@ -15,16 +17,13 @@
 /* Shape of a game by its default settings. */
 static enum status default_shape(const struct env_def *env, struct env_shape *ret_shape, struct error *err)
 {
-    struct setup *setup = NULL;
-    enum status rc = setup_create(&setup, err);
+    void *settings;
+    enum status rc;
 
-    if (rc == ST_OK)
-        rc = setup_load(setup, env->name, err);
-    if (rc == ST_OK)
-        rc = setup_finish(setup, err);
-    if (rc == ST_OK)
-        rc = env->shape(env, setup->env_settings, ret_shape, err);
-    setup_destroy(setup);
+    *ret_shape = (struct env_shape){0};
+    TRY(env_default_settings(env, &settings, err));
+    rc = env->shape(env, settings, ret_shape, err);
+    mem_free(settings);
     return rc;
 }
 
@@ -97,22 +96,29 @@ static void print_env(const struct env_def *env, const struct env_shape *shape, 
                env->about->defaults[i].value);
 }
 
-static enum status print_all(const char *name, bool json, struct error *err)
+static enum status print_one(const struct env_def *env, bool options, cJSON *list, struct error *err)
+{
+    struct env_shape shape;
+
+    TRY(default_shape(env, &shape, err));
+    if (list != NULL)
+        cJSON_AddItemToArray(list, env_json(env, &shape));
+    else
+        print_env(env, &shape, options);
+    return ST_OK;
+}
+
+/* name: NULL: every built-in game. */
+static enum status print_games(const char *name, bool json, struct error *err)
 {
     cJSON *list = json ? cJSON_CreateArray() : NULL;
+    const struct env_def *env;
     enum status rc = ST_OK;
 
-    for (size_t i = 0; rc == ST_OK && i < env_count(); i++) {
-        const struct env_def *env = env_at(i);
-        struct env_shape shape;
-        if (name != NULL && strcmp(name, env->name) != 0)
-            continue;
-        rc = default_shape(env, &shape, err);
-        if (rc == ST_OK && json)
-            cJSON_AddItemToArray(list, env_json(env, &shape));
-        else if (rc == ST_OK)
-            print_env(env, &shape, name != NULL);
-    }
+    if (name != NULL && (rc = env_open(name, &env, err)) == ST_OK)
+        rc = print_one(env, true, list, err);
+    for (size_t i = 0; name == NULL && rc == ST_OK && i < env_count(); i++)
+        rc = print_one(env_at(i), false, list, err);
     if (rc == ST_OK && json) {
         cli_print_json(list);
         return ST_OK;
@@ -131,21 +137,20 @@ enum status cmd_envs(int argc, char **argv, struct error *err)
     const struct cli cli = {
         .name = "envs",
         .synopsis = "trawl envs [ENV] [--json]",
-        .about = "Lists the games that policies can be trained on; with a game's name, all its options.",
+        .about = "Lists the games that policies can be trained on; with a game's name, or the path of its library, all "
+                 "its options.",
         .examples = "  trawl envs breakout\n"
+                    "  trawl envs ./my_game.so\n"
                     "  trawl envs --json",
         .opts = opts,
         .n_opts = 1,
         .min_words = 0,
         .max_words = 1,
-        .words_text = "a game",
+        .words_text = "a game's name, or the path of its library",
     };
 
     TRY(cli_parse(&cli, argc, argv, &words, err));
     if (words.help)
         return ST_OK;
-    if (words.n == 1 && env_find(words.v[0]) == NULL)
-        return FAIL(err, ST_USAGE, "no game '%s'; the nearest is '%s', `trawl envs` lists all", words.v[0],
-                    env_nearest(words.v[0]));
-    return print_all(words.n == 1 ? words.v[0] : NULL, json, err);
+    return print_games(words.n == 1 ? words.v[0] : NULL, json, err);
 }

@@ -1,0 +1,395 @@
+/* describe.c - a game's table as JSON and back, and the child process that describes a library's.
+ * Invariant: the child gets descriptor 3 for its answer; what the library prints goes into its log. */
+#include "envs/plugin/describe.h"
+
+#include "base/clock.h"
+#include "base/config/config.h"
+#include "base/mem.h"
+#include "envs/envs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ANSWER_MAX (4u << 20)
+#define ROWS_MAX 256
+#define LOG_BYTES 600
+#define SETTINGS_MAX (1u << 20)
+
+enum status env_default_settings(const struct env_def *def, void **ret_settings, struct error *err)
+{
+    struct config *config = config_create();
+    void *settings = mem_alloc(def->options.settings_size);
+    enum status rc = config_add_table(config, &def->options, err);
+
+    if (rc == ST_OK)
+        rc = config_resolve(config, err);
+    if (rc == ST_OK)
+        rc = config_fill(config, &def->options, settings, err);
+    config_destroy(config);
+    if (rc != ST_OK) {
+        mem_free(settings);
+        settings = NULL;
+    }
+    *ret_settings = settings;
+    return rc;
+}
+
+/* ---- to JSON ---- */
+
+static cJSON *row_json(const struct opt_def *o)
+{
+    cJSON *json = cJSON_CreateObject();
+
+    json_add_str(json, "key", o->key);
+    json_add_i64(json, "type", (int64_t)o->type);
+    json_add_i64(json, "offset", (int64_t)o->offset);
+    json_add_str(json, "def", o->def);
+    json_add_f64(json, "min", o->min);
+    json_add_f64(json, "max", o->max);
+    json_add_i64(json, "scale", (int64_t)o->scale);
+    json_add_f64(json, "sweep_min", o->sweep_min);
+    json_add_f64(json, "sweep_max", o->sweep_max);
+    json_add_f64(json, "sweep_factor", o->sweep_factor);
+    json_add_str(json, "choices", o->choices);
+    json_add_str(json, "also", o->also);
+    json_add_str(json, "unit", o->unit);
+    json_add_str(json, "help", o->help);
+    json_add_str(json, "depends", o->depends);
+    return json;
+}
+
+static cJSON *shape_json(const struct env_shape *s)
+{
+    cJSON *json = cJSON_CreateObject(), *heads = cJSON_CreateArray();
+
+    json_add_i64(json, "obs_size", s->obs_size);
+    json_add_i64(json, "n_agents", s->n_agents);
+    for (int h = 0; h < s->n_heads; h++) {
+        cJSON *head = cJSON_CreateObject();
+        json_add_i64(head, "size", s->head_sizes[h]);
+        json_add_f64(head, "low", (double)s->low[h]);
+        json_add_f64(head, "high", (double)s->high[h]);
+        cJSON_AddItemToArray(heads, head);
+    }
+    json_add(json, "heads", heads);
+    json_add_bool(json, "has_mask", s->has_mask);
+    json_add_i64(json, "channels", s->channels);
+    json_add_i64(json, "height", s->height);
+    json_add_i64(json, "width", s->width);
+    json_add_bool(json, "may_truncate", s->may_truncate);
+    json_add_bool(json, "agents_end", s->agents_end);
+    json_add_bool(json, "u8", s->u8);
+    return json;
+}
+
+enum status env_describe(const struct env_def *def, const void *settings, cJSON **ret_json, struct error *err)
+{
+    struct env_shape shape = {0};
+    cJSON *json, *rows, *defaults;
+
+    TRY(def->shape(def, settings, &shape, err));
+    json = cJSON_CreateObject();
+    rows = cJSON_CreateArray();
+    defaults = cJSON_CreateArray();
+    json_add_str(json, "name", def->name);
+    json_add_str(json, "summary", def->about->summary);
+    json_add_i64(json, "settings_size", (int64_t)def->options.settings_size);
+    json_add_i64(json, "state_size", (int64_t)def->state_size);
+    json_add_i64(json, "track_at", (int64_t)def->track_at);
+    json_add_str(json, "title", def->options.title);
+    for (size_t i = 0; i < def->options.n_defs; i++)
+        cJSON_AddItemToArray(rows, row_json(&def->options.defs[i]));
+    json_add(json, "options", rows);
+    for (size_t i = 0; i < def->about->n_defaults; i++) {
+        cJSON *pair = cJSON_CreateObject();
+        json_add_str(pair, "key", def->about->defaults[i].key);
+        json_add_str(pair, "value", def->about->defaults[i].value);
+        cJSON_AddItemToArray(defaults, pair);
+    }
+    json_add(json, "defaults", defaults);
+    json_add(json, "shape", shape_json(&shape));
+    *ret_json = json;
+    return ST_OK;
+}
+
+/* ---- from JSON ---- */
+
+static const char *kept_str(const cJSON *json, const char *key)
+{
+    const char *text = json_get_str(json, key);
+    return text != NULL ? mem_strdup(text) : NULL;
+}
+
+static int64_t int_of(const cJSON *json, const char *key)
+{
+    int64_t value = 0;
+    (void)json_get_i64(json, key, &value);
+    return value;
+}
+
+static double f64_of(const cJSON *json, const char *key)
+{
+    double value = 0;
+    (void)json_get_f64(json, key, &value);
+    return value;
+}
+
+static bool bool_of(const cJSON *json, const char *key)
+{
+    bool value = false;
+    (void)json_get_bool(json, key, &value);
+    return value;
+}
+
+static struct opt_def row_of(const cJSON *json)
+{
+    return (struct opt_def){
+        .key = kept_str(json, "key"),
+        .type = (enum opt_type)int_of(json, "type"),
+        .offset = (size_t)int_of(json, "offset"),
+        .def = kept_str(json, "def"),
+        .min = f64_of(json, "min"),
+        .max = f64_of(json, "max"),
+        .scale = (enum opt_scale)int_of(json, "scale"),
+        .sweep_min = f64_of(json, "sweep_min"),
+        .sweep_max = f64_of(json, "sweep_max"),
+        .sweep_factor = f64_of(json, "sweep_factor"),
+        .choices = kept_str(json, "choices"),
+        .also = kept_str(json, "also"),
+        .unit = kept_str(json, "unit"),
+        .help = kept_str(json, "help"),
+        .depends = kept_str(json, "depends"),
+    };
+}
+
+static void shape_of(const cJSON *json, struct env_shape *s)
+{
+    const cJSON *head;
+
+    *s = (struct env_shape){
+        .obs_size = (int)int_of(json, "obs_size"),
+        .n_agents = (int)int_of(json, "n_agents"),
+        .has_mask = bool_of(json, "has_mask"),
+        .channels = (int)int_of(json, "channels"),
+        .height = (int)int_of(json, "height"),
+        .width = (int)int_of(json, "width"),
+        .may_truncate = bool_of(json, "may_truncate"),
+        .agents_end = bool_of(json, "agents_end"),
+        .u8 = bool_of(json, "u8"),
+    };
+    cJSON_ArrayForEach(head, cJSON_GetObjectItem(json, "heads")) if (s->n_heads < ENV_MAX_HEADS)
+    {
+        s->head_sizes[s->n_heads] = (int)int_of(head, "size");
+        s->low[s->n_heads] = (float)f64_of(head, "low");
+        s->high[s->n_heads++] = (float)f64_of(head, "high");
+    }
+}
+
+enum status env_described(const cJSON *json, struct env_def *ret_def, struct env_shape *ret_shape, struct error *err)
+{
+    const cJSON *rows = cJSON_GetObjectItem(json, "options"), *defaults = cJSON_GetObjectItem(json, "defaults"), *item;
+    size_t n_rows = (size_t)cJSON_GetArraySize(rows), n_defaults = (size_t)cJSON_GetArraySize(defaults);
+    struct opt_def *defs = mem_array(n_rows + 1, sizeof *defs);
+    struct env_default *kept = mem_array(n_defaults + 1, sizeof *kept);
+    struct env_about *about = mem_alloc(sizeof *about);
+
+    *ret_def = (struct env_def){
+        .api_version = ENV_API_VERSION,
+        .def_bytes = sizeof(struct env_def),
+        .name = kept_str(json, "name"),
+        .about = about,
+        .options = {.section = "env",
+                    .title = kept_str(json, "title"),
+                    .defs = defs,
+                    .settings_size = (size_t)int_of(json, "settings_size")},
+        .state_size = (size_t)int_of(json, "state_size"),
+        .track_at = (size_t)int_of(json, "track_at"),
+    };
+    cJSON_ArrayForEach(item, rows) defs[ret_def->options.n_defs++] = row_of(item);
+    cJSON_ArrayForEach(item, defaults) kept[about->n_defaults++] =
+        (struct env_default){kept_str(item, "key"), kept_str(item, "value")};
+    about->summary = kept_str(json, "summary");
+    about->defaults = kept;
+    shape_of(cJSON_GetObjectItem(json, "shape"), ret_shape);
+    if (ret_def->name == NULL || about->summary == NULL || ret_shape->n_agents < 1)
+        return FAIL(err, ST_CORRUPT, "the description of the game is not whole");
+    return ST_OK;
+}
+
+/* ---- the child ---- */
+
+static char *settings_hex(const void *settings, size_t size)
+{
+    char *text = mem_alloc(2 * size + 1);
+
+    for (size_t i = 0; i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)settings)[i]);
+    return text;
+}
+
+enum status env_settings_from_hex(const char *hex, size_t settings_size, void **ret_settings, struct error *err)
+{
+    unsigned char *bytes;
+    size_t n = strlen(hex);
+
+    if (n != 2 * settings_size || n > 2 * SETTINGS_MAX || strspn(hex, "0123456789abcdef") != n)
+        return FAIL(err, ST_USAGE, "--settings has %zu characters; the game's settings are %zu bytes, two digits each",
+                    n, settings_size);
+    bytes = mem_alloc(settings_size);
+    for (size_t i = 0; i < settings_size; i++) {
+        char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    *ret_settings = bytes;
+    return ST_OK;
+}
+
+/* Nothing of ours but what a program needs to start: a library is not ours, and logins are none of its business. */
+static char **environment(void)
+{
+    static const char *const names[] = {"PATH",   "HOME",         "LD_LIBRARY_PATH", "TMPDIR",       "LANG",
+                                        "LC_ALL", "ASAN_OPTIONS", "LSAN_OPTIONS",    "UBSAN_OPTIONS"};
+    char **env = mem_array(sizeof names / sizeof names[0] + 1, sizeof *env);
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        struct strbuf sb;
+        if (value == NULL)
+            continue;
+        strbuf_init(&sb, 1u << 16);
+        strbuf_addf(&sb, "%s=%s", names[i], value);
+        env[n++] = strbuf_take(&sb);
+    }
+    return env;
+}
+
+static enum status start(const char *path, const char *hex, const int fds[2], pid_t *ret_pid, struct error *err)
+{
+    char *argv[] = {"trawl", "env", "describe", (char *)path, hex != NULL ? "--settings" : NULL, (char *)hex, NULL};
+    char **env = environment();
+    posix_spawn_file_actions_t actions;
+    int rc = posix_spawn_file_actions_init(&actions);
+
+    if (rc == 0) {
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, fds[1], 2);
+        posix_spawn_file_actions_adddup2(&actions, fds[0], 1);
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+        rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, NULL, argv, env);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    for (size_t i = 0; env[i] != NULL; i++)
+        mem_free(env[i]);
+    mem_free(env);
+    return rc == 0 ? ST_OK : FAIL(err, ST_IO, "%s: cannot start a process to describe it: %s", path, strerror(rc));
+}
+
+/* Appends what there is to read; false at the end of the pipe. Of a log the end is kept. */
+static bool take(int fd, struct strbuf *sb, bool is_log)
+{
+    char buf[4096];
+    ssize_t got = read(fd, buf, sizeof buf);
+
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN;
+    if (is_log && sb->len + (size_t)got >= sb->max)
+        strbuf_clear(sb);
+    strbuf_add_n(sb, buf, (size_t)got);
+    return got > 0;
+}
+
+/* Reads both pipes until they are closed; false: the time was over. */
+static bool listen_to(int answer_fd, int log_fd, struct strbuf *answer, struct strbuf *log)
+{
+    struct pollfd polls[2] = {{.fd = answer_fd, .events = POLLIN}, {.fd = log_fd, .events = POLLIN}};
+    struct strbuf *texts[2] = {answer, log};
+    double end_s = clock_mono_s() + ENV_DESCRIBE_TIMEOUT_S;
+
+    while (polls[0].fd >= 0 || polls[1].fd >= 0) {
+        double left_s = end_s - clock_mono_s();
+        if (left_s <= 0)
+            return false;
+        (void)poll(polls, 2, (int)(left_s * 1000) + 1);
+        for (int i = 0; i < 2; i++)
+            if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(polls[i].fd, texts[i], i == 1))
+                polls[i].fd = -1;
+    }
+    return true;
+}
+
+/* The last lines of a log, without the ends of lines. */
+static const char *log_end(struct strbuf *log, char buf[LOG_BYTES])
+{
+    const char *from = log->len > LOG_BYTES - 1 ? log->text + log->len - (LOG_BYTES - 1) : log->text;
+
+    snprintf(buf, LOG_BYTES, "%s", from);
+    for (size_t n = strlen(buf); n > 0 && buf[n - 1] == '\n'; n--)
+        buf[n - 1] = '\0';
+    for (char *c = buf; *c != '\0'; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    return buf;
+}
+
+static enum status judge(const char *path, int state, bool in_time, struct strbuf *answer, struct strbuf *log,
+                         cJSON **ret_json, struct error *err)
+{
+    char end[LOG_BYTES];
+    const char *said = log_end(log, end);
+
+    if (!in_time)
+        return FAIL(err, ST_LIMIT, "%s: it did not describe itself within %d s and was killed; its log ends: %s", path,
+                    ENV_DESCRIBE_TIMEOUT_S, said);
+    if (WIFSIGNALED(state))
+        return FAIL(err, ST_CONFIG, "%s: it was killed by signal %d (%s) while it was loaded; its log ends: %s", path,
+                    WTERMSIG(state), strsignal(WTERMSIG(state)), said);
+    if (WEXITSTATUS(state) != 0) /* its one error line names the path */
+        return FAIL(err, ST_CONFIG, "%s", strncmp(said, "trawl: ", 7) == 0 ? said + 7 : said);
+    return json_parse(answer->text, answer->len, ret_json, err);
+}
+
+enum status env_describe_in_child(const char *path, const void *settings, size_t settings_size, cJSON **ret_json,
+                                  struct error *err)
+{
+    char *hex = settings != NULL ? settings_hex(settings, settings_size) : NULL;
+    struct strbuf answer, log;
+    int out[2], logs[2], state = 0;
+    bool in_time = false;
+    pid_t pid = 0;
+    enum status rc;
+
+    if (pipe2(out, O_CLOEXEC) != 0) {
+        mem_free(hex);
+        return FAIL(err, ST_IO, "%s: no pipe for a process to describe it: %s", path, strerror(errno));
+    }
+    if (pipe2(logs, O_CLOEXEC) != 0) {
+        close(out[0]), close(out[1]);
+        mem_free(hex);
+        return FAIL(err, ST_IO, "%s: no pipe for a process to describe it: %s", path, strerror(errno));
+    }
+    strbuf_init(&answer, ANSWER_MAX);
+    strbuf_init(&log, 1u << 16);
+    rc = start(path, hex, (int[2]){out[1], logs[1]}, &pid, err);
+    close(out[1]), close(logs[1]);
+    if (rc == ST_OK) {
+        in_time = listen_to(out[0], logs[0], &answer, &log);
+        if (!in_time)
+            kill(pid, SIGKILL);
+        while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
+            ;
+        rc = judge(path, state, in_time, &answer, &log, ret_json, err);
+    }
+    close(out[0]), close(logs[0]);
+    strbuf_free(&answer);
+    strbuf_free(&log);
+    mem_free(hex);
+    return rc;
+}

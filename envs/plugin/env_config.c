@@ -1,0 +1,148 @@
+/* env_config.c - env.name becomes a game; a library's path becomes whole, and its hash is kept beside it. */
+#include "envs/plugin/env_config.h"
+
+#include "base/config/config.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "envs/envs.h"
+#include "envs/plugin/library.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct game_common {
+    char name[OPT_STR_MAX];
+};
+
+static const struct opt_def common_defs[] = {
+    OPT_ROW_STR(struct game_common, name, "",
+                "Names the game to train on; `trawl envs` lists them. A game of your own: the path of its library, "
+                "./my_game.so, from the folder of the file that names it."),
+};
+const struct opt_table env_opt_table = {
+    .section = "env",
+    .title = "Game",
+    .defs = common_defs,
+    .n_defs = 1,
+    .settings_size = sizeof(struct game_common),
+};
+
+struct game_library {
+    char hash[OPT_STR_MAX];
+};
+
+static const struct opt_def library_defs[] = {
+    OPT_ROW_STR(
+        struct game_library, hash, "",
+        "Names the build of the game's library that the config is for; another one is refused. Filled in by the "
+        "program."),
+};
+const struct opt_table env_library_opt_table = {
+    .section = "env",
+    .title = "Game in a library",
+    .defs = library_defs,
+    .n_defs = 1,
+    .settings_size = sizeof(struct game_library),
+};
+
+/* path as it is found from the folder of `file` (NULL: from here). */
+static enum status whole_path(const char *path, const char *file, char ret_path[PATH_MAX], struct error *err)
+{
+    const char *slash = file != NULL && path[0] != '/' ? strrchr(file, '/') : NULL;
+    char from[PATH_MAX];
+    int n = slash != NULL ? snprintf(from, sizeof from, "%.*s/%s", (int)(slash - file), file, path)
+                          : snprintf(from, sizeof from, "%s", path);
+
+    if (n < 0 || (size_t)n >= sizeof from || realpath(from, ret_path) == NULL)
+        return FAIL(err, ST_CONFIG, "no library of a game at %s (%s); `trawl env build` makes one", from,
+                    strerror(errno));
+    if (strlen(ret_path) >= OPT_STR_MAX)
+        return FAIL(err, ST_CONFIG, "%s: the path is longer than %d bytes", ret_path, OPT_STR_MAX - 1);
+    return ST_OK;
+}
+
+enum status env_config_set_library(struct config *config, const char *word, struct error *err)
+{
+    char path[PATH_MAX];
+
+    TRY(whole_path(word, NULL, path, err));
+    return config_set(config, CONFIG_COMMAND, "env.name", path, "command line", err);
+}
+
+/* "dir/x.ini:12" -> "dir/x.ini"; NULL when the item stands in no file. */
+static const char *file_of(const struct config_item *item, char buf[PATH_MAX])
+{
+    char *colon;
+
+    if (item->layer != CONFIG_FILE || item->text == 0)
+        return NULL;
+    snprintf(buf, PATH_MAX, "%s", item->origin);
+    colon = strrchr(buf, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    return buf;
+}
+
+/* The item that wins. There is one. */
+static size_t item_of(const struct config *config, const char *key)
+{
+    size_t best = 0;
+
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        if (item.value != NULL && strcmp(item.key, key) == 0 &&
+            (strcmp(config_item(config, best).key, key) != 0 || item.layer >= config_item(config, best).layer))
+            best = i;
+    }
+    return best;
+}
+
+static enum status find_library(struct config *config, const struct env_def **ret_env, struct error *err)
+{
+    size_t at = item_of(config, "env.name");
+    struct config_item item = config_item(config, at);
+    char path[PATH_MAX], file[PATH_MAX], origin[CONFIG_KEY_MAX + 300];
+    const char *hash;
+
+    snprintf(origin, sizeof origin, "%s", item.origin);
+    if (whole_path(item.value, file_of(&item, file), path, err) != ST_OK || env_open(path, ret_env, err) != ST_OK)
+        return error_prefix(err, "%s", origin);
+    TRY(config_edit(config, at, "env.name", path, err));
+    TRY(config_add_table(config, &env_library_opt_table, err));
+    hash = config_peek(config, "env.hash");
+    if (hash != NULL && hash[0] != '\0' && strcmp(hash, env_library_hash(*ret_env)) != 0) {
+        if (!env_library_is_described(*ret_env))
+            return FAIL(err, ST_CONFIG,
+                        "%s: %s has changed since: it is build %s, the config is for %s; its scores would not compare. "
+                        "Bring that build back, or begin anew with --env.hash ''",
+                        config_origin(config, "env.hash"), path, env_library_hash(*ret_env), hash);
+        log_warn("%s has changed since this config was made for it (build %s, now %s)", path, hash,
+                 env_library_hash(*ret_env));
+        return ST_OK;
+    }
+    return config_set(config, CONFIG_COMMAND, "env.hash", env_library_hash(*ret_env), "the library's file", err);
+}
+
+enum status env_config_add(struct config *config, const struct env_def **ret_env, struct error *err)
+{
+    const char *name = config_peek(config, "env.name");
+    const struct env_def *env;
+    char origin[64];
+
+    if (name == NULL || name[0] == '\0')
+        return FAIL(err, ST_CONFIG,
+                    "no game is named; put 'name = breakout' under [env], or give --env.name; `trawl envs` lists them");
+    if (env_is_library(name))
+        TRY(find_library(config, &env, err));
+    else if (env_open(name, &env, err) != ST_OK)
+        return error_prefix(err, "%s", config_origin(config, "env.name"));
+    snprintf(origin, sizeof origin, "%s's default", env->name);
+    TRY(config_add_table(config, &env->options, err));
+    for (size_t i = 0; i < env->about->n_defaults; i++)
+        TRY(config_set(config, CONFIG_ENV, env->about->defaults[i].key, env->about->defaults[i].value, origin, err));
+    *ret_env = env;
+    return ST_OK;
+}

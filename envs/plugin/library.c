@@ -1,0 +1,303 @@
+/* library.c - the libraries that this process has opened, by path and by the file's identity.
+ * Invariants: (1) an entry is never changed or freed once it is in the list, so that a table stays valid; (2) a file
+ * that was changed is another entry; (3) code of a library runs here only after env_libraries_run. */
+#include "envs/plugin/library.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "envs/envs.h"
+#include "envs/plugin/describe.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SHAPES_MAX 64 /* of a described game, by settings; asking for one starts a process */
+
+struct known_shape {
+    void *settings;
+    struct env_shape shape;
+};
+
+struct library {
+    struct env_def def; /* first: a table is one of its library; def.source is the library */
+    char *path;
+    struct stat file;
+    char hash[ENV_LIBRARY_HASH_BYTES];
+    bool described;
+    struct known_shape shapes[SHAPES_MAX]; /* [0]: of the default settings */
+    size_t n_shapes;
+    struct library *next;
+};
+
+static struct library *libraries; /* newest first */
+static bool run_here;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards libraries and their shapes; held alone */
+
+bool env_is_library(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 3 && strcmp(name + n - 3, ".so") == 0;
+}
+
+void env_libraries_run(void)
+{
+    run_here = true;
+}
+
+static const struct library *library_of(const struct env_def *def)
+{
+    return (const struct library *)def->source;
+}
+
+const char *env_library_hash(const struct env_def *def)
+{
+    return def->source != NULL ? library_of(def)->hash : "";
+}
+
+const char *env_library_path(const struct env_def *def)
+{
+    return def->source != NULL ? library_of(def)->path : "";
+}
+
+bool env_library_is_described(const struct env_def *def)
+{
+    return def->source != NULL && library_of(def)->described;
+}
+
+/* FNV-1a of a file: it is to notice a change, not to resist one who makes it. */
+static enum status hash_file(const char *path, char ret_hash[ENV_LIBRARY_HASH_BYTES], struct error *err)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    unsigned char buf[65536];
+    size_t got;
+    FILE *file = fopen(path, "rbe");
+
+    if (file == NULL)
+        return FAIL(err, ST_IO, "%s: the game's library cannot be read: %s", path, strerror(errno));
+    while ((got = fread(buf, 1, sizeof buf, file)) > 0)
+        for (size_t i = 0; i < got; i++)
+            hash = (hash ^ buf[i]) * 0x100000001b3u;
+    fclose(file);
+    snprintf(ret_hash, ENV_LIBRARY_HASH_BYTES, "%016llx", (unsigned long long)hash);
+    return ST_OK;
+}
+
+/* ---- what a library gives ---- */
+
+static enum status check_name(const char *path, const char *name, struct error *err)
+{
+    size_t n = name != NULL ? strlen(name) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!islower((unsigned char)name[i]) && !isdigit((unsigned char)name[i]) && name[i] != '_' && name[i] != '-')
+            n = 0;
+    if (n == 0 || n > ENV_LIBRARY_NAME_MAX)
+        return FAIL(err, ST_CONFIG, "%s: its game is named '%.40s'; a name is 1 to %d of a-z 0-9 _ -", path,
+                    name != NULL ? name : "", ENV_LIBRARY_NAME_MAX);
+    return ST_OK;
+}
+
+static size_t field_bytes(enum opt_type type)
+{
+    switch (type) {
+    case OPT_BOOL:
+        return sizeof(bool);
+    case OPT_INT:
+        return sizeof(int64_t);
+    case OPT_FLOAT:
+        return sizeof(double);
+    case OPT_STR:
+        return OPT_STR_MAX;
+    case OPT_ENUM:
+        return sizeof(int);
+    }
+    return SIZE_MAX / 2;
+}
+
+static enum status check_rows(const char *path, const struct opt_table *options, struct error *err)
+{
+    if (options->section == NULL || strcmp(options->section, "env") != 0)
+        return FAIL(err, ST_CONFIG, "%s: its options are of section '%.40s'; a game's section is 'env'", path,
+                    options->section != NULL ? options->section : "");
+    for (size_t i = 0; i < options->n_defs; i++) {
+        const struct opt_def *o = &options->defs[i];
+        if (o->key == NULL || o->def == NULL || o->help == NULL || o->unit == NULL ||
+            (o->type == OPT_ENUM && o->choices == NULL))
+            return FAIL(err, ST_CONFIG, "%s: option %zu (%s) lacks a key, default, unit, help or its choices", path, i,
+                        o->key != NULL ? o->key : "?");
+        if (strcmp(o->key, "name") == 0 || strcmp(o->key, "hash") == 0)
+            return FAIL(err, ST_CONFIG, "%s: an option is named '%s', which is the program's; rename it", path, o->key);
+        if (o->offset > options->settings_size || options->settings_size - o->offset < field_bytes(o->type))
+            return FAIL(err, ST_CONFIG, "%s: option %s lies at %zu, beyond the settings of %zu bytes", path, o->key,
+                        o->offset, options->settings_size);
+    }
+    return ST_OK;
+}
+
+static enum status check_table(const char *path, const struct env_def *def, struct error *err)
+{
+    if (def->api_version != ENV_API_VERSION)
+        return FAIL(err, ST_VERSION,
+                    "%s: it is built for version %u of the interface, this program has %d; build it again with this "
+                    "program: trawl env build",
+                    path, (unsigned)def->api_version, ENV_API_VERSION);
+    if (def->def_bytes != sizeof *def)
+        return FAIL(err, ST_VERSION, "%s: its table has %u bytes, version %d has %zu; build it again", path,
+                    (unsigned)def->def_bytes, ENV_API_VERSION, sizeof *def);
+    TRY(check_name(path, def->name, err));
+    if (def->about == NULL || def->about->summary == NULL || def->shape == NULL || def->reset_range == NULL ||
+        def->observe_range == NULL || def->step_range == NULL)
+        return FAIL(err, ST_CONFIG, "%s: its table lacks about, shape, reset_range, observe_range or step_range", path);
+    if ((def->open == NULL) != (def->close == NULL) || (def->open == NULL && def->state_size == 0))
+        return FAIL(err, ST_CONFIG, "%s: it needs a state_size, or both open and close", path);
+    if (def->open != NULL && def->track_at != 0)
+        return FAIL(err, ST_CONFIG, "%s: track_at is for states of plain bytes, and it has open", path);
+    if ((def->save == NULL) != (def->load == NULL) || (def->save == NULL) != (def->saved_bytes == NULL))
+        return FAIL(err, ST_CONFIG, "%s: saved_bytes, save and load come together", path);
+    return check_rows(path, &def->options, err);
+}
+
+static enum status load(struct library *library, struct error *err)
+{
+    const struct env_def *(*give)(void);
+    const struct env_def *def;
+    void *handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL), *symbol;
+
+    if (handle == NULL)
+        return FAIL(err, ST_CONFIG, "it cannot be loaded: %s", dlerror());
+    symbol = dlsym(handle, "trawl_env");
+    if (symbol == NULL) {
+        dlclose(handle);
+        return FAIL(err, ST_CONFIG, "%s: it has no symbol trawl_env; trawl_env.h has TRAWL_ENV(def) for that",
+                    library->path);
+    }
+    memcpy(&give, &symbol, sizeof give); /* an object pointer is no function pointer in ISO C */
+    def = give();
+    if (def == NULL)
+        return FAIL(err, ST_CONFIG, "%s: trawl_env() gives no table", library->path);
+    TRY(check_table(library->path, def, err));
+    library->def = *def;
+    return ST_OK;
+}
+
+/* ---- a game that is only described ---- */
+
+static enum status described_shape(const struct env_def *def, const void *settings, struct env_shape *ret_shape,
+                                   struct error *err)
+{
+    struct library *library = (struct library *)def->source;
+    size_t size = def->options.settings_size;
+    enum status rc = ST_OK;
+    cJSON *json = NULL;
+
+    pthread_mutex_lock(&lock);
+    *ret_shape = library->shapes[0].shape; /* past SHAPES_MAX a guess: the worker checks again */
+    for (size_t i = 0; i < library->n_shapes; i++)
+        if (memcmp(library->shapes[i].settings, settings, size) == 0) {
+            *ret_shape = library->shapes[i].shape;
+            goto done;
+        }
+    if (library->n_shapes == SHAPES_MAX)
+        goto done;
+    rc = env_describe_in_child(library->path, settings, size, &json, err);
+    if (rc == ST_OK) {
+        struct env_def again;
+        struct known_shape *known = &library->shapes[library->n_shapes];
+        rc = env_described(json, &again, ret_shape, err);
+        known->shape = *ret_shape;
+        known->settings = mem_alloc(size);
+        memcpy(known->settings, settings, size);
+        library->n_shapes += rc == ST_OK;
+        cJSON_Delete(json);
+    }
+done:
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+static enum status refuse_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+{
+    (void)settings, (void)n_envs, (void)ret_states;
+    return FAIL(err, ST_USAGE,
+                "a game of a library is played by workers, `trawl train`, `trawl eval` and `trawl rerun` "
+                "alone: what it breaks must cost no more than that");
+}
+
+static enum status describe(struct library *library, struct error *err)
+{
+    cJSON *json = NULL;
+    enum status rc;
+
+    TRY(env_describe_in_child(library->path, NULL, 0, &json, err));
+    rc = env_described(json, &library->def, &library->shapes[0].shape, err);
+    cJSON_Delete(json);
+    TRY(rc);
+    library->described = true;
+    library->def.shape = described_shape;
+    library->def.open = refuse_open;
+    TRY(env_default_settings(&library->def, &library->shapes[0].settings, err));
+    library->n_shapes = 1;
+    return ST_OK;
+}
+
+/* ---- opening ---- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static enum status open_library(const char *path, const struct env_def **ret_def, struct error *err)
+{
+    struct library *library;
+    struct stat file;
+    enum status rc;
+
+    if (stat(path, &file) != 0)
+        return FAIL(err, ST_CONFIG, "%s: no such library of a game (%s); `trawl env build` makes one", path,
+                    strerror(errno));
+    for (const struct library *l = libraries; l != NULL; l = l->next)
+        if (strcmp(l->path, path) == 0 && same_file(&l->file, &file)) {
+            *ret_def = &l->def;
+            return ST_OK;
+        }
+    library = mem_alloc(sizeof *library);
+    library->path = mem_strdup(path);
+    library->file = file;
+    rc = hash_file(path, library->hash, err);
+    if (rc == ST_OK)
+        rc = run_here ? load(library, err) : describe(library, err);
+    if (rc != ST_OK) {
+        mem_free(library->path);
+        mem_free(library);
+        return rc;
+    }
+    library->def.source = library;
+    library->next = libraries;
+    libraries = library;
+    *ret_def = &library->def;
+    log_debug("opened %s: game %s, hash %s", path, library->def.name, library->hash);
+    return ST_OK;
+}
+
+enum status env_open(const char *name, const struct env_def **ret_def, struct error *err)
+{
+    enum status rc;
+
+    *ret_def = env_find(name);
+    if (*ret_def != NULL)
+        return ST_OK;
+    if (!env_is_library(name))
+        return FAIL(err, ST_CONFIG, "no game '%s'; the nearest is '%s', `trawl envs` lists all", name,
+                    env_nearest(name));
+    pthread_mutex_lock(&lock);
+    rc = open_library(name, ret_def, err);
+    pthread_mutex_unlock(&lock);
+    return rc;
+}

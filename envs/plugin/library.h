@@ -1,0 +1,31 @@
+/* library.h - games in shared libraries (trawl_env.h): found by path, loaded or only described. (public)
+ *
+ * A process that may lose itself runs them: a worker, `trawl train`, eval, rerun, env check. It calls env_libraries_run
+ * at its start, and env_open loads the library. Every other process (controller, serve, report) never loads one:
+ * env_open asks a child, `trawl env describe`, under a time limit, and gets a table whose batches cannot be made.
+ * What was loaded or described stays until the process ends. Any thread. */
+#ifndef ENVS_PLUGIN_LIBRARY_H
+#define ENVS_PLUGIN_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+struct env_def;
+
+#define ENV_LIBRARY_NAME_MAX 31 /* of the game's own name */
+#define ENV_LIBRARY_HASH_BYTES 17
+
+/* Does a game's name mean a library: does it end with ".so"? */
+bool env_is_library(const char *name);
+void env_libraries_run(void);
+
+/* A built-in game by its name, or a library's by its path. A name that is neither is ST_CONFIG. */
+enum status env_open(const char *name, const struct env_def **ret_def, struct error *err) MUST_USE;
+
+/* Of a game of a library: 16 hex digits of its file as it was opened; "" of a built-in one. */
+const char *env_library_hash(const struct env_def *def);
+const char *env_library_path(const struct env_def *def); /* "" of a built-in one */
+bool env_library_is_described(const struct env_def *def); /* it cannot play in this process */
+
+#endif

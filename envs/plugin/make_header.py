@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""make_header.py - writes trawl_env.h, and the C file that holds the headers that `trawl env build` compiles with.
+
+usage: make_header.py ROOT FACE LOOP TRAWL_ENV.h OUT.c OUT.d [HEADER.in ...]
+
+trawl_env.h is FACE with every header of the project that it includes, each once, and below it LOOP, which is there again
+at each inclusion that defines ENV_GAME. A HEADER.in is held as it is, by its name without .in.
+"""
+
+import os
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+# so that a game's header can be moved into the program as it stands
+SHIMS = {"envs/env.h": '#include "trawl_env.h"\n', "envs/env_math.h": '#include "trawl_env.h"\n'}
+
+
+def expand(root, path, seen):
+    lines = []
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        for line in file:
+            found = INCLUDE.match(line)
+            if not found:
+                lines.append(line)
+            elif found.group(1) not in seen:
+                seen.append(found.group(1))
+                lines.append(expand(root, found.group(1), seen))
+    return "".join(lines)
+
+
+def c_bytes(text):
+    data = text.encode() + b"\0"
+    return "\n".join("    " + ",".join(map(str, data[at:at + 30])) + "," for at in range(0, len(data), 30))
+
+
+def main():
+    root, face, loop, header, out, depfile = sys.argv[1:7]
+    seen = [face, loop]
+    text = "/* trawl_env.h - a game for Trawl. Made of the program's own headers by envs/plugin/make_header.py. */\n"
+    text += "#ifndef TRAWL_ENV_H\n#define TRAWL_ENV_H\n" + expand(root, face, seen) + "#endif\n\n"
+    text += "#ifdef ENV_GAME\n" + expand(root, loop, seen) + "#endif\n"
+    with open(header, "w", encoding="utf-8") as file:
+        file.write(text)
+    held = {"trawl_env.h": text, **SHIMS}
+    for path in sys.argv[7:]:
+        with open(path, encoding="utf-8") as file:
+            held[os.path.basename(path)[:-len(".in")].replace("+", "/")] = file.read()
+    with open(out, "w", encoding="utf-8") as file:
+        file.write('/* made by envs/plugin/make_header.py */\n#include "envs/plugin/headers.h"\n\n')
+        for i, held_text in enumerate(held.values()):
+            file.write(f"static const char text_{i}[] = {{\n{c_bytes(held_text)}\n}};\n")
+        file.write("const struct env_header env_headers[] = {\n")
+        for i, name in enumerate(held):
+            file.write(f'    {{"{name}", text_{i}}},\n')
+        file.write("};\nconst size_t env_n_headers = sizeof env_headers / sizeof env_headers[0];\n")
+    with open(depfile, "w", encoding="utf-8") as file:
+        names = " ".join(os.path.join(root, path).replace(" ", "\\ ") for path in seen)
+        file.write(f"{header} {out}: {names}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+/* env_build.c - `trawl env build`: a header, a source file or a folder of PufferLib's becomes a library.
+ * Invariant: the library appears whole or not at all, so that a process that has the old one open keeps it. */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "envs/envs.h"
+#include "envs/plugin/headers.h"
+#include "envs/plugin/library.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/env/env_commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGS_MAX 64
+#define GLUE_MAX 8192u
+
+extern char **environ;
+
+enum source_kind { SOURCE_HEADER, SOURCE_C, SOURCE_CXX, SOURCE_PUFFER };
+
+struct build {
+    enum source_kind kind;
+    char source[PATH_MAX]; /* whole path of the file, or of the folder */
+    char name[ENV_LIBRARY_NAME_MAX + 1]; /* of the library's file; of a header also the game's */
+    char folder[PATH_MAX]; /* of the headers, while it lasts */
+    const char *out, *flags;
+    char default_out[ENV_LIBRARY_NAME_MAX + 8];
+};
+
+/* ---- what is built ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static enum status find_source(struct build *b, const char *path, struct error *err)
+{
+    char binding[PATH_MAX + 16];
+    struct stat st;
+    const char *base;
+    size_t n;
+
+    if (realpath(path, b->source) == NULL || stat(b->source, &st) != 0)
+        return FAIL(err, ST_NOTFOUND, "env build: %s: %s", path, strerror(errno));
+    base = strrchr(b->source, '/') + 1;
+    n = strcspn(base, ".");
+    if (n == 0 || n > ENV_LIBRARY_NAME_MAX)
+        return FAIL(err, ST_USAGE, "env build: the game would be named '%.*s'; a name has 1 to %d characters", (int)n,
+                    base, ENV_LIBRARY_NAME_MAX);
+    snprintf(b->name, sizeof b->name, "%.*s", (int)n, base);
+    snprintf(binding, sizeof binding, "%s/binding.c", b->source);
+    if (S_ISDIR(st.st_mode) && !file_exists(binding))
+        return FAIL(
+            err, ST_USAGE,
+            "env build: %s has no binding.c, so it is no game written for PufferLib; name the header or the source "
+            "file of another game itself",
+            path);
+    if (S_ISDIR(st.st_mode))
+        b->kind = SOURCE_PUFFER;
+    else if (ends_with(base, ".h"))
+        b->kind = SOURCE_HEADER;
+    else if (ends_with(base, ".c"))
+        b->kind = SOURCE_C;
+    else if (ends_with(base, ".cc") || ends_with(base, ".cpp") || ends_with(base, ".cxx"))
+        b->kind = SOURCE_CXX;
+    else
+        return FAIL(err, ST_USAGE, "env build: %s is no .h, .c, .cc or .cpp file, and no folder of a game", path);
+    return ST_OK;
+}
+
+/* ---- the folder of headers ---- */
+
+static enum status write_headers(const char *folder, struct error *err)
+{
+    char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof path, "%s/envs", folder);
+    if (mkdir(path, 0700) != 0)
+        return FAIL(err, ST_IO, "env build: %s cannot be made: %s", path, strerror(errno));
+    for (size_t i = 0; i < env_n_headers; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, env_headers[i].name);
+        TRY(file_write_all(path, env_headers[i].text, strlen(env_headers[i].text), err));
+    }
+    return ST_OK;
+}
+
+/* The source file that a header is compiled by. */
+static enum status write_glue(const struct build *b, struct error *err)
+{
+    char path[PATH_MAX + 64], text[GLUE_MAX];
+    int n = snprintf(text, sizeof text,
+                     "#include \"trawl_env.h\"\n#include \"%s\"\n#define ENV_GAME %s\n#include \"trawl_env.h\"\n"
+                     "TRAWL_ENV(%s_def)\n",
+                     b->source, b->name, b->name);
+
+    snprintf(path, sizeof path, "%s/glue.c", b->folder);
+    return file_write_all(path, text, (size_t)n, err);
+}
+
+static void remove_folder(const char *folder)
+{
+    static const char *const made[] = {"glue.c", "puffer_game.h"};
+    char path[PATH_MAX + 64];
+
+    for (size_t i = 0; i < env_n_headers; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, env_headers[i].name);
+        (void)unlink(path);
+    }
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, made[i]);
+        (void)unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/envs", folder);
+    (void)rmdir(path);
+    (void)rmdir(folder);
+}
+
+/* ---- the compiler ---- */
+
+struct args {
+    char *v[ARGS_MAX + 1];
+    size_t n;
+};
+
+static void add_arg(struct args *args, const char *prefix, const char *text)
+{
+    struct strbuf sb;
+
+    if (args->n == ARGS_MAX)
+        return;
+    strbuf_init(&sb, 1u << 16);
+    strbuf_add(&sb, prefix);
+    strbuf_add(&sb, text);
+    args->v[args->n++] = strbuf_take(&sb);
+}
+
+static void add_words(struct args *args, const char *words)
+{
+    while (words != NULL && *words != '\0') {
+        char word[1024];
+        size_t n = strcspn(words, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        if (n > 0)
+            add_arg(args, "", word);
+        words += n + (words[n] == ' ');
+    }
+}
+
+static void fill_args(const struct build *b, const char *out, struct args *args)
+{
+    static const char *const usual[] = {"-shared",
+                                        "-fPIC",
+                                        "-O3",
+                                        "-fno-math-errno",
+                                        "-ffp-contract=off",
+                                        "-fvisibility=hidden",
+                                        "-Wno-missing-field-initializers"};
+    const char *own = getenv(b->kind == SOURCE_CXX ? "CXX" : "CC");
+    char vendor[PATH_MAX + 16];
+
+    add_words(args, own != NULL && own[0] != '\0' ? own : b->kind == SOURCE_CXX ? "c++" : "cc");
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        add_arg(args, "", usual[i]);
+    add_arg(args, "-I", b->folder);
+    if (b->kind == SOURCE_PUFFER) {
+        add_words(args, "-w -std=gnu17 -include puffer_first.h");
+        add_arg(args, "-I", b->source);
+        snprintf(vendor, sizeof vendor, "%s/../../vendor", b->source);
+        add_arg(args, "-I", vendor);
+    } else {
+        add_words(args, b->kind == SOURCE_CXX ? "-Wall" : "-Wall -std=gnu17");
+    }
+    add_words(args, b->flags);
+    if (b->kind == SOURCE_HEADER)
+        add_arg(args, b->folder, "/glue.c");
+    else
+        add_arg(args, b->source, b->kind == SOURCE_PUFFER ? "/binding.c" : "");
+    add_words(args, "-o");
+    add_arg(args, "", out);
+    add_words(args, "-lm");
+}
+
+static enum status run_compiler(struct args *args, struct error *err)
+{
+    pid_t pid;
+    int state = 0, rc = posix_spawnp(&pid, args->v[0], NULL, NULL, args->v, environ);
+
+    if (rc != 0)
+        return FAIL(err, ST_IO, "env build: the compiler %s cannot be started: %s; CC and CXX name another", args->v[0],
+                    strerror(rc));
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
+        return FAIL(err, ST_CONFIG, "env build: %s could not compile it; what it reported stands above", args->v[0]);
+    return ST_OK;
+}
+
+static enum status compile(const struct build *b, struct error *err)
+{
+    char temporary[PATH_MAX];
+    struct args args = {.n = 0};
+    enum status rc;
+
+    snprintf(temporary, sizeof temporary, "%s.tmp.%d", b->out, (int)getpid());
+    fill_args(b, temporary, &args);
+    rc = run_compiler(&args, err);
+    if (rc == ST_OK && rename(temporary, b->out) != 0)
+        rc = FAIL(err, ST_IO, "env build: %s cannot be written: %s", b->out, strerror(errno));
+    if (rc != ST_OK)
+        (void)unlink(temporary);
+    for (size_t i = 0; i < args.n; i++)
+        mem_free(args.v[i]);
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static enum status build(struct build *b, struct error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    enum status rc;
+
+    snprintf(b->folder, sizeof b->folder, "%s/trawl-env-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    if (mkdtemp(b->folder) == NULL)
+        return FAIL(err, ST_IO, "env build: no temporary folder %s: %s", b->folder, strerror(errno));
+    rc = write_headers(b->folder, err);
+    if (rc == ST_OK && b->kind == SOURCE_HEADER)
+        rc = write_glue(b, err);
+    if (rc == ST_OK && b->kind == SOURCE_PUFFER)
+        rc = env_puffer_write(b->source, b->name, b->folder, err);
+    if (rc == ST_OK)
+        rc = compile(b, err);
+    remove_folder(b->folder);
+    return rc;
+}
+
+/* A look at what was built, by a child: it says whether it can be used. */
+static enum status show(const struct build *b, struct error *err)
+{
+    char path[PATH_MAX];
+    const struct env_def *def;
+    const char *here = strchr(b->out, '/') != NULL ? "" : "./";
+
+    if (realpath(b->out, path) == NULL)
+        return FAIL(err, ST_IO, "env build: %s: %s", b->out, strerror(errno));
+    TRY(env_open(path, &def, err));
+    printf("%s: game %s, %zu options; next: trawl env check %s%s\n", b->out, def->name, def->options.n_defs, here,
+           b->out);
+    return ST_OK;
+}
+
+enum status env_build(int argc, char **argv, struct error *err)
+{
+    struct build b = {.out = NULL};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"output", 'o', CLI_TEXT, &b.out, "FILE", "the library (the game's name with .so, in the current folder)"},
+        {"flags", 0, CLI_TEXT, &b.flags, "TEXT", "further words for the compiler, as in --flags '-march=native -lfoo'"},
+    };
+    const struct cli cli = {
+        .name = "env build",
+        .synopsis = "trawl env build GAME.h|GAME.c|GAME.cc|FOLDER [-o FILE] [--flags TEXT]",
+        .about =
+            "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header as\n"
+            "`trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env() (trawl_env.h\n"
+            "says how). FOLDER holds a game written for PufferLib 4.0: its binding.c is compiled as it is, its "
+            "drawing\n"
+            "does nothing. The compilers are cc and c++, or what CC and CXX name.",
+        .examples = "  trawl env build my_game.h\n"
+                    "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
+        .opts = opts,
+        .n_opts = 2,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a header, a source file or a folder",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    TRY(find_source(&b, words.v[0], err));
+    snprintf(b.default_out, sizeof b.default_out, "%s.so", b.name);
+    b.out = b.out != NULL ? b.out : b.default_out;
+    if (!env_is_library(b.out))
+        return FAIL(err, ST_USAGE, "env build: -o %s does not end with .so, by which a library is known", b.out);
+    TRY(build(&b, err));
+    return show(&b, err);
+}

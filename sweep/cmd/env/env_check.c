@@ -1,0 +1,326 @@
+/* env_check.c - `trawl env check`: plays a game in a child process and looks for what would spoil a training: numbers
+ * that are none, games that differ from themselves, instances that know of each other, states that do not save.
+ * Each check plays batches of its own; the first fault of a check ends it. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "envs/envs.h"
+#include "envs/plugin/describe.h"
+#include "envs/plugin/library.h"
+#include "sweep/cli.h"
+#include "sweep/cmd/env/env_side.h"
+#include "sweep/cmd/env/env_commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK_ENVS 7
+#define SPEED_AGENTS 1024
+#define LARGE_OBS 1000.0f /* a network learns badly from larger ones */
+
+struct check {
+    const struct env_def *def;
+    void *settings;
+    int64_t steps, seconds, seed;
+    int n_faults;
+};
+
+/* ---- the checks: each returns false after printing what is wrong ---- */
+
+static bool fault(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static bool fault(const char *fmt, ...)
+{
+    va_list args;
+
+    printf("FAULT  ");
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    printf("\n");
+    return false;
+}
+
+static bool check_random(struct check *c)
+{
+    struct env_side s;
+    struct rng rng = rng_seed((uint64_t)c->seed);
+    struct env_log log;
+    float largest = 0.0f;
+    bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 1);
+
+    env_side_reset(&s, NULL);
+    for (int64_t t = 0; ok && t < c->steps; t++) {
+        env_side_random(&s, &rng);
+        env_side_step(&s, NULL);
+        ok = env_side_sane(&s, t, &largest);
+    }
+    env_batch_take_log(s.batch, &log);
+    if (ok && log.episodes <= 0)
+        printf("note   no episode ended within %lld random steps\n", (long long)c->steps);
+    if (ok && log.episodes > 0 && !(log.perf >= 0 && log.perf <= log.episodes * (1 + 1e-6)))
+        ok = fault("perf is %g on average; it has to lie in [0, 1]", log.perf / log.episodes);
+    if (ok && largest > LARGE_OBS)
+        printf("note   an observation is as large as %g; a network learns best from about [-1, 1]\n", (double)largest);
+    if (ok)
+        printf("ok     %lld random steps of %d instances: %.0f episodes, mean length %.1f, score %.4g, perf %.4g\n",
+               (long long)c->steps, CHECK_ENVS, log.episodes, log.episodes > 0 ? log.ep_length / log.episodes : 0.0,
+               log.episodes > 0 ? log.score / log.episodes : 0.0, log.episodes > 0 ? log.perf / log.episodes : 0.0);
+    env_side_close(&s);
+    return ok;
+}
+
+/* Choices at the ends of their ranges, held for a while; and, of a game in the form of the built-in ones, choices that
+ * do not exist. */
+static bool check_wild(struct check *c)
+{
+    static const int32_t odd[] = {-1, INT32_MIN, INT32_MAX, 1 << 20};
+    struct env_side s;
+    float largest = 0.0f;
+    bool beyond = c->def->open == NULL;
+    bool ok = env_side_open(&s, c->def, c->settings, CHECK_ENVS, 1, 2);
+
+    env_side_reset(&s, NULL);
+    for (int64_t t = 0; ok && t < c->steps; t++) {
+        size_t kind = (size_t)(t / 50) % (beyond ? 6 : 2);
+        for (size_t i = 0; i < s.n_actions; i++) {
+            int32_t size = s.shape.head_sizes[i % (size_t)s.shape.n_heads];
+            s.actions[i] = kind == 0 ? 0 : kind == 1 ? size - 1 : odd[kind - 2];
+        }
+        env_side_step(&s, NULL);
+        ok = env_side_sane(&s, t, &largest);
+    }
+    if (ok)
+        printf("ok     %lld steps of %s\n", (long long)c->steps,
+               beyond ? "held first and last choices, and of choices that do not exist"
+                      : "held first and last choices");
+    env_side_close(&s);
+    return ok;
+}
+
+/* Two batches by the same actions: b of another number of instances or threads. */
+static bool check_same(struct check *c, const char *what, const char *wrong, size_t n_b, size_t threads)
+{
+    struct env_side a, b;
+    struct pool *pool = NULL;
+    struct rng rng = rng_seed((uint64_t)c->seed + 1);
+    const char *differs = NULL;
+    int64_t t = 0;
+    bool ok = env_side_open(&a, c->def, c->settings, CHECK_ENVS, 3, 3) &&
+              env_side_open(&b, c->def, c->settings, n_b, 3, 3) &&
+              (threads == 1 || pool_create(&pool, threads, NULL) == ST_OK);
+
+    if (ok) {
+        env_side_reset(&a, NULL);
+        env_side_reset(&b, pool);
+        differs = env_side_differs(&a, &b);
+    }
+    for (; ok && differs == NULL && t < c->steps; t++) {
+        env_side_random(&b, &rng);
+        memcpy(a.actions, b.actions, a.n_actions * sizeof *a.actions);
+        env_side_step(&a, NULL);
+        env_side_step(&b, pool);
+        differs = env_side_differs(&a, &b);
+    }
+    if (ok && differs != NULL)
+        ok = fault("%s: %s differ after %lld steps; %s", what, differs, (long long)t, wrong);
+    else if (ok)
+        printf("ok     %s\n", what);
+    env_side_close(&a);
+    env_side_close(&b);
+    pool_destroy(pool);
+    return ok;
+}
+
+static bool check_saved(struct check *c)
+{
+    struct env_side a, b;
+    struct rng rng = rng_seed((uint64_t)c->seed + 2);
+    const char *differs;
+    void *bytes;
+    bool ok = env_side_open(&a, c->def, c->settings, CHECK_ENVS, 4, 4) &&
+              env_side_open(&b, c->def, c->settings, CHECK_ENVS, 5, 5);
+
+    if (!ok || (c->def->open != NULL && c->def->saved_bytes == NULL)) {
+        if (ok)
+            printf("note   its state cannot be saved: a training that resumes plays new episodes\n");
+        env_side_close(&a);
+        env_side_close(&b);
+        return ok;
+    }
+    env_side_reset(&a, NULL);
+    env_side_reset(&b, NULL);
+    for (int64_t t = 0; t < 101; t++) {
+        env_side_random(&a, &rng);
+        env_side_step(&a, NULL);
+    }
+    bytes = mem_alloc(env_batch_state_bytes(a.batch));
+    env_batch_save(a.batch, bytes);
+    env_batch_load(b.batch, bytes);
+    mem_free(bytes);
+    env_batch_observe(b.batch, NULL, b.obs, b.mask);
+    differs = memcmp(a.obs, b.obs, a.obs_bytes) != 0 ? "observations" : NULL;
+    for (int64_t t = 0; differs == NULL && t < c->steps; t++) {
+        env_side_random(&a, &rng);
+        memcpy(b.actions, a.actions, a.n_actions * sizeof *a.actions);
+        env_side_step(&a, NULL);
+        env_side_step(&b, NULL);
+        differs = env_side_differs(&a, &b);
+    }
+    if (differs != NULL)
+        ok = fault("a saved state that is loaded plays on differently: %s differ; is there memory outside the state?",
+                   differs);
+    else
+        printf("ok     a saved state that is loaded plays on the same\n");
+    env_side_close(&a);
+    env_side_close(&b);
+    return ok;
+}
+
+static bool check_speed(struct check *c)
+{
+    struct env_side s;
+    struct rng rng = rng_seed((uint64_t)c->seed + 3);
+    struct env_shape shape;
+    double begun, spent = 0.0;
+    int64_t steps = 0;
+    size_t n;
+
+    if (env_def_check(c->def, c->settings, 1, &shape, NULL) != ST_OK)
+        return false;
+    n = (size_t)(SPEED_AGENTS / shape.n_agents > 0 ? SPEED_AGENTS / shape.n_agents : 1);
+    if (!env_side_open(&s, c->def, c->settings, n, 6, 6))
+        return false;
+    env_side_reset(&s, NULL);
+    for (int64_t t = 0; t < 20 || spent < 0.3; t++) {
+        env_side_random(&s, &rng);
+        begun = clock_mono_s();
+        env_side_step(&s, NULL);
+        spent += clock_mono_s() - begun;
+        steps += (int64_t)s.n_agents;
+    }
+    printf("speed  %.3g steps/s on one core (%zu agents, random actions, stepping alone)\n", (double)steps / spent,
+           s.n_agents);
+    env_side_close(&s);
+    return true;
+}
+
+static void run_checks(struct check *c)
+{
+    c->n_faults += !check_random(c);
+    c->n_faults += !check_wild(c);
+    c->n_faults += !check_same(c, "the same seed and actions give the same game",
+                               "is there randomness that is not state->rng, or a clock?", CHECK_ENVS, 1);
+    c->n_faults += !check_same(c, "more instances and threads change nothing", "do instances share memory?",
+                               2 * CHECK_ENVS + 3, 3);
+    c->n_faults += !check_saved(c);
+    c->n_faults += !check_speed(c);
+}
+
+/* ---- the child ---- */
+
+static enum status check_here(struct check *c, const char *game, struct error *err)
+{
+    struct env_shape shape;
+
+    env_libraries_run();
+    TRY(env_open(game, &c->def, err));
+    TRY(env_default_settings(c->def, &c->settings, err));
+    TRY(env_def_check(c->def, c->settings, 1, &shape, err));
+    printf("game   %s: %d observations, %d %s, actions", c->def->name, shape.obs_size, shape.n_agents,
+           shape.n_agents == 1 ? "agent" : "agents");
+    for (int h = 0; h < shape.n_heads; h++)
+        printf(" %d", shape.head_sizes[h]);
+    printf("\n");
+    run_checks(c);
+    mem_free(c->settings);
+    return c->n_faults == 0 ? ST_OK : FAIL(err, ST_NUMERIC, "env check: %s has %d faults", game, c->n_faults);
+}
+
+/* Waits for the child at most `seconds`. */
+static enum status wait_for(pid_t pid, const struct check *c, const char *game, struct error *err)
+{
+    double end_s = clock_mono_s() + (double)c->seconds;
+    int state = 0;
+
+    while (waitpid(pid, &state, WNOHANG) == 0) {
+        if (clock_mono_s() > end_s) {
+            kill(pid, SIGKILL);
+            (void)waitpid(pid, &state, 0);
+            return FAIL(err, ST_LIMIT,
+                        "env check: %s was not done within %lld s and was killed; it hangs in the check after "
+                        "the last line above, or is slow (--steps, --seconds)",
+                        game, (long long)c->seconds);
+        }
+        usleep(2000);
+    }
+    if (WIFSIGNALED(state))
+        return FAIL(err, ST_NUMERIC,
+                    "env check: %s was killed by signal %d (%s) in the check after the last line above", game,
+                    WTERMSIG(state), strsignal(WTERMSIG(state)));
+    if (WEXITSTATUS(state) != 0)
+        return FAIL(err, WEXITSTATUS(state) == 2 ? ST_CONFIG : ST_NUMERIC, "env check: %s failed, as reported above",
+                    game);
+    return ST_OK;
+}
+
+static enum status check_in_child(struct check *c, const char *game, struct error *err)
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid < 0)
+        return FAIL(err, ST_IO, "env check: no process for it: %s", strerror(errno));
+    if (pid == 0) {
+        struct error failed = {0};
+        enum status rc;
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        rc = check_here(c, game, &failed);
+        if (rc != ST_OK)
+            fprintf(stderr, "trawl: %s\n", failed.text);
+        fflush(stdout);
+        _exit(status_exit_code(rc));
+    }
+    return wait_for(pid, c, game, err);
+}
+
+enum status env_check(int argc, char **argv, struct error *err)
+{
+    struct check c = {.steps = 2000, .seconds = 120, .seed = 1};
+    struct cli_words words;
+    const struct cli_opt opts[] = {
+        {"steps", 0, CLI_INT, &c.steps, "N", "decisions of each check (2000)"},
+        {"seconds", 0, CLI_INT, &c.seconds, "S", "kill it after this time (120)"},
+        {"seed", 0, CLI_INT, &c.seed, "N", "seeds the actions (1)"},
+    };
+    const struct cli cli = {
+        .name = "env check",
+        .synopsis = "trawl env check GAME [--steps N] [--seconds S] [--seed N]",
+        .about =
+            "Plays a game at random, with held and with impossible choices, and says what would spoil a training:\n"
+            "observations or rewards that are no numbers, writes past its rows, the same seed giving another game,\n"
+            "instances or threads that change each other, a saved state that plays on differently; then its speed.\n"
+            "It runs in a child process: a crash or a hang is a fault like others. Exit code 1: there are faults.",
+        .examples = "  trawl env check ./my_game.so\n"
+                    "  trawl env check pong --steps 100000",
+        .opts = opts,
+        .n_opts = 3,
+        .min_words = 1,
+        .max_words = 1,
+        .words_text = "a game's name, or the path of its library",
+    };
+
+    TRY(cli_parse(&cli, argc, argv, &words, err));
+    if (words.help)
+        return ST_OK;
+    if (c.steps < 1 || c.seconds < 1)
+        return FAIL(err, ST_USAGE, "env check: --steps and --seconds are at least 1");
+    return check_in_child(&c, words.v[0], err);
+}

@@ -1,0 +1,13 @@
+/* env_commands.h - `trawl env new|build|check|describe`: games of the user's own, from nothing to a library. */
+#ifndef SWEEP_CMD_ENV_ENV_COMMANDS_H
+#define SWEEP_CMD_ENV_ENV_COMMANDS_H
+
+#include "sweep/cmd/commands.h"
+
+command_fn env_new, env_build, env_check;
+
+/* env_puffer.c: writes folder/puffer_game.h for a game in the folder dir: its name and its options, found in its
+ * binding.c, with the defaults of the config of PufferLib's tree that it lies in, if it lies in one. */
+enum status env_puffer_write(const char *dir, const char *name, const char *folder, struct error *err) MUST_USE;
+
+#endif

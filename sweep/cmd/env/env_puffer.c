@@ -1,0 +1,169 @@
+/* env_puffer.c - what `trawl env build` has to know of a game written for PufferLib before it compiles it: the options
+ * that its binding.c asks for, with the defaults of its config, and whether its struct has a stream of its own. */
+#include "base/config/config.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "sweep/cmd/env/env_commands.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define SOURCE_MAX_BYTES (16u << 20)
+#define OPTIONS_MAX 64
+#define KEY_MAX 64
+
+struct options {
+    char keys[OPTIONS_MAX][KEY_MAX];
+    size_t n;
+};
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static void add_option(struct options *options, const char *key, size_t n)
+{
+    bool ok = n > 0 && n < KEY_MAX && options->n < OPTIONS_MAX && !isdigit((unsigned char)key[0]);
+
+    for (size_t i = 0; i < n; i++)
+        ok = ok && is_word(key[i]);
+    for (size_t i = 0; i < options->n; i++)
+        ok = ok && (strlen(options->keys[i]) != n || strncmp(options->keys[i], key, n) != 0);
+    if (ok)
+        snprintf(options->keys[options->n++], KEY_MAX, "%.*s", (int)n, key);
+}
+
+/* dict_get(kwargs, "width") and dict_get_unsafe(env_kwargs, "width"): not those of vec_kwargs. */
+static void find_options(const char *text, struct options *options)
+{
+    for (const char *at = text; (at = strstr(at, "dict_get")) != NULL;) {
+        const char *from, *end;
+        at += strlen("dict_get");
+        at += strncmp(at, "_unsafe", 7) == 0 ? 7 : 0;
+        from = at + strspn(at, " (");
+        for (end = from; is_word(*end); end++)
+            ;
+        if (end - from < 6 || strncmp(end - 6, "kwargs", 6) != 0 || strncmp(from, "vec", 3) == 0)
+            continue;
+        end += strspn(end, ", \n\t");
+        if (*end == '"')
+            add_option(options, end + 1, strcspn(end + 1, "\""));
+    }
+}
+
+/* What the config sets and binding.c does not read: PufferLib lets it stand, so it is an option too, without effect. */
+static void add_config_options(const struct config *config, struct options *options)
+{
+    for (size_t i = 0; i < config_n_items(config); i++) {
+        struct config_item item = config_item(config, i);
+        if (item.value != NULL && strncmp(item.key, "env.", 4) == 0)
+            add_option(options, item.key + 4, strlen(item.key + 4));
+    }
+}
+
+static bool has_rng(const char *dir)
+{
+    DIR *folder = opendir(dir);
+    bool found = false;
+
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        char path[PATH_MAX], *text = NULL;
+        size_t n = strlen(entry->d_name);
+        if (n < 3 || strcmp(entry->d_name + n - 2, ".h") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (file_read_all(path, SOURCE_MAX_BYTES, &text, &n, NULL) == ST_OK)
+            found = found || strstr(text, "int rng;") != NULL || strstr(text, "_t rng;") != NULL;
+        mem_free(text);
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+static bool is_bool(const char *value)
+{
+    return strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0;
+}
+
+/* The default of an option: what the game's config says, "0" when it says nothing that is a number. */
+static const char *default_of(const struct config *config, const char *key)
+{
+    char full[CONFIG_KEY_MAX];
+    const char *value;
+    double number;
+
+    snprintf(full, sizeof full, "env.%s", key);
+    value = config_peek(config, full);
+    if (value == NULL)
+        return "0";
+    if (is_bool(value))
+        return strcasecmp(value, "true") == 0 ? "true" : "false";
+    return num_parse_f64(value, &number) ? value : "0";
+}
+
+/* Of PufferLib's tree: ocean/snake has config/snake.ini, or in older ones config/ocean/snake.ini. */
+static enum status load_config(struct config *config, const char *dir, const char *name, struct error *err)
+{
+    static const char *const places[] = {"config", "config/ocean"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%.3000s/../../%s/%s.ini", dir, places[i], name);
+        if (file_exists(path))
+            return config_load_file(config, path, err);
+    }
+    return ST_OK;
+}
+
+static enum status write(const struct options *options, const struct config *config, const char *dir, const char *name,
+                         const char *folder, struct error *err)
+{
+    char path[PATH_MAX];
+    struct strbuf sb;
+    enum status rc;
+
+    strbuf_init(&sb, 1u << 20);
+    strbuf_addf(&sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL)",
+                name, has_rng(dir));
+    for (size_t i = 0; i < options->n; i++) {
+        const char *def = default_of(config, options->keys[i]);
+        strbuf_addf(&sb, " %s(%s, \"%s\")", is_bool(def) ? "BOOL" : "NUMBER", options->keys[i], def);
+    }
+    strbuf_add(&sb, "\n");
+    snprintf(path, sizeof path, "%s/puffer_game.h", folder);
+    rc = strbuf_status(&sb, path, err);
+    if (rc == ST_OK)
+        rc = file_write_all(path, sb.text, sb.len, err);
+    strbuf_free(&sb);
+    return rc;
+}
+
+enum status env_puffer_write(const char *dir, const char *name, const char *folder, struct error *err)
+{
+    struct options options = {.n = 0};
+    struct config *config;
+    char path[PATH_MAX], *text = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    snprintf(path, sizeof path, "%s/binding.c", dir);
+    TRY(file_read_all(path, SOURCE_MAX_BYTES, &text, &n, err));
+    find_options(text, &options);
+    mem_free(text);
+    config = config_create();
+    rc = load_config(config, dir, name, err);
+    add_config_options(config, &options);
+    if (rc == ST_OK)
+        rc = write(&options, config, dir, name, folder, err);
+    config_destroy(config);
+    return rc;
+}

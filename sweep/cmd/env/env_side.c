@@ -1,0 +1,171 @@
+/* env_side.c - batches for `trawl env check`. */
+#include "sweep/cmd/env/env_side.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GUARD_BYTES 64
+#define GUARD 0xa5
+
+/* A tensor of the block at *at; what follows it is a guard. */
+static void *take(struct env_side *s, size_t *at, size_t bytes)
+{
+    char *tensor = s->block + *at;
+
+    *at += bytes;
+    memset(s->block + *at, GUARD, GUARD_BYTES);
+    *at += GUARD_BYTES + (16 - bytes % 16) % 16;
+    return tensor;
+}
+
+bool env_side_open(struct env_side *s, const struct env_def *def, const void *settings, size_t n_envs, uint64_t seed,
+                   uint8_t fill)
+{
+    struct error err = {0};
+    size_t at = 0, rows;
+
+    *s = (struct env_side){0};
+    if (env_def_check(def, settings, n_envs, &s->shape, &err) != ST_OK ||
+        env_batch_create(&s->batch, def, settings, n_envs, rng_seed(seed), &err) != ST_OK) {
+        printf("FAULT  %s\n", err.text);
+        return false;
+    }
+    rows = s->n_agents = n_envs * (size_t)s->shape.n_agents;
+    s->n_actions = rows * (size_t)s->shape.n_heads;
+    s->obs_bytes = rows * (size_t)s->shape.obs_size * sizeof(float);
+    for (int h = 0; s->shape.has_mask && h < s->shape.n_heads; h++)
+        s->mask_width += (size_t)s->shape.head_sizes[h];
+    s->actions = mem_array(s->n_actions, sizeof *s->actions);
+    s->block_bytes = 2 * s->obs_bytes + rows * (sizeof(float) + 2 + s->mask_width) + 6 * 2 * GUARD_BYTES;
+    s->block = mem_alloc(s->block_bytes);
+    memset(s->block, fill, s->block_bytes);
+    s->obs = take(s, &at, s->obs_bytes);
+    s->final_obs = take(s, &at, s->obs_bytes);
+    s->rewards = take(s, &at, rows * sizeof(float));
+    s->terms = take(s, &at, rows);
+    s->truncs = take(s, &at, rows);
+    s->mask = s->mask_width > 0 ? take(s, &at, rows * s->mask_width) : NULL;
+    s->io = (struct env_io){.actions = s->actions,
+                            .rewards = s->rewards,
+                            .terms = s->terms,
+                            .truncs = s->truncs,
+                            .obs = s->obs,
+                            .final_obs = s->final_obs,
+                            .mask = s->mask};
+    return true;
+}
+
+void env_side_close(struct env_side *s)
+{
+    env_batch_destroy(s->batch);
+    mem_free(s->actions);
+    mem_free(s->block);
+    *s = (struct env_side){0};
+}
+
+void env_side_reset(struct env_side *s, struct pool *pool)
+{
+    env_batch_reset(s->batch, pool, s->obs, s->mask);
+    memset(s->rewards, 0, s->n_agents * sizeof *s->rewards);
+    memset(s->terms, 0, s->n_agents);
+    memset(s->truncs, 0, s->n_agents);
+}
+
+void env_side_step(struct env_side *s, struct pool *pool)
+{
+    env_batch_step(s->batch, pool, &s->io);
+}
+
+void env_side_random(struct env_side *s, struct rng *rng)
+{
+    size_t H = (size_t)s->shape.n_heads;
+
+    for (size_t a = 0; a < s->n_agents; a++) {
+        const uint8_t *mask = s->mask != NULL ? s->mask + a * s->mask_width : NULL;
+        for (size_t h = 0; h < H; h++) {
+            uint32_t size = (uint32_t)s->shape.head_sizes[h], choice = rng_below(rng, size);
+            for (uint32_t tries = 0; mask != NULL && mask[choice] == 0 && tries < size; tries++)
+                choice = (choice + 1) % size;
+            s->actions[a * H + h] = (int32_t)choice;
+            mask = mask != NULL ? mask + size : NULL;
+        }
+    }
+}
+
+static bool guards_stand(const struct env_side *s)
+{
+    const struct {
+        const void *tensor;
+        size_t bytes;
+    } all[] = {{s->obs, s->obs_bytes},  {s->final_obs, s->obs_bytes}, {s->rewards, s->n_agents * sizeof(float)},
+               {s->terms, s->n_agents}, {s->truncs, s->n_agents},     {s->mask, s->n_agents * s->mask_width}};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (size_t k = 0; all[i].tensor != NULL && k < GUARD_BYTES; k++)
+            if (((const unsigned char *)all[i].tensor + all[i].bytes)[k] != GUARD)
+                return false;
+    return true;
+}
+
+static bool mask_allows(const struct env_side *s, size_t agent)
+{
+    const uint8_t *mask = s->mask + agent * s->mask_width;
+
+    for (int h = 0; h < s->shape.n_heads; h++) {
+        bool any = false;
+        for (int i = 0; i < s->shape.head_sizes[h]; i++)
+            any = any || *mask++ != 0;
+        if (!any)
+            return false;
+    }
+    return true;
+}
+
+bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs)
+{
+    struct error err = {0};
+    size_t D = (size_t)s->shape.obs_size;
+    const char *wrong = NULL;
+    size_t at = 0;
+
+    for (size_t i = 0; wrong == NULL && i < s->n_agents * D; i++) {
+        *largest_obs = fmaxf(*largest_obs, fabsf(s->obs[i]));
+        wrong = isfinite(s->obs[i]) ? NULL : "an observation is no finite number";
+        at = i / D;
+    }
+    for (size_t a = 0; wrong == NULL && a < s->n_agents; a++) {
+        at = a;
+        if (!isfinite(s->rewards[a]))
+            wrong = "a reward is no finite number";
+        else if (s->terms[a] > 1 || s->truncs[a] > 1 || (s->terms[a] == 1 && s->truncs[a] == 1))
+            wrong = "the flags of an end are not 0 or 1, or both are 1";
+        else if (s->truncs[a] == 1 && !s->shape.may_truncate)
+            wrong = "an episode was truncated, and the shape does not say may_truncate";
+        else if (s->mask != NULL && !mask_allows(s, a))
+            wrong = "the mask allows no choice at all";
+    }
+    if (wrong == NULL && !guards_stand(s))
+        wrong = "something was written past the end of its rows; are obs_size, n_agents and the mask's width right?";
+    if (wrong == NULL && env_batch_failed(s->batch, &err) != ST_OK)
+        wrong = err.text;
+    if (wrong == NULL)
+        return true;
+    printf("FAULT  step %lld, agent %zu: %s\n", (long long)t, at, wrong);
+    return false;
+}
+
+const char *env_side_differs(const struct env_side *a, const struct env_side *b)
+{
+    if (memcmp(a->obs, b->obs, a->obs_bytes) != 0)
+        return "observations";
+    if (memcmp(a->rewards, b->rewards, a->n_agents * sizeof *a->rewards) != 0)
+        return "rewards";
+    if (memcmp(a->terms, b->terms, a->n_agents) != 0 || memcmp(a->truncs, b->truncs, a->n_agents) != 0)
+        return "ends of episodes";
+    if (a->mask != NULL && memcmp(a->mask, b->mask, a->n_agents * a->mask_width) != 0)
+        return "masks";
+    return NULL;
+}

@@ -1,0 +1,37 @@
+/* env_side.h - a batch of a game with all tensors of a step, for `trawl env check`: the rows lie between bytes that
+ * nothing may write. Owned by env_side_close; one thread. */
+#ifndef SWEEP_CMD_ENV_ENV_SIDE_H
+#define SWEEP_CMD_ENV_ENV_SIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "envs/envs.h"
+
+struct env_side {
+    struct env_batch *batch;
+    struct env_shape shape;
+    size_t n_agents, n_actions, mask_width;
+    size_t obs_bytes;
+    int32_t *actions; /* (n_agents, n_heads) */
+    float *obs, *final_obs, *rewards;
+    uint8_t *terms, *truncs, *mask;
+    struct env_io io;
+    char *block; /* of all tensors but the actions, with guards between */
+    size_t block_bytes;
+};
+
+/* False after printing why not; env_side_close is fine then. */
+bool env_side_open(struct env_side *s, const struct env_def *def, const void *settings, size_t n_envs, uint64_t seed,
+                   uint8_t fill);
+void env_side_close(struct env_side *s);
+void env_side_reset(struct env_side *s, struct pool *pool);
+void env_side_step(struct env_side *s, struct pool *pool);
+/* Choices that the mask allows. */
+void env_side_random(struct env_side *s, struct rng *rng);
+/* After step t: numbers where there should be, no row overrun. False after printing the fault. */
+bool env_side_sane(const struct env_side *s, int64_t t, float *largest_obs);
+/* Which rows of a differ from the same rows of b, which has as many instances or more; NULL: none. */
+const char *env_side_differs(const struct env_side *a, const struct env_side *b);
+
+#endif

@@ -1,0 +1,288 @@
+"""Games of the user's own, in libraries: new, build, check; wherever a game's name goes; what breaks costs a trial and no more."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import tap
+from tap import equal, run, show, write
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+# of the game that `trawl env new` writes, and how each fault gets in
+FAULTS = {
+    "an observation is no finite number": ("obs[2] = ", "obs[2] = state->apple_y == 9 ? 0.0f / 0.0f : "),
+    "a reward is no finite number": ("!step->ended ? 0.0f", "!step->ended ? 1.0f / 0.0f"),
+    "the shape does not say may_truncate": ("step->ended = ", "step->truncated = "),
+    "written past the end of its rows": ("obs[2] = ", "obs[3] = obs[2] = "),
+    "perf is 2 on average": ("caught ? 1.0f : 0.0f;", "2.0f;"),
+    "is there randomness that is not state->rng": ("state->apple_y = 0;", "static int n; state->apple_y = n++ % 2;"),
+    "killed by signal 11": ("state->apple_y++;", "state->apple_y++; if (actions[0] == 2) *(volatile int *)0 = 1;"),
+    "a saved state that is loaded plays on differently":
+        ("state->apple_y++;", "static _Thread_local int n[64]; if (++n[state->rng.key % 64] == 150) state->apple_y = 0; state->apple_y++;"),
+}
+
+
+def fails(text, *args, code=2, **more):
+    return tap.fails(*args, code=code, says=text, **more)
+
+
+def said(*args, **more):
+    """stdout and stderr, whatever the exit code."""
+    done = subprocess.run([tap.TRAWL, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=tap.PATIENCE_S, **more)
+    return done.stdout + done.stderr
+
+
+def new_game(folder, name="apples", change=None, build=True):
+    run("env", "new", name, cwd=folder)
+    if change is not None:
+        text = (folder / (name + ".h")).read_text()
+        assert text.count(change[0]) == 1, (change[0], text.count(change[0]))
+        (folder / (name + ".h")).write_text(text.replace(*change))
+    if build:
+        run("env", "build", name + ".h", cwd=folder)
+    return folder / (name + ".so")
+
+
+def test_from_nothing_to_a_sweep_by_the_page(folder):
+    """The commands of docs/own-games.md as they stand there; the sweep is shorter."""
+    page = open(os.path.join(ROOT, "docs", "own-games.md"), encoding="utf-8").read()
+    blocks = re.findall(r"^```sh run\n(.*?)^```", page, re.M | re.S)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip() and not line.startswith("#")]
+    assert len(lines) >= 6, lines
+    for line in lines:
+        words = line.split()
+        assert words[0] == "trawl", line
+        if words[1] == "sweep":
+            words += ["--trials", "6", "-q"]
+        out, _ = run(*words[1:], cwd=folder)
+        if words[1:3] == ["env", "check"]:
+            assert "speed" in out and "FAULT" not in out, out
+    trials = show(folder / "apples.db", "first")["trials"]
+    equal([t["state"] for t in trials], ["done"] * len(trials))
+    assert (folder / "apples.html").stat().st_size > 10000
+
+
+def test_a_path_goes_where_a_name_goes(folder):
+    library = new_game(folder)
+    described = json.loads(run("env", "describe", library)[0])
+    equal((described["name"], described["shape"]["obs_size"], described["options"][0]["key"]), ("apples", 3, "width"))
+    assert "--env.width" in run("envs", library)[0] and "--env.width" in run("train", library, "--help")[0]
+    out, _ = run("train", library, "--env.width", 4, "--train.total_timesteps", "100k", "--json", "-q", "-o", folder / "a.ckpt")
+    assert json.loads(out)["perf"] > 0.9, out
+    equal(json.loads(run("eval", folder / "a.ckpt", "--episodes", 8, "--json")[0])["env"], "apples")
+    run("train", "--resume", folder / "a.ckpt", "--train.total_timesteps", "120k", "-q")
+    # from the folder of the file that names it, whatever the folder that the command runs in
+    (folder / "sub").mkdir()
+    config = write(folder / "sub", "x.ini", "[env]\nname = ../apples.so\nwidth = 5\n[train]\ntotal_timesteps = 20k\n")
+    text, _ = run("train", config, "--print-config", cwd="/")
+    assert "name = %s" % os.path.realpath(library) in text and re.search(r"^hash = [0-9a-f]{16}$", text, re.M), text
+    shutil.copy(library, folder / "sub" / "apples.so")
+    fails("no library of a game at", "train", write(folder, "y.ini", "[env]\nname = ./no.so\n"))
+    fails("two games are named", "train", library, "pong")
+    fails("env.wdith", "train", library, "--env.wdith", 5)
+    fails("allowed", "train", library, "--env.width", 1)
+
+
+def test_a_changed_library_is_refused(folder):
+    library = new_game(folder)
+    config, _ = run("train", library, "--print-config", "--train.total_timesteps", "20k")
+    write(folder, "c.ini", config)
+    run("train", folder / "c.ini", "-q")
+    (folder / "apples.h").write_text((folder / "apples.h").read_text().replace("-1.0f;", "-0.5f;"))
+    run("env", "build", "apples.h", cwd=folder)
+    fails("has changed since", "train", folder / "c.ini")
+    run("train", folder / "c.ini", "-q", "--env.hash", "")
+
+
+def test_check_finds_faults(folder):
+    for i, (text, change) in enumerate(FAULTS.items()):
+        library = new_game(folder, "bad%d" % i, change)
+        out, err = run("env", "check", library, "--steps", 400, code=1)
+        assert text in out + err, (text, out, err)
+    library = new_game(folder, "slow", ("state->apple_y++;", "state->apple_y++; for (volatile int on = 1; on;) ;"))
+    out, err = run("env", "check", library, "--seconds", 1, code=1)
+    assert "was not done within 1 s" in err, err
+    out, _ = run("env", "check", "pong", "--steps", 300)
+    assert "FAULT" not in out and "speed" in out, out
+
+
+def test_wrong_inputs(folder):
+    fails("new, build, check or describe", "env")
+    fails("no command 'make'", "env", "make")
+    for name in ("Apples", "9x", "a-b", "a" * 40):
+        fails("is no name for a game", "env", "new", name, cwd=folder)
+    new_game(folder, build=False)
+    fails("apples.h is there already", "env", "new", "apples", cwd=folder, code=1)
+    fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
+    fails("has no binding.c", "env", "build", ".", cwd=folder)
+    fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
+    write(folder, "game.txt", "x")
+    fails("is no .h, .c", "env", "build", "game.txt", cwd=folder)
+    write(folder, "broken.h", "int x\n")
+    assert "could not compile" in run("env", "build", "broken.h", cwd=folder, code=2)[1]
+    assert not (folder / "broken.so").exists() and not [f for f in os.listdir(folder) if ".tmp." in f]
+    fails("cannot be started", "env", "build", "apples.h", cwd=folder, env={**os.environ, "CC": "no-such-compiler"}, code=1)
+    write(folder, "text.so", "not a library")
+    fails("cannot be loaded", "train", folder / "text.so")
+    fails("at least 1", "env", "check", "pong", "--steps", 0)
+    fails("--settings", "env", "describe", "pong", "--settings", "0g")
+
+
+def library_of(folder, name, body):
+    write(folder, name + ".c", '#include "trawl_env.h"\n' + body)
+    said("env", "build", name + ".c", "-o", name + ".so", cwd=folder)
+    return folder / (name + ".so")
+
+
+def test_other_versions_and_tables_are_refused(folder):
+    new_game(folder, build=False)
+    game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
+    for name, change, text in (
+            ("version", "def.api_version = 77;", "version 77 of the interface, this program has 2"),
+            ("short", "def.def_bytes = 8;", "its table has 8 bytes"),
+            ("name", 'def.name = "No Name";', "its game is named 'No Name'"),
+            ("reset", "def.reset_range = 0;", "lacks about, shape, reset_range"),
+            ("section", 'def.options.section = "train";', "a game's section is 'env'"),
+            ("offset", "static struct opt_def o[1]; o[0] = apples_options[0]; o[0].offset = 4; def.options.defs = o;",
+             "beyond the settings of 8 bytes")):
+        code = game + "TRAWL_EXPORT const struct env_def *trawl_env(void)\n{\n    static struct env_def def;\n    def = apples_def;\n" \
+            "    %s\n    return &def;\n}\n" % change
+        library = library_of(folder, name, code)
+        assert text in said("train", library), (text, said("train", library))
+        assert text in said("envs", library), (text, said("envs", library))
+    library = library_of(folder, "nothing", "int x;\n")
+    fails("no symbol trawl_env", "train", library)
+
+
+def test_a_crash_costs_its_trial(folder):
+    """Trials with a large learning rate crash the game after some steps; the others end, and so does the sweep."""
+    write(folder, "apples.log", "")
+    library = new_game(folder, change=(
+        "state->apple_y++;",
+        'state->apple_y++; { static int n; if (settings->width == 9 && __atomic_add_fetch(&n, 1, 5) > 5000) '
+        '{ fprintf(stderr, "the basket broke\\n"); *(volatile int *)0 = 1; } }'))
+    config = write(folder, "s.ini", """
+[env]
+name = ./apples.so
+[train]
+device = cpu
+threads = 1
+total_agents = 64
+horizon = 16
+minibatch_size = 512
+total_timesteps = 20k
+[sweep]
+method = sobol
+[sweep.env.width]
+values = 7, 9
+""")
+    run("sweep", config, "--store", folder / "s.db", "--name", "a", "--trials", 4, "-q")
+    trials = show(folder / "s.db", "a")["trials"]
+    failed = [t for t in trials if t["state"] == "failed"]
+    assert failed and len(failed) < len(trials), trials
+    for trial in failed:
+        assert "signal 11" in trial["reason"] and "the basket broke" in trial["log_tail"], trial
+    assert all(t["state"] == "done" for t in trials if t not in failed)
+    # and the readers of the store never load it
+    run("report", "a", "--store", folder / "s.db", "-o", folder / "a.html")
+    os.remove(library)
+    run("show", "a", "--store", folder / "s.db")
+    run("report", "a", "--store", folder / "s.db", "-o", folder / "b.html")
+
+
+def test_only_workers_load_it(folder):
+    """A library that kills every process but a child that describes, and workers."""
+    library = new_game(folder, change=("#ifndef __CUDACC__\n/* A row", """#ifndef __CUDACC__
+#include <stdlib.h>
+__attribute__((constructor)) static void where(void)
+{
+    char line[400] = "";
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    size_t n = file != NULL ? fread(line, 1, sizeof line - 1, file) : 0;
+    for (size_t i = 0; i < n; i++)
+        line[i] = line[i] == 0 ? ' ' : line[i];
+    if (strstr(line, " worker") == NULL && strstr(line, " describe") == NULL)
+        abort();
+}
+/* A row"""))
+    text = (folder / "apples.h").read_text()
+    assert "<string.h>" not in text
+    (folder / "apples.h").write_text(text.replace("#include <stdlib.h>\n", "#include <stdlib.h>\n#include <string.h>\n"))
+    run("env", "build", "apples.h", cwd=folder)
+    config = (folder / "apples.ini").read_text()
+    write(folder, "apples.ini", config.replace("300k", "8k").replace("50k", "5k").replace("500k", "9k"))
+    run("sweep", folder / "apples.ini", "--store", folder / "s.db", "--name", "a", "--trials", 2, "-q")
+    equal([t["state"] for t in show(folder / "s.db", "a")["trials"]], ["done"] * 2)
+    run("train", library, code=-6)
+
+
+def test_a_game_of_pufferlibs_form(folder):
+    """A small game of our own in the form of PufferLib 4.0: two agents, one dies alone; options by dict_get; rand()."""
+    game = folder / "tree" / "ocean" / "pairs"
+    os.makedirs(game)
+    os.makedirs(folder / "tree" / "config")
+    write(folder / "tree" / "config", "pairs.ini", "[base]\nenv_name = pairs\n[vec]\ntotal_agents = 64\n[env]\nlength = 5\nfair = True\n"
+          "unread = 3\n[train]\nhorizon = 16\nminibatch_size = 512\ntotal_timesteps = 20_000\n")
+    write(game, "pairs.h", """
+#include <stdlib.h>
+#include "raylib.h"
+typedef struct { float perf, score, episode_return, episode_length, n; } Log;
+typedef struct { float *observations, *actions, *rewards, *terminals; Log log; int num_agents; unsigned int rng; int *ticks; int length, fair; } Pairs;
+void c_reset(Pairs *env) { for (int a = 0; a < 2; a++) env->ticks[a] = 0, env->observations[a] = (float)(rand() % 2); }
+void c_step(Pairs *env)
+{
+    for (int a = 0; a < 2; a++) {
+        int right = (int)env->actions[a] == (int)env->observations[a];
+        env->rewards[a] = (float)right;
+        if (++env->ticks[a] == env->length + a) {
+            env->terminals[a] = 1;
+            env->log.perf += (float)right;
+            env->log.episode_length += (float)env->ticks[a];
+            env->log.n += 1;
+            env->ticks[a] = 0;
+        }
+        env->observations[a] = (float)(rand() % 2);
+    }
+}
+void c_render(Pairs *env) { InitWindow(1, 1, "x"); DrawText(TextFormat("%d", env->length), 0, 0, 8, RED); }
+void c_close(Pairs *env) { free(env->ticks); }
+""")
+    write(game, "binding.c", """
+#include "pairs.h"
+#define OBS_SIZE 1
+#define NUM_ATNS 1
+#define ACT_SIZES {2}
+#define OBS_TENSOR_T FloatTensor
+#define Env Pairs
+#include "vecenv.h"
+void my_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_get(kwargs, "length")->value;
+    env->fair = dict_get(kwargs, "fair")->value;
+    env->ticks = calloc(2, sizeof(int));
+}
+void my_log(Log *log, Dict *out)
+{
+    dict_set(out, "perf", log->perf);
+    dict_set(out, "episode_length", log->episode_length);
+}
+""")
+    run("env", "build", game, cwd=folder)
+    out, _ = run("env", "check", "./pairs.so", cwd=folder)
+    assert "FAULT" not in out and "2 agents" in out, out
+    options = {o["key"]: o["def"] for o in json.loads(run("env", "describe", "./pairs.so", cwd=folder)[0])["options"]}
+    equal(options, {"length": "5", "fair": "true", "unread": "3"})
+    text, _ = run("train", "./pairs.so", "tree/config/pairs.ini", "--print-config", cwd=folder)
+    for line in ("total_agents = 64", "total_timesteps = 20000", "length = 5", "fair = true", "unread = 3"):
+        assert "\n%s\n" % line in text, (line, text)
+    result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", cwd=folder)[0])
+    assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+
+
+if __name__ == "__main__":
+    tap.main(sys.modules[__name__])
