@@ -1,7 +1,7 @@
 /* cache.c - trainers that were destroyed, kept whole for the next ones of the same shape.
  * Shape is everything that sizes memory or is baked into recorded operations; what is left (seed, learning rate,
  * lengths, what lies in struct kern_hyper) is set again by trainer.c, together with weights, streams and games.
- * Invariants: (1) a kept trainer has nothing in flight; (2) its device is the one it was made on. */
+ * Invariants: (1) a kept trainer has collected what it issued; (2) its device is the one it was made on. */
 #include "trainer/trainer_priv.h"
 
 #include "base/mem.h"

@@ -376,7 +376,7 @@ enum status trainer_load(struct trainer *t, const char *path, struct error *err)
     size_t n = 0;
 
     TRY(ckpt_read(path, &bytes, &n, err));
-    t->n_collected = t->n_issued; /* what is in flight counts no more */
+    t->n_collected = t->n_issued; /* what was issued before counts no more */
     t->unsettled_n = 0;
     rc = ckpt_unpack(t, path, bytes, n, err);
     mem_free(bytes);

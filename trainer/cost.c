@@ -7,7 +7,7 @@
  *   window    alone: time counts; the time of an iteration is taken
  *   shared    an iteration counts as the last window had it; time does not
  *
- * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) nothing is in flight when
+ * Invariants: (1) the gate is held from cost_begin to cost_end, but for waits in between; (2) every iteration is collected when
  * the gate is let go; (3) wall_s never falls. */
 #include "trainer/trainer_priv.h"
 
@@ -56,7 +56,7 @@ void cost_begin(struct trainer *t, const struct train_gate *gate)
         cost_enter(t, true);
 }
 
-/* Nothing in flight, the gate free for others. */
+/* All iterations collected, the gate free for others. */
 static enum status cost_leave(struct trainer *t, struct error *err)
 {
     TRY(trainer_sync(t, err));

@@ -4,8 +4,8 @@
  * struct report), so that the device never waits for the host. Both pieces of an iteration are recorded once for each
  * shape and replayed; what changes from one iteration to the next lies in device memory (struct kern_hyper, random
  * streams). The last rollout of a run may be shorter than the others, so that it ends at the steps asked for; it is not
- * recorded. Invariants: (1) at most IN_FLIGHT_MAX iterations are not looked at, each has its own slot, and they are
- * looked at in order, so nothing is lost or counted twice; (2) count holds what was looked at, n_issued what was handed
+ * recorded. Invariants: (1) at most ISSUED_MAX iterations are issued and not collected, each has its slot, and they are
+ * collected in order, so nothing is lost or counted twice; (2) count holds what was collected, n_issued what was handed
  * over; (3) the first run of a piece is not recorded, so that libraries load what they need. */
 #include "trainer/trainer_priv.h"
 
@@ -161,7 +161,7 @@ void recordings_free(struct trainer *t)
 
 static enum status iteration_issue(struct trainer *t, struct error *err)
 {
-    struct flight *f = &t->flights[t->n_issued % IN_FLIGHT_MAX];
+    struct issued *f = &t->issued[t->n_issued % ISSUED_MAX];
     int64_t n_minibatches = schedule_minibatches(&t->set, t->horizon, &t->count.minibatch_carry);
     bool profiled = !t->direct && t->n_issued % PROFILE_EVERY == PROFILE_FIRST;
 
@@ -179,7 +179,7 @@ static enum status iteration_issue(struct trainer *t, struct error *err)
     return ST_OK;
 }
 
-static enum status profile_collect(struct trainer *t, const struct flight *f, struct error *err)
+static enum status profile_collect(struct trainer *t, const struct issued *f, struct error *err)
 {
     double phase_s[PHASE_COUNT] = {0};
     const void *times;
@@ -194,10 +194,10 @@ static enum status profile_collect(struct trainer *t, const struct flight *f, st
     return ST_OK;
 }
 
-/* Looks at the oldest iteration in flight. */
+/* Looks at the oldest iteration that was issued and not collected. */
 static enum status iteration_collect(struct trainer *t, struct error *err)
 {
-    const struct flight *f = &t->flights[t->n_collected % IN_FLIGHT_MAX];
+    const struct issued *f = &t->issued[t->n_collected % ISSUED_MAX];
     struct report report;
     const void *bytes;
 
@@ -242,7 +242,7 @@ void trainer_tick_skip(struct trainer *t)
 /* A rollout of `horizon` steps and its updates. */
 enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
 {
-    uint64_t may_fly = t->direct ? 0 : IN_FLIGHT_MAX - 1;
+    uint64_t may_wait = t->direct ? 0 : ISSUED_MAX - 1;
     enum status rc;
 
     if (t->failed)
@@ -254,7 +254,7 @@ enum status iterate_for(struct trainer *t, size_t horizon, struct error *err)
     rc = iteration_issue(t, err);
     t->horizon = t->horizon_full;
     TRY(rc);
-    while (t->n_issued - t->n_collected > may_fly)
+    while (t->n_issued - t->n_collected > may_wait)
         TRY(iteration_collect(t, err));
     return ST_OK;
 }
@@ -277,7 +277,7 @@ int64_t trainer_issued_steps(const struct trainer *t)
     int64_t steps = t->count.env_steps;
 
     for (uint64_t i = t->n_collected; i < t->n_issued; i++)
-        steps += t->flights[i % IN_FLIGHT_MAX].env_steps;
+        steps += t->issued[i % ISSUED_MAX].env_steps;
     return steps;
 }
 

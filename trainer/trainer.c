@@ -189,8 +189,8 @@ static enum status trainer_build(struct trainer *t, struct error *err)
         t->weights = t->params;
     t->stats = &t->report->stats;
     t->opt_step = &t->report->opt_step;
-    for (int i = 0; i < IN_FLIGHT_MAX; i++)
-        TRY(kern_slot_create(t->kern, &t->flights[i].report, sizeof(struct report), err));
+    for (int i = 0; i < ISSUED_MAX; i++)
+        TRY(kern_slot_create(t->kern, &t->issued[i].report, sizeof(struct report), err));
     return kern_slot_create(t->kern, &t->times_slot, PIECE_COUNT * MARKS_MAX * sizeof(uint64_t), err);
 }
 
@@ -290,8 +290,8 @@ void trainer_free(struct trainer *t)
     if (t == NULL)
         return;
     recordings_free(t);
-    for (int i = 0; i < IN_FLIGHT_MAX; i++)
-        kern_slot_destroy(t->kern, t->flights[i].report);
+    for (int i = 0; i < ISSUED_MAX; i++)
+        kern_slot_destroy(t->kern, t->issued[i].report);
     kern_slot_destroy(t->kern, t->times_slot);
     plan_free(&t->plan, t->kern);
     kern_env_destroy(t->kern, t->env);

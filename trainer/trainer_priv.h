@@ -221,8 +221,8 @@ void window_add(struct window *w, int64_t env_steps, int64_t updates, const stru
 void window_sum(const struct window *w, int64_t env_steps, struct window_sum *ret_sum);
 void stats_add(struct kern_stats *sum, const struct kern_stats *stats);
 
-/* ---- iterate.c: what is in flight and what is recorded ---- */
-#define IN_FLIGHT_MAX 2
+/* ---- iterate.c: what is issued and what is recorded ---- */
+#define ISSUED_MAX 2
 #define RECORDINGS_MAX 16
 #define MARKS_MAX 2048 /* of each piece */
 
@@ -241,8 +241,8 @@ struct marks {
     uint8_t phases[MARKS_MAX]; /* that ends at each; PHASE_COUNT: none */
 };
 
-/* An iteration that was handed to the device and not looked at yet. */
-struct flight {
+/* An iteration that was handed to the device and not collected yet. */
+struct issued {
     struct kern_slot *report;
     const struct marks *marks[PIECE_COUNT]; /* NULL: it has no profile */
     float lr;
@@ -312,7 +312,7 @@ struct trainer {
     struct kern_hyper host_hyper;
     struct trainer_counters count;
     struct window window;
-    struct flight flights[IN_FLIGHT_MAX];
+    struct issued issued[ISSUED_MAX];
     struct kern_slot *times_slot; /* of mark_times */
     uint64_t n_issued, n_collected; /* iterations handed over, and looked at */
     float lr; /* of the last one looked at */
@@ -348,7 +348,7 @@ void trainer_phase(struct trainer *t, enum train_phase phase);
 void trainer_profile_settle(struct trainer *t);
 void trainer_tick(struct trainer *t); /* brings wall_s up to date */
 void trainer_tick_skip(struct trainer *t); /* what passed since is not counted */
-int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those in flight */
+int64_t trainer_issued_steps(const struct trainer *t); /* count.env_steps and those of issued iterations */
 void recordings_free(struct trainer *t);
 
 /* ---- metrics.c ---- */
