@@ -19,7 +19,7 @@ void space_snap(const struct space *space, double *x);
 bool space_is_conditional(const struct space *space); /* is any of its parameters? */
 /* Inactive coordinates to where their one value lies; the others stay as they are, to the bit. In place. */
 void space_idle_unit(const struct space *space, double *u);
-/* The parameter that says how long a run is, by its name; dim: none. */
+/* The parameter that is the length of a run, by its name; dim: none. */
 size_t space_steps_param(const struct space *space);
 /* k-th value (0-based, rising) of a parameter with finitely many. */
 double space_param_value(const struct space_param *param, double k);

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#define DONE_MIN 4 /* finished points below which nothing is said */
+#define DONE_MIN 4 /* finished points below which there is no insight */
 #define BASES 96 /* points that the other parameters are averaged over */
 #define LEVELS 8 /* values of the parameter looked at */
 #define DRAWS 16

@@ -19,20 +19,18 @@
 #define N_FINALISTS 2 /* starts that are polished */
 #define POLISH_EVALS 20
 #define BLOCK 128 /* candidates predicted at a time */
-#define SNAP_TABLE 64 /* values of a parameter that are snapped to by a table */
 #define DISCRETE_MAX 16 /* values of a parameter that are all tried */
 
 /* Work of one call. */
 struct search_state {
     struct pareto_search *s;
-    const struct suggester *suggester; /* whom to ask what is allowed */
+    const struct suggester *suggester; /* for suggest_is_allowed */
     const struct seen *seen;
     double *cross; /* (BLOCK, ld) */
     double unit[BLOCK * SPACE_MAX_DIM];
     double mean1[BLOCK], sd1[BLOCK], mean2[BLOCK], sd2[BLOCK], value[BLOCK];
     double *pool_u; /* (n_pool, dim) snapped */
     struct rated *pool; /* (n_pool) best first, once rated */
-    signed char *open; /* (n_pool) of the rows of pool_u: 0 not asked yet, 1 open, -1 not */
     size_t n_pool;
 };
 
@@ -200,20 +198,10 @@ static void enumerate(struct search_state *h, size_t size)
 static void snap_pool(struct search_state *h)
 {
     size_t dim = h->s->space->dim;
-    double middle[SNAP_TABLE];
     for (size_t i = 0; i < dim; i++) {
         const struct space_param *p = &h->s->space->params[i];
-        double size = space_param_size(p);
-        if (!isfinite(size))
-            continue;
-        bool even = size <= SNAP_TABLE && p->scale != SPACE_LOG; /* bins of one length: their middles in a table */
-        for (size_t k = 0; even && k < (size_t)size; k++)
-            middle[k] = space_param_to_unit(p, space_param_value(p, (double)k));
-        for (size_t k = 0; k < h->n_pool; k++) {
-            double *u = &h->pool_u[k * dim + i];
-            *u = even ? middle[(size_t)fmin(*u * size, size - 1.0)]
-                      : space_param_to_unit(p, space_param_from_unit(p, *u));
-        }
+        for (size_t k = 0; isfinite(space_param_size(p)) && k < h->n_pool; k++)
+            h->pool_u[k * dim + i] = space_param_to_unit(p, space_param_from_unit(p, h->pool_u[k * dim + i]));
     }
     if (space_is_conditional(h->s->space))
         for (size_t k = 0; k < h->n_pool; k++)
@@ -288,9 +276,7 @@ static bool take(const struct search_state *h, size_t at, struct candidate *ret)
 {
     memcpy(ret->u, h->pool_u + at * h->s->space->dim, h->s->space->dim * sizeof *ret->u);
     space_from_unit(h->s->space, ret->u, ret->x);
-    if (h->open[at] == 0)
-        h->open[at] = is_open(h, ret->x) ? 1 : -1;
-    return h->open[at] > 0;
+    return is_open(h, ret->x);
 }
 
 /* The best few of the pool that are new and not close to one another, judged. Returns how many. */
@@ -390,7 +376,6 @@ static void search_state_free(struct search_state *h)
     mem_free(h->cross);
     mem_free(h->pool_u);
     mem_free(h->pool);
-    mem_free(h->open);
     mem_free(h);
 }
 
@@ -408,7 +393,6 @@ static struct search_state *search_state_create(struct pareto_search *s, const s
     h->cross = mem_array2(BLOCK, ld, sizeof *h->cross);
     h->pool_u = mem_array2(h->n_pool, s->space->dim, sizeof *h->pool_u);
     h->pool = mem_array(h->n_pool, sizeof *h->pool);
-    h->open = mem_array(h->n_pool, sizeof *h->open);
     return h;
 }
 

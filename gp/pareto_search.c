@@ -19,7 +19,7 @@
 #define FIT_ROWS 192
 #define REFIT_GROWTH 4 /* fitted again when the ended trials have grown by one part in this many */
 #define REF_POINTS 10 /* the first finished points, which set the reference */
-#define REF_MARGIN 0.1 /* of their range of costs, beyond the dearest */
+#define REF_MARGIN 0.1 /* of their range of costs, beyond the most expensive */
 
 /* Groups on the front of finished runs' means, by rising cost, into s->front; before the first own run, of other
  * studies'. */
@@ -155,7 +155,7 @@ static int by_value(const void *va, const void *vb)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* What counts as a gain: better than the middle score of the first finished points, and not dearer than all of them (a
+/* What counts as a gain: better than the middle score of the first finished points, and not more expensive than all of them (a
  * margin is added). Fixed from then on, so that neither end of the front draws all proposals. Standardised. */
 static void reference(const struct pareto_search *s, double *ret_ref1, double *ret_ref2)
 {

@@ -146,7 +146,7 @@ bool space_is_conditional(const struct space *space)
     return false;
 }
 
-/* What an inactive parent holds matters to nobody, so the order is free. */
+/* The value of an inactive parent has no effect, so the order is free. */
 static void idle(const struct space *space, double *x)
 {
     bool active[SPACE_MAX_DIM];

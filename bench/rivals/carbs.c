@@ -1,5 +1,5 @@
 /* carbs.c - the method `carbs`: "Cost Aware Pareto Region Bayesian Search" (Fetterman et al. 2023) as publicly
- * described, written anew, to be measured against. A local search: candidates are Gaussian steps from the Pareto front,
+ * described, written from that, to be measured against. A local search: candidates are Gaussian steps from the Pareto front,
  * judged by expected improvement over the front at their own cost, times the density of such a step, times the
  * probability of not failing.
  * Where the description leaves room:
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_START 4 /* successes before the models speak */
+#define N_START 4 /* successes before there are models */
 #define RADIUS 0.3
 #define RESAMPLE_EVERY 5
 #define ADAM_STEPS 25
@@ -117,7 +117,7 @@ static void collect(struct carbs *c, const struct gp_history *history)
     qsort(c->groups, c->n, sizeof *c->groups, by_cost);
 }
 
-/* The conservative front: one bucket below the 20 % quantile of all costs, then whoever beats the last member, a single
+/* The conservative front: one bucket below the 20 % quantile of all costs, then each group that beats the last member, a single
  * run its best, a repeated group its mean. */
 static void find_front(struct carbs *c)
 {

@@ -1,12 +1,12 @@
-/* protein.c - the method `protein`: PufferLib 4.0's sweep logic as publicly described, written anew, to be
+/* protein.c - the method `protein`: PufferLib 4.0's sweep logic as publicly described, written from that, to be
  * measured against. Ten Sobol points with the number of steps held low; then two Gaussian processes (score, ln cost)
  * and the best of many random points round the front by mean score * (1 - |t - cost|), where t walks a shuffled list
- * of target costs. No variance is used, running and failed trials are ignored, a repeat overwrites its elder: as
+ * of target costs. No variance is used, running and failed trials are ignored, a repeat overwrites the earlier one: as
  * described.
  * Where the description leaves room:
  * - the parameter of the steps is the first whose key ends in total_timesteps, total_steps, steps or epoch;
  * - "near -0.8": -0.8 +- 0.05 uniform; "reduced steps": lower by up to 0.5, uniform;
- * - "pruned front": from its dear end on, points whose gain in scaled score is less than half their rise in scaled cost
+ * - "pruned front": from its expensive end on, points whose gain in scaled score is less than half their rise in scaled cost
  *   over the point before are dropped, until one is not;
  * - targets .16 ... 1: .16 .32 .48 .64 .80 1, their noise of sd 0.05;
  * - the kernel: linear + Matern-3/2, lengths start at ln 2 in the box [-1, 1]; noise prior as CARBS's;
@@ -101,7 +101,7 @@ static void scale(struct protein *p)
     }
 }
 
-/* At most MAX_ROWS: the newest half, and a random half of the elder. */
+/* At most MAX_ROWS: the newest half, and a random half of the older. */
 static void thin(struct protein *p)
 {
     size_t half = MAX_ROWS / 2, old;

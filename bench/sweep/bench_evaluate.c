@@ -117,7 +117,7 @@ static enum status answer_study(struct evaluator *e, char **words, size_t n, str
         play_free(&e->study);
     e->has_study = false;
     strcpy(e->method, words[1]);
-    TRY(play_init(&e->study, &e->problem, e->method, (uint64_t)seed, (size_t)trials, 1, err));
+    play_init(&e->study, &e->problem, e->method, (uint64_t)seed, (size_t)trials, 1);
     e->has_study = true;
     e->now = 0.0;
     puts("ok");

@@ -111,23 +111,15 @@ static void grow(struct growth *g, size_t at, size_t first, size_t n)
     grow(g, child + 1, first + left, n - left);
 }
 
-enum status forest_create(struct forest **ret_forest, size_t n, size_t dim, const float *u, size_t n_out,
-                          const float *y, size_t n_trees, size_t min_leaf, struct error *err)
+struct forest *forest_create(size_t n, size_t dim, const float *u, size_t n_out, const float *y, size_t n_trees,
+                             size_t min_leaf)
 {
     struct forest *f = mem_alloc(sizeof *f);
     double *sum = mem_array(n_out, sizeof *sum);
 
-    *ret_forest = NULL;
-    if (f != NULL) {
-        *f = (struct forest){.n = n, .dim = dim, .n_trees = n_trees, .max_nodes = 2 * n};
-        f->nodes = mem_array2(n_trees, f->max_nodes, sizeof *f->nodes);
-        f->rows = mem_array2(n_trees, n, sizeof *f->rows);
-    }
-    if (f == NULL || sum == NULL || f->nodes == NULL || f->rows == NULL) {
-        forest_destroy(f);
-        mem_free(sum);
-        return FAIL(err, ST_NOMEM, "no memory for %zu trees over %zu rows", n_trees, n);
-    }
+    *f = (struct forest){.n = n, .dim = dim, .n_trees = n_trees, .max_nodes = 2 * n};
+    f->nodes = mem_array2(n_trees, f->max_nodes, sizeof *f->nodes);
+    f->rows = mem_array2(n_trees, n, sizeof *f->rows);
     for (size_t t = 0; t < n_trees; t++) {
         struct growth g = {.u = u,
                            .y = y,
@@ -144,8 +136,7 @@ enum status forest_create(struct forest **ret_forest, size_t n, size_t dim, cons
         grow(&g, 0, 0, n);
     }
     mem_free(sum);
-    *ret_forest = f;
-    return ST_OK;
+    return f;
 }
 
 void forest_destroy(struct forest *forest)

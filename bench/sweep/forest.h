@@ -8,8 +8,8 @@
 
 struct forest;
 /* u (n, dim) unit coordinates, y (n, n_out) what the cuts separate. Deterministic. */
-enum status forest_create(struct forest **ret_forest, size_t n, size_t dim, const float *u, size_t n_out,
-                          const float *y, size_t n_trees, size_t min_leaf, struct error *err) MUST_USE;
+struct forest *forest_create(size_t n, size_t dim, const float *u, size_t n_out, const float *y, size_t n_trees,
+                             size_t min_leaf) MUST_USE;
 void forest_destroy(struct forest *forest);
 /* ret_w (n), sum 1: the mean over the trees of being in the same leaf as u. */
 void forest_weights(const struct forest *forest, const double *u, double *ret_w);

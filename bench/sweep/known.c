@@ -154,25 +154,20 @@ static cJSON *known_json(struct search_state *s, struct known *known)
     while (inside < s->n_front && s->members[inside].at.cost < known->ref_cost)
         inside++;
     struct outcome *points = mem_array(s->n_front, sizeof *points);
-    bool ok = front != NULL && points != NULL;
     size_t shown = inside < SHOWN ? inside : SHOWN;
-    for (size_t i = 0; ok && i < shown; i++) {
+    for (size_t i = 0; i < shown; i++) {
         const struct outcome *at = &s->members[shown > 1 ? i * (inside - 1) / (shown - 1) : 0].at;
         double pair[2] = {at->cost, at->score};
-        ok = cJSON_AddItemToArray(front, cJSON_CreateDoubleArray(pair, 2));
+        cJSON_AddItemToArray(front, cJSON_CreateDoubleArray(pair, 2));
     }
-    if (ok) {
-        for (size_t i = 0; i < s->n_front; i++)
-            points[i] = s->members[i].at;
-        known->hypervolume = known_hypervolume(points, s->n_front, known);
-    }
-    ok = ok && json_add_f64(json, "ref_cost", known->ref_cost) && json_add_f64(json, "ref_score", known->ref_score) &&
-         json_add_f64(json, "best_score", known->best_score) && json_add_f64(json, "hypervolume", known->hypervolume);
+    for (size_t i = 0; i < s->n_front; i++)
+        points[i] = s->members[i].at;
+    known->hypervolume = known_hypervolume(points, s->n_front, known);
+    json_add_f64(json, "ref_cost", known->ref_cost);
+    json_add_f64(json, "ref_score", known->ref_score);
+    json_add_f64(json, "best_score", known->best_score);
+    json_add_f64(json, "hypervolume", known->hypervolume);
     mem_free(points);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
     return json;
 }
 
@@ -180,23 +175,20 @@ cJSON *known_search(const struct problem *problem, size_t n_points)
 {
     struct known known = {0};
     struct search_state s = {.problem = problem, .rng = rng_seed(20)};
-    cJSON *json = NULL;
 
     s.members = mem_array(KEEP_MAX + BATCH, sizeof *s.members);
     s.x = mem_array2(BATCH, problem->space.dim, sizeof *s.x);
     s.out = mem_array(BATCH, sizeof *s.out);
-    if (s.members != NULL && s.x != NULL && s.out != NULL) {
-        find_reference(&s, &known);
-        for (size_t n = 0; n < 2 * n_points; n += BATCH) {
-            if (n < n_points)
-                random_batch(&s);
-            else
-                local_batch(&s);
-            evaluate_batch(&s);
-            keep_front(&s, s.n_front + BATCH);
-        }
-        json = known_json(&s, &known);
+    find_reference(&s, &known);
+    for (size_t n = 0; n < 2 * n_points; n += BATCH) {
+        if (n < n_points)
+            random_batch(&s);
+        else
+            local_batch(&s);
+        evaluate_batch(&s);
+        keep_front(&s, s.n_front + BATCH);
     }
+    cJSON *json = known_json(&s, &known);
     mem_free(s.members);
     mem_free(s.x);
     mem_free(s.out);

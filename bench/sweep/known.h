@@ -14,7 +14,7 @@ struct known {
  * together. */
 double known_hypervolume(struct outcome *points, size_t n, const struct known *known);
 enum status known_load(struct known *ret_known, const char *path, const char *problem, struct error *err) MUST_USE;
-/* Dense search of n_points random and as many improved points; JSON entry for the file. NULL when out of memory. */
+/* Dense search of n_points random and as many improved points; JSON entry for the file. */
 cJSON *known_search(const struct problem *problem, size_t n_points);
 
 #endif

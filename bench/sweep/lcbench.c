@@ -79,11 +79,8 @@ static enum status lcbench_open(struct problem *problem, const char *const *dirs
                     path, n, magic + sizeof lc->w, LC_MAGIC);
     }
     lc = mem_alloc(sizeof *lc);
-    if (lc != NULL)
-        memcpy(&lc->w, bytes + magic, sizeof lc->w);
+    memcpy(&lc->w, bytes + magic, sizeof lc->w);
     mem_free(bytes);
-    if (lc == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for the LCBench surrogate");
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
         if (strcmp(tasks[i].name, problem->name) == 0)
             lc->task = tasks[i].row;

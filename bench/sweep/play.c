@@ -16,8 +16,8 @@
 
 enum { STREAM_DRAW = 1, STREAM_UNSEEN };
 
-enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
-                      size_t max_trials, size_t parallel, struct error *err)
+void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,
+               size_t parallel)
 {
     size_t dim = problem->space.dim;
 
@@ -27,11 +27,6 @@ enum status play_init(struct play *study, const struct problem *problem, const c
     study->order = mem_array(max_trials, sizeof *study->order);
     study->x = mem_array2(max_trials, dim, sizeof *study->x);
     study->latency_s = mem_array(max_trials, sizeof *study->latency_s);
-    if (study->trials == NULL || study->order == NULL || study->x == NULL || study->latency_s == NULL) {
-        play_free(study);
-        return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", max_trials);
-    }
-    return ST_OK;
 }
 
 void play_free(struct play *study)
@@ -87,8 +82,6 @@ enum status play_run(struct play *study, struct play_method method, struct error
     enum status rc = ST_OK;
     double now = 0.0;
 
-    if (trials == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for a study of %zu trials", study->max_trials);
     rc = suggester_create(&suggester, &study->problem->space, &settings, err);
     while (rc == ST_OK && study->n_done < study->max_trials) {
         while (study->n_started < study->max_trials && study->n_started - study->n_done < study->parallel) {
@@ -180,32 +173,31 @@ static double mean_of_unseen(const struct play *study, size_t number)
     return n > 0 ? sum / (double)n : (double)NAN;
 }
 
-static bool add_recommended(cJSON *json, const struct play *study, const struct known *known, double best_seen)
+static void add_recommended(cJSON *json, const struct play *study, const struct known *known, double best_seen)
 {
     size_t number = recommended(study);
     double mean = number < study->n_done ? mean_of_unseen(study, number) : (double)NAN;
 
-    return json_add_f64(json, "recommended_regret", round5(1.0 - reached(known, mean))) &&
-           json_add_f64(json, "recommended_gap", round5(reached(known, best_seen) - reached(known, mean)));
+    json_add_f64(json, "recommended_regret", round5(1.0 - reached(known, mean)));
+    json_add_f64(json, "recommended_gap", round5(reached(known, best_seen) - reached(known, mean)));
 }
 
-static bool add_number(cJSON *array, double value)
+static void add_number(cJSON *array, double value)
 {
-    return cJSON_AddItemToArray(array, cJSON_CreateNumber(round5(value)));
+    cJSON_AddItemToArray(array, cJSON_CreateNumber(round5(value)));
 }
 
 /* Regret, spent cost (in units of the reference cost) and reached score after each ended trial. */
-static bool add_course(cJSON *json, struct play *study, const struct known *known, struct outcome *points,
+static void add_course(cJSON *json, struct play *study, const struct known *known, struct outcome *points,
                        double *ret_best)
 {
     cJSON *regret = cJSON_AddArrayToObject(json, "regret"), *spent = cJSON_AddArrayToObject(json, "spent"),
           *score = cJSON_AddArrayToObject(json, "reached");
     double sum = 0.0;
     size_t n = 0, n_failed = 0;
-    bool ok = regret != NULL && spent != NULL && score != NULL;
 
     *ret_best = -(double)INFINITY;
-    for (size_t i = 0; ok && i < study->n_done; i++) {
+    for (size_t i = 0; i < study->n_done; i++) {
         struct play_trial *t = &study->trials[study->order[i]];
         study->problem->ops->truth(study->problem, 1, t->x, &t->truth);
         sum += t->seen.cost;
@@ -214,31 +206,29 @@ static bool add_course(cJSON *json, struct play *study, const struct known *know
             points[n++] = t->truth;
             *ret_best = fmax(*ret_best, t->truth.score);
         }
-        ok = add_number(regret, 1.0 - known_hypervolume(points, n, known) / known->hypervolume) &&
-             add_number(spent, sum / known->ref_cost) &&
-             cJSON_AddItemToArray(score, t->seen.failed ? cJSON_CreateNull()
-                                                        : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
+        add_number(regret, 1.0 - known_hypervolume(points, n, known) / known->hypervolume);
+        add_number(spent, sum / known->ref_cost);
+        cJSON_AddItemToArray(score, t->seen.failed ? cJSON_CreateNull()
+                                                   : cJSON_CreateNumber(round5(reached(known, t->truth.score))));
     }
-    return ok && json_add_i64(json, "failed", (int64_t)n_failed);
+    json_add_i64(json, "failed", (int64_t)n_failed);
 }
 
 cJSON *play_measure(struct play *study, const struct known *known)
 {
     cJSON *json = cJSON_CreateObject();
     struct outcome *points = mem_array(study->n_done, sizeof *points);
-    double best = 0.0;
-    bool ok = json != NULL && points != NULL && json_add_str(json, "problem", study->problem->name) &&
-              json_add_str(json, "method", study->method) && json_add_i64(json, "seed", (int64_t)study->seed) &&
-              json_add_i64(json, "trials", (int64_t)study->n_done) &&
-              json_add_i64(json, "parallel", (int64_t)study->parallel) &&
-              json_add_f64(json, "latency_p50_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.5)) &&
-              json_add_f64(json, "latency_p95_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.95)) &&
-              add_course(json, study, known, points, &best) && add_recommended(json, study, known, best);
+    double best;
 
+    json_add_str(json, "problem", study->problem->name);
+    json_add_str(json, "method", study->method);
+    json_add_i64(json, "seed", (int64_t)study->seed);
+    json_add_i64(json, "trials", (int64_t)study->n_done);
+    json_add_i64(json, "parallel", (int64_t)study->parallel);
+    json_add_f64(json, "latency_p50_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.5));
+    json_add_f64(json, "latency_p95_ms", 1e3 * quantile(study->latency_s, study->n_latency, 0.95));
+    add_course(json, study, known, points, &best);
+    add_recommended(json, study, known, best);
     mem_free(points);
-    if (!ok) {
-        cJSON_Delete(json);
-        return NULL;
-    }
     return json;
 }

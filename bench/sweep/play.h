@@ -23,8 +23,8 @@ struct play {
     size_t n_latency;
 };
 
-enum status play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed,
-                      size_t max_trials, size_t parallel, struct error *err) MUST_USE;
+void play_init(struct play *study, const struct problem *problem, const char *method, uint64_t seed, size_t max_trials,
+               size_t parallel);
 void play_free(struct play *study);
 /* Starts one trial at x: draws its outcome from the stream (seed, number). */
 void play_start(struct play *study, const double *x, double now);
@@ -36,7 +36,7 @@ struct play_method {
 };
 /* Plays the whole study. */
 enum status play_run(struct play *study, struct play_method method, struct error *err) MUST_USE;
-/* The measures as one JSON object; NULL when out of memory. */
+/* The measures as one JSON object. */
 cJSON *play_measure(struct play *study, const struct known *known);
 
 #endif

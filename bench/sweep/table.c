@@ -158,7 +158,7 @@ static float *standardised(const struct table *t)
 {
     float *ret = mem_array2(t->n, t->n_points, sizeof *ret);
 
-    for (size_t k = 0; ret != NULL && k < t->n_points; k++) {
+    for (size_t k = 0; k < t->n_points; k++) {
         double sum = 0.0, sq = 0.0, n = (double)t->n;
         for (size_t i = 0; i < t->n; i++)
             sum += (double)t->mean[i * t->n_points + k];
@@ -198,24 +198,17 @@ static void residuals(struct table *t, const float *y, double *w)
     }
 }
 
-static enum status smooth(struct problem *problem, const float *body, struct error *err)
+static void smooth(struct problem *problem, const float *body)
 {
     struct table *t = problem->data;
     const float *y = body + t->n * t->dim;
     double x[SPACE_MAX_DIM], u[SPACE_MAX_DIM], *w = mem_array(t->n, sizeof *w);
-    float *targets = NULL;
-    enum status rc = ST_OK;
 
     t->u = mem_array2(t->n, t->dim, sizeof *t->u);
     t->mean = mem_array2(t->n, t->n_points, sizeof *t->mean);
     t->resid = mem_array2(t->n, t->n_seeds * t->n_points, sizeof *t->resid);
     t->sum_resid = mem_array2(t->n, t->n_points, sizeof *t->sum_resid);
     t->share_ok = mem_array2(t->n, t->n_points, sizeof *t->share_ok);
-    if (w == NULL || t->u == NULL || t->mean == NULL || t->resid == NULL || t->sum_resid == NULL ||
-        t->share_ok == NULL) {
-        rc = FAIL(err, ST_NOMEM, "no memory for the table of %s", problem->name);
-        goto done;
-    }
     for (size_t i = 0; i < t->n; i++) {
         for (size_t j = 0; j < t->dim; j++)
             x[j] = (double)body[i * t->dim + j];
@@ -224,19 +217,11 @@ static enum status smooth(struct problem *problem, const float *body, struct err
             t->u[i * t->dim + j] = (float)u[j];
     }
     row_means(t, y);
-    targets = standardised(t);
-    if (targets == NULL) {
-        rc = FAIL(err, ST_NOMEM, "no memory for the table of %s", problem->name);
-        goto done;
-    }
-    rc =
-        forest_create(&t->forest, t->n, t->dim, t->u, t->n_points, targets, (size_t)t->trees, (size_t)t->min_leaf, err);
-    if (rc == ST_OK)
-        residuals(t, y, w);
-done:
+    float *targets = standardised(t);
+    t->forest = forest_create(t->n, t->dim, t->u, t->n_points, targets, (size_t)t->trees, (size_t)t->min_leaf);
+    residuals(t, y, w);
     mem_free(targets);
     mem_free(w);
-    return rc;
 }
 
 static void table_close(struct problem *problem)
@@ -275,12 +260,10 @@ static enum status parse(struct problem *problem, const char *path, const char *
         return FAIL(err, ST_CORRUPT, "%s: the header is not whole or %zu bytes of numbers are missing", path, need);
     TRY(space_check(&problem->space, err));
     float *body = mem_alloc(need);
-    if (body == NULL)
-        return FAIL(err, ST_NOMEM, "no memory for the table of %s", problem->name);
     memcpy(body, bytes + at + header, need);
-    enum status rc = smooth(problem, body, err);
+    smooth(problem, body);
     mem_free(body);
-    return rc;
+    return ST_OK;
 }
 
 static enum status table_open(struct problem *problem, const char *const *dirs, size_t n_dirs, struct error *err)
@@ -292,8 +275,7 @@ static enum status table_open(struct problem *problem, const char *const *dirs, 
     TRY(problem_find(file, dirs, n_dirs, path, sizeof path, err));
     TRY(file_read_all(path, TABLE_MAX_BYTES, &bytes, &n, err));
     problem->data = mem_alloc(sizeof(struct table));
-    enum status rc = problem->data == NULL ? FAIL(err, ST_NOMEM, "no memory for the table of %s", problem->name)
-                                           : parse(problem, path, bytes, n, err);
+    enum status rc = parse(problem, path, bytes, n, err);
     mem_free(bytes);
     return rc;
 }

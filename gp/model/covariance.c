@@ -3,8 +3,7 @@
  * Matern-5/2:     k = variance (1 + sqrt5 r + 5/3 r^2) exp(-sqrt5 r)
  * smooth:         k = variance (exp(-r^2 / 2) + SLOPE sum_i (u_i - 1/2) (u'_i - 1/2)), the sum over numbers, not
  *                 choices
- * The loops are written to vectorise; exp is our own because the C library's does not. */
-#include "gp/model/exp_priv.h"
+ */
 #include "gp/model/model_priv.h"
 
 #include <math.h>
@@ -30,7 +29,7 @@ static void smooth_row(const struct cov *cov, const double *x, size_t ld, size_t
 {
     const double variance = cov->variance;
     for (size_t j = 0; j < n; j++)
-        k[j] = variance * exp_nonpositive(-0.5 * k[j]);
+        k[j] = variance * exp(-0.5 * k[j]);
     if (ret_h)
         for (size_t j = 0; j < n; j++)
             ret_h[j] = k[j];
@@ -45,34 +44,17 @@ static void smooth_row(const struct cov *cov, const double *x, size_t ld, size_t
 void cov_row(const struct cov *cov, const double *x, size_t ld, size_t n, const double *point, double *ret_k,
              double *ret_h)
 {
-    size_t smooth[SPACE_MAX_DIM], n_smooth = 0;
     for (size_t j = 0; j < n; j++)
         ret_k[j] = 0.0; /* r^2 for now */
     for (size_t i = 0; i < cov->dim; i++) {
         const double *xi = x + i * ld;
         double w = cov->inv_sq[i], p = point[i];
-        if (!cov->categorical[i])
-            smooth[n_smooth++] = i;
-        else
+        if (cov->categorical[i])
             for (size_t j = 0; j < n; j++)
                 ret_k[j] += xi[j] == p ? 0.0 : w;
-    }
-    size_t c = 0;
-    for (; c + 4 <= n_smooth; c += 4) { /* four at a time: the sums go through memory less often */
-        const double *a = x + smooth[c] * ld, *b = x + smooth[c + 1] * ld, *d = x + smooth[c + 2] * ld,
-                     *e = x + smooth[c + 3] * ld;
-        double wa = cov->inv_sq[smooth[c]], wb = cov->inv_sq[smooth[c + 1]], wd = cov->inv_sq[smooth[c + 2]],
-               we = cov->inv_sq[smooth[c + 3]];
-        double pa = point[smooth[c]], pb = point[smooth[c + 1]], pd = point[smooth[c + 2]], pe = point[smooth[c + 3]];
-        for (size_t j = 0; j < n; j++)
-            ret_k[j] += wa * (pa - a[j]) * (pa - a[j]) + wb * (pb - b[j]) * (pb - b[j]) +
-                        wd * (pd - d[j]) * (pd - d[j]) + we * (pe - e[j]) * (pe - e[j]);
-    }
-    for (; c < n_smooth; c++) {
-        const double *xi = x + smooth[c] * ld;
-        double w = cov->inv_sq[smooth[c]], p = point[smooth[c]];
-        for (size_t j = 0; j < n; j++)
-            ret_k[j] += w * (p - xi[j]) * (p - xi[j]);
+        else
+            for (size_t j = 0; j < n; j++)
+                ret_k[j] += w * (p - xi[j]) * (p - xi[j]);
     }
     if (cov->smooth) {
         smooth_row(cov, x, ld, n, point, ret_k, ret_h);
@@ -82,12 +64,12 @@ void cov_row(const struct cov *cov, const double *x, size_t ld, size_t n, const 
     if (!ret_h) {
         for (size_t j = 0; j < n; j++) {
             double s = sqrt(5.0 * ret_k[j]);
-            ret_k[j] = variance * (1.0 + s + s * s / 3.0) * exp_nonpositive(-s);
+            ret_k[j] = variance * (1.0 + s + s * s / 3.0) * exp(-s);
         }
         return;
     }
     for (size_t j = 0; j < n; j++) {
-        double s = sqrt(5.0 * ret_k[j]), e = variance * exp_nonpositive(-s);
+        double s = sqrt(5.0 * ret_k[j]), e = variance * exp(-s);
         ret_k[j] = (1.0 + s + s * s / 3.0) * e;
         ret_h[j] = 5.0 / 3.0 * (1.0 + s) * e;
     }

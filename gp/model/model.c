@@ -22,7 +22,7 @@
 #define NOISE_RATE 30.0
 #define NOISE_SHAPE 0.1
 #define NOISE_START 0.01
-#define TREND_RIDGE 1.0 /* rows that say "slope 0" */
+#define TREND_RIDGE 1.0 /* counts as this many rows of slope 0 */
 #define JITTER_FIRST 1e-10
 #define JITTER_LAST 1e-4
 
@@ -155,7 +155,7 @@ static bool factor(struct model *m, bool derivatives)
     }
     double scale = m->cov.variance + m->noise;
     for (double jitter = 0.0; jitter <= JITTER_LAST * 1.5; jitter = jitter > 0.0 ? 10.0 * jitter : JITTER_FIRST)
-        if (triangle_grow(m->inverse, ld, 0, n, m->k, jitter * scale, m->row_v)) {
+        if (triangle_factor(m->inverse, ld, n, m->k, jitter * scale, m->row_v)) {
             m->jitter = jitter * scale;
             memcpy(m->alpha, m->y, n * sizeof *m->alpha);
             model_solve(m, m->alpha);

@@ -20,7 +20,7 @@
 #define ROUNDS 3 /* of EM */
 #define WIDTH_WIDE 0.5 /* in standard deviations of the outputs */
 #define WIDTH_NARROW 0.15
-#define PRIOR 1.0 /* runs that say what the wider kernel says */
+#define PRIOR 1.0 /* what the wider kernel gives counts as this many runs */
 
 static void average(const struct model *m, double at, size_t own, double width, double *ret_ss, double *ret_n)
 {
@@ -52,7 +52,7 @@ double model_noise(const struct model *m, double mean, size_t own, double *ret_f
     return fmax(v, own < m->n_noise ? fmax(m->noise_min[own], MODEL_NOISE_FLOOR) : MODEL_NOISE_FLOOR);
 }
 
-/* What the rows say of their noise by the factored model. */
+/* The noise of each row that the factored model expects. */
 static void expect(struct model *m)
 {
     double *precision = m->row_v; /* the diagonal of K^-1 */

@@ -12,25 +12,17 @@
 
 enum status model_believe(struct model *m, const double *u, size_t n_new, struct error *err)
 {
-    size_t n = m->n, ld = m->ld;
+    size_t n = m->n;
     for (size_t p = 0; p < n_new; p++) {
-        cov_row(&m->cov, m->x, ld, n, u + p * m->dim, m->row_k, NULL);
+        cov_row(&m->cov, m->x, m->ld, n, u + p * m->dim, m->row_k, NULL);
         m->y[n + p] = cblas_ddot((int)n, m->row_k, 1, m->alpha, 1);
         m->share[n + p] = 1.0;
     }
     for (size_t p = 0; p < n_new; p++)
         for (size_t c = 0; c < m->dim; c++)
-            m->x[c * ld + n + p] = u[p * m->dim + c];
-    for (size_t p = 0; p < n_new; p++) {
-        double *k = m->k + (n + p) * ld;
-        cov_row(&m->cov, m->x, ld, n + p + 1, u + p * m->dim, k, NULL);
-        k[n + p] += m->noise * m->share[n + p];
-        m->alpha[n + p] = 0.0; /* what is expected adds nothing to what is known */
-    }
+            m->x[c * m->ld + n + p] = u[p * m->dim + c];
     m->n += n_new;
-    if (!triangle_grow(m->inverse, ld, n, n_new, m->k, m->jitter, m->row_v))
-        return model_factor(m, err); /* with more jitter */
-    return ST_OK;
+    return model_factor(m, err);
 }
 
 /* triangle.c's loops run over whole vectors. */

@@ -40,12 +40,10 @@ double optimise_box(optimise_fn *fn, void *ctx, size_t dim, const double *lo, co
 /* ---- triangle.c: M = L^-1 of a covariance K = L L^T, row-major; ld is a multiple of 8, and M is 0 above the diagonal
  * and in the rows up to the next multiple of 8 ---- */
 
-/* w = M^T (M k) and |M k|^2. k and w have finite numbers up to the next multiple of 8 behind n. */
+/* w = M^T (M k) and |M k|^2. k and w have finite numbers up to the next multiple of 8 after n. */
 double triangle_pass(const double *m, size_t ld, size_t n, const double *k, double *ret_w);
-/* Rows n .. n + n_new - 1 of M from those of K (lower triangle, jitter on its diagonal) and the rows of M above them.
- * False: K is not positive definite. */
-bool triangle_grow(double *m, size_t ld, size_t n, size_t n_new, const double *k, double jitter,
-                   double *work /* (ld) */) MUST_USE;
+/* M of K (lower triangle, jitter on its diagonal). False: K is not positive definite. */
+bool triangle_factor(double *m, size_t ld, size_t n, const double *k, double jitter, double *work /* (ld) */) MUST_USE;
 /* x becomes K^-1 x; both arrays are as long as k above. */
 void triangle_solve(const double *m, size_t ld, size_t n, double *x, double *work);
 #define TRIANGLE_LANES 16
@@ -114,14 +112,15 @@ double model_evidence(const struct model *model);
 enum status model_factor(struct model *model, struct error *err) MUST_USE;
 /* Learns how noise depends on the expected output, and factors again; after model_factor. theta stays. */
 enum status model_learn_noise(struct model *model, struct error *err) MUST_USE;
-#define MODEL_NOISE_RUNS 3.0 /* what all other rows say of a point's noise counts as this many runs of its own */
+#define MODEL_NOISE_RUNS                                                                                               \
+    3.0 /* the noise that all other rows let expect of a point counts as this many runs of its own */
 /* Variance of one run where this output (standardised) is expected. own: the point's row, or SIZE_MAX: what the row
- * says is taken for its own runs alone, so that few lucky ones do not speak twice. ret_freedom (NULL: not wanted):
+ * says is taken for its own runs alone, so that few lucky ones do not count twice. ret_freedom (NULL: not wanted):
  * degrees of freedom. */
 double model_noise(const struct model *model, double mean, size_t own, double *ret_freedom);
 /* x (ld, n of them used) becomes K^-1 x; after model_factor. */
 void model_solve(struct model *model, double *x);
-/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max); L^-1 grows by their rows. */
+/* Adds points (m, dim) with the outputs that the model expects there (n + m <= n_max), and factors again. */
 enum status model_believe(struct model *model, const double *u, size_t m, struct error *err) MUST_USE;
 /* Standardised mean and standard deviation (of the function, without noise) at m points (m, dim); cross is work of
  * (m, ld) and is overwritten. */

@@ -108,7 +108,7 @@ static void add_value(struct mean_ss *m, double weight, double value)
     m->ss += weight * delta * (value - m->mean);
 }
 
-/* What one trial says, into its group. known: all scores. */
+/* Adds one trial to its group. known: all scores. */
 static void add_trial(struct observations *obs, const struct gp_trial *t, size_t g, bool own, double limit,
                       struct mean_ss *known)
 {

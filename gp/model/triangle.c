@@ -2,8 +2,8 @@
  *     v = M k        |v|^2 is what the rows explain of a point with covariances k
  *     w = M^T v      K^-1 k
  * A new row needs just these of its covariances: M_i = (-w, 1) / sqrt(K_ii - |v|^2). So one pass over the rows, eight
- * at a time and each read from memory once, is the inner loop of fits, of pending points and of climbs. Up to a few
- * hundred rows it is quicker than LAPACK's blocks with their copies. Invariants: (1) M is row-major, its rows ld apart,
+ * at a time and each read from memory once, is the inner loop of fits and of climbs. Up to a few hundred rows
+ * it is quicker than LAPACK's blocks with their copies, and a point's numbers do not depend on the points beside it. Invariants: (1) M is row-major, its rows ld apart,
  * a multiple of 8, and 0 above the diagonal and in rows n .. up to the next multiple of 8, so that all loops run over
  * whole squares of eight; (2) a row depends on the rows above it alone; (3) sizes of arrays do not change the
  * arithmetic. */
@@ -44,9 +44,9 @@ double triangle_pass(const double *m, size_t ld, size_t n, const double *k, doub
     return known;
 }
 
-bool triangle_grow(double *m, size_t ld, size_t n, size_t n_new, const double *k, double jitter, double *work)
+bool triangle_factor(double *m, size_t ld, size_t n, const double *k, double jitter, double *work)
 {
-    for (size_t i = n; i < n + n_new; i++) {
+    for (size_t i = 0; i < n; i++) {
         double *row = m + i * ld, pivot = k[i * ld + i] + jitter;
         for (size_t r = i; i % 8 == 0 && r < i + 8; r++)
             memset(m + r * ld, 0, (i + 8) * sizeof *m);
