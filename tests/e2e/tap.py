@@ -1,4 +1,4 @@
-"""tap.py - what the end-to-end tests share: a tiny TAP harness and helpers around the trawl binary.
+"""tap.py - a tiny TAP harness and helpers around the trawl binary for the end-to-end tests.
 
 A test is a function whose name starts with test_; it gets a fresh directory and fails by raising. Usage of a test
 program: test_x.py TRAWL [NAME ...].
@@ -17,7 +17,7 @@ import traceback
 
 TRAWL = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "trawl"
 
-# A run of some 0.05 s: what is tested here is the machinery, not learning.
+# A run of some 0.05 s: these tests are about the machinery, not about learning.
 TINY = """
 [env]
 name = squared
@@ -54,10 +54,10 @@ max = 16
 """
 
 
-# For what must come, however slow the machine and busy with other tests; nothing is told by how long it takes.
+# A bound for events that must come, also on a slow machine that is busy with other tests; no test measures time.
 PATIENCE_S = 240
 
-started = []  # what start() started for the test that runs
+started = []  # processes that start() made for the running test
 
 
 class Skip(Exception):
@@ -65,7 +65,7 @@ class Skip(Exception):
 
 
 def run(*args, cwd=None, code=0, env=None, timeout=PATIENCE_S, **more):
-    """Runs trawl; its exit code must be `code`. Gives stdout, stderr."""
+    """Runs trawl; its exit code must be `code`. Returns stdout, stderr."""
     done = subprocess.run([TRAWL, *map(str, args)], cwd=cwd, env=env, timeout=timeout, text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, **more)
     assert done.returncode == code, "exit code %d, not %d\nstdout: %s\nstderr: %s" % (
@@ -74,13 +74,13 @@ def run(*args, cwd=None, code=0, env=None, timeout=PATIENCE_S, **more):
 
 
 def errors(stderr):
-    """The lines of stderr that are errors: what main prints once."""
+    """The error lines of stderr, which main prints once."""
     return [line for line in stderr.splitlines() if line.startswith("trawl: ")
             and not line.startswith(("trawl: warning: ", "trawl: info: "))]
 
 
 def fails(*args, code, says=(), **more):
-    """Runs trawl, which must fail with one message that holds every text of `says`. Gives the message."""
+    """Runs trawl, which must fail with one message that holds every text of `says`. Returns the message."""
     _, stderr = run(*args, code=code, **more)
     lines = errors(stderr)
     assert len(lines) == 1, "one error line is wanted: %r" % stderr[-2000:]
@@ -90,7 +90,7 @@ def fails(*args, code, says=(), **more):
 
 
 def start(*args, cwd=None, **more):
-    """Starts trawl without waiting; what still runs when the test ends is killed."""
+    """Starts trawl without waiting; processes that still run at the test's end are killed."""
     process = subprocess.Popen([TRAWL, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, **more)
     started.append(process)
@@ -102,12 +102,12 @@ def wait_for(condition, process=None, timeout=PATIENCE_S):
     deadline = time.monotonic() + timeout
     while not condition():
         assert process is None or process.poll() is None, "ended early: %r" % (process.communicate(),)
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.01)
 
 
 def communicate_watched(process, look):
-    """What the process says until it ends; look() is called again and again meanwhile, and may find that something is gone."""
+    """The output of a process until it ends; look() is called repeatedly meanwhile, and its OSError is ignored."""
     def watch():
         while process.poll() is None:
             with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def communicate_watched(process, look):
 
 
 def children(pid):
-    """Processes that pid has started."""
+    """Child processes of pid."""
     try:
         return [int(n) for n in pathlib.Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split()]
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def children(pid):
 
 
 def is_gone(pid):
-    """Has the process ended? One that its new parent has not buried yet has."""
+    """Has the process ended? A zombie has."""
     try:
         return pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -137,7 +137,7 @@ def is_gone(pid):
 
 
 def trials_now(store, name):
-    """Trials of a study that may not be there yet, read beside a running sweep."""
+    """Trials of a study that may not exist yet, read while a sweep runs."""
     done = subprocess.run([TRAWL, "show", name, "--store", str(store), "--json"], capture_output=True, text=True)
     return json.loads(done.stdout)["trials"] if done.returncode == 0 else []
 
@@ -177,7 +177,7 @@ def main(module):
             print("not ok %d - %s" % (i, title))
             print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="", flush=True)
         finally:
-            for process in started:  # a test that failed leaves nothing to others that wait for the machine
+            for process in started:  # a failed test leaves no process to the next ones
                 if process.poll() is None:
                     process.kill()
                     process.wait()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_asked.py - what is asked is what runs: steps, the space that is searched, and what other trials may teach."""
+"""test_asked.py - a sweep runs what its config asks for: steps, the search space, and trials of other studies."""
 import json
 import pathlib
 import shlex
@@ -34,7 +34,7 @@ def test_a_run_that_ended_short_is_at_its_end(folder):
 
 
 def sweep(folder, text, name="a", trials=8, more=()):
-    """The study's trials after a sweep of this config, and what stderr said."""
+    """The study's trials after a sweep of this config, and stderr."""
     config = write(folder, name + ".ini", text) if isinstance(text, str) else text
     _, err = run("sweep", config, "--store", folder / "s.db", "--name", name, "--trials", trials, "-q", *more)
     return show(folder / "s.db", name)["trials"], err

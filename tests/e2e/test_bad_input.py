@@ -1,5 +1,5 @@
-"""Wrong input of every kind: an exit code that is not 0, one message that says where, what and what to do, nothing
-written half."""
+"""Wrong input of every kind: an exit code that is not 0, one message with place, finding and advice, and no half-written
+file."""
 import json
 import os
 import pathlib

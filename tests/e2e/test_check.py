@@ -1,4 +1,4 @@
-"""Checksums as a user meets them: whoever shows or uses a damaged result says so and names it; `trawl check` and `trawl backup`."""
+"""Checksums for users: every command that shows or uses a damaged result names it; `trawl check` and `trawl backup`."""
 import json
 import shutil
 import sqlite3
@@ -15,7 +15,7 @@ def make(folder, name="s.db", trials=4):
 
 
 def damage(store, sql):
-    """A change that no Trawl made, as of a bit in the file."""
+    """A change by another program, as a flipped bit in the file."""
     with sqlite3.connect(store) as db:
         db.execute("DROP TRIGGER IF EXISTS trial_finished_is_final")
         db.execute(sql)
@@ -71,7 +71,7 @@ def test_check_counts_what_it_read(folder):
 
 
 def test_a_backup_of_a_sweep_that_runs(folder):
-    """Many, while trials end: each is one state of the store, whole, and can be gone on with."""
+    """Many backups while trials end: each is one whole state of the store, and a sweep can continue with it."""
     store = folder / "s.db"
     sweep = start("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 100000, "-q")
     wait_for(lambda: len(trials_now(store, "a")) > 3, sweep)

@@ -198,7 +198,7 @@ def numbers(text):
 
 
 def test_advice_is_the_same_everywhere(folder):
-    """The best is one, with one promise: summary, ls, show, export and the reports."""
+    """Summary, ls, show, export and the reports name the same best with the same promise."""
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
     summary, lines = run("sweep", config, "--store", store, "--name", "a", "--trials", 20)
     study = show(store, "a")
@@ -225,7 +225,7 @@ def test_advice_is_the_same_everywhere(folder):
 
 
 def test_advice_is_confirmed(folder):
-    """A fifth of the trials runs advice again under fresh seeds; with sweep.confirm 0 none does, and it is said."""
+    """A fifth of the trials runs advice again under fresh seeds; with sweep.confirm 0 none does, and a message states it."""
     store = sweep(folder, 20)
     trials = show(store, "a")["trials"]
     confirming = [t for t in trials if t["origin"] == "confirm"]

@@ -1,4 +1,4 @@
-"""What the controller learns from: other studies and their spaces, and the cost that was asked for."""
+"""The controller's data: other studies and their spaces, and the kind of cost in the config."""
 import os
 import re
 import sys

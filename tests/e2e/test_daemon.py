@@ -1,4 +1,4 @@
-"""`trawl daemon`: several studies on the same devices, handed over, watched, steered, and gone on with after any end."""
+"""`trawl daemon`: several studies on the same devices, handed over, watched, steered, and continued after any end."""
 import contextlib
 import json
 import os
@@ -101,7 +101,7 @@ def test_watching_ends_the_study_goes_on(folder):
 
 
 def share_by_priority(folder, slots):
-    """Two studies of priority 1 and 4 on the slots of a daemon: how long each had them, by the times in the store."""
+    """Two studies of priority 1 and 4 on the slots of a daemon: the device time of each, by the times in the store."""
     store, config, priority = folder / "s.db", write(folder, "s.ini", LONG), {"a": 1, "b": 4}
     for name, p in priority.items():  # both are there when the daemon begins: nobody is alone at first
         run("sweep", config, "--store", store, "--name", name, "--trials", 1, "-q", "--sweep.priority", p, "--sweep.cost", "env_steps")
@@ -207,7 +207,7 @@ def test_bad_input(folder):
 
 
 def test_studies_beyond_the_places_wait_their_turn(folder):
-    """64 are served at a time. Of 70 all come to their end, with paused ones, which need no place, among them."""
+    """64 studies are served at a time. All of 70 end, although some studies between them are paused, which need no place."""
     store, n = folder / "s.db", 70
     run("sweep", write(folder, "s.ini", TINY_SWEEP), "--store", store, "--name", "s0", "--trials", 1, "-q")
     with contextlib.closing(sqlite3.connect(store)) as db, db:

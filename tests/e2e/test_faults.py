@@ -1,7 +1,7 @@
 """The controller under faults: each write, read, open, send, fsync, allocation and start of a process fails once; a full and a slow disk, a
-wall clock that jumps, a machine that sleeps. What was finished is there afterwards, once, and --resume goes on.
+wall clock that jumps, a machine that sleeps. Afterwards every finished trial is in the store once, and --resume continues.
 
-TRAWL_FAULT_TRIES: how many calls of each kind fail (30). "sites", as in the nightly run: every write, sync and start of a
+TRAWL_FAULT_TRIES: number of calls of each kind that fail (30). "sites", as in the nightly run: every write, sync and start of a
 process, and of each place in the program that allocates (call_sites.h) the first, a middle and the last call. "all": every
 allocation too, which takes hours.
 """
@@ -33,7 +33,7 @@ def shim():
 
 
 def sweep(folder, config, store, fault, name="a", trials=N_TRIALS):
-    """A sweep under a fault. Gives its exit code, its words and what was counted of the calls."""
+    """A sweep under a fault. Returns its exit code, its output and the counts of calls."""
     count = folder / "count"
     count.unlink(missing_ok=True)
     where = ["--resume", name] if has_study(store, name) else [str(config), "--name", name]
@@ -45,7 +45,7 @@ def sweep(folder, config, store, fault, name="a", trials=N_TRIALS):
 
 @contextlib.contextmanager
 def reading(store):
-    """The store as SQLite itself reads it; None when it has no tables yet. The file must be whole."""
+    """The store as SQLite itself reads it; None when it has no tables yet. The file must not be damaged."""
     if not store.exists() or store.stat().st_size == 0:
         yield None
         return
@@ -64,7 +64,7 @@ def has_study(store, name):
 
 
 def finished(store):
-    """Its finished rows, every column of them."""
+    """Its finished rows with every column."""
     with reading(store) as db:
         if db is None:
             return {}
@@ -86,7 +86,7 @@ def remove(store):
 
 
 def what_was_asked(store):
-    """What a fault may not change: settings of the study, and of each trial its settings and, when it is done, what it came to."""
+    """Values that a fault must not change: the study's settings, and each trial's settings and, when it is done, its result."""
     with reading(store) as db:
         return (db.execute("SELECT name, method, metric, direction, seed, space, config, priority FROM study").fetchall(),
                 db.execute("SELECT number, params, seed, config, iif(state = 'done', score, 0), iif(state = 'done', env_steps, 0) "
@@ -94,7 +94,7 @@ def what_was_asked(store):
 
 
 class Faults:
-    """Sweeps of `trials`, whose study has `begun` of them already (0: that makes its store), each with one fault."""
+    """Sweeps to `trials` trials of a study that has `begun` trials already (0: the sweep makes the store), each with one fault."""
 
     def __init__(self, folder, kind, begun, trials):
         self.folder, self.kind, self.begun, self.trials = folder, kind, begun, trials
@@ -112,7 +112,7 @@ class Faults:
         return store
 
     def count(self):
-        """A sweep without a fault, in which the calls are counted. Gives what was counted."""
+        """A sweep without a fault that counts the calls. Returns the counts."""
         store = self.begin("count.db")
         code, _, counted = sweep(self.folder, self.config, store, "site:0:0" if self.kind == "site" else self.kind + ":0",
                                  trials=self.trials)
@@ -123,7 +123,7 @@ class Faults:
         return counted
 
     def fail_once(self, fault, is_hit):
-        """A pair of sweeps: one with the fault, one that goes on from there. is_hit(counted): did it happen?"""
+        """A pair of sweeps: one with the fault, one that continues it. is_hit(counted): did the fault happen?"""
         store = self.begin("fault.db")
         try:
             code, err, counted = sweep(self.folder, self.config, store, fault, trials=self.trials)
@@ -149,7 +149,7 @@ class Faults:
             remove(store)
 
     def go_through(self, wanted, what):
-        """wanted: (fault, is_hit, where). All of them, whatever is found."""
+        """wanted: (fault, is_hit, where). Tries all of them, also after a defect."""
         found, begin = [], time.monotonic()
         for k, (fault, is_hit, where) in enumerate(wanted):
             try:
@@ -159,7 +159,7 @@ class Faults:
                 print("# DEFECT " + found[-1].replace("\n", "\n# "), flush=True)
             if k % 500 == 499:
                 print("# %s: %d of %d, %d defects" % (self.kind, k + 1, len(wanted), len(found)), flush=True)
-        print("# %s: %s; %d failed in turn (%d tried), %d sweeps ended with a message, %d went on; %d defects; %.0f s" % (
+        print("# %s: %s; %d failed in turn (%d tried), %d sweeps ended with a message, %d continued; %d defects; %.0f s" % (
             "a study that goes on" if self.begun > 0 else "a new store", what, self.n_hit, len(wanted), self.n_ended,
             len(wanted) - self.n_ended - len(found), len(found), time.monotonic() - begin))
         assert not found, "%d defects:\n%s" % (len(found), "\n".join(found[:20]))
@@ -183,7 +183,7 @@ def read_sites(counted):
 
 
 def name_frames(frames):
-    """The frames as functions, where addr2line can tell."""
+    """The frames as functions, where addr2line finds them."""
     text = ""
     for frame in frames:
         path, _, offset = frame.rpartition("+")
@@ -198,7 +198,7 @@ def name_frames(frames):
 
 
 def every_site_fails(folder, begun, trials):
-    """Each place that allocates: its first, a middle and its last call; a number of them only when TRIES says so."""
+    """Each place that allocates: its first, a middle and its last call; only some places unless TRIES is "sites"."""
     faults = Faults(folder, "site", begun, trials)
     sites = read_sites(faults.count())
     if TRIES == "sites":
@@ -211,7 +211,7 @@ def every_site_fails(folder, begun, trials):
         return lambda counted: read_sites(counted or "").get(site, (0, []))[0] >= nth
 
     faults.go_through([("site:%s:%d" % call, hit(*call), lambda site=call[0]: name_frames(sites[site][1])) for call in calls],
-                      "%d calls of malloc and its kin at %d places" % (sum(n for n, _ in sites.values()), len(sites)))
+                      "%d calls that allocate at %d places" % (sum(n for n, _ in sites.values()), len(sites)))
 
 
 def allocations_fail(folder, begun, trials):
@@ -270,7 +270,7 @@ def test_a_clock_that_jumps(folder):
 
 
 def cut_the_power(store, dice):
-    """Of the store's files stays what was synced; of what was written since, nothing or any part, in blocks of a disk."""
+    """The store's files keep their synced bytes, and of the later writes nothing or any part, in blocks of a disk."""
     lucky = dice.choice((0, 0, 0.5))
     for path in (store, store.with_name(store.name + "-wal")):
         synced = path.with_name(path.name + ".synced")
@@ -291,7 +291,7 @@ def told_done(words):
 
 
 def test_the_power_fails(folder):
-    """Whatever was told to be done is in the store, though all that was not synced is gone."""
+    """Every trial that was reported as done is in the store, although unsynced writes are gone."""
     config, store = write(folder, "s.ini", TINY_SWEEP.replace("method = sobol", "method = sobol\nmax_failures = 0")), folder / "s.db"
     dice, told, n_cuts = random.Random(5), set(), 5 if TRIES.isdigit() else 100
     for cut in range(n_cuts):
@@ -326,7 +326,7 @@ def small_disk(folder):
 
 
 def test_a_full_disk(folder):
-    """The sweep waits for room and loses nothing; told to end meanwhile, it ends with what is on the disk."""
+    """The sweep waits for space and loses nothing; a signal meanwhile ends it with the results on the disk."""
     small, words = small_disk(folder), folder / "words"
     config, store, elsewhere = write(folder, "s.ini", TINY_SWEEP), small / "s.db", folder / "s.db"
     (small / "ballast").write_bytes(b"x" * (600 << 10))
@@ -369,7 +369,7 @@ def test_a_full_disk(folder):
 
 
 def test_a_network_file_system_is_named(folder):
-    """NFS refuses nothing, it only keeps two machines' locks apart: who has a store there is to know."""
+    """NFS refuses nothing, but its locks do not exclude another machine: the user of a store there is warned."""
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
     env = {**os.environ, "LD_PRELOAD": shim(), "FAULTY_FS": "0x6969"}
     _, err = run("sweep", config, "--store", store, "--name", "a", "--trials", 2, "-q", env=env)
@@ -390,7 +390,7 @@ def test_a_quota_is_a_full_disk(folder):
 
 
 def test_a_limit_of_file_sizes(folder):
-    """No room that could be waited for: the sweep says what to raise, and goes on when that was done."""
+    """Waiting for space would not help: the sweep names the limit to raise, and continues after that."""
     config, store = write(folder, "s.ini", TINY_SWEEP), folder / "s.db"
 
     def limit():
@@ -409,7 +409,7 @@ def test_a_limit_of_file_sizes(folder):
 
 
 def test_a_daemon_begins_on_a_full_disk(folder):
-    """What ran when the last one was killed is not let go of for want of room."""
+    """A full disk does not lose the trials that ran when the last daemon was killed."""
     small, words = small_disk(folder), folder / "words"
     config, store = write(folder, "s.ini", TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")), small / "s.db"
     daemon = None
@@ -445,7 +445,7 @@ def test_a_daemon_begins_on_a_full_disk(folder):
 
 
 def test_the_machine_sleeps(folder):
-    """Stopped and continued, as suspend and resume do: nobody takes the others for dead."""
+    """Stopped and continued, as by suspend and resume: no process counts another one as dead."""
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1M")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 6)

@@ -1,8 +1,8 @@
-"""kill -9 of controller, worker or both at random moments of a running sweep, and what else comes from outside: another program's
-lock on the store, workers that are frozen, two signals of one event, a store that is taken away. Nothing that was told or
-finished is lost or changed, and in the end every trial is done.
+"""kill -9 of controller, worker or both at random moments of a running sweep, and other events from outside: another program's
+lock on the store, frozen workers, two signals of one event, a store that is removed. No reported or finished trial is lost
+or changed, and in the end every trial is done.
 
-TRAWL_KILLS: how often (50; 1000 in the nightly run).
+TRAWL_KILLS: number of kills (50; 1000 in the nightly run).
 """
 import os
 import random
@@ -57,7 +57,7 @@ def kill(pid, number=signal.SIGKILL):
 
 
 def hold_lock(store, seconds):
-    """Another program that keeps the store locked for so long. Gives its thread."""
+    """Another program that keeps the store locked for this time. Returns its thread."""
     other = sqlite3.connect(store, timeout=tap.PATIENCE_S, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
 
@@ -85,16 +85,16 @@ class Sweep:
         self.workers = []
 
     def told(self):
-        """Trials that it has said are done."""
+        """Trials that it has reported as done."""
         return {int(n) for n in re.findall(r"trial (\d+) done", self.words.read_text())}
 
     def works(self):
-        """Trials come and go, however slow the machine is."""
+        """Waits until trials start and end, also on a slow machine."""
         tap.wait_for(self.told, self.process)
         time.sleep(self.moments.uniform(0, 0.5))
 
     def end(self, kind):
-        """Ends it in that way; gives how."""
+        """Ends it in this way; returns the way."""
         self.workers = tap.children(self.process.pid)
         equal(self.process.poll(), None)
         getattr(self, kind)()
@@ -105,7 +105,7 @@ class Sweep:
             tap.wait_for(lambda: tap.is_gone(pid))  # a worker does not outlive its controller, not even a frozen one
 
     def goes_on(self):
-        """By itself, with other workers."""
+        """The sweep continues by itself, with other workers."""
         time.sleep(self.moments.uniform(0, 0.4))
         equal(self.process.poll(), None)
         self.workers += tap.children(self.process.pid)
@@ -123,7 +123,7 @@ class Sweep:
             kill(pid)
 
     def locked(self):
-        """Killed during another program's lock, or after it."""
+        """Killed while another program holds the lock, or after that."""
         thread = hold_lock(self.store, self.moments.uniform(0.1, 3))
         for pid in self.workers[:self.moments.randint(0, 1)]:
             kill(pid)
@@ -143,7 +143,7 @@ class Sweep:
         time.sleep(seconds)
 
     def frozen_for_long(self):
-        """Until the controller takes them for lost and starts others."""
+        """Frozen until the controller counts them as lost and starts others."""
         self.freeze(0)
         for pid in self.workers:
             tap.wait_for(lambda: tap.is_gone(pid), self.process)
@@ -159,7 +159,7 @@ class Sweep:
             self.goes_on()
 
     def signals(self):
-        """One event that sends two: an end as by one, with nothing left running."""
+        """One event that sends two signals: the sweep ends as after one, and no process is left."""
         for number in (self.moments.choice(SIGNALS), self.moments.choice(SIGNALS)):
             os.killpg(self.process.pid, number)
             time.sleep(self.moments.choice((0, 0, 0.01, 0.1)))
@@ -167,7 +167,7 @@ class Sweep:
         equal([t["number"] for t in trials_now(self.store, "a") if t["state"] == "running"], [])
 
     def taken(self):
-        """The store goes away; what the controller saves beside it takes its place."""
+        """The store is removed; the controller's rescue file takes its place."""
         for name in ("s.db", "s.db-wal", "s.db-shm"):
             (self.folder / name).unlink(missing_ok=True)
         equal(self.process.wait(tap.PATIENCE_S), 1)
@@ -178,7 +178,7 @@ class Sweep:
 
 
 def all_end_done(store, n):
-    """What workers that were killed three times have left is tried again, as often as it takes."""
+    """Retries trials whose workers were killed three times until all are done."""
     run("sweep", "--resume", "a", "--store", store, "--trials", n, "-q")
     trials = trials_now(store, "a")
     equal([t["number"] for t in trials], list(range(n)))

@@ -1,6 +1,6 @@
-"""Several trials at a time in one worker: the same bytes as alone, each stopped, failing and resumed by itself.
+"""Several trials at a time in one worker: the same bytes as alone; each is stopped, fails and is resumed separately.
 
-The tests play the controller. Those that are named cuda need a GPU and say so where there is none.
+The tests play the controller. Tests named cuda need a GPU and are skipped with a reason without one.
 """
 import os
 import re
@@ -67,7 +67,7 @@ def final(result):
 
 
 def train_all(device, lanes, folder, trials):
-    """Trial -> (numbers, bytes); as many at a time as there are lanes."""
+    """Trial -> (numbers, bytes); one trial at a time on each lane."""
     w = opened(device, lanes)
     waiting, got = list(range(len(trials))), {}
     try:
@@ -100,7 +100,7 @@ def same_alone_and_together(device, folder, trials):
 
 
 def stop_one(device, folder):
-    """One of three is stopped with a checkpoint, and goes on in another worker as if nothing had been."""
+    """One of three is stopped with a checkpoint, and continues in another worker with the same bytes."""
     kind = device.split(":")[0]
     long = config(seed=9, steps=512 * 800, device=kind)
     w = opened(device, 3)
@@ -216,7 +216,7 @@ def test_cost_is_calibrated_beside_others(folder):
 
 
 def test_checkpoints_by_time(folder):
-    """kill -9 costs what came after the last one; a short trial writes none."""
+    """kill -9 costs the training after the last checkpoint; a short trial writes none."""
     path, long = folder / "long.ckpt", config(seed=4, steps=512 * 1000)
     w = opened("cpu", 2)
     try:
@@ -336,7 +336,7 @@ def test_cuda_memory_is_waited_for(folder):
 
 
 def lose_device(folder, lanes):
-    """A patience shorter than an iteration: the device seems to hang."""
+    """A timeout shorter than an iteration: the device seems to hang."""
     log = open(folder / ("log%d" % lanes), "w")
     w = worker.Worker(TRAWL, config(device="cuda") + "device_timeout_s = 0.2\n", lanes=lanes, device="cuda:0", stderr=log)
     if w.reason is not None:

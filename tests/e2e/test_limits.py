@@ -1,4 +1,4 @@
-"""Budgets and stop rules: each ends its study, and the store says which one did."""
+"""Budgets and stop rules: each ends its study, and the store names the rule."""
 import json
 import re
 import signal
@@ -48,7 +48,7 @@ def test_wall_time(folder):
 
 
 def test_what_waits_is_told_and_used_later(folder):
-    """A trial that was cut off, or proposed ahead, stays in the queue of a study that its budget has ended."""
+    """An interrupted trial, or one proposed ahead, stays in the queue of a study that its budget has ended."""
     store = folder / "s.db"
     text = TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 1G")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 3)
@@ -78,7 +78,7 @@ def test_device_time(folder):
 
 
 def test_target(folder):
-    """The first run will do, but one run is no end: its config runs again, and what is expected of it decides."""
+    """The first run reaches the target, but one run does not end the study: its config runs again, and its expected score decides."""
     store, row = ended_by(folder, "target", "--target", "-1000", "--trials", "60")
     trials = show(store, "a")["trials"]
     assert "is expected, from 2 runs (target -1000)" in row["end_text"], row

@@ -1,4 +1,4 @@
-"""What comes from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
+"""Events from outside: other programs' locks on the store, signals of batch systems, workers that are killed or frozen."""
 import contextlib
 import json
 import os
@@ -98,7 +98,7 @@ def test_what_ends_a_locked_sweep_saves_first(folder):
 
 
 def test_a_stop_during_a_lock_is_an_interrupt(folder):
-    """The lock is gone when the sweep, whose frozen worker it waits for, writes why it has ended."""
+    """The lock ends while the sweep waits for its frozen worker; then the sweep writes the reason of its end."""
     store, words = folder / "s.db", folder / "words"
     config = write(folder, "s.ini", LONG_SWEEP)
     with open(words, "w") as out:
@@ -151,7 +151,7 @@ def test_killed_from_outside_a_trial_runs_again(folder):
 
 
 def test_a_worker_that_is_frozen_at_once_is_replaced(folder):
-    """Stopped in the moment of its first trial: silence counts from the beginning."""
+    """Stopped at the start of its first trial: silence counts from the beginning."""
     store = folder / "s.db"
     process = start("sweep", write(folder, "s.ini", LONG_SWEEP), "--store", store, "--name", "a", "--trials", 2, "--sweep.hang_timeout_s", 0)
     wait_for(lambda: running(store) and children(process.pid), process)
@@ -199,7 +199,7 @@ def test_a_failed_trial_is_tried_again_as_another(folder):
 
 
 def test_pipes_in_the_way_hold_nobody_up(folder):
-    """At the place of the lock and of a checkpoint."""
+    """Pipes at the paths of the lock and of a checkpoint."""
     store, config = folder / "s.db", write(folder, "s.ini", LONG_SWEEP)
     os.mkfifo(folder / "s.db.lock")
     tap.fails("sweep", config, "--store", store, "--name", "a", code=1, says="s.db.lock")
@@ -234,7 +234,7 @@ def test_an_inherited_limit_of_memory_is_told(folder):
 
 
 def test_crash_loops_count(folder):
-    """A controller that is killed again and again comes to the end of its budget and of its time all the same."""
+    """A controller that is killed repeatedly still reaches the end of its budget and of its time."""
     for limit, column, rule in (("--budget", "lost_s", "budget"), ("--wall-time", "wall_used_s", "wall_time")):
         store = folder / (rule + ".db")
         words = ["sweep", write(folder, "s.ini", LONG_SWEEP), "--name", "a", limit, "7s", "-q"]

@@ -1,4 +1,4 @@
-"""A store that goes away, or gets a second controller, while a sweep writes it: what was reported is never lost."""
+"""A store that is removed, or gets a second controller, while a sweep writes it: reported results are never lost."""
 import fcntl
 import json
 import os
@@ -11,7 +11,7 @@ import tap
 from tap import TINY_SWEEP, equal, errors, fails, run, show, start, trials_now, wait_for, write
 
 def begin(folder, store, n_done=3):
-    """A sweep that has some trials done and would go on for long."""
+    """A sweep that has some trials done and many left."""
     sweep = start("sweep", write(folder, "a.ini", TINY_SWEEP), "--store", store, "--name", "a", "--trials", 100000,
                   "--json")
     wait_for(lambda: sum(t["state"] == "done" for t in trials_now(store, "a")) >= n_done, sweep)
@@ -19,7 +19,7 @@ def begin(folder, store, n_done=3):
 
 
 def ends_with_rescue(sweep, folder):
-    """It fails, says where its results are, and what is there is the whole of what it reports. Gives the rescue file."""
+    """The sweep fails, names the rescue file, and the file has all reported results. Returns the file."""
     out, err = sweep.communicate(timeout=tap.PATIENCE_S)
     equal(sweep.returncode, 1)
     lines = errors(err)
@@ -68,7 +68,7 @@ def test_replaced(folder):
 
 
 def test_written_over(folder):
-    """`cp other.db s.db`: the name and the inode stay, and what is inside is another store."""
+    """`cp other.db s.db`: name and inode stay, the content is another store."""
     run("sweep", write(folder, "b.ini", TINY_SWEEP), "--store", folder / "other.db", "--name", "b", "--trials", 1, "-q")
     store = folder / "s.db"
     sweep = begin(folder, store)
@@ -88,7 +88,7 @@ def test_written_over(folder):
 
 
 def test_another_program_may_fold_the_log(folder):
-    """A database browser's checkpoint changes the file and harms nothing."""
+    """A database browser's checkpoint changes the file and does no harm."""
     store = folder / "s.db"
     sweep = begin(folder, store)
     for _ in range(5):
@@ -123,7 +123,7 @@ def test_a_lock_file_that_was_removed_is_taken_again(folder):
 
 
 def test_whoever_lost_the_lock_writes_no_more(folder):
-    """Its lock file is removed and another program takes the lock before the controller looks."""
+    """Its lock file is removed and another program takes the lock before the controller's next check."""
     store, lock = folder / "s.db", folder / "s.db.lock"
     sweep = begin(folder, store)
     ours = os.open(folder / "mine", os.O_CREAT | os.O_RDWR)

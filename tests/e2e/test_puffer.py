@@ -47,7 +47,7 @@ def test_several_files_and_our_words(folder):
 
 
 def test_a_run_is_what_was_printed(folder):
-    """The config that a checkpoint keeps is the printed one: what is said is what is trained."""
+    """The config in a checkpoint is the printed one: the printed config is trained."""
     printed, _ = run("train", puffer("raw_pl4_squared"), *SMALL, "--print-config")
     run("train", puffer("raw_pl4_squared"), *SMALL, "-o", folder / "a.ckpt")
     kept, _ = run("train", "--resume", folder / "a.ckpt", "--print-config")

@@ -1,4 +1,4 @@
-"""Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and going on afterwards."""
+"""Stops and deaths: Ctrl-C, SIGTERM, a worker that dies, budgets, and resuming afterwards."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ def running(store, name):
 
 
 def pending(pid, number):
-    """Is the signal sent and not delivered yet?"""
+    """Is the signal pending?"""
     lines = pathlib.Path("/proc/%d/status" % pid).read_text().splitlines()
     return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.startswith(("SigPnd:", "ShdPnd:")))
 

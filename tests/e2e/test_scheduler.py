@@ -1,5 +1,5 @@
 """Many trials at a time, with the real program: four slots on two cores, a worker that is killed or stopped beside others,
-a device that does not open, a trial that wants too much memory."""
+a device that does not open, a trial that needs too much memory."""
 import os
 import pathlib
 import signal

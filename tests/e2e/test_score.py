@@ -1,5 +1,5 @@
-"""A trial's score is its policy's: evaluations at the end of runs, the window of other metrics, what a trial's bytes depend on,
-and whose a checkpoint is."""
+"""A trial's score is its policy's: evaluations at the end of runs, the window of other metrics, the inputs of a trial's bytes,
+and the owner of a checkpoint."""
 import json
 import math
 import os
@@ -51,7 +51,7 @@ def trials(store, name="a"):
 
 
 def score_is_the_policys(folder, text, metric):
-    """Of a trial, its exported config trained again, and another evaluation of that policy."""
+    """The scores of a trial, of its exported config trained again, and of another evaluation of that policy are equal."""
     store = folder / "s.db"
     run("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 1, "-q", "--sweep.metric", metric)
     trial = trials(store)[0]
@@ -131,7 +131,7 @@ def test_threads_are_the_trials(folder):
 
 
 def interrupted(folder, store, threads=1):
-    """Two trials that were stopped at the same time, each with its checkpoint."""
+    """Two trials that were stopped at the same time, each with a checkpoint."""
     text = CARTPOLE.replace("threads = 1", "threads = %d" % threads).replace("total_timesteps = 200k", "total_timesteps = 600k\nlog_interval_s = 0.05")
     process = start("sweep", write(folder, "s.ini", text), "--store", store, "--name", "a", "--trials", 2, "--runs-per-device", 2, "-q")
     deadline = time.monotonic() + PATIENCE_S
@@ -153,7 +153,7 @@ def interrupted(folder, store, threads=1):
 
 
 def resume(store, slots=2):
-    """Runs to the end; what was said."""
+    """Runs to the end; returns stderr."""
     return run("sweep", "--resume", "a", "--store", store, "--runs-per-device", slots, "-q")[1]
 
 

@@ -1,4 +1,4 @@
-"""test_serve.py - `trawl serve` as clients of all kinds meet it: every endpoint over a study of 1000 trials, caching, events, access, and
+"""test_serve.py - `trawl serve` for clients of all kinds: every endpoint over a study of 1000 trials, caching, events, access, and
 requests that are malformed, oversized, slow or hostile. Speaks HTTP by http.client and by bare sockets."""
 
 import contextlib
@@ -37,7 +37,7 @@ class Server:
         self.port = int(re.search(r":(\d+)/", url).group(1))
 
     def ask(self, path, method="GET", body=None, host=None, **headers):
-        """Status, headers, body; headers are given with '_' for '-'."""
+        """Status, headers, body; names of headers have '_' for '-'."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=tap.PATIENCE_S)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -69,7 +69,7 @@ class Server:
         return self.get(path)
 
     def raw(self, data, wait=tap.PATIENCE_S):
-        """All that comes back until the server closes."""
+        """All bytes until the server closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as s:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 s.sendall(data)
@@ -114,7 +114,7 @@ def big(folder):
 
 
 def near(a, b):
-    """Equal, but for the 16th digit of a number: `trawl show --json` writes 15 where it deems that enough."""
+    """Equal up to the 15th digit of a number."""
     tap.equal(list(a), list(b))
     for key in a:
         same = a[key] == b[key] or (isinstance(a[key], float) and abs(a[key] - b[key]) <= 1e-14 * abs(a[key]))
@@ -130,7 +130,7 @@ def hardened(head):
 # -- endpoints --
 
 def test_every_address_of_the_description(folder):
-    """Each path of openapi.json answers, with its own type, and the answer's numbers fit those of `trawl show`."""
+    """Each path of openapi.json answers with its type, and the numbers equal those of `trawl show`."""
     with serving(big(folder)) as s:
         paths = s.get("/api/v1/openapi.json")["paths"]
         assert len(paths) >= 20, sorted(paths)
@@ -439,7 +439,7 @@ GAMES = ["breakout", "cartpole", "memory", "pong", "squared"]
 
 
 def test_a_policy_plays(folder):
-    """Each game: a trial whose checkpoint is there streams pictures; one without says what to do."""
+    """Each game: a trial with a checkpoint streams pictures; the message for one without gives advice."""
     store = folder / "s.db"
     for game in GAMES:
         config = tap.write(folder, game + ".ini", "[env]\nname = %s\n[policy]\nhidden_size = 8\n[train]\ntotal_agents = 16\n"
@@ -474,7 +474,7 @@ def test_a_policy_plays(folder):
 
 
 def db_trials(store, folder):
-    """A study `games`: trial i has the checkpoint of game i; then one without, one whose file is gone, one whose file is none."""
+    """A study `games`: trial i has the checkpoint of game i; then a trial without one, one with a removed file, one with a broken file."""
     make_study(store, "games", 8)
     tap.write(folder, "bad.ckpt", "no checkpoint at all")
     paths = [str(folder / (g + ".ckpt")) for g in GAMES] + [None, str(folder / "gone.ckpt"), str(folder / "bad.ckpt")]

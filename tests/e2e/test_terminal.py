@@ -1,4 +1,4 @@
-"""The live views on a terminal of 80 columns: they fit, they end where they should, and the cursor comes back."""
+"""The live views on a terminal of 80 columns: they fit, they end at the right place, and the cursor is restored."""
 import fcntl
 import os
 import pty
@@ -18,7 +18,7 @@ SEQUENCE = re.compile(rb"\x1b\[\??([\d;]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
 
 
 def on_terminal(*args, interrupt_at=None, term="xterm", size=(40, COLUMNS), **env):
-    """Runs trawl on a terminal of its own, and interrupts it once it has written what `interrupt_at` finds. Gives the
+    """Runs trawl on a terminal of its own, and interrupts it once its output matches `interrupt_at`. Returns the
     screen's lines, the bytes written and the exit code."""
     pid, fd = pty.fork()
     if pid == 0:
@@ -46,7 +46,7 @@ def on_terminal(*args, interrupt_at=None, term="xterm", size=(40, COLUMNS), **en
 
 
 def screen(written):
-    """What a terminal shows of these bytes: cursor up, erase line, erase below."""
+    """The screen after these bytes: cursor up, erase line, erase below."""
     rows, row, column = [""], 0, 0
     for match in SEQUENCE.finditer(written):
         piece = match.group(0)

@@ -25,7 +25,7 @@ class Worker:
         self.socket.sendall((json.dumps(message) + "\n").encode())
 
     def receive(self, timeout=tap.PATIENCE_S):
-        """The next message; None: the worker has closed its end, or said nothing for so long."""
+        """The next message; None: the worker has closed its end, or was silent until the timeout."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
@@ -47,7 +47,7 @@ class Worker:
                   **{"metric": "perf", **more})
 
     def wait(self, until, timeout=tap.PATIENCE_S):
-        """Takes messages until one satisfies until(message), and gives that one; results and the others are kept."""
+        """Reads messages until one satisfies until(message), and returns it; results and the others are kept."""
         deadline = time.monotonic() + timeout
         while True:
             message = self.receive(max(0.01, deadline - time.monotonic()))
@@ -69,7 +69,7 @@ class Worker:
         return [m for m in self.others if m["type"] == type and (trial is None or m["trial"] == trial)]
 
     def close(self, timeout=tap.PATIENCE_S):
-        """Says "exit"; gives the exit code."""
+        """Sends "exit"; returns the exit code."""
         try:
             self.send(type="exit")
         except OSError:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpu_check.py - tools/gpu-check with programs that only pretend: what it makes of what they say. Speaks TAP.
+"""gpu_check.py - tools/gpu-check with fake programs: its verdicts on their output. Speaks TAP.
 
 usage: tests/style/gpu_check.py ROOT"""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""style.py - the tree keeps the house rules, and the checkers find what they should. Speaks TAP.
+"""style.py - the tree keeps the house rules, and the checkers find planted violations. Speaks TAP.
 
 usage: tests/style/style.py ROOT [TRAWL]     TRAWL: the built program, for the option reference
 """
@@ -145,7 +145,7 @@ def test_tally():
 
 
 def test_tally_words():
-    """What failed says why, above the list of failures."""
+    """A failure's output stands above the list of failures."""
     def printed(*records):
         counted, out = tally.Tally(), io.StringIO()
         for record in records:
@@ -187,7 +187,7 @@ def test_option_reference():
 
 
 def test_man_page():
-    """Every command has its part, and no line of help is taken for a request of the formatter."""
+    """Every command has its part, and no line of help is read as a request of the formatter."""
     if not trawl:
         raise Skip("the program is not given")
     page = subprocess.run([trawl, "reference", "--man"], capture_output=True, text=True, check=True).stdout
@@ -202,7 +202,7 @@ def test_man_page():
 
 
 def clang_format():
-    """The program of the version that .clang-format is written for."""
+    """The program in the version of .clang-format."""
     for name in ("clang-format-14", "clang-format"):
         try:
             version = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
@@ -237,7 +237,7 @@ def tests():
 
 
 def run_cases(cases):
-    """How many of (name, function) failed."""
+    """The number of failed (name, function) pairs."""
     cases = list(cases)
     print(f"1..{len(cases)}")
     failed = 0

@@ -1,8 +1,8 @@
 """fake_webhook.py - a receiver of Trawl's webhook as its documentation describes one, checking every request.
 
 The signature is HMAC-SHA256 of "TIME.BODY" under the shared secret, in the header "X-Trawl-Signature: t=TIME,v1=HEX";
-older than five minutes is refused, so that nobody can play a request again. Events have ids that rise; one that was seen
-is passed over and counted.
+a request older than five minutes is refused: it cannot be replayed. Events have rising ids; a known event is ignored and
+counted.
 """
 import hashlib
 import hmac

@@ -1,20 +1,20 @@
-"""faults.py - an HTTP server for tests that can go wrong in every way that a tracker or a network does.
+"""faults.py - an HTTP server for tests with every failure of a tracker or a network.
 
-A fake tracker derives from Fake and answers in `answer`; everything that goes wrong is here, so that every fake has it:
+A fake tracker derives from Fake and answers in `answer`; the failures are here, for every fake:
 
     server.fail("status", code=503, times=3)             answers 503 three times, then works again
     server.fail("status", code=429, retry_after=2)       with Retry-After in seconds
     server.fail("status", code=429, retry_after_date=2)  with Retry-After as an HTTP date
-    server.fail("commit_then_drop")   does what was asked and closes the connection without a reply
-    server.fail("drop")               closes the connection without doing anything
-    server.fail("half")               does what was asked and sends half of the reply
-    server.fail("html")               200 and a login page; nothing is done
-    server.fail("redirect", to=URL)   307 to another place; nothing is done
-    server.fail("trickle")            does what was asked and sends the reply a byte at a time, too slowly to wait for
+    server.fail("commit_then_drop")   executes the request and closes the connection without a reply
+    server.fail("drop")               closes the connection without executing the request
+    server.fail("half")               executes the request and sends half of the reply
+    server.fail("html")               200 and a login page; the request is not executed
+    server.fail("redirect", to=URL)   307 to another address; the request is not executed
+    server.fail("trickle")            executes the request and sends the reply a byte at a time, too slowly for the client's timeout
     server.fail("black_hole")         takes the request and never answers
 
-Each takes `times` (how many requests, default 1) and `match` (only paths that this regular expression finds). What came in
-is in server.requests. Start with server.start() or `with`; server.url has no slash at its end.
+Each takes `times` (how many requests, default 1) and `match` (only paths that this regular expression finds). Requests
+are in server.requests. Start with server.start() or `with`; server.url has no slash at its end.
 """
 import base64
 import email.utils
@@ -36,7 +36,7 @@ TRICKLE_S = 0.2  # between two bytes
 
 
 class Reply:
-    """What a fake answers."""
+    """A fake's answer."""
 
     def __init__(self, code=200, body=None, headers=None, content_type="application/json"):
         self.code = code
@@ -46,7 +46,7 @@ class Reply:
 
 
 class Request:
-    """What came in: path without query and as sent, query as a dict of the last values, headers with lower-case names."""
+    """A request: path without query and as sent, query as a dict of the last values, headers with lower-case names."""
 
     def __init__(self, method, target, headers, body):
         self.method = method
@@ -201,7 +201,7 @@ class Fake(socketserver.ThreadingMixIn, http.server.HTTPServer):
             self.faults.append(Fault(kind, times, match, more))
 
     def heal(self):
-        """No fault from now on."""
+        """Removes all faults."""
         with self.lock:
             self.faults.clear()
 
@@ -213,7 +213,7 @@ class Fake(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return None
 
     def pending_faults(self):
-        """Requests that are still to go wrong; 0 shows that a test met what it asked for."""
+        """The number of faults that have not happened yet; 0 shows that the test met all of its faults."""
         with self.lock:
             return sum(fault.times for fault in self.faults)
 
@@ -234,14 +234,14 @@ class Fake(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class Elsewhere(Fake):
-    """The host that a redirect leads to: it must see no credentials, and in fact no request."""
+    """The target host of a redirect: it must get no credentials and no request."""
 
     def answer(self, request):
         return Reply(200, {})
 
 
 class BlackHole:
-    """A port that takes connections and never says a word: not even the handshake of TLS is answered."""
+    """A port that accepts connections and never answers, not even the TLS handshake."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -327,9 +327,9 @@ class Certificates:
 
 
 class ConnectProxy:
-    """A proxy that opens tunnels (CONNECT) to any port of this machine, whatever name is asked for, and does nothing else.
-    What it is asked is kept in `asked`: (target, headers with lower-case names), and what goes through in `bytes`. login:
-    "user:password" that it wants, or None."""
+    """A proxy that opens tunnels (CONNECT) to any port of this machine, for any name, and does nothing else.
+    `asked` holds its requests: (target, headers with lower-case names), `bytes` the bytes through the tunnels. login: the
+    "user:password" that it requires, or None."""
 
     def __init__(self, login=None):
         self.login = login

@@ -24,7 +24,7 @@ FOREIGN = ("MLFLOW_", "TRACKIO_", "WANDB_", "HF_", "HUGGING", "GRADIO_", "TRAWL_
 
 
 def missing():
-    """Why there are no real servers, or None."""
+    """The reason why no real servers are available, or None."""
     where = os.environ.get("TRAWL_SERVERS")
     if not where:
         return os.environ.get("TRAWL_SERVERS_WHY") or "needs the real servers: tools/test --servers"
@@ -36,13 +36,13 @@ def program(name):
 
 
 def clean_env(home, **more):
-    """The environment without settings of trackers and proxies, with `home` for files of the user."""
+    """The environment without settings of trackers and proxies, with `home` as the user's folder."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN) and not k.lower().endswith("_proxy")}
     return {**env, **QUIET, "HOME": str(home), **{k: str(v) for k, v in more.items()}}
 
 
 def client(script, folder, timeout=120, **env):
-    """Runs a script of this folder with the official packages; gives its stdout."""
+    """Runs a script of this folder with the official packages; returns its stdout."""
     path = pathlib.Path(__file__).with_name(script)
     done = subprocess.run([program("python"), path], env=clean_env(folder, **env), cwd=folder, timeout=timeout,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -51,7 +51,7 @@ def client(script, folder, timeout=120, **env):
 
 
 def free_port():
-    """Below those that the system gives to whoever asks for any: nobody has it by the time that the server begins."""
+    """A port below the system's range of ephemeral ports: no other program gets it before the server starts."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for port in random.SystemRandom().sample(range(first // 2, first), 100):
         try:
@@ -98,7 +98,7 @@ class Server:
             time.sleep(0.1)
 
     def kill(self):
-        """As a crash does: the process and what it started, at once."""
+        """Kills the process and its children at once, like a crash."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -167,8 +167,8 @@ class Trackio(Server):
                          {"x-trackio-write-token": self.token})["data"]
 
     def rows(self, project, run_id=None):
-        """Rows as they are stored, with run_id, step, metrics (a dict, non-finite numbers as floats) and log_id. The
-        calls for readers say null for NaN; the table keeps it."""
+        """Stored rows, with run_id, step, metrics (a dict, non-finite numbers as floats) and log_id. The
+        calls for readers return null for NaN; the table keeps it."""
         where = "" if run_id is None else " where run_id = '%s'" % run_id
         answer = self.api("query_project", project=project, query="select * from metrics%s order by id" % where)
         for row in answer["rows"]:

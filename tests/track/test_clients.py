@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_clients.py - the official clients do whole runs against our fakes, which shows that the fakes are what they imitate.
+"""test_clients.py - the official clients do whole runs against our fakes, which shows that the fakes behave like real servers.
 
 usage: test_clients.py TRAWL [NAME ...]; speaks TAP. Needs the environment of `tools/test --servers`."""
 import json
@@ -99,7 +99,7 @@ def test_wandb_client_against_the_fake_in_trouble(folder):
         stream = fake.file_stream
 
         def first(*args):
-            """Its first post holds the summary alone: the replies to the next ones, with lines, are lost."""
+            """Its first post holds only the summary: the replies to the next posts, with lines, are lost."""
             fake.file_stream = stream
             fake.fail("commit_then_drop", times=2, match="file_stream")
             return stream(*args)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_servers.py - against real servers of MLflow and Trackio on loopback: what a sweep told is read back value for value,
+"""test_servers.py - against real servers of MLflow and Trackio on loopback: a sweep's numbers are read back value for value,
 while servers are killed and started again and after Trawl itself was killed. usage: test_servers.py TRAWL [NAME ...]; speaks
 TAP. Needs the environment of `tools/test --servers`."""
 import math
@@ -88,7 +88,7 @@ KINDS = (RealMlflow, RealTrackio)
 
 
 def compare(got, want, whole=True):
-    """Equal lists; whole False: what is there must be wanted, and be there once."""
+    """Equal lists; whole False: each element must be wanted, and occur once."""
     if whole:
         equal(sorted(got), sorted(want))
     for key, rows in got.items():
@@ -100,13 +100,13 @@ def compare(got, want, whole=True):
 
 
 def read_back(waiting, mlflow, trackio, whole=True):
-    """Compares both servers with what was told; gives how much is there."""
+    """Compares both servers with the sent rows; returns their counts."""
     return (compare(RealMlflow.read(mlflow, "first"), RealMlflow.wanted(waiting), whole),
             compare(RealTrackio.read(trackio, waiting.key), RealTrackio.wanted(waiting), whole))
 
 
 def some_counts(waiting, mlflow, trackio):
-    """How much is there, which may be nothing yet; what is there is right."""
+    """The counts so far, possibly 0; all values so far are right."""
     try:
         return read_back(waiting, mlflow, trackio, whole=False)
     except urllib.error.HTTPError as missing:
@@ -120,7 +120,7 @@ def need_servers():
 
 
 def test_a_sweep_while_servers_are_killed(folder):
-    """20 trials; the third tracker never answers, so that the outbox keeps every row to compare with."""
+    """20 trials; the third tracker never answers: the outbox keeps every row for the comparison."""
     need_servers()
     config = tap.write(folder, "sweep.ini", SWEEP)
     store = folder / "s.db"
@@ -185,7 +185,7 @@ def check_runs(store, mlflow):
 
 
 def test_kill_of_trawl_in_the_middle_of_uploads(folder):
-    """20 trials with NaN and infinities wait; `trawl sync` is killed again and again, MLflow once; the last one ends it."""
+    """20 trials with NaN and infinities wait; `trawl sync` is killed repeatedly, MLflow once; the last sync sends the rest."""
     need_servers()
     waiting = Waiting(folder, *KINDS, trials=TRIALS)
     chance = random.Random(11)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_trackers.py - all trackers against strict fakes that fail on request: in the end every number has arrived once. Usage: test_trackers.py TRAWL [NAME ...]; speaks TAP."""
+"""test_trackers.py - all trackers against strict fakes that fail on request: in the end every number has arrived once.
+Usage: test_trackers.py TRAWL [NAME ...]; speaks TAP."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_train.py - `trawl train --track`: one training is one run of each tracker, told through an outbox of its own. Usage:
+"""test_train.py - `trawl train --track`: one training is one run of each tracker, sent through its own outbox. Usage:
 test_train.py TRAWL [NAME ...]; speaks TAP."""
 import json
 import os
@@ -54,7 +54,7 @@ class All:
                                  TRAWL_WEBHOOK_URL=self.webhook.url, TRAWL_WEBHOOK_SECRET=SECRETS["hook"])
 
     def check(self, name, steps, score=None):
-        """One run in each, with these steps once and nothing else."""
+        """Each tracker has one run, with each of these steps once and no others."""
         for fake in self.each:
             equal(fake.broken, [])
         (got,) = self.wandb.runs.values()
@@ -91,7 +91,7 @@ def rows_left(store):
 
 
 def test_one_training_is_one_run(folder):
-    """Told to all four; the file in between goes, since all was told; no secret is left anywhere."""
+    """Sent to all four; the outbox's file is removed, since all rows were sent; no secret is left anywhere."""
     config = write(folder, "my.ini", CONFIG)
     with All() as trackers:
         process = tap.start("train", config, "--track", "wandb,mlflow,trackio,webhook", *FAST, "--json", cwd=folder,
@@ -111,7 +111,7 @@ def test_one_training_is_one_run(folder):
 
 
 def test_sync_tells_what_is_left(folder):
-    """Offline, then sync, then sync again: the same core as in a sweep."""
+    """Offline, then sync, then sync again: the same code as in a sweep."""
     config = write(folder, "my.ini", CONFIG + "[track]\ntrackers = wandb,mlflow,trackio,webhook\noffline = true\n")
     checkpoint = folder / "pong-7.ckpt"
     said = run("train", config, "-o", checkpoint, "--quiet", env=servers.clean_env(folder))[1]
@@ -141,7 +141,7 @@ def test_resume_goes_on_in_the_same_run(folder):
 
 
 def test_resume_takes_its_own_run_of_a_store(folder):
-    """The names do not tell: "my-2" is the run of another checkpoint here, and could be the second of my.ckpt."""
+    """Names are not unique: "my-2" is the run of another checkpoint here, and could be the second of my.ckpt."""
     config = write(folder, "my.ini", CONFIG)
     track = ["--track", "webhook", "--store", folder / "all.db", "--quiet"]
     names = {}  # run id -> its number, in order of beginning
@@ -149,7 +149,7 @@ def test_resume_takes_its_own_run_of_a_store(folder):
         env = trackers.env(folder)
 
         def ends(resumed, *options):
-            """The run that this training went on with, or made."""
+            """The run that this training continued or made."""
             n = len(trackers.webhook.events)
             run("train", *(["--resume", resumed, "--train.total_timesteps", 10240] if resumed else [config, *FAST]),
                 *options, *track, env=env)
@@ -169,7 +169,7 @@ def test_resume_takes_its_own_run_of_a_store(folder):
 
 
 def test_killed_and_synced(folder):
-    """kill -9 in the middle: what was reported is told by sync, once."""
+    """kill -9 in the middle: sync sends the reported rows, once."""
     config = write(folder, "my.ini", CONFIG.replace("8192", "1G"))
     with FakeWandb() as fake:
         env = wandb_env(folder, fake)
@@ -260,7 +260,7 @@ def test_what_is_wrong_is_said_before_training(folder):
 
 
 def test_run_ids_from_outside(folder):
-    """WANDB_RUN_ID: a run that is not there is made, which is said, or refused with WANDB_RESUME=must; no trying for ever."""
+    """WANDB_RUN_ID: a missing run is made, with a message, or refused with WANDB_RESUME=must; no endless retries."""
     config = write(folder, "my.ini", CONFIG)
     train = ["train", config, "--track", "wandb", *FAST, "--quiet"]
     with FakeWandb() as fake:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""test_wandb.py - W&B's client, the uploader and `trawl sync` against a strict fake that goes wrong on request.
+"""test_wandb.py - W&B's client, the uploader and `trawl sync` against a strict fake that fails on request; cases that all trackers
+share are in test_trackers.py.
 
-What must arrive is read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
+The expected data are read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
 import hashlib
 import json
 import math
@@ -27,13 +28,13 @@ from fake_wandb import KEY, FakeWandb  # noqa: E402
 from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
 from waiting import SWEEP, Wandb, number  # noqa: E402
 
-# A trial that does not end by itself, and says no more than a slow machine can tell meanwhile.
+# A trial that does not end by itself, with no more reports than a slow machine can send.
 ENDLESS = SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 0.05")
 TRACK = ["--track", "wandb", "--track.interval_s", "0.1", "--track.requests_per_minute", "100000", "--track.flush_s", "200"]
 
 
 def environment(home, url=None, key=KEY, **more):
-    """Ours alone: no variable of the machine's own trackers, no proxy."""
+    """The tests' own environment: no variable of the machine's trackers, no proxy."""
     ours = {"WANDB_BASE_URL": url, "WANDB_API_KEY": key}
     return servers.clean_env(home, **{name: value for name, value in ours.items() if value}, **more)
 
@@ -52,7 +53,7 @@ class Waiting(waiting_.Waiting):
                    env=environment(folder, url, key, **more))[1]
 
     def check(self, fake):
-        """Every value of every run is there exactly once, and nothing else."""
+        """Every value of every run has arrived exactly once, and no other value."""
         equal(fake.broken, [])
         for name, want in self.expected.items():
             Wandb.check_run(fake.run(name), want)
@@ -99,7 +100,7 @@ def test_sync_tells_everything_once(folder):
 
 
 def documented(fake):
-    """Every number that is told stands in docs/metrics.md."""
+    """docs/metrics.md has every number that is sent."""
     docs = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
     names = {name for r in fake.runs.values() for row in [*r.rows(), r.summary] for name in row if not name.startswith("_")}
     names |= {name.replace("system.", "system/") for r in fake.runs.values() for line in r.events
@@ -109,7 +110,7 @@ def documented(fake):
 
 
 def sick(folder, *faults, **more):
-    """One sync while faults come; a second one brings what the first left. The fake then has everything once."""
+    """One sync while faults happen; the fake then has everything once."""
     waiting = Waiting(folder)
     with FakeWandb() as fake:
         for kind, options in faults:
@@ -133,7 +134,7 @@ def test_tags_are_sent_whole_and_once(folder):
 
 
 def test_workers_get_neither_keys_nor_sockets(folder):
-    """Games that are not ours run in them."""
+    """Workers run games of other people."""
     with FakeWandb() as fake:
         env = environment(folder, fake.url, HTTPS_PROXY="http://user:word@127.0.0.1:9", HF_TOKEN="hf_secret")
         env["NO_PROXY"] = "127.0.0.1"
@@ -159,7 +160,7 @@ def test_workers_get_neither_keys_nor_sockets(folder):
 
 
 def test_a_wish_for_years_of_silence(folder):
-    """One wrong Retry-After is no reason to say nothing more: the wait it may ask for is bounded."""
+    """The wait of a wrong Retry-After is bounded."""
     waiting = Waiting(folder, trials=1)
     with FakeWandb() as fake:
         fake.fail("status", code=429, retry_after=99999999)
@@ -253,7 +254,7 @@ def test_offline_opens_no_socket(folder):
 
 
 def test_sweep_killed_while_it_runs(folder):
-    """Rows that a killed sweep left are told by the next one; a trial that runs again from zero has a run of its own."""
+    """The next sweep sends the rows that a killed sweep left; a trial that runs again from zero has its own run."""
     config = write(folder, "sweep.ini", SWEEP.replace("8192", "65536"))
     store = folder / "s.db"
     with FakeWandb() as fake:
@@ -289,7 +290,7 @@ def test_sweep_killed_while_it_runs(folder):
 
 
 def test_a_run_without_news_is_alive(folder):
-    """A trial that reports nothing for long: the server hears of it all the same, or it would be shown as crashed."""
+    """A trial without reports for a long time: the server still gets heartbeats, or it would show the run as crashed."""
     config = write(folder, "sweep.ini", SWEEP.replace("8192", "1G").replace("log_interval_s = 0", "log_interval_s = 3600"))
     with FakeWandb() as fake:
         process = tap.start("sweep", config, "--store", folder / "s.db", "--name", "first", "--trials", 1, *TRACK,
@@ -319,8 +320,8 @@ def test_stop_on_the_page(folder):
 
 
 def test_interrupted_and_resumed(folder):
-    """Ctrl-C: the run is told that it is interrupted, and goes on as the same run. The trial has no end of its own: it is
-    stopped on the page once it has gone on."""
+    """Ctrl-C: the run is marked as interrupted, and continues as the same run. The trial does not end by itself: it is
+    stopped on the page once it has continued."""
     config = write(folder, "sweep.ini", ENDLESS)
     store = folder / "s.db"
     with FakeWandb() as fake:
@@ -346,7 +347,7 @@ def test_interrupted_and_resumed(folder):
 
 
 class Behind(FakeWandb):
-    """What comes through a proxy names the host in its path; self-hosted servers may live behind a path."""
+    """A server whose requests have the host in their path (a proxy), or that is at a path of its host."""
 
     prefix = ""
 
@@ -366,7 +367,7 @@ def test_proxy(folder):
 
 
 def test_https_through_a_tunnel(folder):
-    """CONNECT, and TLS with the server behind it: the proxy hears names and its own login, never the tracker's."""
+    """CONNECT, and TLS with the server: the proxy gets host names and its own login, never the tracker's."""
     certificates = Certificates(folder / "certs")
     waiting = Waiting(folder)
     login = "proxy-user:canary-of-the-proxy"
@@ -422,7 +423,7 @@ def test_client_certificate(folder):
 
 
 def test_requests_share_a_budget(folder):
-    """Many short runs: never more than the budget and one burst of it, whatever the span."""
+    """Many short runs: in any span at most the budget and one burst."""
     waiting = Waiting(folder, trials=32)
     began = time.monotonic()
     waiting.sql("UPDATE study SET checksum = NULL, config = replace(config, 'requests_per_minute = 100000', 'requests_per_minute = 600')")
@@ -439,7 +440,7 @@ def test_requests_share_a_budget(folder):
 
 
 def test_a_silent_tracker_ends_sync(folder):
-    """--timeout is for silence: a request's own time-out is longer here, and slow answers are none."""
+    """--timeout is for silence: a request's own timeout is longer here, and slow answers are not silence."""
     waiting = Waiting(folder)
     n = waiting.left()
     with BlackHole() as hole:
@@ -467,7 +468,7 @@ def test_a_silent_tracker_ends_sync(folder):
 
 
 def test_a_run_that_the_server_forgot(folder):
-    """Another database behind the same address: the run is made anew and gets the rest, once; the others too."""
+    """Another database at the same address: the run is made again and gets the later rows, once; the others too."""
     waiting = Waiting(folder)
     name = waiting.key + "-1"
     with FakeWandb() as fake:
@@ -489,7 +490,7 @@ def test_a_run_that_the_server_forgot(folder):
 
 
 def test_a_run_that_is_never_known(folder):
-    """A server that forgets what it was told at once costs that run alone, and no time."""
+    """A server that forgets a run at once loses only that run, without delay."""
     waiting = Waiting(folder)
     name = waiting.key + "-1"
     with FakeWandb() as fake:
@@ -510,7 +511,7 @@ def test_deleted_run(folder):
 
 
 def test_run_that_is_never_taken(folder):
-    """One run that is refused for good costs itself alone."""
+    """Only the refused run is lost."""
     waiting = Waiting(folder)
     with FakeWandb() as fake:
         fake.fail("status", code=422, match=waiting.key + "-1/file_stream", times=100)
@@ -521,7 +522,7 @@ def test_run_that_is_never_taken(folder):
 
 
 def test_tracker_that_came_later(folder):
-    """Rows that another tracker still lacks, of a run whose beginning is gone: there is nothing to hang them on."""
+    """Rows that another tracker still lacks, of a run without its first row: they cannot be sent."""
     waiting = Waiting(folder, trials=2)
     waiting.sql("DELETE FROM outbox WHERE id = (SELECT min(o.id) FROM outbox o JOIN trial t ON t.id = o.trial_id "
                 "WHERE t.number = 1)")

@@ -1,6 +1,6 @@
 """browser.py - a headless Chromium, driven by its DevTools protocol over a pipe (standard library only).
 
-What a page says on its console, which addresses it asks for and what goes wrong in it are kept: `problems()`,
+Console output, requested addresses and errors of a page are kept: `problems()`,
 `foreign_requests()`.
 """
 
@@ -23,7 +23,7 @@ def find():
 
 
 class PageError(AssertionError):
-    """Something in the page is not as the test wants it."""
+    """The page is not in the state that the test expects."""
 
 
 class Browser:

@@ -1,6 +1,6 @@
-"""record.py - a store with a study as large as wanted, made of a small real one: its trials again with other parameters,
-scores that follow from them, and the times of a night. What the pages show of it is known, and its schema is whatever the
-program made.
+"""record.py - a store with a study of any size, made of a small real one: its trials again with other parameters,
+scores that follow from them, and the times of a night. The right content of the pages is therefore known, and the schema is the
+program's.
 
 record.py TRAWL STORE NAME TRIALS
 """
@@ -81,7 +81,7 @@ def parameters(rng):
 
 
 def outcome(params, rng):
-    """Score and seconds: longer and larger is better and dearer, one learning rate is best."""
+    """Score and seconds: longer and larger is better and more expensive, one learning rate is best."""
     steps, size = params["train.total_timesteps"], params["policy.hidden_size"]
     cost = steps / 1000.0 * (0.4 + size / 48.0) * rng.uniform(0.9, 1.1)
     reach = 1.0 - math.exp(-steps / 12000.0)
@@ -106,7 +106,7 @@ def insert(db, table, row):
 
 
 def record(trawl, store, name, n_trials, seed=7, called=None):
-    """called: the study's name afterwards, one that the command line would not take."""
+    """called: the study's final name, which the command line would not accept."""
     with tempfile.NamedTemporaryFile("w", suffix=".ini") as config:
         config.write(CONFIG)
         config.flush()

@@ -103,7 +103,7 @@ def go(tail, ready=None, origin=None):
 
 
 def clean(origin=None):
-    """What every test ends with."""
+    """The checks at the end of every test."""
     b = page()
     equal(b.problems(), [])
     equal(b.foreign_requests(origin or server().origin), [])
@@ -111,7 +111,7 @@ def clean(origin=None):
 
 
 def leave():
-    """Away from the page; what it still asks for and says until then is nobody's."""
+    """Leaves the page; its requests and console output until then are ignored."""
     b = page()
     b.open("about:blank")
     b.wait("location.href === 'about:blank'")
@@ -159,7 +159,7 @@ def test_every_view_renders_light_dark_and_on_a_phone(_):
 # -- the front --
 
 def places():
-    """Where the chart has put its trials, in the window: {number: [x, y]}, from the page itself."""
+    """Positions of the chart's trials in the window: {number: [x, y]}, from the page itself."""
     return page().run("(() => { const p = document.querySelector('.front-plot'), b = p.getBoundingClientRect(), c = p.chart; return Object.fromEntries([...c.x].map((x, i) => [i, [x + b.left, c.y[i] + b.top]]).filter(([, [x]]) => x === x)); })()")
 
 
@@ -229,7 +229,7 @@ def test_keys_walk_along_the_front(_):
 # -- pick --
 
 def exported(rule):
-    """The number of the trial that the command line picks."""
+    """The trial's number that the command line picks."""
     return json.loads(run("export", STUDY, "--store", recorded(), "--pick", rule, "--format", "json")[0])["trial"]
 
 
@@ -450,7 +450,7 @@ def test_a_running_sweep_is_followed(folder):
 
 
 def test_the_buttons_steer_a_sweep(folder):
-    """Its trials do not end by themselves, so nothing here goes by the clock."""
+    """Its trials do not end by themselves: the test does not depend on time."""
     store, config = folder / "steer.db", tap.write(folder, "steer.ini", tap.TINY_SWEEP.replace("total_timesteps = 4096", "total_timesteps = 2G"))
     sweep = tap.start("sweep", config, "--store", store, "--name", "steer", "--trials", 2, "-q")
     other = None
@@ -546,7 +546,7 @@ def test_pages_that_were_left_hold_no_stream(_):
 
 
 def fresh(test):
-    """The page of an earlier test is left first: what it still asks for and says is that test's."""
+    """Leaves the page of an earlier test first: its late requests and console output belong to that test."""
     @functools.wraps(test)
     def with_clean_page(folder):
         leave()
