@@ -29,7 +29,6 @@ void lease_free(struct lease *lease)
 {
     if (lease == NULL)
         return;
-    mem_free(lease->stop);
     mem_free(lease->told);
     *lease = (struct lease){0};
 }
@@ -56,8 +55,7 @@ static enum status read_lease(struct store *store, sqlite3_stmt *stmt, struct le
         snprintf(what, sizeof what, "a lease of the trial with id %lld", (long long)sqlite3_column_int64(stmt, 3));
         return store_damaged(store, what, err);
     }
-    lease->stop = store_column_text(stmt, 12);
-    lease->told = store_column_text(stmt, 13);
+    lease->told = store_column_text(stmt, 12);
     lease->id = sqlite3_column_int64(stmt, 2);
     lease->trial_id = sqlite3_column_int64(stmt, 3);
     lease->attempt = sqlite3_column_int64(stmt, 4);
@@ -184,7 +182,7 @@ static enum status change(struct store *store, sqlite3_stmt *stmt, int64_t lease
     return store_row_seal(store, SQL_LEASE_ROW, lease_id, err);
 }
 
-enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq, const char *stop,
+enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq,
                                const struct metric_report *report, struct error *err)
 {
     static const char what[] = "extending a lease";
@@ -197,7 +195,6 @@ enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t un
         sqlite3_bind_int64(stmt, 1, lease_id);
         sqlite3_bind_int64(stmt, 2, until_ms);
         sqlite3_bind_int64(stmt, 3, seq);
-        store_bind_text(stmt, 4, stop);
         rc = change(store, stmt, lease_id, what, err);
     }
     if (rc == ST_OK && report != NULL)

@@ -96,7 +96,7 @@ static const char *const store_sql_text[SQL_COUNT] = {
                        "WHERE t.study_id = ?1 AND lease.state = 'open' ORDER BY t.number",
     [SQL_LEASE_OF_TRIAL] = "SELECT t.study_id, t.number, lease.* FROM lease JOIN trial AS t ON t.id = trial_id "
                            "WHERE trial_id = ?1 ORDER BY lease.id",
-    [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = max(seq, ?3), stop = coalesce(?4, stop) "
+    [SQL_LEASE_EXTEND] = "UPDATE lease SET until_ms = ?2, seq = max(seq, ?3) "
                          "WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_TELL] = "UPDATE lease SET state = 'told', told = ?2, ended_ms = ?3 WHERE id = ?1 AND state = 'open'",
     [SQL_LEASE_LATE] = "UPDATE lease SET told = ?2 WHERE id = ?1 AND state IN ('expired', 'returned') AND told IS NULL",

@@ -254,10 +254,9 @@ struct lease {
     char client[LEASE_CLIENT_MAX], token[LEASE_TOKEN_MAX];
     int64_t given_ms, until_ms, ended_ms; /* ended_ms 0: open */
     int64_t seq; /* of its client's last report; -1: none */
-    char *stop; /* why its client was asked to stop; NULL: it was not */
-    char *told; /* JSON: the result as its client reported it, too late unless the state is told; NULL: none */
+    char *told; /* owned; JSON: the result as its client reported it, too late unless the state is told; NULL: none */
 };
-void lease_free(struct lease *lease); /* its strings; NULL-safe */
+void lease_free(struct lease *lease); /* what it owns; NULL-safe */
 void lease_list_free(struct lease *leases, size_t n);
 /* queued -> running, and a lease of trial_id for client under token until until_ms; the rest is filled in. ST_EXISTS
  * when the trial is not queued. On the disk when it returns: a result must find its lease. */
@@ -269,9 +268,9 @@ enum status store_lease_list_open(struct store *store, int64_t study_id, struct 
                                   struct error *err) MUST_USE;
 enum status store_lease_list(struct store *store, int64_t trial_id, struct lease **ret_leases, size_t *ret_n,
                              struct error *err) MUST_USE;
-/* Of an open lease (ST_EXISTS): its end, the number of the report, why its client is to stop (NULL: as it was), and
- * the report itself (NULL: none). */
-enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq, const char *stop,
+/* Of an open lease (ST_EXISTS): its end, the number of the report (the larger one stays), and the report itself (NULL:
+ * none). */
+enum status store_lease_extend(struct store *store, int64_t lease_id, int64_t until_ms, int64_t seq,
                                const struct metric_report *report, struct error *err) MUST_USE;
 /* open -> told, and the trial's result (store_trial_finish), in one transaction. ST_EXISTS when it is not open. */
 enum status store_lease_tell(struct store *store, int64_t lease_id, const struct trial_result *result,

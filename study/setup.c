@@ -76,13 +76,17 @@ static const struct opt_def sweep_defs[] = {
                   "Saves a running trial this often, so that it can resume after a crash; 0: only when it is stopped."),
     OPT_ROW_STR(
         struct sweep_settings, devices, "auto",
-        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, or a list like cuda:0,cuda:1."),
+        "Names what trials run on: auto (every GPU, else the CPU), cpu, cuda:all, a list like cuda:0,cuda:1, or "
+        "none: only clients outside get trials (docs/http-api.md)."),
     OPT_ROW_INT(
         struct sweep_settings, runs_per_device, "1", 1, 64, OPT_FIXED, 0, 0, "trials",
         "Runs this many trials at a time on each device; on a CPU each has its own share of the cores, so there are "
         "no more than cores (unless sweep.cost is env_steps)."),
     OPT_ROW_FLOAT(struct sweep_settings, hang_timeout_s, "600", 0, 1e9, OPT_FIXED, 0, 0, "s",
                   "Regards a trial as hung after this long without progress, and replaces its worker; 0: never."),
+    OPT_ROW_FLOAT(struct sweep_settings, lease_s, "60", 1, 86400, OPT_FIXED, 0, 0, "s",
+                  "Waits this long for a report of a client that trains a trial elsewhere (docs/http-api.md), then "
+                  "gives the trial to another."),
     OPT_ROW_STR(
         struct sweep_settings, worker_memory, "auto",
         "Limits the memory of a worker process: bytes like 4G, 0 for no limit, or auto: its share of nine tenths "

@@ -42,6 +42,7 @@ struct sweep_settings {
     char devices[OPT_STR_MAX]; /* auto|cpu|cuda:0,cuda:1|cuda:all */
     int64_t runs_per_device;
     double hang_timeout_s; /* 0: never */
+    double lease_s; /* how long a client outside may be silent */
     char worker_memory[OPT_STR_MAX]; /* auto, 0 or bytes */
 };
 extern const struct opt_table sweep_opt_table;

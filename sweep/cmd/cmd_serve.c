@@ -5,6 +5,7 @@
 #include "study/version.h"
 #include "sweep/cli.h"
 #include "sweep/cmd/commands.h"
+#include "sweep/control/ask_forward.h"
 #include "sweep/control/control_command.h"
 #include "sweep/signals.h"
 #include "web/serve/serve.h"
@@ -172,6 +173,7 @@ static enum status run_serve(struct serve_cmd *c, struct error *err)
                                  .bind = c->bind,
                                  .port = (int)c->port,
                                  .control = c->control ? steer : NULL,
+                                 .ask = c->control ? ask_forward : NULL,
                                  .program = program_text,
                                  .version = program_version,
                                  .commit = program_commit};
@@ -200,7 +202,8 @@ enum status cmd_serve(int argc, char **argv, struct error *err)
         {"token-file", 0, CLI_TEXT, &c.token_file, "FILE", "its first word is the token (a new one each time)"},
         {"host", 0, CLI_TEXT, &c.hosts, "NAMES",
          "more names, with commas between, that requests may call this server by"},
-        {"control", 0, CLI_FLAG, &c.control, NULL, "let pages pause, stop and add trials"},
+        {"control", 0, CLI_FLAG, &c.control, NULL,
+         "let pages pause, stop and add trials, and programs ask for trials and report results"},
         {"open", 0, CLI_TEXT, &c.open, "yes|no", "open a browser (no)"},
     };
     const struct cli cli = {

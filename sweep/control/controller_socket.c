@@ -10,6 +10,7 @@
 #include "study/limits.h"
 #include "study/search.h"
 #include "study/search_widen.h"
+#include "sweep/control/ask_request.h"
 #include "sweep/control/control_command.h"
 #include "sweep/control/control_server.h"
 #include "sweep/control/status_json.h"
@@ -33,7 +34,7 @@ static bool free_a_place(struct controller_socket *sock)
 
     for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
-        if (ss->state != SCHED_STUDY_PAUSED || ss->n_flights > 0 || proposer_is_busy(ss->proposer))
+        if (ss->state != SCHED_STUDY_PAUSED || ss->n_flights > 0 || ss->leases.n > 0 || proposer_is_busy(ss->proposer))
             continue;
         scheduler_remove(s, ss);
         sched_study_destroy(ss);
@@ -313,6 +314,8 @@ static enum status handle(void *ctx, const cJSON *request, cJSON *answer, struct
         return on_submit(sock, request, answer, err);
     if (word != NULL && sock->daemon && strcmp(word, "resume") == 0)
         return on_resume(sock, request, answer, err);
+    if (word != NULL && strcmp(word, ASK_COMMAND) == 0)
+        return ask_request(sock->store, sock->sched, sock->waiting, request, answer, err);
     return on_command(sock, request, answer, err);
 }
 

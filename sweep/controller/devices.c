@@ -89,8 +89,9 @@ static enum status add_word(struct devices *d, const char *word, int train_devic
             return add(d, name, name, (int)runs, err);
         }
     }
-    return FAIL(err, ST_CONFIG,
-                "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all or a list like cuda:0,cuda:1", word);
+    return FAIL(
+        err, ST_CONFIG,
+        "sweep.devices: '%.40s' is no device; use auto, cpu, cuda:all, a list like cuda:0,cuda:1, or none alone", word);
 }
 
 /* "0-3,8" of cores[from .. to). */
@@ -188,6 +189,9 @@ enum status devices_parse(const struct sweep_settings *settings, int train_devic
     char text[OPT_STR_MAX], *rest = NULL;
 
     ret_devices->n = 0;
+    ret_devices->crowded = false;
+    if (strcmp(settings->devices, DEVICES_NONE) == 0)
+        return ST_OK;
     snprintf(text, sizeof text, "%s", settings->devices);
     for (char *word = strtok_r(text, ", ", &rest); word != NULL; word = strtok_r(NULL, ", ", &rest))
         TRY(add_word(ret_devices, word, train_device, settings->runs_per_device, err));

@@ -12,6 +12,8 @@
 
 struct sweep_settings;
 
+#define DEVICES_NONE "none" /* sweep.devices of a study whose trials only clients outside get */
+
 struct device_spec { /* of one worker */
     char name[24]; /* "auto", "cpu", "cuda:1": what the worker opens */
     char label[32]; /* "cpu/2", "cuda:1": names it for people */

@@ -372,50 +372,7 @@ static enum status record(struct flight *f, const char *log_tail, struct error *
     outbox_row = track_rows_result(f->ss->track, r);
     STORE_INSIST(rc, f->ss->store, err, store_trial_finish(f->ss->store, t->id, r, outbox_row, err));
     TRY(rc);
-    t->state = r->state;
-    t->finished_ms = clock_utc_ms();
-    t->score = r->score;
-    t->perf = r->perf;
-    t->cost_s = r->cost_s;
-    t->device_s = r->device_s;
-    t->env_steps = r->env_steps;
-    t->score_se = r->eval_episodes > 0 ? r->score_se : NAN;
-    t->eval_episodes = r->eval_episodes;
-    t->eval_unfinished = r->eval_unfinished;
-    t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
-    t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
-    copy_text(&t->program, r->program);
-    if (r->device != NULL)
-        copy_text(&t->device, r->device);
-    copy_text(&t->kernels, r->kernels);
-    copy_text(&t->reason, r->reason); /* in place of an earlier attempt's */
-    copy_text(&t->cost_method, r->cost_method);
-    copy_text(&t->log_tail, log_tail);
-    return sched_study_recorded(f->ss, f->i, err);
-}
-
-/* The first trial that costs more than the cap; not of the design, which knows no costs. */
-static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struct trial *t)
-{
-    const struct study_view *v = &ss->view;
-    const struct sweep_settings *set = &ss->setup->sweep;
-    double cost = study_view_trial_cost(v, t);
-    const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
-    char cost_text[32];
-    bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
-
-    if (ss->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
-        (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
-        (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
-        return;
-    ss->cap_reported = true;
-    study_view_cost_text(v, cost, cost_text);
-    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, start a study with narrower "
-             "ranges of the parameters that cost time, or with a larger cap",
-             v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
-             looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
-    scheduler_add_event(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
-                        cost_text, set->max_cost, unit);
+    return sched_study_take_result(f->ss, f->i, r, err);
 }
 
 /* Frees the flight and reports how its trial ended. */
@@ -423,18 +380,9 @@ static void free_and_report(struct flight *f, struct scheduler *s)
 {
     struct sched_study *ss = f->ss;
     const size_t i = f->i;
-    const struct trial *t = trial_of(f);
 
     flight_free(f, s->now_s);
-    if (t->state == TRIAL_QUEUED)
-        scheduler_add_event(s, "%s: trial %lld is queued again", ss->view.study.name, (long long)t->number);
-    else if (t->state != TRIAL_DONE)
-        scheduler_add_event(s, "%s: trial %lld %s: %s", ss->view.study.name, (long long)t->number,
-                            trial_state_name(t->state), t->reason != NULL ? t->reason : "");
-    if (s->listener.on_trial_end != NULL)
-        s->listener.on_trial_end(s->listener.ctx, ss, t);
-    warn_of_cap(s, ss, t);
-    sched_study_forget(ss, i);
+    sched_study_report_end(ss, s, i);
 }
 
 enum status flight_end(struct flight *f, struct scheduler *s, struct error *err)

@@ -19,6 +19,7 @@
 #include "study/warm_start.h"
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/confirm.h"
+#include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
 #include "sweep/controller/gain.h"
 #include "sweep/controller/stop_rules.h"
@@ -66,11 +67,12 @@ void sched_study_destroy(struct sched_study *ss)
     proposer_destroy(ss->proposer); /* before the points that it reads and what it asks */
     trial_check_destroy(ss->check);
     gain_watch_free(&ss->gain);
+    leases_free(&ss->leases);
     study_view_free(&ss->view);
     mem_free(ss);
 }
 
-/* Trials that an earlier program left running are queued again. */
+/* Trials that an earlier program left running are queued again, but for those that clients outside have. */
 static enum status recover(struct sched_study *ss, struct error *err)
 {
     struct study_view *v = &ss->view;
@@ -78,9 +80,10 @@ static enum status recover(struct sched_study *ss, struct error *err)
 
     STORE_INSIST(rc, ss->store, err, store_trials_recover(ss->store, v->study.id, true, &ss->n_recovered, err));
     TRY(rc);
+    TRY(leases_begin(ss, clock_mono_s(), err));
     ss->n_queued = 0;
     for (size_t i = 0; i < v->n; i++) {
-        if (v->trials[i].state == TRIAL_RUNNING)
+        if (v->trials[i].state == TRIAL_RUNNING && leases_of_trial(ss, v->trials[i].number) == NULL)
             v->trials[i].state = TRIAL_QUEUED; /* pending as before: nothing to update */
         ss->n_queued += v->trials[i].state == TRIAL_QUEUED;
     }
@@ -159,6 +162,7 @@ enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error 
     gain_watch_begin(&ss->gain, &ss->view, clock_mono_s());
     for (size_t i = 0; i < ss->view.n; i++)
         sched_study_forget(ss, i);
+    ss->no_workers = strcmp(ss->setup->sweep.devices, DEVICES_NONE) == 0;
     ss->state = SCHED_STUDY_ACTIVE;
     return ST_OK;
 }
@@ -188,6 +192,11 @@ int64_t sched_study_wants(const struct sched_study *ss)
     return left > INT64_MAX - (int64_t)ss->n_queued ? INT64_MAX : left + (int64_t)ss->n_queued;
 }
 
+int64_t sched_study_wants_slots(const struct sched_study *ss)
+{
+    return ss->no_workers ? 0 : sched_study_wants(ss);
+}
+
 static bool is_suspect(const struct trial *trial)
 {
     return trial->deaths > 0 || trial->losses > 0;
@@ -196,7 +205,7 @@ static bool is_suspect(const struct trial *trial)
 /* A trial whose worker died is suspected; two of them never share a worker, so that the guilty one is found. */
 static bool suits(const struct trial *trial, const struct worker *worker)
 {
-    if (!is_suspect(trial))
+    if (worker == NULL || !is_suspect(trial))
         return true;
     for (int lane = 0; lane < worker->spec.lanes; lane++) {
         const struct flight *f = worker->slots[lane].flight;
@@ -208,14 +217,21 @@ static bool suits(const struct trial *trial, const struct worker *worker)
 
 bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i)
 {
-    if (ss->state != SCHED_STUDY_ACTIVE || ss->n_queued == 0)
+    bool found = false;
+
+    if (ss->state != SCHED_STUDY_ACTIVE || ss->n_queued == 0 || (worker != NULL && ss->no_workers))
         return false;
-    for (size_t i = 0; i < ss->view.n; i++)
-        if (ss->view.trials[i].state == TRIAL_QUEUED && suits(&ss->view.trials[i], worker)) {
-            *ret_i = i;
-            return true;
-        }
-    return false;
+    for (size_t i = 0; i < ss->view.n; i++) {
+        const struct trial *t = &ss->view.trials[i];
+        bool enqueued = t->state == TRIAL_QUEUED && strcmp(t->origin, ENQUEUED_ORIGIN) == 0;
+        if (t->state != TRIAL_QUEUED || (found && !enqueued) || !suits(t, worker))
+            continue;
+        *ret_i = i;
+        found = true;
+        if (enqueued)
+            break;
+    }
+    return found;
 }
 
 static int64_t trial_seed(int64_t study_seed, int64_t number)
@@ -244,26 +260,52 @@ static enum status trial_config(const struct sched_study *ss, const double *x, i
     return rc;
 }
 
-static enum status queue_trial(struct sched_study *ss, const struct suggestion *s, double propose_s, struct error *err)
+/* A trial at x that is not in the store yet. seed -1: of its number. */
+static enum status make_trial(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+                              double propose_s, struct trial *ret, struct error *err)
 {
-    struct trial trial = {.study_id = ss->view.study.id,
+    *ret = (struct trial){.study_id = ss->view.study.id,
                           .number = (int64_t)ss->view.n,
                           .score = NAN,
                           .perf = NAN,
                           .cost_s = NAN,
                           .device_s = NAN,
                           .propose_s = propose_s};
-    enum status rc;
+    ret->seed = seed >= 0 ? seed : trial_seed(ss->view.study.seed, ret->number);
+    ret->origin = mem_strdup(origin);
+    ret->params = search_params_json(&ss->view.search, x);
+    return trial_config(ss, x, ret->seed, &ret->config, err);
+}
 
-    trial.seed = trial_seed(ss->view.study.seed, trial.number);
-    trial.params = search_params_json(&ss->view.search, s->x);
-    rc = trial_config(ss, s->x, trial.seed, &trial.config, err);
-    trial.origin = mem_strdup(s->origin);
+enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
+                              struct error *err)
+{
+    struct trial trial;
+    enum status rc = make_trial(ss, x, origin, -1, propose_s, &trial, err);
+
     if (rc == ST_OK)
         STORE_INSIST(rc, ss->store, err, store_trial_create(ss->store, &trial, err));
     if (rc == ST_OK) {
-        study_view_append(&ss->view, &trial, s->x);
+        study_view_append(&ss->view, &trial, x);
         ss->n_queued++;
+    }
+    trial_free(&trial);
+    return rc;
+}
+
+enum status sched_study_add(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+                            const struct trial_result *result, const char *client, const char *key,
+                            const char *told_json, struct error *err)
+{
+    struct trial trial;
+    enum status rc = make_trial(ss, x, origin, seed, NAN, &trial, err);
+    const char *row = track_rows_result(ss->track, result);
+
+    if (rc == ST_OK)
+        STORE_INSIST(rc, ss->store, err, store_trial_add(ss->store, &trial, result, client, key, told_json, row, err));
+    if (rc == ST_OK) {
+        study_view_append(&ss->view, &trial, x);
+        rc = sched_study_take_result(ss, ss->view.n - 1, result, err);
     }
     trial_free(&trial);
     return rc;
@@ -280,7 +322,7 @@ static bool config_trial(struct sched_study *ss, struct suggestion *ret)
 
 static size_t n_ended(const struct sched_study *ss)
 {
-    return ss->view.n - ss->n_queued - ss->n_flights;
+    return ss->view.n - ss->n_queued - ss->n_flights - ss->leases.n;
 }
 
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err)
@@ -292,7 +334,7 @@ enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, s
         proposer_is_busy(ss->proposer) || ss->stuck_at == n_ended(ss))
         return ST_OK;
     if (config_trial(ss, &first))
-        return queue_trial(ss, &first, 0, err);
+        return sched_study_queue(ss, first.x, first.origin, 0, err);
     confirm_plan_make(&ss->view, &ss->setup->sweep, sched_study_running_s(ss, s), stop_rules_wall_s(ss, s->now_s),
                       &plan);
     ss->asked_at = n_ended(ss);
@@ -322,7 +364,7 @@ enum status sched_study_collect(struct sched_study *ss, struct error *err)
     if (strcmp(proposal.suggestion.origin, "default") ==
         0) /* the suggester's start, which is not the config (config_trial) */
         strcpy(proposal.suggestion.origin, "start");
-    return queue_trial(ss, &proposal.suggestion, proposal.seconds, err);
+    return sched_study_queue(ss, proposal.suggestion.x, proposal.suggestion.origin, proposal.seconds, err);
 }
 
 enum status sched_study_adopt(struct sched_study *ss, struct error *err)
@@ -385,12 +427,44 @@ static double sum_flights(const struct sched_study *ss, const struct scheduler *
 
 double sched_study_running_s(const struct sched_study *ss, const struct scheduler *s)
 {
-    return sum_flights(ss, s, flight_cost_s);
+    return sum_flights(ss, s, flight_cost_s) + leases_running_s(ss);
 }
 
 double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s)
 {
     return sum_flights(ss, s, flight_at_risk_s);
+}
+
+static void set_text(char **text, const char *value)
+{
+    mem_free(*text);
+    *text = value != NULL ? mem_strdup(value) : NULL;
+}
+
+enum status sched_study_take_result(struct sched_study *ss, size_t i, const struct trial_result *r, struct error *err)
+{
+    struct trial *t = &ss->view.trials[i];
+
+    t->state = r->state;
+    t->finished_ms = clock_utc_ms();
+    t->score = r->score;
+    t->perf = r->perf;
+    t->cost_s = r->cost_s;
+    t->device_s = r->device_s;
+    t->env_steps = r->env_steps;
+    t->score_se = r->eval_episodes > 0 ? r->score_se : NAN;
+    t->eval_episodes = r->eval_episodes;
+    t->eval_unfinished = r->eval_unfinished;
+    t->eval_s = r->eval_episodes > 0 ? r->eval_s : NAN;
+    t->start_s = r->start_s > 0.0 ? r->start_s : NAN;
+    set_text(&t->program, r->program);
+    if (r->device != NULL)
+        set_text(&t->device, r->device);
+    set_text(&t->kernels, r->kernels);
+    set_text(&t->reason, r->reason); /* in place of an earlier attempt's */
+    set_text(&t->cost_method, r->cost_method);
+    set_text(&t->log_tail, r->log_tail);
+    return sched_study_recorded(ss, i, err);
 }
 
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err)
@@ -409,4 +483,43 @@ enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error 
             "continue with --resume %s",
             (long long)ss->failures, t->reason != NULL ? t->reason : "it gave no reason", ss->view.study.name);
     return ST_OK;
+}
+
+/* The first trial that costs more than the cap; not of the design, which knows no costs. */
+static void warn_of_cap(struct scheduler *s, struct sched_study *ss, const struct trial *t)
+{
+    const struct study_view *v = &ss->view;
+    const struct sweep_settings *set = &ss->setup->sweep;
+    double cost = study_view_trial_cost(v, t);
+    const char *unit = v->search.cost == SEARCH_COST_STEPS ? "steps" : "s";
+    char cost_text[32];
+    bool looks = set->method != SUGGEST_RANDOM && set->method != SUGGEST_SOBOL;
+
+    if (ss->cap_reported || !(set->max_cost > 0) || !(cost > set->max_cost) ||
+        (t->state != TRIAL_DONE && t->state != TRIAL_STOPPED) ||
+        (size_t)t->number < suggester_n_init(v->search.space.dim, (size_t)set->n_init))
+        return;
+    ss->cap_reported = true;
+    study_view_cost_text(v, cost, cost_text);
+    log_warn("%s: trial %lld cost %s, more than sweep.max_cost (%g %s): %s; if more do, start a study with narrower "
+             "ranges of the parameters that cost time, or with a larger cap",
+             v->study.name, (long long)t->number, cost_text, set->max_cost, unit,
+             looks ? "the cap is kept by prediction" : "this method knows no costs (pareto does)");
+    scheduler_add_event(s, "%s: trial %lld cost %s, more than max_cost (%g %s)", v->study.name, (long long)t->number,
+                        cost_text, set->max_cost, unit);
+}
+
+void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i)
+{
+    const struct trial *t = &ss->view.trials[i];
+
+    if (t->state == TRIAL_QUEUED)
+        scheduler_add_event(s, "%s: trial %lld is queued again", ss->view.study.name, (long long)t->number);
+    else if (t->state != TRIAL_DONE)
+        scheduler_add_event(s, "%s: trial %lld %s: %s", ss->view.study.name, (long long)t->number,
+                            trial_state_name(t->state), t->reason != NULL ? t->reason : "");
+    if (s->listener.on_trial_end != NULL)
+        s->listener.on_trial_end(s->listener.ctx, ss, t);
+    warn_of_cap(s, ss, t);
+    sched_study_forget(ss, i);
 }

@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "study/study_view.h"
 #include "sweep/controller/gain.h"
+#include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/share.h"
 
@@ -49,6 +50,8 @@ struct sched_study {
     bool cap_reported; /* it was logged that a trial cost more than sweep.max_cost */
     int64_t failures; /* in a row */
     size_t n_flights, n_queued; /* trials in flight, and in the queue */
+    struct leases leases; /* trials that clients outside have: running, and in no flight */
+    bool no_workers; /* sweep.devices = none: only clients outside get its trials */
     struct share share; /* of the devices, weighed by priority */
     int64_t n_started; /* trials, since it was added */
     int64_t n_recovered; /* cut off by an earlier end of the program */
@@ -66,9 +69,11 @@ enum status sched_study_set_state(struct sched_study *ss, enum study_state state
                                   struct error *err) MUST_USE;
 /* How many trials it could hand out now; INT64_MAX: without limit. */
 int64_t sched_study_wants(const struct sched_study *ss);
+int64_t sched_study_wants_slots(const struct sched_study *ss); /* the same to slots of this controller */
 
 enum status sched_study_begin(struct sched_study *ss, int wake_fd, struct error *err) MUST_USE;
-/* Takes a queued trial for that worker; false: none. */
+/* Takes a queued trial for that worker, or for a client outside (NULL); those that people enqueued come first. False:
+ * none. */
 bool sched_study_take(struct sched_study *ss, const struct worker *worker, size_t *ret_i);
 /* Asks for a proposal, unless one is being made or none may be made. */
 enum status sched_study_ask(struct sched_study *ss, const struct scheduler *s, struct error *err) MUST_USE;
@@ -80,7 +85,20 @@ double sched_study_running_s(const struct sched_study *ss, const struct schedule
 double sched_study_at_risk_s(const struct sched_study *ss, const struct scheduler *s);
 /* Takes trials into its queue that another command added to the store (`trawl retry`). */
 enum status sched_study_adopt(struct sched_study *ss, struct error *err) MUST_USE;
+#define ENQUEUED_ORIGIN "enqueued" /* of a trial whose values a person or a program chose */
+/* Queues a trial at x. */
+enum status sched_study_queue(struct sched_study *ss, const double *x, const char *origin, double propose_s,
+                              struct error *err) MUST_USE;
+/* Adds a trial that was trained elsewhere (store_trial_add). */
+enum status sched_study_add(struct sched_study *ss, const double *x, const char *origin, int64_t seed,
+                            const struct trial_result *result, const char *client, const char *key,
+                            const char *told_json, struct error *err) MUST_USE;
+/* The store has the result of trial i: so has its row of the view, and what follows from it. */
+enum status sched_study_take_result(struct sched_study *ss, size_t i, const struct trial_result *result,
+                                    struct error *err) MUST_USE;
 enum status sched_study_recorded(struct sched_study *ss, size_t i, struct error *err) MUST_USE; /* its row has ended */
+/* Trial i ended, or is queued again: events, the listener, a warning of the cap, and its texts are forgotten. */
+void sched_study_report_end(struct sched_study *ss, struct scheduler *s, size_t i);
 /* Frees the texts of trial i, if it has ended: the store has them, and the controller no longer needs them. */
 void sched_study_forget(struct sched_study *ss, size_t i);
 

@@ -15,6 +15,7 @@
 #include "sweep/controller/checkpoints.h"
 #include "sweep/controller/devices.h"
 #include "sweep/controller/flight.h"
+#include "sweep/controller/leases.h"
 #include "sweep/controller/stop_rules.h"
 #include "sweep/controller/proposer.h"
 #include "sweep/controller/reports.h"
@@ -187,6 +188,7 @@ static void stop_flights(struct scheduler *s, const struct sched_study *ss, enum
 void scheduler_recall(struct scheduler *s, struct sched_study *ss)
 {
     stop_flights(s, ss, FLIGHT_REQUEUE);
+    leases_recall(ss);
 }
 
 void scheduler_resume(struct scheduler *s, struct sched_study *ss)
@@ -218,7 +220,7 @@ void scheduler_end(struct scheduler *s, struct sched_study *ss, bool requeue, co
     if (ss->state != SCHED_STUDY_ENDING)
         begin_end(s, ss, rule, text);
     if (requeue)
-        stop_flights(s, ss, FLIGHT_REQUEUE);
+        scheduler_recall(s, ss);
 }
 
 void scheduler_stop(struct scheduler *s)
@@ -239,7 +241,7 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
 
     if (ss->err.status != ST_OK && ss->state != SCHED_STUDY_ENDING) {
         begin_end(s, ss, "failures", ss->err.text);
-        stop_flights(s, ss, FLIGHT_REQUEUE);
+        scheduler_recall(s, ss);
     }
     if (ss->state != SCHED_STUDY_ACTIVE && ss->state != SCHED_STUDY_PAUSED)
         return;
@@ -247,7 +249,9 @@ static void check_end(struct scheduler *s, struct sched_study *ss)
     if (end.rule != NULL) {
         begin_end(s, ss, end.rule, end.text);
         stop_flights(s, ss, FLIGHT_LIMIT);
-    } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0) {
+        leases_ask_stop(ss, end.text);
+    } else if (ss->state == SCHED_STUDY_ACTIVE && sched_study_wants(ss) == 0 && ss->n_flights == 0 &&
+               ss->leases.n == 0) {
         snprintf(end.text, sizeof end.text, "the study has its %lld trials",
                  (long long)ss->view.study.limits.trials_max);
         if (ss->used_up)
@@ -269,10 +273,10 @@ static enum status end_study(struct scheduler *s, struct sched_study *ss, struct
 }
 
 /* A study that will be resumed first takes the proposal that is being made: it was made without the trials in flight,
- * and a later one would know them. */
-static bool may_end(const struct sched_study *ss)
+ * and a later one would know them. Clients outside keep their trials when the program ends. */
+static bool may_end(const struct scheduler *s, const struct sched_study *ss)
 {
-    return ss->state == SCHED_STUDY_ENDING && ss->n_flights == 0 &&
+    return ss->state == SCHED_STUDY_ENDING && ss->n_flights == 0 && (ss->leases.n == 0 || s->stopping) &&
            (ss->end.rule != NULL || !proposer_is_busy(ss->proposer));
 }
 
@@ -285,7 +289,7 @@ static enum status end_studies(struct scheduler *s, struct error *err)
         check_end(s, s->studies[i]);
     }
     for (size_t i = s->n_studies; i-- > 0;)
-        if (may_end(s->studies[i]))
+        if (may_end(s, s->studies[i]))
             TRY(end_study(s, s->studies[i], err));
     return ST_OK;
 }
@@ -318,7 +322,7 @@ static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_M
         ret_shares[i] = &s->studies[i]->share;
     for (int begin = 0; begin < 2; begin++) /* a new share is measured by those that still wait */
         for (size_t i = 0; i < s->n_studies; i++)
-            if ((sched_study_wants(s->studies[i]) > 0) == (begin != 0))
+            if ((sched_study_wants_slots(s->studies[i]) > 0) == (begin != 0))
                 share_look(ret_shares, s->n_studies, i, begin != 0, &s->shared);
 }
 
@@ -355,7 +359,7 @@ static void start_workers(struct scheduler *s)
     const char *config = NULL;
 
     for (size_t i = 0; i < s->n_studies; i++) {
-        int64_t n = sched_study_wants(s->studies[i]);
+        int64_t n = sched_study_wants_slots(s->studies[i]);
         wants = n > INT64_MAX - wants ? INT64_MAX : wants + n;
         if (n > 0 && config == NULL)
             config = s->studies[i]->view.study.config;
@@ -388,9 +392,9 @@ static enum status fill(struct scheduler *s, struct error *err)
             TRY(give(s, slot, err));
         n_busy += slot->flight != NULL;
     }
-    for (size_t i = 0; i < s->n_studies && n_busy > 0; i++) {
+    for (size_t i = 0; i < s->n_studies; i++) {
         struct sched_study *ss = s->studies[i];
-        if (ss->n_flights > 0 && ss->n_queued < sched_study_ahead(ss, n_busy))
+        if (ss->n_flights + ss->leases.n > 0 && ss->n_queued < sched_study_ahead(ss, n_busy + ss->leases.n))
             TRY(sched_study_ask(ss, s, err));
     }
     return ST_OK;
@@ -609,8 +613,10 @@ static enum status take_events(struct scheduler *s, struct error *err)
     }
     TRY(reap(s, err));
     for (size_t i = 0; i < s->n_studies; i++)
-        if (s->studies[i]->state != SCHED_STUDY_ENDED)
+        if (s->studies[i]->state != SCHED_STUDY_ENDED) {
             TRY(sched_study_collect(s->studies[i], err));
+            TRY(leases_round(s, s->studies[i], err));
+        }
     return ST_OK;
 }
 

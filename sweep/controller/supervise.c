@@ -11,6 +11,8 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "sweep/controller/flight.h"
+#include "sweep/controller/leases.h"
+#include "sweep/controller/sched_study.h"
 #include "sweep/controller/scheduler.h"
 #include "sweep/launch/worker_process.h"
 
@@ -91,6 +93,8 @@ void supervise_slept(struct scheduler *s, double gap_s)
         if (f->asked_s > 0)
             f->asked_s += gap_s;
     }
+    for (size_t i = 0; i < s->n_studies; i++)
+        leases_slept(s->studies[i], gap_s);
     scheduler_add_event(s, "the program stood still for %.0f s", gap_s);
 }
 

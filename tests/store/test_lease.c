@@ -54,7 +54,7 @@ static void a_trial_has_one_client(void **state)
     OK(store_lease_list_open(store, study.id, &open, &n, err));
     assert_true(n == 2 && open[0].number == 0 && open[1].number == 1);
     assert_string_equal(open[0].client, "a");
-    assert_true(open[0].seq == -1 && open[0].stop == NULL && open[0].told == NULL && open[0].until_ms == 60000);
+    assert_true(open[0].seq == -1 && open[0].told == NULL && open[0].until_ms == 60000);
     lease_list_free(open, n);
     REFUSED(store_lease_find(store, "token-x", &b, err), ST_NOTFOUND, "no such lease");
     store_close(store);
@@ -106,12 +106,12 @@ static void silence_puts_back_once_then_loses(void **state)
     struct lease a = give(store, t.id, "a", "token-a");
     const struct metric_point point = {10, 0.5, "score", 0.25};
     const struct metric_report report = {.trial_id = t.id, .points = &point, .n = 1};
-    OK(store_lease_extend(store, a.id, 1000, 1, NULL, &report, err));
+    OK(store_lease_extend(store, a.id, 1000, 1, &report, err));
     OK(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err));
     assert_int_equal(after, TRIAL_QUEUED);
     expect(store, study.id, 0, TRIAL_QUEUED, 1);
     REFUSED(store_lease_end(store, a.id, LEASE_EXPIRED, &after, err), ST_EXISTS, "ended");
-    REFUSED(store_lease_extend(store, a.id, 1000, 2, NULL, NULL, err), ST_EXISTS, "ended");
+    REFUSED(store_lease_extend(store, a.id, 1000, 2, NULL, err), ST_EXISTS, "ended");
     /* Given back is no silence: it counts neither way. */
     struct lease b = give(store, t.id, "b", "token-b");
     OK(store_lease_end(store, b.id, LEASE_RETURNED, &after, err));
@@ -160,21 +160,19 @@ static void a_report_extends(void **state)
     struct trial t = trial_make(store, study.id);
     struct lease a = give(store, t.id, "a", "token-a");
     const struct metric_report report = {.trial_id = t.id, .points = points, .n = 2};
-    OK(store_lease_extend(store, a.id, 70000, 4, NULL, &report, err));
-    OK(store_lease_extend(store, a.id, 80000, 3, "the budget is spent", NULL, err)); /* the number never falls */
-    OK(store_lease_extend(store, a.id, 90000, 4, NULL, NULL, err)); /* nor is the reason forgotten */
+    OK(store_lease_extend(store, a.id, 70000, 4, &report, err));
+    OK(store_lease_extend(store, a.id, 90000, 3, NULL, err)); /* the number never falls */
     store_close(store);
     OK(store_open_writer(&store, place->path, err));
     OK(store_lease_find(store, "token-a", &found, err));
     assert_true(found.until_ms == 90000 && found.seq == 4 && found.state == LEASE_OPEN);
-    assert_string_equal(found.stop, "the budget is spent");
     lease_free(&found);
     OK(store_curve(store, t.id, "loss", &curve, &n, err));
     assert_true(n == 1 && curve[0].value == 2 && curve[0].env_steps == 10);
     mem_free(curve);
     OK(store_lease_end(store, a.id, LEASE_RETURNED, &after, err));
     const struct metric_report late = {.trial_id = t.id, .points = points, .n = 1};
-    REFUSED(store_lease_extend(store, a.id, 99000, 9, NULL, &late, err), ST_EXISTS, "ended");
+    REFUSED(store_lease_extend(store, a.id, 99000, 9, &late, err), ST_EXISTS, "ended");
     OK(store_lease_find(store, "token-a", &found, err));
     assert_true(found.until_ms == 90000 && found.seq == 4);
     lease_free(&found);
@@ -312,7 +310,7 @@ static void damage_is_found(void **state)
     assert_int_equal(verdict.n_damaged, 1);
     OK(store_open_writer(&store, place->path, err));
     REFUSED(store_lease_find(store, "token-a", &found, err), ST_CORRUPT, "lease of the trial");
-    REFUSED(store_lease_extend(store, a.id, 1, 1, NULL, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
+    REFUSED(store_lease_extend(store, a.id, 1, 1, NULL, err), ST_CORRUPT, "lease with id"); /* never sealed */
     store_close(store);
 }
 

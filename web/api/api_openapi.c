@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "web/api/ask_form.h"
 #include "web/serve/answer_cache.h"
 #include "web/serve/request.h"
 #include "web/serve/routes.h"
@@ -75,6 +76,79 @@ static void add_answer(cJSON *responses, const char *status, const char *text, c
     cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), type);
 }
 
+static void add_schema(cJSON *to, const struct ask_field *fields, bool is_answer)
+{
+    static const char *const types[] = {
+        [ASK_STR] = "string",  [ASK_NUM] = "number",    [ASK_INT] = "integer", [ASK_BOOL] = "boolean",
+        [ASK_NUMS] = "object", [ASK_OBJECT] = "object", [ASK_STRS] = "array"};
+    cJSON *schema = cJSON_AddObjectToObject(to, "schema"), *properties, *required = cJSON_CreateArray();
+
+    json_add_str(schema, "type", "object");
+    properties = cJSON_AddObjectToObject(schema, "properties");
+    for (size_t i = 0; i < ASK_FIELDS_MAX && fields[i].name != NULL; i++) {
+        cJSON *p = cJSON_AddObjectToObject(properties, fields[i].name);
+        json_add_str(p, "type", types[fields[i].type]);
+        json_add_str(p, "description", fields[i].text);
+        if (!fields[i].required)
+            json_add_bool(p, "nullable", true);
+        if (fields[i].type == ASK_INT)
+            json_add_i64(p, "minimum", 0);
+        if (fields[i].type == ASK_NUMS)
+            json_add_str(cJSON_AddObjectToObject(p, "additionalProperties"), "type", "number");
+        if (fields[i].type == ASK_STRS)
+            json_add_str(cJSON_AddObjectToObject(p, "items"), "type", "string");
+        if (fields[i].required)
+            cJSON_AddItemToArray(required, cJSON_CreateString(fields[i].name));
+    }
+    if (cJSON_GetArraySize(required) > 0)
+        json_add(schema, "required", required);
+    else
+        cJSON_Delete(required);
+    json_add_bool(schema, "additionalProperties", is_answer); /* answers may get more fields */
+}
+
+/* The same for each of these requests. */
+static void add_refusals(cJSON *responses)
+{
+    static const char *const refusals[][2] = {
+        {"400", "a field is missing, unknown, of another type, or its value is not possible"},
+        {"401", "the token is missing or wrong"},
+        {"403", "the server runs without --control, or the request comes from another site"},
+        {"404", "no such study, trial or lease"},
+        {"409", "the state of the study or of the lease forbids it"},
+        {"503", "no controller runs, or it waits; try again (Retry-After)"},
+    };
+    static const struct ask_field fields[ASK_FIELDS_MAX] = {{"error", ASK_STR, true, "what is wrong"},
+                                                            {"hint", ASK_STR, false, "what to do"}};
+
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        cJSON *answer = cJSON_AddObjectToObject(responses, refusals[i][0]);
+        json_add_str(answer, "description", refusals[i][1]);
+        add_schema(cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), "application/json"), fields,
+                   true);
+    }
+}
+
+static void add_client_operation(cJSON *path, const struct route *route)
+{
+    const struct ask_form *form = &ask_forms[ask_verb_find(strrchr(route->path, ':') + 1)];
+    cJSON *op = cJSON_AddObjectToObject(path, "post"), *body, *responses, *answer;
+
+    json_add_str(op, "summary", form->summary);
+    json_add_str(op, "operationId", form->verb);
+    add_params(cJSON_AddArrayToObject(op, "parameters"), route);
+    body = cJSON_AddObjectToObject(op, "requestBody");
+    json_add_bool(body, "required", true);
+    add_schema(cJSON_AddObjectToObject(cJSON_AddObjectToObject(body, "content"), "application/json"), form->body,
+               false);
+    responses = cJSON_AddObjectToObject(op, "responses");
+    answer = cJSON_AddObjectToObject(responses, "200");
+    json_add_str(answer, "description", "the answer");
+    add_schema(cJSON_AddObjectToObject(cJSON_AddObjectToObject(answer, "content"), "application/json"), form->answer,
+               true);
+    add_refusals(responses);
+}
+
 static void add_operation(cJSON *path, const struct route *route, const char *method)
 {
     cJSON *op = cJSON_AddObjectToObject(path, method), *responses;
@@ -105,7 +179,9 @@ enum status api_openapi(struct serve *s, const struct request *r, struct answer 
         const struct route *route = &serve_routes[i];
         snprintf(path, sizeof path, "/%s", route->path);
         cJSON *item = cJSON_AddObjectToObject(paths, path);
-        if (route->kind != ROUTE_POST)
+        if (route->kind == ROUTE_CLIENT)
+            add_client_operation(item, route);
+        else if (route->kind != ROUTE_POST)
             add_operation(item, route, "get");
         if (route->kind == ROUTE_POST || route->kind == ROUTE_FORM)
             add_operation(item, route, "post");

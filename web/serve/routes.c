@@ -38,9 +38,15 @@ const struct route serve_routes[] = {
     {STUDY "/control", "", ROUTE_POST, api_control, "Pause, continue, stop, add trials (only with --control)", NULL},
     {STUDY "/hypervolume", "points", ROUTE_CACHED, api_hypervolume, "Hypervolume over trials and time", NULL},
     {STUDY "/timeline", "", ROUTE_CACHED, api_timeline, "Which device ran what, when", NULL},
+    {STUDY "/trials:ask", "", ROUTE_CLIENT, api_client, "Takes the next trial, to train it elsewhere", NULL},
+    {STUDY "/trials:enqueue", "", ROUTE_CLIENT, api_client, "Tries these values next", NULL},
+    {STUDY "/trials:add", "", ROUTE_CLIENT, api_client, "Adds a trial that was trained elsewhere", NULL},
+    {TRIAL ":report", "", ROUTE_CLIENT, api_client, "Metrics of a leased trial; answers whether to stop", NULL},
+    {TRIAL ":tell", "", ROUTE_CLIENT, api_client, "The result of a leased trial", NULL},
     {TRIAL, "against", ROUTE_CACHED, api_trial, "One trial: all of it, its config with origin and differences", NULL},
     {TRIAL "/curves", "metrics,points", ROUTE_CACHED, api_curves, "Learning curves, thinned", NULL},
     {TRIAL "/log", "bytes", ROUTE_FRESH, api_log, "The end of its log", NULL},
+    {TRIAL "/leases", "", ROUTE_FRESH, api_leases, "Which clients had it, and what they told, also too late", NULL},
     {TRIAL "/play", "seed,greedy,fps", ROUTE_STREAM, NULL, "Its policy playing, as server-sent events",
      "text/event-stream"},
     {"login", "", ROUTE_FORM, page_login, "The form that takes the token", "text/html; charset=utf-8"},
@@ -58,8 +64,9 @@ static bool is_page(const struct target *t)
            (t->n_segments == 1 && strcmp(t->segments[0], "index.html") == 0);
 }
 
+/* *ret_n: bytes of the trial's number. */
 static bool fits(const struct route *route, const struct target *t, const char **ret_study, const char **ret_trial,
-                 const char **ret_file)
+                 size_t *ret_n, const char **ret_file)
 {
     const char *at = route->path;
 
@@ -69,9 +76,13 @@ static bool fits(const struct route *route, const struct target *t, const char *
             return false;
         if (strncmp(at, "{study}", len) == 0 && len == 7)
             *ret_study = t->segments[i];
-        else if (strncmp(at, "{trial}", len) == 0 && len == 7)
+        else if (strncmp(at, "{trial}", 7) == 0 && len >= 7) { /* "{trial}:tell" */
+            size_t all = strlen(t->segments[i]), rest = len - 7;
+            if (all < rest || strncmp(t->segments[i] + all - rest, at + 7, rest) != 0)
+                return false;
             *ret_trial = t->segments[i];
-        else if ((len == 6 && strncmp(at, "{file}", len) == 0) || (len == 8 && strncmp(at, "{folder}", len) == 0))
+            *ret_n = all - rest;
+        } else if ((len == 6 && strncmp(at, "{file}", len) == 0) || (len == 8 && strncmp(at, "{folder}", len) == 0))
             *ret_file = t->segments[i];
         else if (strlen(t->segments[i]) != len || strncmp(at, t->segments[i], len) != 0)
             return false;
@@ -102,14 +113,17 @@ enum status route_find(struct serve *s, struct request *r, const struct route **
     }
     for (size_t i = 0; i < serve_n_routes; i++) {
         const char *study = NULL, *trial = NULL, *file = NULL;
-        if (!fits(&serve_routes[i], &r->target, &study, &trial, &file))
+        char number[24];
+        size_t n = 0;
+        if (!fits(&serve_routes[i], &r->target, &study, &trial, &n, &file))
             continue;
         r->study = study;
         r->version = file != NULL ? 1 : atomic_load(&s->version);
         TRY(check_params(&serve_routes[i], &r->target, err));
-        if (trial != NULL && (!num_parse_i64(trial, &r->trial) || r->trial < 0))
+        snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : 0), trial != NULL ? trial : "");
+        if (trial != NULL && (!num_parse_i64(number, &r->trial) || r->trial < 0))
             return FAIL(err, ST_USAGE, "'%.40s' is no trial; trials are numbered from 0", trial);
-        if (study != NULL) {
+        if (study != NULL && serve_routes[i].kind != ROUTE_CLIENT) { /* those the controller finds */
             struct page_study *p = serve_lock_study(s, study, err);
             if (p == NULL)
                 return err->status;

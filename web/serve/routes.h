@@ -37,7 +37,8 @@ enum route_kind {
     ROUTE_SLOW, /* like ROUTE_CACHED, made by a thread of its own while the connection is suspended; one at a time */
     ROUTE_FRESH, /* made again each time */
     ROUTE_STREAM, /* server-sent events; run is NULL, serve_stream_open tells the two apart */
-    ROUTE_POST, /* changes something */
+    ROUTE_POST, /* changes something; from pages */
+    ROUTE_CLIENT, /* the same from programs, by a thread of its own while the connection is suspended */
     ROUTE_FORM /* GET and POST of a form, changes nothing but the client's cookie */
 };
 
@@ -61,6 +62,7 @@ route_fn api_trials, api_front, api_hypervolume, api_timeline; /* api_trials.c *
 route_fn api_trial, api_curves, api_log; /* api_trial.c */
 route_fn api_insight, api_model_front, api_model_slice; /* api_model.c */
 route_fn api_pick, api_export, api_report, api_control; /* api_pick.c */
+route_fn api_client, api_leases; /* api_client.c */
 route_fn page_index, page_asset, page_login; /* pages.c */
 
 void api_put_json(struct strbuf *out, cJSON *json); /* the JSON, which is taken, as the body */

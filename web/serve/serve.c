@@ -136,6 +136,7 @@ enum status serve_create(struct serve **ret_serve, const struct serve_settings *
     atomic_init(&s->version, clock_utc_ms());
     atomic_init(&s->stopping, false);
     atomic_init(&s->slow_busy, false);
+    atomic_init(&s->n_client_jobs, 0);
     pthread_rwlock_init(&s->data, NULL);
     pthread_mutex_init(&s->conns_lock, NULL);
     pthread_mutex_init(&s->readers.lock, NULL);
@@ -171,7 +172,8 @@ void serve_destroy(struct serve *s)
     events_end(s->events);
     plays_end(s->plays);
     watch_stop(s);
-    while (atomic_load(&s->slow_busy)) /* its connection is suspended, which libmicrohttpd cannot stop */
+    /* their connections are suspended, which libmicrohttpd cannot stop */
+    while (atomic_load(&s->slow_busy) || atomic_load(&s->n_client_jobs) > 0)
         (void)usleep(10000);
     if (s->daemon != NULL)
         MHD_stop_daemon(s->daemon); /* closes the socket, waits for its threads */

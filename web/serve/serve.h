@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/json.h"
 #include "base/status.h"
@@ -17,11 +18,17 @@
 typedef enum status serve_control_fn(const char *store_path, const char *study, const cJSON *request,
                                      char **ret_message, struct error *err);
 
+/* Passes a request of ask/tell to the controller of the store: verb "ask", ...; trial -1: none. ST_BUSY: none runs.
+ * *ret_answer: the caller's. Any thread. */
+typedef enum status serve_ask_fn(const char *store_path, const char *verb, const char *study, int64_t trial,
+                                 const cJSON *body, cJSON **ret_answer, struct error *err);
+
 struct serve_settings {
     const char *store_path;
     const char *bind; /* NULL: loopback */
     int port; /* 0: any free one */
     serve_control_fn *control; /* NULL: this server only reads */
+    serve_ask_fn *ask; /* set when control is */
     const char *hosts[SERVE_HOSTS_MAX]; /* names besides the loopback's that a Host header may hold */
     size_t n_hosts;
     const char *token; /* of a bind beyond the loopback; NULL: one is made */

@@ -32,6 +32,7 @@ struct store;
 #define SERVE_REQUEST_S 20 /* for the first request to arrive in full */
 #define SERVE_ANSWER_S 120 /* for an answer to be taken */
 #define SERVE_IDLE_S 60 /* for the next request */
+#define SERVE_CLIENT_JOBS 16 /* at a time: the places that the controller's socket has */
 #define SERVE_REPLY_BYTES (256u << 20)
 #define SERVE_TOKEN_BYTES 24 /* random bytes of a token */
 #define SERVE_TOKEN_MAX (2 * SERVE_TOKEN_BYTES + 1)
@@ -66,6 +67,7 @@ struct serve {
     atomic_llong version; /* of all studies: rises with every change */
     atomic_bool stopping;
     atomic_bool slow_busy; /* a ROUTE_SLOW is being answered */
+    atomic_int n_client_jobs; /* ROUTE_CLIENTs that are being answered */
     struct cache cache;
     struct readers readers;
     struct events *events;

@@ -33,13 +33,13 @@ struct exchange {
     char *uri; /* as it came; owned */
     bool begun, too_large;
     struct strbuf body;
-    struct job *job; /* owned; being made or made: the answer of a ROUTE_SLOW */
+    struct job *job; /* owned; being made or made: the answer of a ROUTE_SLOW or ROUTE_CLIENT */
 };
 
 struct job {
     struct serve *s;
     const struct route *route;
-    struct request r; /* with its target; owned */
+    struct request r; /* with its target and body; owned */
     const char *uri; /* the exchange's */
     pthread_t thread;
     struct answer *answer; /* a reference, or NULL with err */
@@ -123,6 +123,7 @@ static void job_free(struct job *job)
         return;
     pthread_join(job->thread, NULL);
     answer_release(job->answer);
+    cJSON_Delete(job->r.body);
     target_free(&job->r.target);
     mem_free(job);
 }
@@ -325,21 +326,30 @@ static bool wants_page(const struct request *r)
 
 static const struct route login_route = {"login", "", ROUTE_FORM, page_login, "", "text/html; charset=utf-8"};
 
-/* May this POST change something? Answers itself when not. */
-static bool may_change(struct serve *s, struct MHD_Connection *connection, enum MHD_Result *ret)
+/* A browser says where a POST comes from, and sends its cookies along. */
+static bool is_program(struct MHD_Connection *connection)
 {
+    return header(connection, "Origin") == NULL && header(connection, "Sec-Fetch-Site") == NULL &&
+           header(connection, "Cookie") == NULL;
+}
+
+/* May this POST change something? Answers itself when not. */
+static bool may_change(struct serve *s, struct MHD_Connection *connection, enum route_kind kind, enum MHD_Result *ret)
+{
+    bool trusted = kind == ROUTE_CLIENT && is_program(connection);
     const char *type = header(connection, "Content-Type"), *csrf = header(connection, "X-Trawl-Csrf");
 
     if (s->set.control == NULL)
-        *ret =
-            send_failure(connection, MHD_HTTP_FORBIDDEN,
-                         "this server only reads; start `trawl serve` with --control to steer sweeps from pages", NULL);
-    else if (!origin_is_own(header(connection, "Origin"), header(connection, "Sec-Fetch-Site"),
-                            header(connection, "Host")))
+        *ret = send_failure(
+            connection, MHD_HTTP_FORBIDDEN,
+            "this server only reads; start `trawl serve` with --control to steer sweeps and to give trials to programs",
+            NULL);
+    else if (!trusted && !origin_is_own(header(connection, "Origin"), header(connection, "Sec-Fetch-Site"),
+                                        header(connection, "Host")))
         *ret = send_failure(
             connection, MHD_HTTP_FORBIDDEN,
             "the request comes from another site; programs send 'Origin: http://HOST:PORT' of this server", NULL);
-    else if (csrf == NULL || !token_equal(s->csrf, csrf))
+    else if (!trusted && (csrf == NULL || !token_equal(s->csrf, csrf)))
         *ret = send_failure(connection, MHD_HTTP_FORBIDDEN,
                             "the header X-Trawl-Csrf is missing or wrong; take `csrf` of /api/v1/version", NULL);
     else if (type == NULL || strncmp(type, "application/json", 16) != 0)
@@ -412,48 +422,69 @@ static enum MHD_Result run_route(struct serve *s, const struct route *route, str
     return send_made(r->connection, uri, a, &err);
 }
 
+/* Is there a place for one more job of this kind? */
+static bool take_place(struct serve *s, enum route_kind kind)
+{
+    if (kind == ROUTE_SLOW)
+        return !atomic_exchange(&s->slow_busy, true);
+    if (atomic_fetch_add(&s->n_client_jobs, 1) < SERVE_CLIENT_JOBS)
+        return true;
+    atomic_fetch_sub(&s->n_client_jobs, 1);
+    return false;
+}
+
+static void leave_place(struct serve *s, enum route_kind kind)
+{
+    if (kind == ROUTE_SLOW)
+        atomic_store(&s->slow_busy, false);
+    else
+        atomic_fetch_sub(&s->n_client_jobs, 1);
+}
+
 static void *job_run(void *ctx)
 {
     struct job *job = ctx;
     struct serve *s = job->s;
+    enum route_kind kind = job->route->kind;
 
     (void)!make_answer(s, job->route, &job->r, job->uri, &job->answer, &job->err);
     MHD_resume_connection(job->r.connection); /* on_request is called again, and joins */
-    atomic_store(&s->slow_busy, false);
+    leave_place(s, kind);
     return NULL;
 }
 
-/* Begins a job and takes the request's target. */
-static enum MHD_Result begin_slow(struct serve *s, const struct route *route, struct request *r, struct exchange *x)
+/* Begins a job and takes the request's target and body. */
+static enum MHD_Result begin_job(struct serve *s, const struct route *route, struct request *r, struct exchange *x)
 {
-    struct job *job = mem_alloc(sizeof *job);
+    struct job *job;
 
-    if (atomic_exchange(&s->slow_busy, true)) {
-        mem_free(job);
+    if (!take_place(s, route->kind))
         return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                            "another report is being made; try again in a moment", NULL);
-    }
-    if (atomic_load(
-            &s->stopping)) { /* serve_destroy looks at slow_busy after it has set this: one of us sees the other */
-        atomic_store(&s->slow_busy, false);
-        mem_free(job);
+                            route->kind == ROUTE_SLOW ? "another report is being made; try again in a moment"
+                                                      : "too many requests at a time; try again in a moment",
+                            NULL);
+    if (atomic_load(&s->stopping)) { /* serve_destroy looks at the places after it has set this: one of us sees the
+                                        other */
+        leave_place(s, route->kind);
         return send_failure(r->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending; try again in a moment",
                             NULL);
     }
+    job = mem_alloc(sizeof *job);
     *job = (struct job){.s = s, .route = route, .r = *r, .uri = x->uri};
     MHD_suspend_connection(r->connection);
     if (pthread_create(&job->thread, NULL, job_run, job) != 0) {
         MHD_resume_connection(r->connection);
-        atomic_store(&s->slow_busy, false);
+        leave_place(s, route->kind);
         mem_free(job);
         return MHD_NO;
     }
     r->target = (struct target){0};
+    r->body = NULL;
     x->job = job;
     return MHD_YES;
 }
 
-static enum MHD_Result end_slow_job(struct MHD_Connection *connection, struct exchange *x)
+static enum MHD_Result end_job(struct MHD_Connection *connection, struct exchange *x)
 {
     struct job *job = x->job;
     enum MHD_Result result;
@@ -461,6 +492,7 @@ static enum MHD_Result end_slow_job(struct MHD_Connection *connection, struct ex
     pthread_join(job->thread, NULL);
     x->job = NULL;
     result = send_made(connection, x->uri, job->answer, &job->err);
+    cJSON_Delete(job->r.body);
     target_free(&job->r.target);
     mem_free(job);
     return result;
@@ -491,7 +523,7 @@ static enum MHD_Result run_post(struct serve *s, const struct route *route, stru
     cJSON *body = NULL;
     char text[320];
 
-    if (!may_change(s, r->connection, &result))
+    if (!may_change(s, r->connection, route->kind, &result))
         return result;
     if (json_parse(x->body.text, x->body.len, &body, &err) != ST_OK || !cJSON_IsObject(body)) {
         cJSON_Delete(body);
@@ -500,9 +532,14 @@ static enum MHD_Result run_post(struct serve *s, const struct route *route, stru
         return send_failure(r->connection, MHD_HTTP_BAD_REQUEST, text, NULL);
     }
     r->body = body;
-    result = run_route(s, route, r, x->uri);
-    cJSON_Delete(body);
+    result = route->kind == ROUTE_CLIENT ? begin_job(s, route, r, x) : run_route(s, route, r, x->uri);
+    cJSON_Delete(r->body); /* unless a job took it */
     return result;
+}
+
+static bool posts_only(const struct route *route)
+{
+    return route->kind == ROUTE_POST || route->kind == ROUTE_CLIENT;
 }
 
 static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection, const char *method,
@@ -539,9 +576,9 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
     rc = route_find(s, &r, &route, &err);
     if (rc != ST_OK)
         result = send_failure(connection, http_status(rc), err.text, NULL);
-    else if (route->kind == ROUTE_POST ? !posts : !reads && !(route->kind == ROUTE_FORM && posts))
+    else if (posts_only(route) ? !posts : !reads && !(route->kind == ROUTE_FORM && posts))
         result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "this address does not know that method",
-                              route->kind == ROUTE_POST   ? "POST"
+                              posts_only(route)           ? "POST"
                               : route->kind == ROUTE_FORM ? "GET, HEAD, POST"
                                                           : "GET, HEAD");
     else if (x->too_large)
@@ -551,8 +588,8 @@ static enum MHD_Result answer(struct serve *s, struct MHD_Connection *connection
     else if (route->kind == ROUTE_STREAM)
         result = send_failure(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "a stream has no HEAD", "GET");
     else if (route->kind == ROUTE_SLOW)
-        result = begin_slow(s, route, &r, x);
-    else if (route->kind == ROUTE_POST)
+        result = begin_job(s, route, &r, x);
+    else if (posts_only(route))
         result = run_post(s, route, &r, x);
     else
         result = run_route(s, route, &r, x->uri);
@@ -589,7 +626,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     }
     set_deadline(s, connection, SERVE_ANSWER_S);
     if (x->job != NULL)
-        return end_slow_job(connection, x);
+        return end_job(connection, x);
     return answer(s, connection, method, x);
 }
 

@@ -1,0 +1,224 @@
+/* ask_points.c - trials at values that were given: read, checked against the space, queued or added.
+ * Invariant: a point that is taken is one that a proposal could be: in range, whole where it must be, and one that the
+ * trainer's own check takes. A trial that was trained elsewhere needs only the range. */
+#include "sweep/control/ask_points.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "gp/gp.h"
+#include "store/store.h"
+#include "study/search.h"
+#include "study/study_view.h"
+#include "study/trial_check.h"
+#include "sweep/control/ask_trial.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/controller/stop_rules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ADDED_ORIGIN "added"
+#define KEY_MAX 100
+#define LIST_MAX 2000
+
+static size_t find_param(const struct search *s, const char *name)
+{
+    size_t k = 0;
+
+    while (k < s->space.dim && strcmp(ask_param_name(&s->space.params[k]), name) != 0 &&
+           strcmp(s->space.params[k].key, name) != 0)
+        k++;
+    return k;
+}
+
+static enum status unknown_param(const struct search *s, const char *name, struct error *err)
+{
+    struct strbuf list;
+    enum status rc;
+
+    strbuf_init(&list, LIST_MAX);
+    for (size_t k = 0; k < s->space.dim; k++)
+        strbuf_addf(&list, "%s%s", k > 0 ? ", " : "", ask_param_name(&s->space.params[k]));
+    rc = FAIL(err, ST_USAGE, "params: the study searches no '%.60s'; it searches %s", name, list.text);
+    strbuf_free(&list);
+    return rc;
+}
+
+static enum status read_choice(const struct search *s, size_t k, const cJSON *value, double *ret_x, struct error *err)
+{
+    const struct space_param *p = &s->space.params[k];
+    const char *text = cJSON_IsString(value) ? value->valuestring
+                       : cJSON_IsBool(value) ? (cJSON_IsTrue(value) ? "true" : "false")
+                                             : NULL;
+    char number[NUM_TEXT_MAX];
+    struct strbuf list;
+    enum status rc;
+
+    if (cJSON_IsNumber(value))
+        text = num_format_f64(value->valuedouble, number);
+    for (size_t c = 0; text != NULL && c < p->n_choices; c++)
+        if (strcmp(s->choices[k][c], text) == 0) {
+            *ret_x = (double)c;
+            return ST_OK;
+        }
+    strbuf_init(&list, LIST_MAX);
+    for (size_t c = 0; c < p->n_choices; c++)
+        strbuf_addf(&list, "%s%s", c > 0 ? ", " : "", s->choices[k][c]);
+    rc = FAIL(err, ST_USAGE, "params: %s is none of its values: %s", ask_param_name(p), list.text);
+    strbuf_free(&list);
+    return rc;
+}
+
+static enum status read_number(const struct search *s, size_t k, const cJSON *params, const cJSON *value, double *ret_x,
+                               struct error *err)
+{
+    const struct space_param *p = &s->space.params[k];
+    char lo[32], hi[32];
+
+    search_show(s, k, p->min, lo, sizeof lo);
+    search_show(s, k, p->max, hi, sizeof hi);
+    if (!json_get_f64(params, value->string, ret_x) || !(*ret_x >= p->min && *ret_x <= p->max))
+        return FAIL(err, ST_USAGE, "params: %s is searched from %s to %s; the value is no number of that range",
+                    ask_param_name(p), lo, hi);
+    return ST_OK;
+}
+
+/* Start values, or the middle, for what is not given. */
+static void start_point(const struct space *space, double *ret_x)
+{
+    double u[SPACE_MAX_DIM];
+
+    for (size_t k = 0; k < space->dim; k++)
+        u[k] = 0.5;
+    space_from_unit(space, u, ret_x);
+    for (size_t k = 0; k < space->dim; k++)
+        if (space->params[k].has_init)
+            ret_x[k] = space->params[k].init;
+}
+
+/* What an inactive parameter was given as has no effect: it gets its one value. A value that is between those of a
+ * trial (a power of two, a step) is refused. */
+static enum status snap(const struct search *s, double *x, struct error *err)
+{
+    double u[SPACE_MAX_DIM], snapped[SPACE_MAX_DIM];
+    char near[32];
+
+    space_to_unit(&s->space, x, u);
+    space_from_unit(&s->space, u, snapped);
+    for (size_t k = 0; k < s->space.dim; k++) {
+        const struct space_param *p = &s->space.params[k];
+        bool same = fabs(snapped[k] - x[k]) <= 1e-9 * fmax(fabs(x[k]), p->max - p->min);
+        search_show(s, k, snapped[k], near, sizeof near);
+        if (!same && space_is_active(&s->space, k, x))
+            return FAIL(err, ST_USAGE, "params: %s can have no such value; the nearest is %s", ask_param_name(p), near);
+        if (!same)
+            x[k] = snapped[k];
+    }
+    return ST_OK;
+}
+
+static enum status read_point(const struct sched_study *ss, const cJSON *body, double *ret_x, struct error *err)
+{
+    const struct search *s = &ss->view.search;
+    const cJSON *params = cJSON_GetObjectItemCaseSensitive(body, "params"), *value;
+    bool given[SPACE_MAX_DIM] = {false};
+
+    start_point(&s->space, ret_x);
+    cJSON_ArrayForEach(value, params)
+    {
+        size_t k = find_param(s, value->string);
+        if (k == s->space.dim)
+            return unknown_param(s, value->string, err);
+        if (given[k])
+            return FAIL(err, ST_USAGE, "params: %s is given twice", value->string);
+        given[k] = true;
+        TRY(s->space.params[k].scale == SPACE_CATEGORICAL ? read_choice(s, k, value, &ret_x[k], err)
+                                                          : read_number(s, k, params, value, &ret_x[k], err));
+    }
+    return snap(s, ret_x, err);
+}
+
+static enum status check_legal(const struct sched_study *ss, const double *x, struct error *err)
+{
+    struct trial_check *check = NULL; /* of its own: the study's is the proposer's */
+    struct error why = {0};
+    enum status rc;
+
+    TRY(trial_check_create(&check, ss->setup, &ss->view.search, err));
+    rc = trial_check_point(check, x, &why);
+    trial_check_destroy(check);
+    return rc == ST_OK ? ST_OK : FAIL(err, ST_USAGE, "params: no trial can have these values: %s", why.text);
+}
+
+enum status ask_enqueue(struct sched_study *ss, const cJSON *body, cJSON *out, struct error *err)
+{
+    const struct study_view *v = &ss->view;
+    double x[SPACE_MAX_DIM];
+
+    TRY(read_point(ss, body, x, err));
+    TRY(check_legal(ss, x, err));
+    for (size_t i = 0; i < v->n; i++)
+        if (v->trials[i].state == TRIAL_QUEUED && strcmp(v->trials[i].origin, ENQUEUED_ORIGIN) == 0 &&
+            memcmp(v->x[i], x, v->search.space.dim * sizeof *x) == 0) {
+            json_add_i64(out, "trial", v->trials[i].number);
+            json_add_bool(out, "again", true);
+            return ST_OK;
+        }
+    if (stop_rules_trials_left(v) == 0)
+        return FAIL(err, ST_EXISTS, "enqueue: the study %s has its %lld trials; `trawl add %s --trials N` allows more",
+                    v->study.name, (long long)v->study.limits.trials_max, v->study.name);
+    TRY(sched_study_queue(ss, x, ENQUEUED_ORIGIN, NAN, err));
+    json_add_i64(out, "trial", v->trials[v->n - 1].number);
+    json_add_bool(out, "again", false);
+    return ST_OK;
+}
+
+/* The trial that was added under this key before. */
+static enum status added_before(struct sched_study *ss, const char *token, cJSON *out, struct error *err)
+{
+    struct lease lease;
+
+    TRY(store_lease_find(ss->store, token, &lease, err));
+    json_add_i64(out, "trial", lease.number);
+    json_add_bool(out, "again", true);
+    lease_free(&lease);
+    return ST_OK;
+}
+
+enum status ask_add(struct sched_study *ss, const cJSON *body, cJSON *out, struct error *err)
+{
+    const char *key = json_get_str(body, "key"), *client = json_get_str(body, "client");
+    struct trial_result result;
+    char token[LEASE_TOKEN_MAX];
+    double x[SPACE_MAX_DIM];
+    int64_t seed = 0;
+    struct error why = {0};
+    char *told;
+    enum status rc;
+
+    if (key != NULL && (key[0] == '\0' || strlen(key) > KEY_MAX))
+        return FAIL(err, ST_USAGE, "add: the key has %zu bytes; 1 to %d are possible", strlen(key), KEY_MAX);
+    if (client != NULL && strlen(client) >= LEASE_CLIENT_MAX)
+        return FAIL(err, ST_USAGE, "add: the client's name has more than %d bytes", LEASE_CLIENT_MAX - 1);
+    (void)json_get_i64(body, "seed", &seed);
+    TRY(read_point(ss, body, x, err));
+    TRY(ask_result_read(body, "add", ss->view.search.cost, NAN, &result, err));
+    if (key != NULL)
+        snprintf(token, sizeof token, "add-%lld-%s", (long long)ss->view.study.id, key);
+    else
+        snprintf(token, sizeof token, "add-%lld.%zu", (long long)ss->view.study.id, ss->view.n);
+    told = json_print(body, false);
+    rc = sched_study_add(ss, x, ADDED_ORIGIN, seed, &result, client != NULL ? client : "elsewhere", token, told, &why);
+    mem_free(told);
+    if (rc == ST_EXISTS)
+        return added_before(ss, token, out, err);
+    if (rc != ST_OK)
+        return FAIL(err, rc, "%s", why.text);
+    json_add_i64(out, "trial", (int64_t)ss->view.n - 1);
+    json_add_bool(out, "again", false);
+    return ST_OK;
+}

@@ -1,0 +1,123 @@
+/* ask_trial.c - what a client gets to train a trial, and how its result is read. */
+#include "sweep/control/ask_trial.h"
+
+#include "base/config/config.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "gp/gp.h"
+#include "study/search.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/controller/leases.h"
+#include "sweep/controller/sched_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VALUE_MAX 256
+
+const char *ask_param_name(const struct space_param *p)
+{
+    static const char own[] = "param."; /* of a program's own parameters */
+
+    return strncmp(p->key, own, sizeof own - 1) == 0 ? p->key + sizeof own - 1 : p->key;
+}
+
+static void put_params(const struct sched_study *ss, size_t i, cJSON *out)
+{
+    const struct search *search = &ss->view.search;
+    cJSON *params = cJSON_AddObjectToObject(out, "params"), *argv = cJSON_AddArrayToObject(out, "argv");
+    char text[VALUE_MAX], name[SPACE_KEY_MAX + 2];
+
+    for (size_t k = 0; k < search->space.dim; k++) {
+        const struct space_param *p = &search->space.params[k];
+        double x = ss->view.x[i][k];
+        search_value_text(search, k, x, text, sizeof text);
+        if (p->scale == SPACE_CATEGORICAL)
+            json_add_str(params, ask_param_name(p), text);
+        else
+            json_add_f64(params, ask_param_name(p), x);
+        snprintf(name, sizeof name, "--%s", ask_param_name(p));
+        cJSON_AddItemToArray(argv, cJSON_CreateString(name));
+        cJSON_AddItemToArray(argv, cJSON_CreateString(text));
+    }
+}
+
+enum status ask_trial_put(const struct sched_study *ss, const struct held *held, bool again, cJSON *out,
+                          struct error *err)
+{
+    const struct trial *t = &ss->view.trials[held->i];
+    struct setup *setup = NULL;
+    cJSON *lease;
+
+    TRY(trial_setup(t, &setup, err));
+    json_add_str(out, "state", "running");
+    json_add_i64(out, "trial", t->number);
+    json_add_bool(out, "again", again);
+    json_add_i64(out, "attempt", held->lease.attempt);
+    json_add_i64(out, "seed", t->seed);
+    put_params(ss, held->i, out);
+    json_add(out, "config", config_to_json(setup->config));
+    json_add_str(out, "ini", t->config);
+    json_add_str(out, "metric", ss->view.study.metric);
+    json_add_str(out, "goal", ss->view.study.maximize ? "maximize" : "minimize");
+    json_add_str(out, "cost_unit", ss->view.search.cost == SEARCH_COST_STEPS ? "steps" : "s");
+    lease = cJSON_AddObjectToObject(out, "lease");
+    json_add_str(lease, "token", held->lease.token);
+    json_add_f64(lease, "seconds", ss->setup->sweep.lease_s);
+    setup_destroy(setup);
+    return ST_OK;
+}
+
+static enum status read_state(const cJSON *body, const char *verb, enum trial_state *ret_state, struct error *err)
+{
+    static const enum trial_state states[] = {TRIAL_DONE, TRIAL_FAILED, TRIAL_STOPPED};
+    const char *word = json_get_str(body, "state");
+
+    *ret_state = TRIAL_DONE;
+    for (size_t i = 0; word != NULL && i < sizeof states / sizeof states[0]; i++)
+        if (strcmp(word, trial_state_name(states[i])) == 0) {
+            *ret_state = states[i];
+            return ST_OK;
+        }
+    return word == NULL
+               ? ST_OK
+               : FAIL(err, ST_USAGE, "%s: the state is '%.40s'; done, failed and stopped are possible", verb, word);
+}
+
+enum status ask_result_read(const cJSON *body, const char *verb, enum search_cost kind, double elapsed_s,
+                            struct trial_result *ret, struct error *err)
+{
+    struct trial_result r = {.score = NAN, .perf = NAN, .cost_s = NAN, .device_s = NAN, .score_se = NAN, .eval_s = NAN};
+    const char *reason = json_get_str(body, "reason");
+    double cost = NAN;
+
+    TRY(read_state(body, verb, &r.state, err));
+    (void)json_get_f64(body, "score", &r.score);
+    (void)json_get_f64(body, "cost", &cost);
+    (void)json_get_i64(body, "step", &r.env_steps);
+    if (r.state == TRIAL_DONE && !isfinite(r.score))
+        return FAIL(err, ST_USAGE, "%s: a trial that is done needs its score; tell \"failed\" if it has none", verb);
+    if (cost < 0)
+        return FAIL(err, ST_USAGE, "%s: the cost is %g; it cannot be below 0", verb, cost);
+    if (isnan(cost) && isnan(elapsed_s) && r.state == TRIAL_DONE)
+        return FAIL(err, ST_USAGE, "%s: a trial that is done needs its cost", verb);
+    if (kind == SEARCH_COST_STEPS) {
+        if (isfinite(cost) && cost < 9e15)
+            r.env_steps = (int64_t)cost;
+        else if (r.env_steps == 0 && r.state == TRIAL_DONE)
+            return FAIL(err, ST_USAGE, "%s: the study counts steps as cost (sweep.cost); give step or cost", verb);
+        r.cost_s = isnan(elapsed_s) ? 0 : elapsed_s;
+    } else {
+        r.cost_s = isfinite(cost) ? cost : elapsed_s;
+    }
+    if (kind == SEARCH_COST_DEVICE)
+        r.device_s = r.cost_s;
+    r.cost_method = isfinite(cost) ? "client" : "lease";
+    r.log_tail = json_get_str(body, "log");
+    r.reason = r.state == TRIAL_DONE ? NULL : reason != NULL ? reason : "its client gave no reason";
+    *ret = r;
+    return ST_OK;
+}

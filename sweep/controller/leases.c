@@ -1,0 +1,250 @@
+/* leases.c - trials that clients outside train: given, reported, told, taken back.
+ * Invariants: (1) ss->leases are the open leases of the study in the store; (2) their trials are running in the view;
+ * (3) a lease ends once: told, expired or returned. */
+#include "sweep/controller/leases.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "study/setup.h"
+#include "study/study_view.h"
+#include "sweep/controller/sched_study.h"
+#include "sweep/controller/scheduler.h"
+#include "sweep/controller/track_rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define TOKEN_BYTES 16
+
+void leases_free(struct leases *l)
+{
+    for (size_t k = 0; k < l->n; k++)
+        lease_free(&l->v[k].lease);
+    mem_free(l->v);
+    *l = (struct leases){0};
+}
+
+static double lease_s(const struct sched_study *ss)
+{
+    return ss->setup->sweep.lease_s;
+}
+
+static struct held *append(struct sched_study *ss, const struct lease *lease, size_t i, double now_s)
+{
+    struct leases *l = &ss->leases;
+
+    (void)MEM_ROOM(l->v, l->n, l->cap);
+    l->v[l->n] = (struct held){.lease = *lease, .i = i, .until_s = now_s + lease_s(ss), .cost_s = NAN};
+    return &l->v[l->n++];
+}
+
+enum status leases_begin(struct sched_study *ss, double now_s, struct error *err)
+{
+    struct lease *open = NULL;
+    size_t n = 0;
+
+    TRY(store_lease_list_open(ss->store, ss->view.study.id, &open, &n, err));
+    for (size_t k = 0; k < n; k++)
+        (void)append(ss, &open[k], (size_t)open[k].number, now_s); /* with what it owns */
+    mem_free(open);
+    return ST_OK;
+}
+
+struct held *leases_of_trial(struct sched_study *ss, int64_t number)
+{
+    for (size_t k = 0; k < ss->leases.n; k++)
+        if (ss->leases.v[k].lease.number == number)
+            return &ss->leases.v[k];
+    return NULL;
+}
+
+static double seconds_since_given(const struct held *h)
+{
+    return fmax((double)(clock_utc_ms() - h->lease.given_ms) / 1000.0, 0);
+}
+
+static double cost_so_far(const struct held *h)
+{
+    return isfinite(h->cost_s) ? h->cost_s : seconds_since_given(h);
+}
+
+double leases_running_s(const struct sched_study *ss)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < ss->leases.n; k++)
+        sum += cost_so_far(&ss->leases.v[k]);
+    return sum;
+}
+
+static enum status make_token(char *ret_token, size_t size, struct error *err)
+{
+    unsigned char bytes[TOKEN_BYTES];
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return FAIL(err, ST_IO, "the system gives no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(ret_token + 2 * i, size - 2 * i, "%02x", bytes[i]);
+    return ST_OK;
+}
+
+static void set_text(char **text, const char *value)
+{
+    mem_free(*text);
+    *text = mem_strdup(value);
+}
+
+/* The trial is the client's now. */
+static enum status give(struct sched_study *ss, size_t i, const char *client, double now_s, struct held **ret_held,
+                        struct error *err)
+{
+    struct trial *t = &ss->view.trials[i];
+    struct lease lease = {.trial_id = t->id, .study_id = t->study_id, .number = t->number};
+    enum status rc;
+
+    TRY(make_token(lease.token, sizeof lease.token, err));
+    snprintf(lease.client, sizeof lease.client, "%s", client);
+    lease.until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
+    STORE_INSIST(rc, ss->store, err, store_lease_give(ss->store, &lease, err));
+    TRY(rc);
+    t->state = TRIAL_RUNNING;
+    t->started_ms = lease.given_ms;
+    t->attempt = lease.attempt;
+    set_text(&t->device, client);
+    set_text(&t->slot, client);
+    ss->n_queued--;
+    ss->n_started++;
+    *ret_held = append(ss, &lease, i, now_s);
+    return track_rows_start(ss->track, t, t->attempt > 1, err);
+}
+
+enum status leases_give(struct scheduler *s, struct sched_study *ss, const char *client, struct held **ret_held,
+                        bool *ret_again, struct error *err)
+{
+    size_t i;
+
+    *ret_held = NULL;
+    *ret_again = false;
+    for (size_t k = 0; k < ss->leases.n; k++)
+        if (strcmp(ss->leases.v[k].lease.client, client) == 0 && !ss->leases.v[k].recall) {
+            *ret_held = &ss->leases.v[k];
+            *ret_again = true;
+            return leases_report(s, ss, *ret_held, -1, NAN, NULL, err);
+        }
+    if (!sched_study_take(ss, NULL, &i))
+        return ST_OK;
+    TRY(give(ss, i, client, s->now_s, ret_held, err));
+    log_debug("%s: trial %zu is leased to %s", ss->view.study.name, i, client);
+    return ST_OK;
+}
+
+enum status leases_report(struct scheduler *s, struct sched_study *ss, struct held *h, int64_t seq, double cost_s,
+                          struct metric_report *report, struct error *err)
+{
+    int64_t until_ms = clock_utc_ms() + (int64_t)(1000 * lease_s(ss));
+    char *row = report != NULL ? track_rows_metrics(ss->track, report) : NULL;
+    enum status rc;
+
+    if (report != NULL)
+        report->outbox_json = row;
+    STORE_INSIST(rc, ss->store, err, store_lease_extend(ss->store, h->lease.id, until_ms, seq, report, err));
+    mem_free(row);
+    TRY(rc);
+    h->lease.seq = seq > h->lease.seq ? seq : h->lease.seq;
+    h->lease.until_ms = until_ms;
+    h->until_s = s->now_s + lease_s(ss);
+    if (isfinite(cost_s))
+        h->cost_s = cost_s;
+    if (h->stop[0] == '\0')
+        (void)track_rows_stop(ss->track, h->lease.trial_id, h->stop, sizeof h->stop);
+    return ST_OK;
+}
+
+static void forget(struct sched_study *ss, struct held *h)
+{
+    struct leases *l = &ss->leases;
+
+    lease_free(&h->lease);
+    *h = l->v[--l->n];
+}
+
+enum status leases_tell(struct scheduler *s, struct sched_study *ss, struct held *h, const struct trial_result *result,
+                        const char *told_json, struct error *err)
+{
+    size_t i = h->i;
+    const char *row = track_rows_result(ss->track, result);
+    enum status rc;
+
+    STORE_INSIST(rc, ss->store, err, store_lease_tell(ss->store, h->lease.id, result, told_json, row, err));
+    TRY(rc);
+    forget(ss, h);
+    TRY(sched_study_take_result(ss, i, result, err));
+    sched_study_report_end(ss, s, i);
+    return ST_OK;
+}
+
+enum status leases_end(struct scheduler *s, struct sched_study *ss, struct held *h, enum lease_state state,
+                       struct error *err)
+{
+    size_t i = h->i;
+    struct trial *t = &ss->view.trials[i];
+    enum trial_state after;
+    enum status rc;
+
+    STORE_INSIST(rc, ss->store, err, store_lease_end(ss->store, h->lease.id, state, &after, err));
+    TRY(rc);
+    if (state == LEASE_EXPIRED)
+        log_info("%s: %s was silent for longer than sweep.lease_s (%g s): trial %lld is %s", ss->view.study.name,
+                 h->lease.client, lease_s(ss), (long long)t->number,
+                 after == TRIAL_QUEUED ? "queued again" : "given up as lost");
+    ss->view.study.lost_s += cost_so_far(h);
+    ss->risk_moved = true;
+    forget(ss, h);
+    t->state = after;
+    t->losses += state == LEASE_EXPIRED && after == TRIAL_QUEUED;
+    if (after == TRIAL_QUEUED) {
+        ss->n_queued++;
+        TRY(track_rows_pause(ss->track, t->id, t->env_steps, err));
+        study_view_update(&ss->view, i);
+    } else {
+        t->finished_ms = clock_utc_ms();
+        set_text(&t->reason, "its clients fell silent, one after the other");
+        TRY(sched_study_recorded(ss, i, err));
+    }
+    sched_study_report_end(ss, s, i);
+    return ST_OK;
+}
+
+void leases_recall(struct sched_study *ss)
+{
+    for (size_t k = 0; k < ss->leases.n; k++)
+        ss->leases.v[k].recall = true;
+}
+
+void leases_ask_stop(struct sched_study *ss, const char *why)
+{
+    for (size_t k = 0; k < ss->leases.n; k++)
+        if (ss->leases.v[k].stop[0] == '\0')
+            snprintf(ss->leases.v[k].stop, sizeof ss->leases.v[k].stop, "%s", why);
+}
+
+void leases_slept(struct sched_study *ss, double seconds)
+{
+    for (size_t k = 0; k < ss->leases.n; k++)
+        ss->leases.v[k].until_s += seconds;
+}
+
+enum status leases_round(struct scheduler *s, struct sched_study *ss, struct error *err)
+{
+    for (size_t k = ss->leases.n; k-- > 0;) { /* the last takes the place of one that ends */
+        struct held *h = &ss->leases.v[k];
+        if (h->recall || s->now_s > h->until_s)
+            TRY(leases_end(s, ss, h, h->recall ? LEASE_RETURNED : LEASE_EXPIRED, err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,78 @@
+/* api_client.c - POST trials:ask, trials/N:report and the like: what programs that train elsewhere send. The server only
+ * passes them to the controller; ask_form.c has their fields. GET trials/N/leases shows what came of them. */
+#include "base/json.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "store/store.h"
+#include "web/api/ask_form.h"
+#include "web/serve/answer_cache.h"
+#include "web/serve/routes.h"
+#include "web/serve/serve_priv.h"
+
+#include <string.h>
+
+enum status api_client(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    const char *verb = strrchr(r->target.segments[r->target.n_segments - 1], ':') + 1; /* the route has one */
+    cJSON *json = NULL;
+
+    answer->no_store = true;
+    TRY(ask_body_check(ask_verb_find(verb), r->body, err));
+    TRY(s->set.ask(s->set.store_path, verb, r->study, r->trial, r->body, &json, err));
+    api_put_json(out, json);
+    return ST_OK;
+}
+
+/* Without the token, which is its client's alone. */
+static cJSON *lease_json(const struct lease *l)
+{
+    cJSON *json = cJSON_CreateObject(), *told = NULL;
+
+    json_add_str(json, "client", l->client);
+    json_add_str(json, "state", lease_state_name(l->state));
+    json_add_i64(json, "attempt", l->attempt);
+    json_add_i64(json, "given_ms", l->given_ms);
+    json_add_i64(json, "until_ms", l->until_ms);
+    if (l->ended_ms != 0)
+        json_add_i64(json, "ended_ms", l->ended_ms);
+    else
+        cJSON_AddNullToObject(json, "ended_ms");
+    if (l->told == NULL || json_parse(l->told, strlen(l->told), &told, NULL) != ST_OK)
+        told = cJSON_CreateNull();
+    json_add(json, "told", told);
+    json_add_bool(json, "late", l->told != NULL && l->state != LEASE_TOLD);
+    return json;
+}
+
+enum status api_leases(struct serve *s, const struct request *r, struct answer *answer, struct strbuf *out,
+                       struct error *err)
+{
+    struct reader reader = {0};
+    struct study study = {0};
+    struct trial trial = {0};
+    struct lease *leases = NULL;
+    size_t n = 0;
+    enum status rc;
+
+    answer->no_store = true;
+    TRY(serve_reader_take(s, &reader, err));
+    rc = store_study_find(reader.store, r->study, &study, err);
+    if (rc == ST_OK)
+        rc = store_trial_find(reader.store, study.id, r->trial, &trial, err);
+    if (rc == ST_OK)
+        rc = store_lease_list(reader.store, trial.id, &leases, &n, err);
+    serve_reader_give(s, &reader);
+    if (rc == ST_OK) {
+        cJSON *json = cJSON_CreateObject(), *list;
+        json_add_i64(json, "trial", r->trial);
+        list = cJSON_AddArrayToObject(json, "leases");
+        for (size_t i = 0; i < n; i++)
+            cJSON_AddItemToArray(list, lease_json(&leases[i]));
+        api_put_json(out, json);
+    }
+    lease_list_free(leases, n);
+    trial_free(&trial);
+    study_free(&study);
+    return rc;
+}
