@@ -144,11 +144,10 @@ static enum status read_point(const struct sched_study *ss, const cJSON *body, d
 
 static enum status check_legal(const struct sched_study *ss, const double *x, struct error *err)
 {
-    struct trial_check *check = NULL; /* of its own: the study's is the proposer's */
+    struct trial_check *check = trial_check_create(ss->setup, &ss->view.search); /* the study's is the proposer's */
     struct error why = {0};
     enum status rc;
 
-    TRY(trial_check_create(&check, ss->setup, &ss->view.search, err));
     rc = trial_check_point(check, x, &why);
     trial_check_destroy(check);
     return rc == ST_OK ? ST_OK : FAIL(err, ST_USAGE, "params: no trial can have these values: %s", why.text);

@@ -226,7 +226,7 @@ static enum status cost_kind(const struct ask *a, enum search_cost *ret_kind, st
         *ret_kind = a->ss->view.search.cost;
         return ST_OK;
     }
-    TRY(search_create(&search, err));
+    search = search_create();
     rc = search_from_json(a->study.space, search, err);
     *ret_kind = search->cost;
     search_destroy(search);
