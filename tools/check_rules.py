@@ -160,10 +160,10 @@ NAMED_NOT_KEPT = {"envs/games/apples.h"}  # the game that docs/envs.md writes do
 
 
 def rule_named_files(root):
-    """Files that Markdown and code speak of by their path from the root; NAME (envs/NAME.h) stands for any."""
+    """Files that Markdown and code name by their path from the root; NAME (envs/NAME.h) stands for any."""
     found = []
     for path in files(root, CODE + (".py", ".md", ".ini", ".build", "")):
-        if path.startswith("tests/style/") or path == "CHANGELOG.md":  # plants files; speaks of what was
+        if path.startswith("tests/style/") or path == "CHANGELOG.md":  # plants files; names old files
             continue
         for number, line in enumerate(read(root, path).splitlines(), 1):
             for name in NAMED_FILE.findall(line):

@@ -25,7 +25,7 @@ def program_hash(path):
 
 
 def places(output):
-    """Kernels that are named in what was found, most often first."""
+    """Kernels that are named in the findings, most frequent first."""
     names = {}
     for name in PLACE.findall(output):
         names[name] = names.get(name, 0) + 1
@@ -33,7 +33,7 @@ def places(output):
 
 
 def outcome_of(tool, code, out, errors):
-    """(clean | found | out of time | not run, what to say of it). A race within a library's kernel is the library's; an
+    """(clean | found | out of time | not run, text). A race within a library's kernel is the library's; an
     address there, or memory that was never written, may have come from us."""
     if code == -1:
         return "out of time", ""
@@ -66,7 +66,7 @@ class Sanitizer:
         self.known = self.load()
 
     def load(self):
-        """What earlier runs with the same --out found, by step."""
+        """Findings of earlier runs with the same --out, by step."""
         rows = result_table.read(self.file)
         return {row.pop("step"): {**row, "seconds": float(row["seconds"]), "limit_s": float(row["limit_s"])} for row in rows}
 
@@ -74,7 +74,7 @@ class Sanitizer:
         return " ".join([step[0], step[1], *step[3], step[4]])
 
     def before(self, step):
-        """What is known of the step with this very program."""
+        """The earlier result of the step with the same program."""
         entry = self.known.get(self.key(step), {})
         return entry if entry.get("program") == self.hashes[step[1]] else {}
 
@@ -101,7 +101,7 @@ class Sanitizer:
         log = "sanitizer-" + "-".join([tool, name, *arguments, test])
         code, out, errors, seconds = self.check.run(log, command, given_s, {"TRAWL_TEST_SHORT": "1"})
         outcome, note = outcome_of(tool, code, out, errors)
-        if outcome != "out of time" or given_s >= limit_s:  # cut short by the part's end, it says nothing
+        if outcome != "out of time" or given_s >= limit_s:  # cut short by the part's end: no result
             self.keep(step, outcome, note, seconds, limit_s)
         self.row(step, outcome, note, seconds)
 

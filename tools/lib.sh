@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034
-# lib.sh - what tools/demo and tools/test share: set-up and builds. Sourced, never run.
+# lib.sh - set-up and builds for tools/demo and tools/test. Sourced, never run.
 #
-# Set-up asks for what is needed, not for what a distribution calls it: a command on the path or a library that
-# pkg-config finds. Only what is missing is installed, and only then is the network used or sudo asked for.
+# Set-up checks needs, not names of packages: a command on the path or a library that
+# pkg-config finds. Only missing packages are installed, and only then is the network used or sudo asked for.
 
 # Rows: need | Debian/Ubuntu package | why. "cmd:" a command, "pc:" a library known to pkg-config, "py:" a
 # module of Python, "cc:" a C compiler that links a program.
@@ -100,7 +100,7 @@ version_at_least() # HAVE WANT
     [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
 }
 
-# setup_packages ROWS: returns when everything is there, otherwise ends the script and says what to do.
+# setup_packages ROWS: returns when all needs are met, otherwise ends the script with advice.
 setup_packages()
 {
     local as_root=() meson_version
@@ -119,11 +119,11 @@ setup_packages()
             if [ "${CI:-}" = true ] || [ ! -t 0 ]; then
                 as_root=(sudo -n)
                 sudo -n true 2>/dev/null ||
-                    die "sudo would ask for a password and nobody can answer; run: sudo apt-get update && sudo apt-get install --no-install-recommends ${missing_packages[*]}"
+                    die "sudo would ask for a password, which is not possible here; run: sudo apt-get update && sudo apt-get install --no-install-recommends ${missing_packages[*]}"
             fi
         fi
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
-            say "apt-get update had errors, see above; continuing with the package lists that are there"
+            say "apt-get update had errors, see above; continuing with the existing package lists"
         find_missing "$1" # the lists may offer more now
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
             "${missing_packages[@]}" </dev/null >&2 ||

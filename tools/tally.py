@@ -6,7 +6,7 @@ usage: tools/tally.py RUNS, a file with a line a step: "log LABEL testlog.json",
 
 A TAP program counts with each of its cases, any other program as one. A program that crashed, ran out of time or ended
 before its plan counts a failure for each case that it did not reach, one at least. Skips are listed with their reasons;
-above the failures stands what each of them said: the lines "# ..." after its "not ok", or a dead program's last words.
+above the failures stands the output of each: the lines "# ..." after its "not ok", or a dead program's last words.
 Exit code 1 when something failed or nothing ran.
 """
 
@@ -33,7 +33,7 @@ def short(lines, head=WORDS_HEAD):
 
 
 def last_words(out, err):
-    """What a program that died said in the end: a sanitizer's report from its beginning, or both streams' last lines."""
+    """The last output of a program that died: a sanitizer's report from its beginning, or both streams' last lines."""
     said = err.splitlines()
     at = next((i for i, line in enumerate(said) if REPORT.search(line)), None)
     if at is not None:
@@ -45,7 +45,7 @@ class Tally:
     def __init__(self):
         self.passed = 0
         self.failures = []  # texts
-        self.words = []  # (text of a failure, lines that it said)
+        self.words = []  # (text of a failure, lines of its output)
         self.skips = []
 
     def add_program(self, label, record):

@@ -5,16 +5,13 @@ share are in test_trackers.py.
 The expected data are read from the outbox itself, before anything is sent. Usage: test_wandb.py TRAWL [NAME ...]; speaks TAP."""
 import hashlib
 import json
-import math
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
 import sqlite3
 import ssl
-import subprocess
 import sys
 import time
 
@@ -25,7 +22,7 @@ from tap import equal, fails, run, write  # noqa: E402
 import servers  # noqa: E402
 import waiting as waiting_  # noqa: E402
 from fake_wandb import KEY, FakeWandb  # noqa: E402
-from faults import BlackHole, Certificates, ConnectProxy, Elsewhere  # noqa: E402
+from faults import BlackHole, Certificates, ConnectProxy  # noqa: E402
 from waiting import SWEEP, Wandb, number  # noqa: E402
 
 # A trial that does not end by itself, with no more reports than a slow machine can send.

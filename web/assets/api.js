@@ -1,5 +1,5 @@
-/* api.js - the server, as the pages see it. docs/http-api.md says what each answer holds.
- * A failure is an ApiError with the server's own words; a server that is not there is one with status 0. */
+/* api.js - requests to the server. docs/http-api.md describes the answers.
+ * A failure is an ApiError with the server's text; without a server its status is 0. */
 
 export class ApiError extends Error {
   constructor(status, text, hint) {
@@ -18,7 +18,7 @@ async function failed(response) {
   let body = {};
   try {
     body = await response.json();
-  } catch { /* no JSON: the status has to do */ }
+  } catch { /* no JSON: only the status */ }
   if (response.status === 401) return new ApiError(401, body.error || 'The server asks for its token.', body.hint || 'Open the address that trawl serve printed, or go to /login.');
   return new ApiError(response.status, body.error || `The server answered ${response.status}.`, body.hint);
 }
@@ -57,7 +57,7 @@ export function studyPath(name, rest = '') {
   return `/api/v1/studies/${encodeURIComponent(name).replace(/^\.+$/, (dots) => dots.replaceAll('.', '%2E'))}${rest}`;
 }
 
-/* What a running model has not computed yet comes later: tries again until it is there or signal ends it. */
+/* While the model is not computed yet, tries again until it is or signal ends it. */
 export async function getModel(path, query, signal) {
   for (let wait = 400; ; wait = Math.min(wait * 1.6, 5000)) {
     const answer = await get(path, query, signal);
@@ -69,7 +69,7 @@ export async function getModel(path, query, signal) {
   }
 }
 
-/* A store that went away: what is shown stays, and says of when it is. */
+/* A store that went away: the page stays, with the time of its data. */
 export function tellStore(problem) {
   const at = document.getElementById('gone');
   at.hidden = !problem;
@@ -78,8 +78,8 @@ export function tellStore(problem) {
 
 const EVENTS = ['hello', 'reset', 'studies', 'study', 'trial', 'progress', 'model', 'store'];
 
-/* Live changes: on(event name, data); state('live' | 'lost'). Returns what closes it. The browser reconnects by itself, and
- * the server sends what was missed, or reset. */
+/* Live changes: on(event name, data); state('live' | 'lost'). Returns a function that closes it. The browser reconnects by itself, and
+ * the server sends the missed events, or reset. */
 export function listen(study, on, state) {
   const source = new EventSource(url('/api/v1/events', {study}));
   for (const name of EVENTS)

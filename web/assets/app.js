@@ -1,8 +1,8 @@
-/* app.js - which page the address names; the address holds all of a view's state, so that every view can be linked to, and
- * the back button works.
+/* app.js - finds the page of an address; the address holds all of a view's state: every view can be linked to, and the back
+ * button works.
  *
- * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers what has
- * to end with it. State that only refines a view replaces the address, going elsewhere adds to the history. */
+ * A page is {title, crumbs, show(el, ctx)}; ctx.signal is aborted when the page is left, ctx.onLeave(f) registers a
+ * function that runs then. State that only refines a view replaces the address, going elsewhere adds to the history. */
 import {fill, h, empty} from './dom.js';
 import {ApiError, get, tellStore} from './api.js';
 
@@ -26,7 +26,7 @@ export function trialUrl(name, number, query) {
   return `${at[0]}/trial/${number}${at[1] ? `?${at[1]}` : ''}`;
 }
 
-/* Lists in the address: items are encoded by themselves, so that a name may hold a comma. */
+/* Lists in the address: items are encoded separately: a name may hold a comma. */
 export function listText(items) {
   return items.map(encodeURIComponent).join(',');
 }
@@ -47,7 +47,7 @@ export function compareUrl(trials, studies = []) {
   return tail ? `/compare?${tail}` : '/compare';
 }
 
-/* The state of the view: what stands after the question mark. */
+/* The state of the view: the query of the address. */
 export function state() {
   return new URLSearchParams(location.search);
 }
@@ -84,7 +84,7 @@ async function route() {
   const gone = new AbortController(), ends = [];
   leave = () => { gone.abort(); for (const end of ends) end(); };
   setLive('');
-  get('/api/v1/version', {}, gone.signal).then((version) => tellStore(version.store_error), () => {}); // the page itself says what fails
+  get('/api/v1/version', {}, gone.signal).then((version) => tellStore(version.store_error), () => {}); // the page itself shows the failure
   const found = routes.map(([pattern, load]) => [location.pathname.match(pattern), load]).find(([match]) => match);
   if (!found) {
     document.title = 'Not found – Trawl';
@@ -123,6 +123,6 @@ window.addEventListener('popstate', route);
 /* Browsers keep a page that was left for their Back button, with its open streams: six to a server, and the next one waits. */
 window.addEventListener('pagehide', () => { leave?.(); leave = null; });
 window.addEventListener('pageshow', (event) => { if (event.persisted) route(); });
-/* Charts have the colours of the moment they were drawn in. */
+/* Charts keep the colours of their drawing: they are drawn again. */
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', route);
 route();

@@ -1,7 +1,7 @@
 /* compare.js - learning curves of several trials, or of the best trials of several studies, in one chart.
  *
  * In the address: trials=STUDY/NUMBER,... and studies=NAME,...; trials of the same parameters (reruns with other
- * seeds) become one series: mean, and a band over the seeds. A study stands for its few best trials. */
+ * seeds) become one series: mean, and a band over the seeds. A study is represented by its few best trials. */
 import {get, listen, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {compareUrl, parseList, setState, setLive, state, studyUrl, trialUrl} from './app.js';
@@ -32,7 +32,7 @@ function sample(curve, over, x) {
   return xs[hi] === xs[lo] ? ys[hi] : ys[lo] + (ys[hi] - ys[lo]) * (x - xs[lo]) / (xs[hi] - xs[lo]);
 }
 
-/* Mean of several curves with one standard deviation, where at least half of them are. */
+/* Mean of several curves with one standard deviation, where at least half of the curves have values. */
 export function meanBand(curves, over) {
   const end = Math.max(0, ...curves.map((c) => c[over].at(-1) ?? 0)), out = {x: [], y: [], lo: [], hi: []};
   for (let k = 1; k <= GRID; k++) {
@@ -54,7 +54,7 @@ async function loadTrial(entry, ctx) {
   return {...entry, trial: answer.trial, params: answer.params, curve: Object.values(curves)[0] ?? {env_steps: [], wall_s: [], value: []}, metric: Object.keys(curves)[0]};
 }
 
-/* The trials that a study is compared by: the runs of its best config, or its few best. */
+/* The trials that represent a study: the runs of its best config, or its few best. */
 async function studyTrials(name, ctx) {
   const study = await get(studyPath(name), null, ctx.signal);
   const {rows} = await get(studyPath(name, '/trials'), {fields: 'number,score', state: 'done', sort: 'score', order: study.direction === 'maximize' ? 'desc' : 'asc', limit: TOP_TRIALS}, ctx.signal);
@@ -77,13 +77,13 @@ function label(group) {
   return `${group[0].study} #${group.map((t) => t.number).join(', #')} (${group.length} seeds)`;
 }
 
-/* Trials without a curve are in the table only, which is said. */
+/* Trials without a curve are only in the table; a note states it. */
 function recorded(group) {
   const n = group.filter((t) => t.curve.value.length).length;
   return n === group.length ? '' : n === 0 ? ', no curve recorded' : `, ${n} with a recorded curve`;
 }
 
-/* What differs between the trials. */
+/* The differences between the trials. */
 function differences(trials) {
   const keys = [...new Set(trials.flatMap((t) => Object.keys(t.params)))].filter((key) => new Set(trials.map((t) => JSON.stringify(t.params[key]))).size > 1);
   const show = (value) => (value === undefined ? '–' : typeof value === 'number' ? fmt.number(value) : String(value));

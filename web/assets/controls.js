@@ -1,11 +1,11 @@
 /* controls.js - the buttons that steer a sweep, shown by a server that was started with --control.
  *
- * They stay the same elements while the page follows the sweep, so that focus and the number typed in are kept; a button that
- * makes no sense in the study's state is off. What was done, or why it was refused, is shown by say(text, bad). */
+ * They stay the same elements while the page follows the sweep: focus and typed numbers are kept. A button without effect in
+ * the study's state is disabled. say(text, bad) shows the outcome or the refusal. */
 import {post, studyPath} from './api.js';
 import {h} from './dom.js';
 
-/* Asks in the page; resolves to true only for the button that does it. Escape and Cancel are no. */
+/* Asks in the page; resolves to true only for the confirming button; Escape and Cancel give false. */
 function ask(question, more, label) {
   return new Promise((resolve) => {
     const yes = h('button.danger', {type: 'submit', value: 'yes'}, label);
@@ -19,7 +19,7 @@ function ask(question, more, label) {
 
 export function controls(data, version, say) {
   if (!version.control) return null;
-  let busy = null; /* the action whose answer is awaited: a double click does it once */
+  let busy = null; /* the action whose answer is awaited: a double click sends it once */
   const act = async (body) => {
     if (busy === body.action) return;
     busy = body.action;
@@ -38,7 +38,7 @@ export function controls(data, version, say) {
   const go = button('Continue', 'start trials again', () => act({action: 'continue'}));
   const stop = button('Stop…', 'end the sweep; it can be resumed', async () => {
     const running = data.study.counts.running;
-    if (await ask(`Stop the sweep of ${data.name}?`, `${running ? `${running} running ${running === 1 ? 'trial ends' : 'trials end'} now. ` : ''}What is done is kept, and trawl sweep --resume goes on later.`, 'Stop the sweep')) act({action: 'stop'});
+    if (await ask(`Stop the sweep of ${data.name}?`, `${running ? `${running} running ${running === 1 ? 'trial ends' : 'trials end'} now. ` : ''}What is done is kept, and trawl sweep --resume continues later.`, 'Stop the sweep')) act({action: 'stop'});
   });
   const count = h('input', {type: 'number', min: '1', max: '100000', step: '1', value: '20', 'aria-label': 'how many trials to add'});
   const add = h('form.add', {onsubmit: (event) => { event.preventDefault(); act({action: 'add', trials: Number(count.value)}); }},
@@ -49,7 +49,7 @@ export function controls(data, version, say) {
     const state = data.study.state, over = state === 'finished';
     pause.hidden = state === 'paused';
     go.hidden = state !== 'paused';
-    /* while an answer is awaited none is turned off: it would lose the focus */
+    /* while an answer is awaited no button is disabled: it would lose the focus */
     for (const [b, off] of [[pause, over], [go, false], [stop, over || state === 'idle'], [add.firstChild, data.study.trials_max === null || data.study.trials_max === 0]]) b.disabled = off;
     el.setAttribute('aria-busy', String(busy !== null));
   }

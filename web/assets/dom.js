@@ -1,4 +1,4 @@
-/* dom.js - elements from data. Text goes in as text nodes only, so nothing that a study is called can become markup. */
+/* dom.js - elements from data. Text goes in as text nodes only, so no study's name can become markup. */
 
 /* h('a.link', {href: '#/', onclick: f}, 'text', child, [more]): null and false children are left out. */
 export function h(what, attrs, ...children) {
@@ -29,7 +29,7 @@ export function fill(el, ...children) {
   return add(el, children);
 }
 
-/* A card with a heading; extra (buttons) stands at its right. */
+/* A card with a heading; extra (buttons) is at its right. */
 export function card(title, body, {note, extra, id, wide} = {}) {
   return h(`section.card${wide ? '.wide' : ''}`, {id},
     h('div.card-head', null, h('h2', null, title, note ? h('small', null, ' ', note) : null), extra ? h('div.card-extra', null, extra) : null),

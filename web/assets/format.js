@@ -1,4 +1,4 @@
-/* format.js - numbers with units, times of this place. Decimal points are points everywhere, as in trawl's files. */
+/* format.js - numbers with units, local times. The decimal point is always a point, as in trawl's files. */
 
 const DASH = '–';
 
@@ -39,7 +39,7 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
 }
 
-/* What a study's cost is counted in: seconds or env steps. */
+/* The unit of a study's cost: seconds or env steps. */
 export function cost(value, unit) {
   return unit === 'steps' ? (value === null || Number.isNaN(value) ? DASH : `${compact(value)} steps`) : duration(value);
 }
@@ -67,7 +67,7 @@ export function interval(lo, hi) {
   return `${number(lo)} to ${number(hi)}`;
 }
 
-/* How many runs a promise rests on. */
+/* The number of runs in a promise's estimate. */
 export function seeds(n, mean) {
   return n > 1 ? `${n} seeds, mean ${number(mean)}` : n === 1 ? 'seen once' : 'not seen yet';
 }

@@ -1,5 +1,5 @@
-/* pick.js - pick from the front: within a cost, or from a score on; by the rules of `trawl export`.
- * While the slider moves the choice is made here, from the front that is loaded; the server's answer follows. */
+/* pick.js - pick from the front by highest cost or lowest score, by the rules of `trawl export`.
+ * While the slider moves, the choice is made here from the loaded front; the server's answer follows. */
 import {get, studyPath, url} from './api.js';
 import {copyButton, fill, h, shellWord} from './dom.js';
 import {setState, state, trialUrl} from './app.js';
@@ -36,7 +36,7 @@ export class Pick {
     return [Math.min(...scores), Math.max(...scores)];
   }
 
-  /* The score that a member of the front is sure of: the worse end of its interval. */
+  /* The score that a member of the front reaches for sure: the worse end of its interval. */
   sure(i) {
     const b = this.data.beliefs.get(i);
     return b.known ? (this.data.maximize ? b.lo : b.hi) : b.score;
@@ -53,7 +53,7 @@ export class Pick {
     return Number((this.mode === 'budget' ? lo * (hi / lo) ** (at / 1000) : lo + (hi - lo) * (at / 1000)).toPrecision(4));
   }
 
-  /* A round score that this one fulfils. */
+  /* A round score that this score reaches. */
   wanted(score) {
     return this.data.maximize ? roundDown(score) : roundUp(score);
   }
@@ -88,7 +88,7 @@ export class Pick {
     this.ask();
   }
 
-  /* While the slider moves: the front's member that fits; the server, which knows all trials, may answer with another. */
+  /* While the slider moves: the fitting member of the front; the server, which has all trials, may answer with another. */
   choose() {
     const d = this.data, sign = d.maximize ? 1 : -1;
     const index = this.mode === 'best-run' ? d.bestRun : this.mode === 'best' ? d.best : this.mode === 'knee' ? (d.knee >= 0 ? d.knee : d.best)
@@ -121,7 +121,7 @@ export class Pick {
 
   show(a) {
     const d = this.data, query = this.query();
-    if (a.trial !== this.choice.index) { /* the server knows more: the model, rows that came since */
+    if (a.trial !== this.choice.index) { /* the server has more: the model, newer rows */
       this.choice = {...this.choice, index: a.trial};
       this.onChoice(this.choice);
     }

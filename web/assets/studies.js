@@ -10,8 +10,8 @@ const STATE_HELP = {
   waiting: 'a controller lives, nothing runs at the moment',
   interrupted: 'trials are marked running but no process runs them: trawl sweep --resume continues',
   finished: 'the limit is reached',
-  idle: 'nobody works on it',
-  paused: 'no new trial starts until somebody continues it',
+  idle: 'no controller runs it',
+  paused: 'no new trial starts until it is continued',
 };
 
 export function stateChip(state) {

@@ -1,4 +1,4 @@
-/* study.js - one study: what stands above all its views, the tabs, and what is live. */
+/* study.js - one study: the part above all its views, the tabs, and live updates. */
 import {get, listen, studyPath} from './api.js';
 import {fill, h, tile} from './dom.js';
 import {setLive, state, studyUrl, explain} from './app.js';
@@ -72,7 +72,7 @@ export async function show(main, ctx) {
   }, body);
 }
 
-/* Reads what changed soon after an event says that something did: never two reads at once, never one lost. */
+/* Reads the changes soon after an event: never two reads at once, never one lost. */
 function follow(ctx, data, on, body) {
   let busy = false, wanted = false;
   async function refresh() {

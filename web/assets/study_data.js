@@ -1,5 +1,5 @@
-/* study_data.js - a study in the browser: its trials as columns, what is on the front, what the model believes.
- * Rows have index = number; a row that is not there yet has the state "unknown". */
+/* study_data.js - a study in the browser: its trials as columns, the front, the model's beliefs.
+ * Rows have index = number; a row that was not read yet has the state "unknown". */
 import {get, studyPath} from './api.js';
 import {h} from './dom.js';
 import * as fmt from './format.js';
@@ -36,7 +36,7 @@ export class StudyData {
   get score() { return this.column.score; }
   get cost() { return this.column.cost; }
 
-  /* Reads what changed since the version that is here; true when something did. */
+  /* Reads the changes since the loaded version; true when there are any. */
   async update(signal) {
     const query = {limit: 20000, fields: FIELDS.join(',')};
     if (this.version >= 0) query.since = this.version;
@@ -62,7 +62,7 @@ export class StudyData {
     columns.forEach((key, k) => { if (this.column[key]) this.column[key][i] = row[k]; });
   }
 
-  /* Plotted: done, with a score and a cost that a log axis can show. Front, picks and what is promised of them are the server's. */
+  /* Plotted: done, with a score and a cost that a log axis can show. Front, picks and their promises are the server's. */
   judge() {
     const {state, score, cost} = this;
     this.isPlotted = new Uint8Array(this.n);
@@ -88,19 +88,19 @@ export class StudyData {
     this.spent = this.column.cost_s.reduce((sum, s) => sum + (Number.isFinite(s) ? s : 0), 0);
   }
 
-  /* Where trial i stands: a member of the front at what is expected of it, any other at its run. */
+  /* The place of trial i: a member of the front at its expected values, any other trial at its run's. */
   place(i) {
     const b = this.onFront[i] ? this.beliefs.get(i) : null;
     return b ? b : {cost: this.cost[i], score: this.score[i]};
   }
 
-  /* What may be said of a member of the front, in words. */
+  /* The promise of a member of the front, in words. */
   promise(i) {
     const b = this.beliefs.get(i);
     return b ? `${b.known ? `${fmt.interval(b.lo, b.hi)} with 95 %, ` : ''}${fmt.seeds(b.seeds, b.mean)}` : '';
   }
 
-  /* Both costs, where it is known what a fresh process needs before its first step. */
+  /* Both costs, where the start time of a fresh process is known. */
   promisedCost(i) {
     const b = this.beliefs.get(i);
     if (!b) return this.costText(i);

@@ -1,4 +1,4 @@
-/* study_front.js - the front and what to take from it. */
+/* study_front.js - the front and the pick. */
 import {getModel, studyPath} from './api.js';
 import {add, card, command, empty, fill, h, shellWord} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';
@@ -14,7 +14,7 @@ function parseZoom(text) {
 
 const zoomText = (d) => (d ? [...d.x, ...d.y].map((v) => Number(v.toPrecision(6))).join(',') : null);
 
-/* The trials of the front, cheapest first: what is expected of each, how sure that is, and what its one run gave. */
+/* The trials of the front, cheapest first: expected score, interval, and the run's own score. */
 function frontTable(data) {
   const heads = ['trial', `expected ${data.metric}`, '95 %', 'seen', 'its run', 'cost', 'env steps'];
   return h('div.scroll.tall', {tabindex: '0'}, h('table', null,
@@ -33,7 +33,7 @@ function frontTable(data) {
     }))));
 }
 
-/* Can I trust it, what do I run next: in words. */
+/* Is the front reliable, and what to run next: in words. */
 function verdict(data, insight) {
   const lines = [], store = ` --store ${shellWord(data.store)}`;
   const c = data.counts, bad = c.failed + c.lost;

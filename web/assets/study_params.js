@@ -1,4 +1,4 @@
-/* study_params.js - what matters: importance for score and cost, and the score along each parameter. */
+/* study_params.js - the parameters: importance for score and cost, and the score along each parameter. */
 import {getModel, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {setState, state, studyUrl, trialUrl} from './app.js';

@@ -1,4 +1,4 @@
-/* study_progress.js - is it still getting better, which device did what, what went wrong. */
+/* study_progress.js - improvement over time, the trials of each device, failures. */
 import {get, studyPath} from './api.js';
 import {card, empty, fill, h} from './dom.js';
 import {go, setState, state, studyUrl, trialUrl} from './app.js';

@@ -1,4 +1,4 @@
-/* study_trials.js - all trials: parallel coordinates whose brushes filter, and the table of what is left. */
+/* study_trials.js - all trials: parallel coordinates whose brushes filter, and the table of the filtered trials. */
 import {card, empty, fill, h, download} from './dom.js';
 import {compareUrl, go, setState, state, trialUrl} from './app.js';
 import {filtersText, makeMask, parseFilters} from './study_data.js';
@@ -75,7 +75,7 @@ export async function show(el, data, ctx) {
   const parallel = data.n && data.plotted.length ? new Parallel(parallelEl, data, filters, {filter(key, range) { range ? filters.set(key, range) : filters.delete(key); sketchSoon(); }}) : null;
   if (data.n && !parallel) fill(parallelEl, empty('No trial is done yet.'));
   let frame = 0, resting = 0, settingAddress = 0, rows = [];
-  /* While a range is dragged: lines and count at once, the table when it rests. */
+  /* While a range is dragged: lines and count at once, the table when the drag pauses. */
   const sketchSoon = () => {
     tableEl.setAttribute('aria-busy', 'true');
     frame ||= requestAnimationFrame(() => {
@@ -90,7 +90,7 @@ export async function show(el, data, ctx) {
   const countText = (n) => (n === undefined ? `${fmt.integer(data.n)} trials` : `${fmt.integer(n)} of ${fmt.integer(data.n)} trials`);
 
   function csv() {
-    /* words that a spreadsheet would take for a formula get an apostrophe, as in the report's CSV */
+    /* words that a spreadsheet would run as a formula get an apostrophe, as in the report's CSV */
     const quote = (v) => { const text = v === null || v === undefined ? '' : typeof v === 'string' && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v); return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
     const shown = visible();
     return [shown.map((c) => quote(c.key)).join(','), ...rows.map((i) => shown.map((c) => quote(data.column[c.key][i])).join(','))].join('\r\n') + '\r\n';
@@ -126,7 +126,7 @@ export async function show(el, data, ctx) {
     setState({f: filtersText(filters) || null, q: words || null, sort: sortText === '-number' ? null : sortText, state: states ? [...states].join(',') : null});
     ctx.refreshTabs();
   }
-  el.addEventListener('click', setAddress, {capture: true}); /* before a link leaves, so that the back button finds it all */
+  el.addEventListener('click', setAddress, {capture: true}); /* before a link leaves: the back button then restores the state */
   apply();
   return {
     update() { parallel?.update(); apply(); },

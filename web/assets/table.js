@@ -1,4 +1,4 @@
-/* table.js - a table of any length: only the rows in sight are elements, and those that scroll out are filled again.
+/* table.js - a table of any length: only visible rows are elements, and rows that scroll out are reused.
  * Arrow keys move a cursor, Enter opens its row; a click on a head sorts by it. */
 import {fill, h} from './dom.js';
 
@@ -56,7 +56,7 @@ export class Table {
     this.refresh();
   }
 
-  /* Fills all rows in sight again: others are to be shown, or what they show has changed. */
+  /* Fills all visible rows again: other rows are visible, or their content has changed. */
   refresh() {
     this.draw(true);
   }

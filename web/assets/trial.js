@@ -1,4 +1,4 @@
-/* trial.js - one trial: what it was, how it learned, what came of it, and how to have it again. */
+/* trial.js - one trial: its config, curves, result, and the commands that repeat it. */
 import {get, listen, studyPath, url} from './api.js';
 import {card, command, copyButton, empty, fill, h, tile} from './dom.js';
 import {compareUrl, setLive, setState, state, studyUrl, trialUrl} from './app.js';

@@ -1,5 +1,5 @@
 /* cloud.js - thousands of marks on a canvas of their own, under a chart of Vega: each mark is stamped from a small picture,
- * which keeps zooming fluent at 10,000 trials where one scene graph item a trial does not. */
+ * which keeps zooming smooth at 10,000 trials; one scene graph item a trial does not. */
 
 const STAMP = 14; /* pixels of a stamp's side, before the screen's scale */
 

@@ -1,7 +1,7 @@
-/* front.js - cost against score: the chart that a study is about.
+/* front.js - cost against score: the main chart of a study.
  *
  * Layers from below: cloud (dominated, failed, stopped, intervals), Vega (axes, the model's band, the front), an overlay of
- * plain elements for what follows the pointer. Marks differ by shape, not by colour alone.
+ * plain elements that follow the pointer. Marks differ by shape, not by colour alone.
  * Drag selects; ctrl-wheel zooms; shift-drag moves; arrow keys walk along the front and Enter opens a trial. */
 import {Cloud, MARKS} from './cloud.js';
 import {colors, logTicks, mount, SECONDS_LABEL} from './vega.js';
@@ -81,7 +81,7 @@ export class FrontChart {
 
   spec() {
     const c = colors(), {data, box} = this, sign = data.maximize ? 1 : -1;
-    const steps = []; /* members that are level within noise make no step down */
+    const steps = []; /* members that are equal within noise make no step down */
     for (const i of data.front) {
       const {cost, score} = data.place(i);
       if (!steps.length || sign * score > sign * steps.at(-1).score) steps.push({cost, score});
@@ -227,7 +227,7 @@ export class FrontChart {
     this.drawIntervals(c);
   }
 
-  /* What fresh runs of each member of the front are expected to keep: bars with caps, in one path. */
+  /* The intervals of fresh runs of the front's members: bars with caps, in one path. */
   drawIntervals(c) {
     const {left, top, width, height} = this.box, ctx = this.cloud.canvas.getContext('2d'), s = this.cloud.scale;
     const inside = (y) => Math.max(top, Math.min(top + height, y));
@@ -257,7 +257,7 @@ export class FrontChart {
 
   schedule() {
     if (this.frame) return;
-    this.moving = true; /* fewer marks while it moves, all of them once it rests */
+    this.moving = true; /* fewer marks while it moves, all marks once it stops */
     clearTimeout(this.rest);
     this.frame = requestAnimationFrame(() => { this.frame = 0; this.redraw(); });
     this.rest = setTimeout(() => { this.moving = false; this.drawCloud(); }, 160);
@@ -283,7 +283,7 @@ export class FrontChart {
     this.setZoom({x, y});
   }
 
-  /* -- what follows the pointer -- */
+  /* -- pointer -- */
 
   setPick(pick) {
     this.pick = pick;

@@ -3,7 +3,7 @@ import {h} from '../dom.js';
 import {colors, DASHES, mount, SECONDS_LABEL, timeTicks} from './vega.js';
 
 /* series: [{label, x: [], y: [], lo: [], hi: [], step}]; opts: {xTitle, yTitle, time (x is seconds), dates (x is ms), height,
- * zero, points}. Returns what destroys it. */
+ * zero, points}. Returns a function that destroys it. */
 export async function showLines(el, series, {xTitle, yTitle, time, dates, height = 240, zero, label} = {}) {
   const c = colors();
   const clean = series.map((s, k) => ({...s, color: c.series[k % c.series.length], dash: DASHES[Math.floor(k / 1) % DASHES.length]}));

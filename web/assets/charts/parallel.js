@@ -2,7 +2,7 @@
  *
  * Drag along an axis to keep only the lines that pass there; ranges of several axes go together. Three canvases, from below:
  * all lines, faint, and drawn once; the chosen ones; the axes, drawn once. While a range moves only some of the chosen lines
- * are drawn, all of them once it rests, a slice in a frame, so that brushing stays fluent with thousands. */
+ * are drawn, and all once it stops, a slice in a frame: brushing stays smooth with thousands of lines. */
 import {fill, h} from '../dom.js';
 import {axisValue} from '../study_data.js';
 import {fromUnit, ticks, toUnit} from './scale.js';
@@ -129,7 +129,7 @@ export class Parallel {
     a.range.style.height = `${Math.max(2, HEIGHT * (hi - lo))}px`;
   }
 
-  /* moving: another call follows soon, a sketch will do */
+  /* moving: another call follows soon, a sketch is enough */
   setFilters(filters, mask, moving = false) {
     this.filters = filters;
     this.mask = mask;
@@ -180,14 +180,14 @@ export class Parallel {
     const next = () => {
       slice(at);
       at += SLICE;
-      if (at === SLICE || at >= some.length) over(); /* the front is there from the first frame on, and last on top */
+      if (at === SLICE || at >= some.length) over(); /* the front is drawn from the first frame on, and last on top */
       if (at < some.length) this.frame = requestAnimationFrame(next);
       else if (!moving) this.el.dataset.drawn = String(chosen.length + front.length);
     };
     next();
   }
 
-  /* What no filter changes. */
+  /* The parts that no filter changes. */
   drawStill() {
     const c = colors(), all = this.data.plotted, dim = this.prepare(this.dimCanvas);
     this.drawAxes(this.prepare(this.axesCanvas), c);

@@ -1,4 +1,4 @@
-/* scale.js - the scales of a search space: where a value lies between 0 and 1, what lies there, and ticks for people. */
+/* scale.js - the scales of a search space: a value's place between 0 and 1, the value at a place, and ticks. */
 import * as fmt from '../format.js';
 
 const logit = (p) => Math.log(p / (1 - p));

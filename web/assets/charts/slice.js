@@ -1,5 +1,5 @@
-/* slice.js - score along one parameter as the model sees it, the others staying as in one trial: mean, band of 95 %, and
- * where all trials lie. */
+/* slice.js - score along one parameter by the model, the others as in one trial: mean, band of 95 %, and
+ * the places of all trials. */
 import {axisValue} from '../study_data.js';
 import {Cloud, MARKS} from './cloud.js';
 import {ticks, toUnit} from './scale.js';

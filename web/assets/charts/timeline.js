@@ -1,4 +1,4 @@
-/* timeline.js - which device ran what, and when: a row for each device, on a canvas (10,000 bars are no scene graph's task). */
+/* timeline.js - the trials of each device over time: a row for each device, on a canvas (10,000 bars are no scene graph's task). */
 import {fill, h} from '../dom.js';
 import {colors} from './vega.js';
 import * as fmt from '../format.js';
@@ -32,7 +32,7 @@ export class Timeline {
     this.draw();
   }
 
-  /* Trials that share a device at a time lie under each other. */
+  /* Trials that share a device at a time are drawn below each other. */
   lanes(device) {
     const lanes = [], rows = [...device.rows].filter((r) => r[2]).sort((a, b) => a[2] - b[2]);
     for (const row of rows) {

@@ -1,4 +1,4 @@
-/* vega.js - Vega from the distribution's package, as one script made at build time, and what all charts share.
+/* vega.js - Vega from the distribution's package, as one script made at build time, and helpers of all charts.
  *
  * Expressions are interpreted (vega-interpreter), never compiled: the pages forbid eval. */
 
@@ -38,7 +38,7 @@ function config(c) {
   };
 }
 
-/* Shows spec in el, as wide as el; returns {view, destroy}. label: what a screen reader says. */
+/* Shows spec in el, as wide as el; returns {view, destroy}. label: the text for screen readers. */
 export async function mount(el, spec, label) {
   const {parse, View, expressionInterpreter} = await vega();
   const full = {autosize: {type: 'fit', contains: 'padding'}, padding: 4,
@@ -59,7 +59,7 @@ export async function mount(el, spec, label) {
   return {view, destroy() { observer.disconnect(); view.finalize(); el.replaceChildren(); }};
 }
 
-/* Axis labels of seconds, at what a clock shows. */
+/* Axis labels of seconds, at round clock times. */
 export const SECONDS_LABEL = "datum.value >= 86400 ? format(datum.value / 86400, '~r') + ' d' : datum.value >= 3600 ? format(datum.value / 3600, '~r') + ' h' : datum.value >= 60 ? format(datum.value / 60, '~r') + ' min' : format(datum.value, '~r') + ' s'";
 const CLOCK = [];
 for (let e = -6; e <= 1; e++) for (const m of [1, 2, 5]) if (m * 10 ** e < 60) CLOCK.push(Number(`${m}e${e}`));
