@@ -118,7 +118,7 @@ def test_wrong_inputs(folder):
     new_game(folder, build=False)
     fails("apples.h is there already", "env", "new", "apples", cwd=folder, code=1)
     fails("no/such.h", "env", "build", "no/such.h", cwd=folder, code=1)
-    fails("has no binding.c", "env", "build", ".", cwd=folder)
+    fails("has no binding.c and no", "env", "build", ".", cwd=folder)
     fails("does not end with .so", "env", "build", "apples.h", "-o", "x", cwd=folder)
     write(folder, "game.txt", "x")
     fails("is no .h, .c", "env", "build", "game.txt", cwd=folder)
@@ -282,6 +282,63 @@ void my_log(Log *log, Dict *out)
         assert "\n%s\n" % line in text, (line, text)
     result = json.loads(run("train", "./pairs.so", "--json", "-q", "--train.total_timesteps", "300k", cwd=folder)[0])
     assert result["ep_length"] == 5.5 and result["perf"] > 0.95, result
+
+
+def test_a_game_of_pufferlibs_newer_form(folder):
+    """puf_step, an agent's rows of its own, a mask, bytes as observations."""
+    game = folder / "ocean" / "masked"
+    os.makedirs(game)
+    write(game, "masked.h", """
+#include "raylib.h"
+typedef unsigned char obs_t;
+#include "pufferenv.h"
+#define OBS_SIZE 2
+#define NUM_ATNS 1
+#define ACT_SIZES {3}
+struct Log { float perf, score, episode_return, episode_length, n; };
+struct Env { Log log; Agent agents[2]; int num_agents, tag, boundary_reached, ticks, length; unsigned int rng; };
+static void show(Env *env)
+{
+    for (int a = 0; a < env->num_agents; a++) {
+        int forbidden = rand_r(&env->rng) % 3;
+        for (int i = 0; i < 3; i++)
+            env->agents[a].action_mask[i] = i != forbidden;
+        env->agents[a].observations[0] = 200;
+        env->agents[a].observations[1] = (unsigned char)forbidden;
+    }
+}
+void puf_init(Env *env, Dict *kwargs)
+{
+    env->num_agents = 2;
+    env->length = dict_find(kwargs, "length") ? dict_get(kwargs, "length") : 4;
+}
+void puf_reset(Env *env) { env->ticks = 0; show(env); }
+void puf_step(Env *env)
+{
+    for (int a = 0; a < 2; a++) {
+        if ((int)env->agents[a].actions[0] == env->agents[a].observations[1])
+            abort();
+        env->agents[a].rewards[0] = 0.5f;
+    }
+    env->ticks++;
+    if (env->ticks >= (env->length > 0 ? env->length : 4)) {
+        env->agents[0].terminals[0] = env->agents[1].terminals[0] = 1;
+        env->log.perf += 1, env->log.score += 7, env->log.episode_length += env->ticks, env->log.n += 1;
+        env->ticks = 0;
+    }
+    show(env);
+}
+void puf_render(Env *env) { DrawText("x", 0, 0, 8, RED); (void)env; }
+void puf_close(Env *env) { (void)env; }
+void puf_log(Log *log, Dict *out) { dict_set(out, "perf", log->perf); dict_set(out, "score", log->score); dict_set(out, "episode_length", log->episode_length); }
+""")
+    run("env", "build", game, cwd=folder)
+    described = json.loads(run("env", "describe", "./masked.so", cwd=folder)[0])
+    equal([o["key"] for o in described["options"]], ["length"])
+    equal(described["shape"]["has_mask"], True)
+    out, _ = run("train", "./masked.so", "--env.length", 6, "--json", "-q", "--train.total_timesteps", "20k", cwd=folder)
+    result = json.loads(out)
+    equal((result["score"], result["perf"], result["ep_length"]), (7, 1, 6))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@
 
 extern char **environ;
 
-enum source_kind { SOURCE_HEADER, SOURCE_C, SOURCE_CXX, SOURCE_PUFFER };
+enum source_kind {
+    SOURCE_HEADER,
+    SOURCE_C,
+    SOURCE_CXX,
+    SOURCE_PUFFER, /* a folder with PufferLib 4.0's binding.c */
+    SOURCE_PUFFER_HEADER, /* a folder with the newer form's one header */
+};
 
 struct build {
     enum source_kind kind;
@@ -46,7 +52,7 @@ static bool ends_with(const char *text, const char *end)
 
 static enum status find_source(struct build *b, const char *path, struct error *err)
 {
-    char binding[PATH_MAX + 16];
+    char binding[PATH_MAX + 16], header[PATH_MAX + ENV_LIBRARY_NAME_MAX + 8];
     struct stat st;
     const char *base;
     size_t n;
@@ -60,14 +66,15 @@ static enum status find_source(struct build *b, const char *path, struct error *
                     base, ENV_LIBRARY_NAME_MAX);
     snprintf(b->name, sizeof b->name, "%.*s", (int)n, base);
     snprintf(binding, sizeof binding, "%s/binding.c", b->source);
-    if (S_ISDIR(st.st_mode) && !file_exists(binding))
+    snprintf(header, sizeof header, "%s/%s.h", b->source, b->name);
+    if (S_ISDIR(st.st_mode) && !file_exists(binding) && !file_exists(header))
         return FAIL(
             err, ST_USAGE,
-            "env build: %s has no binding.c, so it is no game written for PufferLib; name the header or the source "
-            "file of another game itself",
-            path);
+            "env build: %s has no binding.c and no %s.h, so it is no game written for PufferLib; name the header or "
+            "the source file of another game itself",
+            path, b->name);
     if (S_ISDIR(st.st_mode))
-        b->kind = SOURCE_PUFFER;
+        b->kind = file_exists(binding) ? SOURCE_PUFFER : SOURCE_PUFFER_HEADER;
     else if (ends_with(base, ".h"))
         b->kind = SOURCE_HEADER;
     else if (ends_with(base, ".c"))
@@ -99,13 +106,26 @@ static enum status write_headers(const char *folder, struct error *err)
 static enum status write_glue(const struct build *b, struct error *err)
 {
     char path[PATH_MAX + 64], text[GLUE_MAX];
-    int n = snprintf(text, sizeof text,
-                     "#include \"trawl_env.h\"\n#include \"%s\"\n#define ENV_GAME %s\n#include \"trawl_env.h\"\n"
-                     "TRAWL_ENV(%s_def)\n",
-                     b->source, b->name, b->name);
+    int n =
+        b->kind == SOURCE_HEADER
+            ? snprintf(text, sizeof text,
+                       "#include \"trawl_env.h\"\n#include \"%s\"\n#define ENV_GAME %s\n#include \"trawl_env.h\"\n"
+                       "TRAWL_ENV(%s_def)\n",
+                       b->source, b->name, b->name)
+            : snprintf(text, sizeof text, "#include \"%s/%s.h\"\n#include \"puffer_batch.h\"\n", b->source, b->name);
 
     snprintf(path, sizeof path, "%s/glue.c", b->folder);
     return file_write_all(path, text, (size_t)n, err);
+}
+
+static bool is_puffers(const struct build *b)
+{
+    return b->kind == SOURCE_PUFFER || b->kind == SOURCE_PUFFER_HEADER;
+}
+
+static bool has_glue(const struct build *b)
+{
+    return b->kind == SOURCE_HEADER || b->kind == SOURCE_PUFFER_HEADER;
 }
 
 static void remove_folder(const char *folder)
@@ -173,7 +193,7 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         add_arg(args, "", usual[i]);
     add_arg(args, "-I", b->folder);
-    if (b->kind == SOURCE_PUFFER) {
+    if (is_puffers(b)) {
         add_words(args, "-w -std=gnu17 -include puffer_first.h");
         add_arg(args, "-I", b->source);
         snprintf(vendor, sizeof vendor, "%s/../../vendor", b->source);
@@ -182,7 +202,7 @@ static void fill_args(const struct build *b, const char *out, struct args *args)
         add_words(args, b->kind == SOURCE_CXX ? "-Wall" : "-Wall -std=gnu17");
     }
     add_words(args, b->flags);
-    if (b->kind == SOURCE_HEADER)
+    if (has_glue(b))
         add_arg(args, b->folder, "/glue.c");
     else
         add_arg(args, b->source, b->kind == SOURCE_PUFFER ? "/binding.c" : "");
@@ -235,9 +255,9 @@ static enum status build(struct build *b, struct error *err)
     if (mkdtemp(b->folder) == NULL)
         return FAIL(err, ST_IO, "env build: no temporary folder %s: %s", b->folder, strerror(errno));
     rc = write_headers(b->folder, err);
-    if (rc == ST_OK && b->kind == SOURCE_HEADER)
+    if (rc == ST_OK && has_glue(b))
         rc = write_glue(b, err);
-    if (rc == ST_OK && b->kind == SOURCE_PUFFER)
+    if (rc == ST_OK && is_puffers(b))
         rc = env_puffer_write(b->source, b->name, b->folder, err);
     if (rc == ST_OK)
         rc = compile(b, err);
@@ -274,9 +294,11 @@ enum status env_build(int argc, char **argv, struct error *err)
         .about =
             "Compiles a game into a library, whose path then goes wherever a game's name goes. GAME.h is a header as\n"
             "`trawl env new` writes it; GAME.c or GAME.cc is a file of your own that exports trawl_env() (trawl_env.h\n"
-            "says how). FOLDER holds a game written for PufferLib 4.0: its binding.c is compiled as it is, its "
-            "drawing\n"
-            "does nothing. The compilers are cc and c++, or what CC and CXX name.",
+            "says how). FOLDER holds a game written for PufferLib: its binding.c (4.0), or its FOLDER.h with puf_step "
+            "(the\n"
+            "newer form), is compiled as it is, and its drawing does nothing. The compilers are cc and c++, or what CC "
+            "and\n"
+            "CXX name.",
         .examples = "  trawl env build my_game.h\n"
                     "  trawl env build PufferLib/ocean/snake && trawl train ./snake.so PufferLib/config/snake.ini",
         .opts = opts,

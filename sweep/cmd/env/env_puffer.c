@@ -41,13 +41,13 @@ static void add_option(struct options *options, const char *key, size_t n)
         snprintf(options->keys[options->n++], KEY_MAX, "%.*s", (int)n, key);
 }
 
-/* dict_get(kwargs, "width") and dict_get_unsafe(env_kwargs, "width"): not those of vec_kwargs. */
+/* dict_get(kwargs, "width"), dict_find, dict_get_unsafe(env_kwargs, "width"): not those of vec_kwargs. */
 static void find_options(const char *text, struct options *options)
 {
-    for (const char *at = text; (at = strstr(at, "dict_get")) != NULL;) {
+    for (const char *at = text; (at = strstr(at, "dict_")) != NULL;) {
         const char *from, *end;
-        at += strlen("dict_get");
-        at += strncmp(at, "_unsafe", 7) == 0 ? 7 : 0;
+        at += strlen("dict_");
+        at += strspn(at, "getfindusa_"); /* get, get_unsafe, find */
         from = at + strspn(at, " (");
         for (end = from; is_word(*end); end++)
             ;
@@ -69,7 +69,8 @@ static void add_config_options(const struct config *config, struct options *opti
     }
 }
 
-static bool has_rng(const char *dir)
+/* Does a header of the folder have one of the texts? */
+static bool has_text(const char *dir, const char *a, const char *b)
 {
     DIR *folder = opendir(dir);
     bool found = false;
@@ -81,7 +82,7 @@ static bool has_rng(const char *dir)
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
         if (file_read_all(path, SOURCE_MAX_BYTES, &text, &n, NULL) == ST_OK)
-            found = found || strstr(text, "int rng;") != NULL || strstr(text, "_t rng;") != NULL;
+            found = found || strstr(text, a) != NULL || strstr(text, b) != NULL;
         mem_free(text);
     }
     if (folder != NULL)
@@ -132,8 +133,10 @@ static enum status write(const struct options *options, const struct config *con
     enum status rc;
 
     strbuf_init(&sb, 1u << 20);
+    if (has_text(dir, "pufferenv.h", "pufferenv.h"))
+        strbuf_addf(&sb, "#define PUFFER_HAS_MASK %d\n", has_text(dir, "action_mask", "action_mask"));
     strbuf_addf(&sb, "#define PUFFER_NAME \"%s\"\n#define PUFFER_HAS_RNG %d\n#define PUFFER_OPTIONS(NUMBER, BOOL)",
-                name, has_rng(dir));
+                name, has_text(dir, "int rng;", "_t rng;"));
     for (size_t i = 0; i < options->n; i++) {
         const char *def = default_of(config, options->keys[i]);
         strbuf_addf(&sb, " %s(%s, \"%s\")", is_bool(def) ? "BOOL" : "NUMBER", options->keys[i], def);
@@ -156,6 +159,8 @@ enum status env_puffer_write(const char *dir, const char *name, const char *fold
     enum status rc;
 
     snprintf(path, sizeof path, "%s/binding.c", dir);
+    if (!file_exists(path)) /* the newer form */
+        snprintf(path, sizeof path, "%s/%s.h", dir, name);
     TRY(file_read_all(path, SOURCE_MAX_BYTES, &text, &n, err));
     find_options(text, &options);
     mem_free(text);

@@ -79,20 +79,26 @@ void env_side_step(struct env_side *s, struct pool *pool)
     env_batch_step(s->batch, pool, &s->io);
 }
 
-void env_side_random(struct env_side *s, struct rng *rng)
+void env_side_allow(struct env_side *s)
 {
     size_t H = (size_t)s->shape.n_heads;
 
-    for (size_t a = 0; a < s->n_agents; a++) {
-        const uint8_t *mask = s->mask != NULL ? s->mask + a * s->mask_width : NULL;
+    for (size_t a = 0; s->mask != NULL && a < s->n_agents; a++) {
+        const uint8_t *mask = s->mask + a * s->mask_width;
         for (size_t h = 0; h < H; h++) {
-            uint32_t size = (uint32_t)s->shape.head_sizes[h], choice = rng_below(rng, size);
-            for (uint32_t tries = 0; mask != NULL && mask[choice] == 0 && tries < size; tries++)
-                choice = (choice + 1) % size;
-            s->actions[a * H + h] = (int32_t)choice;
-            mask = mask != NULL ? mask + size : NULL;
+            int32_t size = s->shape.head_sizes[h], *choice = &s->actions[a * H + h];
+            for (int32_t tries = 0; mask[*choice] == 0 && tries < size; tries++)
+                *choice = (*choice + 1) % size;
+            mask += size;
         }
     }
+}
+
+void env_side_random(struct env_side *s, struct rng *rng)
+{
+    for (size_t i = 0; i < s->n_actions; i++)
+        s->actions[i] = (int32_t)rng_below(rng, (uint32_t)s->shape.head_sizes[i % (size_t)s->shape.n_heads]);
+    env_side_allow(s);
 }
 
 static bool guards_stand(const struct env_side *s)

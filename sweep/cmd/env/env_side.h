@@ -27,6 +27,8 @@ bool env_side_open(struct env_side *s, const struct env_def *def, const void *se
 void env_side_close(struct env_side *s);
 void env_side_reset(struct env_side *s, struct pool *pool);
 void env_side_step(struct env_side *s, struct pool *pool);
+/* Choices that the mask forbids become the next ones that it allows. */
+void env_side_allow(struct env_side *s);
 /* Choices that the mask allows. */
 void env_side_random(struct env_side *s, struct rng *rng);
 /* After step t: numbers where there should be, no row overrun. False after printing the fault. */
