@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """puffer_games.py - what becomes of each game of a tree of PufferLib 4.0: does it build, pass `trawl env check`, load its config, train?
 
-usage: bench/puffer_games.py TREE [--trawl build/sweep/trawl] [--steps 300000] --out bench/results/puffer-games.csv
+usage: bench/puffer_games.py TREE [--trawl build/sweep/trawl] [--steps 100000] --out bench/results/puffer-games.csv
 
 TREE has ocean/NAME/binding.c and config/NAME.ini; its games are those ported to the native binding (OBS_TENSOR_T). A game is
-trained with Trawl's defaults for --steps steps, to see that it trains; perf is that of the evaluation at the end. Nothing of the tree
+trained with Trawl's defaults and 64 hidden units for --steps steps, to see that it trains; perf is that of the evaluation at the end. Nothing of the tree
 is kept.
 """
 
@@ -58,7 +58,7 @@ def one(args, game, folder):
     agents = json.loads(out)["shape"]["n_agents"] if code == 0 else 1
     total = max(agents, 256 // agents * agents)
     code, out, err = trawl(args, ["train", library, "--json", "-q", "--train.total_timesteps", str(args.steps), "--train.total_agents", str(total),
-                                  "--train.minibatch_size", str(total * 8), "--train.eval_max_steps", "2000"], 300, args.tree)
+                                  "--train.minibatch_size", str(total * 8), "--policy.hidden_size", "64", "--train.eval_max_steps", "1000"], 120, args.tree)
     row["trains"] = "yes" if code == 0 else "no"
     if code == 0:
         row["perf"] = f"{json.loads(out)['perf']:.4f}"
@@ -77,7 +77,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("tree")
     parser.add_argument("--trawl", default="build/sweep/trawl")
-    parser.add_argument("--steps", type=int, default=300000)
+    parser.add_argument("--steps", type=int, default=100000)
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     args.tree, args.trawl = os.path.abspath(args.tree), os.path.abspath(args.trawl)

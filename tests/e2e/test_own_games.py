@@ -158,6 +158,43 @@ def test_other_versions_and_tables_are_refused(folder):
     fails("no symbol trawl_env", "train", library)
 
 
+def test_a_step_that_fails_ends_the_training(folder):
+    """A game with memory of its own that reports, after some steps, that it cannot go on."""
+    new_game(folder, build=False)
+    game = '#include "apples.h"\n#define ENV_GAME apples\n#include "trawl_env.h"\n'
+    code = game + """
+static int n;
+static enum status my_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+{
+    (void)settings, (void)err;
+    *ret_states = calloc(n_envs, sizeof(struct apples_instance));
+    return ST_OK;
+}
+static void my_close(const void *settings, void *states, size_t n_envs)
+{
+    (void)settings, (void)n_envs;
+    free(states);
+}
+static enum status my_failed(const void *states, struct error *err)
+{
+    (void)states;
+    return n++ < 200 ? ST_OK : FAIL(err, ST_IO, "apples: the basket is lost after step %d", n);
+}
+TRAWL_EXPORT const struct env_def *trawl_env(void)
+{
+    static struct env_def def;
+    def = apples_def;
+    def.track_at = 0;
+    def.open = my_open;
+    def.close = my_close;
+    def.failed = my_failed;
+    return &def;
+}
+"""
+    library = library_of(folder, "lost", "#include <stdlib.h>\n" + code)
+    fails("the basket is lost after step 201", "train", library, "--train.device", "cpu", "-q", code=1)
+
+
 def test_a_crash_costs_its_trial(folder):
     """Trials with a large learning rate crash the game after some steps; the others end, and so does the sweep."""
     write(folder, "apples.log", "")

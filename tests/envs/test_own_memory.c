@@ -1,0 +1,278 @@
+/* test_own_memory.c - games whose memory is their own: opened and closed once, saved where they can be, stepped as a whole, failing. */
+#include "envs_test.h"
+
+#include "base/pool.h"
+
+#define N 70 /* instances: more than a grain */
+
+struct counter_settings {
+    int64_t limit; /* a batch of more instances does not open */
+};
+
+/* The game counts to its instance's number, adding its action. */
+struct counter {
+    int64_t *counts; /* (n) */
+    size_t n, from[8], to[8], n_ranges;
+    int n_steps;
+};
+
+static int n_open;
+static struct counter *last_opened;
+
+static enum status counter_shape(const struct env_def *def, const void *settings, struct env_shape *shape,
+                                 struct error *err)
+{
+    (void)def, (void)settings, (void)err;
+    *shape = (struct env_shape){.obs_size = 1, .n_agents = 1, .n_heads = 1, .head_sizes = {3}};
+    return ST_OK;
+}
+
+static enum status counter_open(const void *settings, size_t n_envs, void **ret_states, struct error *err)
+{
+    const struct counter_settings *s = settings;
+    struct counter *c;
+
+    if ((int64_t)n_envs > s->limit)
+        return FAIL(err, ST_CONFIG, "counter: no more than %d instances", (int)s->limit);
+    c = mem_alloc(sizeof *c);
+    c->counts = mem_array(n_envs, sizeof *c->counts);
+    c->n = n_envs;
+    *ret_states = last_opened = c;
+    n_open++;
+    return ST_OK;
+}
+
+static void counter_close(const void *settings, void *states, size_t n_envs)
+{
+    struct counter *c = states;
+
+    (void)settings;
+    assert_int_equal(n_envs, c->n);
+    mem_free(c->counts);
+    mem_free(c);
+    n_open--;
+}
+
+static void counter_reset(const void *settings, void *states, struct rng root, size_t from, size_t to)
+{
+    (void)settings, (void)root;
+    for (size_t i = from; i < to; i++)
+        ((struct counter *)states)->counts[i] = (int64_t)i;
+}
+
+static void counter_observe(const void *settings, const void *states, float *obs, uint8_t *mask, size_t from, size_t to)
+{
+    (void)settings, (void)mask;
+    for (size_t i = from; i < to; i++)
+        obs[i] = (float)((const struct counter *)states)->counts[i];
+}
+
+static void counter_step(const void *settings, void *states, struct env_log *logs, const struct env_io *io, size_t from,
+                         size_t to)
+{
+    struct counter *c = states;
+
+    (void)logs;
+    if (c->n_ranges < 8) { /* with one thread, or as a whole */
+        c->from[c->n_ranges] = from;
+        c->to[c->n_ranges++] = to;
+    }
+    c->n_steps++;
+    for (size_t i = from; i < to; i++) {
+        c->counts[i] += io->actions[i];
+        io->rewards[i] = 0.0f;
+        io->terms[i] = io->truncs[i] = 0;
+    }
+    counter_observe(settings, states, io->obs, NULL, from, to);
+}
+
+static size_t counter_saved_bytes(const void *states, size_t n_envs)
+{
+    (void)states;
+    return n_envs * sizeof(int64_t);
+}
+
+static void counter_save(const void *states, size_t n_envs, void *bytes)
+{
+    memcpy(bytes, ((const struct counter *)states)->counts, n_envs * sizeof(int64_t));
+}
+
+static void counter_load(void *states, size_t n_envs, const void *bytes)
+{
+    memcpy(((struct counter *)states)->counts, bytes, n_envs * sizeof(int64_t));
+}
+
+static enum status counter_failed(const void *states, struct error *err)
+{
+    return ((const struct counter *)states)->n_steps < 3 ? ST_OK : FAIL(err, ST_IO, "counter: its process has ended");
+}
+
+static const struct env_about counter_about = {"counts", NULL, 0};
+static const struct env_def counter_def = {
+    .api_version = ENV_API_VERSION,
+    .def_bytes = sizeof(struct env_def),
+    .name = "counter",
+    .about = &counter_about,
+    .options = {.section = "env", .title = "Counter", .settings_size = sizeof(struct counter_settings)},
+    .shape = counter_shape,
+    .reset_range = counter_reset,
+    .observe_range = counter_observe,
+    .step_range = counter_step,
+    .open = counter_open,
+    .close = counter_close,
+    .saved_bytes = counter_saved_bytes,
+    .save = counter_save,
+    .load = counter_load,
+};
+static const struct counter_settings settings = {.limit = 100};
+
+static void test_opened_and_closed_once(void **unused)
+{
+    struct env_batch *batch = NULL;
+    struct error err = {0};
+
+    (void)unused;
+    assert_int_equal(env_batch_create(&batch, &counter_def, &settings, 101, rng_seed(1), &err), ST_CONFIG);
+    assert_null(batch);
+    assert_string_equal(err.text, "counter: no more than 100 instances");
+    assert_int_equal(n_open, 0);
+    assert_int_equal(env_batch_create(&batch, &counter_def, &settings, N, rng_seed(1), NULL), ST_OK);
+    assert_int_equal(n_open, 1);
+    env_batch_destroy(batch);
+    assert_int_equal(n_open, 0);
+}
+
+static void test_saved_and_loaded(void **unused)
+{
+    struct test_batch a, b;
+    char *bytes;
+
+    (void)unused;
+    test_batch_open(&a, &counter_def, &settings, N, 1);
+    test_batch_open(&b, &counter_def, &settings, N, 2);
+    assert_int_equal(env_batch_state_bytes(a.batch), N * (sizeof(int64_t) + sizeof(struct env_log)));
+    env_batch_reset(a.batch, NULL, a.obs, NULL);
+    env_batch_reset(b.batch, NULL, b.obs, NULL);
+    for (int i = 0; i < N; i++)
+        a.actions[i] = 2;
+    env_batch_step(a.batch, NULL, &a.io);
+    bytes = mem_alloc(env_batch_state_bytes(a.batch));
+    env_batch_save(a.batch, bytes);
+    env_batch_load(b.batch, bytes);
+    env_batch_observe(b.batch, NULL, b.obs, NULL);
+    for (int i = 0; i < N; i++)
+        assert_true(b.obs[i] == (float)(i + 2));
+    mem_free(bytes);
+    test_batch_close(&a);
+    test_batch_close(&b);
+}
+
+/* Without save only the logs are kept; a load leaves the games as they are. */
+static void test_one_that_cannot_be_saved(void **unused)
+{
+    struct env_def def = counter_def;
+    struct env_log logs[N] = {[3] = {.episodes = 5}}, got[N];
+    struct test_batch a;
+
+    (void)unused;
+    def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
+    test_batch_open(&a, &def, &settings, N, 1);
+    assert_int_equal(env_batch_state_bytes(a.batch), sizeof logs);
+    env_batch_reset(a.batch, NULL, a.obs, NULL);
+    for (int i = 0; i < N; i++)
+        a.actions[i] = 1;
+    env_batch_step(a.batch, NULL, &a.io);
+    env_batch_load(a.batch, logs);
+    env_batch_observe(a.batch, NULL, a.obs, NULL);
+    assert_true(a.obs[9] == 10.0f);
+    env_batch_take_logs(a.batch, got);
+    assert_memory_equal(got, logs, sizeof logs);
+    test_batch_close(&a);
+}
+
+/* A game that has processes of its own sees each call as one range in the caller's thread, also with a pool. */
+static void test_stepped_as_a_whole(void **unused)
+{
+    struct env_def def = counter_def;
+    struct test_batch a;
+    struct pool *pool = NULL;
+    struct counter *c;
+
+    (void)unused;
+    def.whole = true;
+    def.saved_bytes = NULL, def.save = NULL, def.load = NULL;
+    assert_int_equal(pool_create(&pool, 3, NULL), ST_OK);
+    test_batch_open(&a, &def, &settings, N, 1);
+    env_batch_reset(a.batch, pool, a.obs, NULL);
+    env_batch_step(a.batch, pool, &a.io);
+    env_batch_step_part(a.batch, pool, &a.io, N / 2, N);
+    c = last_opened;
+    assert_int_equal(c->n_ranges, 2);
+    assert_true(c->from[0] == 0 && c->to[0] == N && c->from[1] == N / 2 && c->to[1] == N);
+    test_batch_close(&a);
+    pool_destroy(pool);
+}
+
+static void test_a_step_that_fails(void **unused)
+{
+    struct env_def def = counter_def;
+    struct error err = {0};
+    struct test_batch a;
+
+    (void)unused;
+    def.failed = counter_failed;
+    test_batch_open(&a, &def, &settings, N, 1);
+    env_batch_reset(a.batch, NULL, a.obs, NULL);
+    for (int i = 0; i < 2; i++)
+        env_batch_step(a.batch, NULL, &a.io);
+    assert_int_equal(env_batch_failed(a.batch, &err), ST_OK);
+    env_batch_step(a.batch, NULL, &a.io);
+    assert_int_equal(env_batch_failed(a.batch, &err), ST_IO);
+    assert_string_equal(err.text, "counter: its process has ended");
+    test_batch_close(&a);
+}
+
+/* What a game may declare and is not trained yet is refused, and says what. */
+static enum status number_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
+{
+    enum status rc = counter_shape(def, s, shape, err);
+
+    shape->head_sizes[0] = 0;
+    shape->low[0] = -1.0f;
+    shape->high[0] = 1.0f;
+    return rc;
+}
+
+static enum status bytes_shape(const struct env_def *def, const void *s, struct env_shape *shape, struct error *err)
+{
+    enum status rc = counter_shape(def, s, shape, err);
+
+    shape->u8 = true;
+    return rc;
+}
+
+static void test_what_is_not_trained_yet(void **unused)
+{
+    struct env_def def = counter_def;
+    struct env_shape shape;
+    struct error err = {0};
+
+    (void)unused;
+    def.shape = number_shape;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "action 0 is a number"));
+    error_clear(&err);
+    def.shape = bytes_shape;
+    assert_int_equal(env_def_check(&def, &settings, 1, &shape, &err), ST_CONFIG);
+    assert_non_null(strstr(err.text, "observations are bytes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_opened_and_closed_once),   cmocka_unit_test(test_saved_and_loaded),
+        cmocka_unit_test(test_one_that_cannot_be_saved), cmocka_unit_test(test_stepped_as_a_whole),
+        cmocka_unit_test(test_a_step_that_fails),        cmocka_unit_test(test_what_is_not_trained_yet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
