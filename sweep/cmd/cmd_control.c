@@ -153,7 +153,7 @@ static const struct control_text {
          "  trawl pause first --store my.db --now"},
     [CONTROL_CONTINUE] =
         {"trawl continue NAME [--store FILE] [--json]",
-         "Goes on with a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
+         "Resumes a study that was paused or stopped. One that ended at a limit needs a higher one first:\n"
          "`trawl add`.",
          "  trawl continue first --store my.db"},
     [CONTROL_ADD] = {"trawl add NAME --trials N | --budget TIME [--store FILE] [--json]",

@@ -29,7 +29,7 @@ struct best { /* of a study, as `show` and `export --pick best` have it */
     struct promise promise;
 };
 
-/* A study that cannot be read as a search has none; `trawl show` says why. */
+/* A study that cannot be read as a search has none; `trawl show` has the reason. */
 static void find_best(struct store *store, const char *study, struct best *ret)
 {
     struct study_view *view = mem_alloc(sizeof *view); /* large */

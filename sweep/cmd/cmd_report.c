@@ -28,7 +28,7 @@ static enum status find_format(const char *name, const char *path, enum report_f
             return ST_OK;
         }
     if (name == NULL)
-        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .pdf, .png, .svg, .csv or .json; say --format",
+        return FAIL(err, ST_USAGE, "report: %s does not end in .html, .pdf, .png, .svg, .csv or .json; give --format",
                     path);
     return FAIL(err, ST_USAGE, "report: --format is '%s'; html, pdf, png, svg, csv and json are known", name);
 }
@@ -42,7 +42,7 @@ static enum status write_report(const char *store_path, const char *study, enum 
     enum status rc;
 
     if (binary && path == NULL && isatty(STDOUT_FILENO))
-        return FAIL(err, ST_USAGE, "report: %s is nothing for a terminal; say -o report.%s", format_names[format],
+        return FAIL(err, ST_USAGE, "report: %s cannot be shown in a terminal; give -o report.%s", format_names[format],
                     format_names[format]);
     TRY(study_view_open(store_path, study, &view, err));
     strbuf_init(&out, OUTPUT_MAX_BYTES);

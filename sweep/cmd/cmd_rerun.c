@@ -74,7 +74,7 @@ static enum status load(struct rerun *r, const char *name, struct error *err)
     return rc;
 }
 
-/* Only the trial's own checkpoint says anything about its weights. */
+/* Weights can be compared with the trial's own checkpoint alone. */
 static void check_checkpoint(struct rerun *r)
 {
     char owner[CHECKPOINT_LABEL_MAX], ours[CHECKPOINT_LABEL_MAX], maker[CHECKPOINT_LABEL_MAX];

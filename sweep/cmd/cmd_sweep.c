@@ -33,16 +33,6 @@
 
 #define INTERRUPTED_FLUSH_S 10 /* the user is waiting for the prompt */
 
-static enum status check_name(const char *name, struct error *err)
-{
-    if (!study_name_is_fine(name))
-        return FAIL(err, ST_USAGE,
-                    "sweep: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, "
-                    "beginning with a letter, digit or '_'",
-                    name);
-    return ST_OK;
-}
-
 /* --trials, --budget and the like are short for options of the config. *ret_any: one was given. */
 static enum status set_shorthands(const struct sweep_cmd *s, bool *ret_any, struct error *err)
 {
@@ -331,7 +321,7 @@ static enum status schedule(struct sweep_cmd *s, struct error *err)
         rc = FAIL(err, s->ss->err.status, "%s", s->ss->err.text);
     log_nothing_done(s->ss);
     if (s->ss->track != NULL && study_view_advise(&s->ss->view, NULL) != ST_OK)
-        log_debug("the report for the trackers is without what the models say");
+        log_debug("the report for the trackers is without the models' conclusions");
     track_rows_close(s->ss->track, &s->ss->view, rc == ST_INTERRUPTED ? "interrupted" : s->ss->end.text,
                      rc == ST_INTERRUPTED ? fmin(setup->track.flush_s, INTERRUPTED_FLUSH_S) : setup->track.flush_s);
     s->ss->track = NULL;
@@ -423,7 +413,7 @@ static enum status check_usage(struct sweep_cmd *s, const struct cli_words *word
     if (s->target != NULL && !num_parse_f64(s->target, &target))
         return FAIL(err, ST_USAGE, "sweep: --target is '%s', a number is needed", s->target);
     if (s->name != NULL)
-        TRY(check_name(s->name, err));
+        TRY(study_name_check("sweep", s->name, err));
     if (s->trials > SWEEP_TRIALS_MAX)
         return FAIL(err, ST_USAGE, "sweep: --trials is %lld, 0 to %d are possible", (long long)s->trials,
                     SWEEP_TRIALS_MAX);

@@ -83,7 +83,7 @@ static void explain_memory(int64_t bytes, struct error *why)
     (void)FAIL(why, found.status, "too little memory to begin with: %s (%.600s)", limit, found.text);
 }
 
-/* Opens the device, and greets. */
+/* Opens the device and sends `hello`. */
 static enum status open_device(struct lane_pool *pool, const cJSON *message, struct error *err)
 {
     cJSON *hello = proto_message("hello");

@@ -47,7 +47,7 @@ struct train_track {
     struct store *store;
     struct study study;
     struct trial trial;
-    struct track_rows *hooks;
+    struct track_rows *rows;
     int64_t env_steps;
 };
 
@@ -122,18 +122,15 @@ enum status train_track_check(const struct setup *setup, const struct train_trac
         return o->store_path == NULL && o->name == NULL
                    ? ST_OK
                    : FAIL(err, ST_USAGE, "train: --store and --name are for trackers; name some with --track");
-    if (o->name != NULL && !study_name_is_fine(o->name))
-        return FAIL(err, ST_USAGE,
-                    "train: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a "
-                    "letter, digit or '_'",
-                    o->name);
+    if (o->name != NULL)
+        TRY(study_name_check("train", o->name, err));
     if (!find_path(o, path, sizeof path))
         return FAIL(err, ST_USAGE, "train: the path of the store is too long");
     TRY(check_writable(path, err));
     return uploader_check(&setup->track, o->name != NULL ? o->name : setup->env->name, true, program_text, err);
 }
 
-/* What the study's row says of a run: where its checkpoint lies, by which a --resume knows it again. */
+/* The study's row has where the run's checkpoint lies, by which --resume finds the run. */
 static void saved_text(const char *checkpoint, char *ret_text, size_t size)
 {
     char dir[PATH_BYTES], real[PATH_BYTES];
@@ -298,13 +295,13 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     if (rc == ST_OK)
         rc = open_store(t, o, config_text, device, err);
     if (rc == ST_OK)
-        rc = track_rows_open_single(&t->hooks, t->store, &t->study, setup, err);
-    if (rc == ST_OK && t->hooks != NULL)
-        rc = track_rows_start(t->hooks, &t->trial, false, err);
-    if (rc == ST_OK && t->hooks != NULL)
-        rc = track_rows_file(t->hooks, t->trial.id, "config.ini", "text/plain", config_text, err);
-    if (rc != ST_OK || t->hooks == NULL) { /* NULL: all are disabled by their own variables */
-        (void)track_rows_close(t->hooks, NULL, NULL, 0);
+        rc = track_rows_open_single(&t->rows, t->store, &t->study, setup, err);
+    if (rc == ST_OK && t->rows != NULL)
+        rc = track_rows_start(t->rows, &t->trial, false, err);
+    if (rc == ST_OK && t->rows != NULL)
+        rc = track_rows_file(t->rows, t->trial.id, "config.ini", "text/plain", config_text, err);
+    if (rc != ST_OK || t->rows == NULL) { /* NULL: all are disabled by their own variables */
+        (void)track_rows_close(t->rows, NULL, NULL, 0);
         free_track(t, t->made && t->own);
         return rc;
     }
@@ -312,7 +309,7 @@ enum status train_track_open(struct train_track **ret_track, const struct setup 
     return ST_OK;
 }
 
-/* Did it go wrong? Said once. */
+/* Logs a failure, once. */
 static void note(struct train_track *t, enum status rc, const struct error *err)
 {
     if (rc == ST_OK)
@@ -335,14 +332,14 @@ static enum status add_report(struct train_track *t, const struct train_metrics 
         if (!isnan(value))
             points[report.n++] = (struct metric_point){m->env_steps, m->wall_s, train_metric_defs[i].name, value};
     }
-    row = report.n > 0 ? track_rows_metrics(t->hooks, &report) : NULL;
+    row = report.n > 0 ? track_rows_metrics(t->rows, &report) : NULL;
     if (row != NULL)
         rc = store_outbox_add(t->store, t->study.id, t->trial.id, row, err);
     mem_free(row);
     mem_free(points);
     TRY(rc);
-    return track_rows_system(t->hooks, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(),
-                             device_memory_bytes, err);
+    return track_rows_system(t->rows, t->trial.id, m->env_steps, (int64_t)machine_resident_bytes(), device_memory_bytes,
+                             err);
 }
 
 void train_track_metrics(struct train_track *t, const struct train_metrics *m, int64_t device_memory_bytes)
@@ -361,7 +358,7 @@ bool train_track_stopped(struct train_track *t)
 
     if (t == NULL)
         return false;
-    if (!t->stopped && track_rows_stop(t->hooks, t->trial.id, why, sizeof why)) {
+    if (!t->stopped && track_rows_stop(t->rows, t->trial.id, why, sizeof why)) {
         log_info("%s", why);
         t->stopped = true;
     }
@@ -386,7 +383,7 @@ void train_track_result(struct train_track *t, enum trial_state state, const str
         result.cost_s = result.device_s = r->cost_s;
         result.env_steps = r->env_steps;
     }
-    row = track_rows_result(t->hooks, &result);
+    row = track_rows_result(t->rows, &result);
     if (row != NULL)
         note(t, store_outbox_add(t->store, t->study.id, t->trial.id, row, &err), &err);
 }
@@ -396,7 +393,7 @@ void train_track_pause(struct train_track *t)
     struct error err = {0};
 
     if (t != NULL && !t->broken)
-        note(t, track_rows_pause(t->hooks, t->trial.id, t->env_steps, &err), &err);
+        note(t, track_rows_pause(t->rows, t->trial.id, t->env_steps, &err), &err);
 }
 
 void train_track_close(struct train_track *t, bool interrupted)
@@ -410,6 +407,6 @@ void train_track_close(struct train_track *t, bool interrupted)
     seconds = t->setup->track.flush_s;
     if (!t->broken && store_trial_requeue(t->store, t->trial.id, REQUEUE_STOPPED, &none) != ST_OK)
         log_debug("%s", none.text);
-    all = track_rows_close(t->hooks, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
+    all = track_rows_close(t->rows, NULL, NULL, interrupted ? fmin(seconds, INTERRUPTED_FLUSH_S) : seconds);
     free_track(t, all && t->made && t->own && !t->keeps);
 }

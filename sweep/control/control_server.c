@@ -26,7 +26,7 @@ struct client {
     int fd; /* -1: free */
     char *buf; /* (cap) owned; what has come of a line */
     size_t n, cap;
-    uint64_t heard; /* when it last said something, or came: the server's count of such events */
+    uint64_t heard; /* when it last sent something, or connected: the server's count of such events */
 };
 
 struct control_server {

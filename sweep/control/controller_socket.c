@@ -28,7 +28,7 @@
 /* ---- studies and their places ---- */
 
 /* A study that is paused, with nothing in flight, needs no place: `trawl continue` takes it up again from the store. */
-static bool free_a_place(struct controller_socket *sock)
+static bool free_study_slot(struct controller_socket *sock)
 {
     struct scheduler *s = sock->sched;
 
@@ -48,7 +48,7 @@ enum status controller_socket_add(struct controller_socket *sock, const char *na
     struct sched_study *ss = NULL;
     enum status rc;
 
-    if (sock->daemon && sock->sched->n_studies == SCHED_MAX_STUDIES && !free_a_place(sock)) {
+    if (sock->daemon && sock->sched->n_studies == SCHED_MAX_STUDIES && !free_study_slot(sock)) {
         sock->waiting = true;
         scheduler_add_event(sock->sched, "%s waits its turn", name);
         return ST_OK;
@@ -61,7 +61,7 @@ enum status controller_socket_add(struct controller_socket *sock, const char *na
 }
 
 /* Marks the study as paused with the cause, which `trawl show` reports until the cause is fixed. */
-static void leave_alone(struct controller_socket *sock, const struct study *study, const struct error *why)
+static void pause_with_error(struct controller_socket *sock, const struct study *study, const struct error *why)
 {
     struct error ignored = {0};
 
@@ -85,7 +85,7 @@ enum status controller_socket_take_studies(struct controller_socket *sock, size_
         if (controller_socket_add(sock, studies[i].name, &why) == ST_OK)
             *ret_n += !sock->waiting;
         else if (!signals_stop()) /* else the next daemon takes it */
-            leave_alone(sock, &studies[i], &why);
+            pause_with_error(sock, &studies[i], &why);
     }
     study_list_free(studies, n);
     return rc;
@@ -98,7 +98,7 @@ void controller_socket_take_turns(struct controller_socket *sock)
 
     if (!sock->waiting || sock->sched->stopping || sock->sched->n_waits > 1 || sock->sched->lock_reported)
         return;
-    if (sock->sched->n_studies == SCHED_MAX_STUDIES && !free_a_place(sock))
+    if (sock->sched->n_studies == SCHED_MAX_STUDIES && !free_study_slot(sock))
         return;
     if (controller_socket_take_studies(sock, &n, &why) != ST_OK) {
         log_warn("%s; studies that wait their turn are looked for again, continuing", why.text);
@@ -106,7 +106,7 @@ void controller_socket_take_turns(struct controller_socket *sock)
     }
 }
 
-static void note_waiting(const struct controller_socket *sock, const char *name, char *text, size_t size)
+static void append_waiting(const struct controller_socket *sock, const char *name, char *text, size_t size)
 {
     size_t n = strlen(text);
 
@@ -169,7 +169,7 @@ static enum status on_command(struct controller_socket *sock, const cJSON *reque
     if (rc == ST_OK)
         rc = follow_row(sock, &command, &study, err);
     if (rc == ST_OK && study.state == STUDY_RUNNING)
-        note_waiting(sock, command.study, text, sizeof text);
+        append_waiting(sock, command.study, text, sizeof text);
     if (rc == ST_OK && !sock->daemon && scheduler_find(sock->sched, command.study) == NULL) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n,
@@ -211,12 +211,12 @@ static enum status on_submit(struct controller_socket *sock, const cJSON *reques
         struct error why = {0};
         rc = controller_socket_add(sock, submission.study.name, &why);
         if (rc != ST_OK) { /* the row stays, so that nothing is lost; it waits until the cause is fixed */
-            leave_alone(sock, &submission.study, &why);
+            pause_with_error(sock, &submission.study, &why);
             (void)FAIL(err, rc, "%s", why.text);
         }
     }
     snprintf(text, sizeof text, "the daemon has study %s", submission.study.name);
-    note_waiting(sock, submission.study.name, text, sizeof text);
+    append_waiting(sock, submission.study.name, text, sizeof text);
     json_add_str(answer, "text", text);
     submission_free(&submission);
     return rc;
@@ -283,7 +283,7 @@ static enum status on_resume(struct controller_socket *sock, const cJSON *reques
     TRY(store_study_find(sock->store, name, &study, err));
     rc = resume(sock, request, &study, err);
     if (rc == ST_OK) {
-        note_waiting(sock, name, text, sizeof text);
+        append_waiting(sock, name, text, sizeof text);
         json_add_str(answer, "text", text);
     }
     study_free(&study);

@@ -1,4 +1,4 @@
-/* served.c - which controller runs a study: its row says that it should run, the controller of the store whether it
+/* served.c - which controller runs a study: its row has whether it should run, the controller of the store whether it
  * does. */
 #include "sweep/control/served.h"
 

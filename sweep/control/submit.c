@@ -23,6 +23,17 @@ bool study_name_is_fine(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
 }
 
+enum status study_name_check(const char *command, const char *name, struct error *err)
+{
+    if (study_name_is_fine(name))
+        return ST_OK;
+    return FAIL(
+        err, ST_USAGE,
+        "%s: --name '%.120s': up to 100 letters, digits, '.', '_' and '-' make a name, beginning with a letter, "
+        "digit or '_'",
+        command, name);
+}
+
 void submission_free(struct submission *submission)
 {
     study_free(&submission->study);

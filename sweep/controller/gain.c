@@ -71,7 +71,7 @@ void gain_watch_begin(struct gain_watch *w, const struct study_view *v, double n
     mem_free(spans);
     double work_s = before_s + end_s - begin_s;
     for (size_t i = 0; i < w->n; i++)
-        w->ended_s[i] += now_s - work_s; /* it ended now, so to speak */
+        w->ended_s[i] += now_s - work_s; /* as if all this work had ended now */
     w->begun_s = now_s - work_s;
 }
 

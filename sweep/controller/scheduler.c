@@ -39,7 +39,7 @@
 
 #define TICK_MS 200
 #define SILENCE_S 30
-#define DYING_TICK_MS 5 /* a dead worker is buried so soon */
+#define DYING_TICK_MS 5 /* until the next look at a worker that ends */
 #define STOOD_STILL_S 5 /* between two rounds: the program or the machine was stopped */
 
 void scheduler_add_event(struct scheduler *s, const char *fmt, ...)
@@ -315,8 +315,8 @@ void scheduler_settle(struct scheduler *s, struct sched_study *ss)
     }
 }
 
-/* Everybody's account, up to now. */
-static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_MAX_STUDIES])
+/* The accounts of all studies, up to now. */
+static void update_shares(struct scheduler *s, struct share *ret_shares[SCHED_MAX_STUDIES])
 {
     for (size_t i = 0; i < s->n_studies; i++)
         ret_shares[i] = &s->studies[i]->share;
@@ -328,12 +328,12 @@ static void look_at_shares(struct scheduler *s, struct share *ret_shares[SCHED_M
 
 /* The next trial for a free slot, of the study that has had least. It waits for that study's proposal if it must: else
  * a study whose proposals take longer would never get its share. */
-static enum status give(struct scheduler *s, struct slot *slot, struct error *err)
+static enum status fill_slot(struct scheduler *s, struct slot *slot, struct error *err)
 {
     bool tried[SCHED_MAX_STUDIES] = {false};
     struct share *shares[SCHED_MAX_STUDIES];
 
-    look_at_shares(s, shares);
+    update_shares(s, shares);
     for (size_t round = 0; round < s->n_studies; round++) {
         size_t best = share_next(shares, s->n_studies, tried), i;
         if (best == s->n_studies)
@@ -379,7 +379,7 @@ static void start_workers(struct scheduler *s)
     }
 }
 
-static enum status fill(struct scheduler *s, struct error *err)
+static enum status fill_slots(struct scheduler *s, struct error *err)
 {
     size_t n_busy = 0;
 
@@ -389,7 +389,7 @@ static enum status fill(struct scheduler *s, struct error *err)
     start_workers(s);
     EACH_SLOT (s, slot) {
         if (slot->flight == NULL && slot->worker->state == WORKER_READY && !slot->worker->lost)
-            TRY(give(s, slot, err));
+            TRY(fill_slot(s, slot, err));
         n_busy += slot->flight != NULL;
     }
     for (size_t i = 0; i < s->n_studies; i++) {
@@ -507,7 +507,7 @@ static enum status read_worker(struct scheduler *s, struct worker *w, struct err
 }
 
 /* Its flights end with it: the guilty one fails, the others run again. */
-static enum status bury(struct scheduler *s, struct worker *w, const char *how, struct error *err)
+static enum status end_flights_of(struct scheduler *s, struct worker *w, const char *how, struct error *err)
 {
     struct flight *culprit = w->culprit;
     size_t n = 0;
@@ -541,7 +541,7 @@ static enum status reap(struct scheduler *s, struct error *err)
             continue;
         TRY(read_worker(s, w, err)); /* a result that it sent before it died counts */
         if (worker_try_reap(w, how, sizeof how))
-            TRY(bury(s, w, how, err));
+            TRY(end_flights_of(s, w, how, err));
     }
     return ST_OK;
 }
@@ -651,7 +651,7 @@ enum status scheduler_run(struct scheduler *s, struct error *err)
         TRY(end_studies(s, err));
         if (is_done(s))
             break;
-        TRY(fill(s, err));
+        TRY(fill_slots(s, err));
         if (supervise_all_quarantined(s) && !s->stay && !s->stopping)
             return no_device_left(s, err);
         scheduler_lock_is_free(s);

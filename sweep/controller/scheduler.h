@@ -4,7 +4,7 @@
  * flight is a trial that a slot runs. A free slot takes the next trial of the study that has used least of the devices
  * for its weight. All of this is used by the scheduler's thread alone; a view reads plain fields between events.
  *
- * Invariants: (1) a trial's row exists, then is running, before a worker hears of it; (2) a finished row never changes;
+ * Invariants: (1) a trial's row exists, then is running, before a worker gets it; (2) a finished row never changes;
  * (3) whatever a worker does costs at most its trials, never the sweep; (4) nothing here waits but poll, and a write to
  * a store that is locked or whose disk is full (store_watch.h): a worker that starts, dies or hangs does not keep the
  * others from their work. */

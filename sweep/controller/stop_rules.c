@@ -28,7 +28,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define WALL_SAVE_S 2 /* so much of the time spent may a crash forget */
+#define WALL_SAVE_S 2 /* at most this much of the time spent is lost with a crash */
 
 static double device_seconds(const struct study_view *v)
 {

@@ -1,4 +1,4 @@
-/* stop_rules.h - when a study has reached a limit. Reads study and view, changes only what stop_rules_tick says; the
+/* stop_rules.h - when a study has reached a limit. Reads study and view, changes only what stop_rules_tick names; the
  * scheduler's thread. */
 #ifndef SWEEP_CONTROLLER_STOP_RULES_H
 #define SWEEP_CONTROLLER_STOP_RULES_H

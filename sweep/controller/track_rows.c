@@ -1,7 +1,7 @@
 /* track_rows.c - turns the events of a sweep into rows of the outbox (web/track/track.h defines them), and a Stop on a
  * tracker's page into a question that the scheduler asks.
  *
- * Threads: all but on_stop is called by the scheduler's thread. Nothing here waits for a network, but for
+ * Threads: all but on_stop_pressed is called by the scheduler's thread. Nothing here waits for a network, but for
  * track_rows_close. Failures of the store are failures of the sweep, like those of the trial's own rows. */
 #include "sweep/controller/track_rows.h"
 
@@ -62,7 +62,7 @@ struct track_rows {
 };
 
 /* Called by a tracker's thread. */
-static void on_stop(void *ctx, int64_t trial_id, const char *tracker)
+static void on_stop_pressed(void *ctx, int64_t trial_id, const char *tracker)
 {
     struct track_rows *h = ctx;
     bool known = false;
@@ -116,7 +116,7 @@ static enum status add_row(struct track_rows *h, int64_t trial_id, cJSON *json, 
 }
 
 /* May a dispensable row be added? A tracker that is away for long must not fill the disk. */
-static bool has_room(struct track_rows *h)
+static bool outbox_has_space(struct track_rows *h)
 {
     int64_t most = h->setup->track.outbox_rows, n;
     double now_s = clock_mono_s();
@@ -238,7 +238,7 @@ char *track_rows_metrics_text(const struct metric_report *report)
 
 char *track_rows_metrics(struct track_rows *h, const struct metric_report *report)
 {
-    if (h == NULL || !has_room(h))
+    if (h == NULL || !outbox_has_space(h))
         return NULL;
     uploader_wake(h->uploader);
     return track_rows_metrics_text(report);
@@ -267,7 +267,7 @@ enum status track_rows_system(struct track_rows *h, int64_t trial_id, int64_t en
     double now_s = clock_mono_s();
     cJSON *json, *values;
 
-    if (h == NULL || memory_bytes <= 0 || !has_room(h))
+    if (h == NULL || memory_bytes <= 0 || !outbox_has_space(h))
         return ST_OK;
     for (size_t i = 0; i < SYSTEMS_MAX; i++)
         if (h->systems[i].trial_id == trial_id && now_s - h->systems[i].at_s < SYSTEM_EVERY_S)
@@ -353,13 +353,13 @@ static enum status create_uploader(struct track_rows *h, const struct uploader_o
     return rc == ST_OK || why.status == ST_OK ? rc : FAIL(err, rc, "%s", why.text);
 }
 
-static enum status open_hooks(struct track_rows **ret_hooks, struct store *store, const struct study *study,
-                              const struct setup *setup, bool single, struct error *err)
+static enum status open_rows(struct track_rows **ret_rows, struct store *store, const struct study *study,
+                             const struct setup *setup, bool single, struct error *err)
 {
     struct track_rows *h;
     enum status rc;
 
-    *ret_hooks = NULL;
+    *ret_rows = NULL;
     if (setup->track.trackers[0] == '\0')
         return ST_OK;
     TRY(track_settings_check(&setup->track, err));
@@ -379,7 +379,7 @@ static enum status open_hooks(struct track_rows **ret_hooks, struct store *store
                                              .settings = &setup->track,
                                              .program = program_text,
                                              .single = single,
-                                             .on_stop = on_stop,
+                                             .on_stop = on_stop_pressed,
                                              .ctx = h};
     rc = create_uploader(h, &options, err);
     if (rc == ST_OK && !uploader_wants_rows(h->uploader)) {
@@ -394,20 +394,20 @@ static enum status open_hooks(struct track_rows **ret_hooks, struct store *store
         (void)track_rows_close(h, NULL, NULL, 0);
         return rc;
     }
-    *ret_hooks = h;
+    *ret_rows = h;
     return ST_OK;
 }
 
-enum status track_rows_open(struct track_rows **ret_hooks, struct store *store, const struct study *study,
+enum status track_rows_open(struct track_rows **ret_rows, struct store *store, const struct study *study,
                             const struct setup *setup, struct error *err)
 {
-    return open_hooks(ret_hooks, store, study, setup, false, err);
+    return open_rows(ret_rows, store, study, setup, false, err);
 }
 
-enum status track_rows_open_single(struct track_rows **ret_hooks, struct store *store, const struct study *study,
+enum status track_rows_open_single(struct track_rows **ret_rows, struct store *store, const struct study *study,
                                    const struct setup *setup, struct error *err)
 {
-    return open_hooks(ret_hooks, store, study, setup, true, err);
+    return open_rows(ret_rows, store, study, setup, true, err);
 }
 
 static cJSON *cell(double value)
@@ -482,7 +482,7 @@ static enum status front_rows(struct track_rows *h, const struct study_view *v, 
 enum status track_rows_front(struct track_rows *h, const struct study_view *v, struct error *err)
 {
     if (h == NULL || (h->front_s > 0 && clock_mono_s() - h->front_s < FRONT_EVERY_S) ||
-        study_view_count(v, TRIAL_DONE) == h->fronts || !has_room(h))
+        study_view_count(v, TRIAL_DONE) == h->fronts || !outbox_has_space(h))
         return ST_OK;
     return front_rows(h, v, err);
 }

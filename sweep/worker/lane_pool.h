@@ -71,7 +71,8 @@ struct lane_pool {
     pthread_mutex_t send_lock; /* one message at a time; never held together with another lock */
     atomic_bool gone; /* the controller takes no messages */
     struct gate gate;
-    pthread_mutex_t lock; /* guards what struct lane says, n_freed and exit; never held together with another */
+    pthread_mutex_t
+        lock; /* guards the fields that struct lane names, n_freed and exit; never held together with another */
     pthread_cond_t changed;
     struct lane lanes[LANES_MAX];
     size_t n_lanes; /* 0: nothing is open */
