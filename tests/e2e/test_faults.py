@@ -329,7 +329,7 @@ def test_a_full_disk(folder):
     """The sweep waits for space and loses nothing; a signal meanwhile ends it with the results on the disk."""
     small, words = small_disk(folder), folder / "words"
     config, store, elsewhere = write(folder, "s.ini", TINY_SWEEP), small / "s.db", folder / "s.db"
-    (small / "ballast").write_bytes(b"x" * (600 << 10))
+    (small / "ballast").write_bytes(b"x" * (540 << 10))
     with open(words, "w") as out:
         process = subprocess.Popen([tap.TRAWL, "sweep", str(config), "--store", str(store), "--name", "a", "--trials", "100000",
                                     "-q"], stdout=subprocess.DEVNULL, stderr=out)
