@@ -23,6 +23,8 @@ struct space_param {
     bool is_int; /* values are whole (on LINEAR or LOG); POW2 values are always powers of two */
     double min, max; /* natural units, inclusive; categorical: 0 .. n_choices - 1 */
     size_t n_choices; /* categorical only */
+    bool is_ordered; /* categorical: neighbours are alike, as the numbers 0 .. n_choices - 1 would be */
+    double step; /* LINEAR: values are min, min + step, ... up to max; 0: any */
     bool has_init;
     double init; /* user's default for the first trial, natural units */
     /* Of effect only while another parameter has certain values. Elsewhere it has one value, its start value or the

@@ -10,6 +10,8 @@
 
 /* ---- space.c ---- */
 
+/* Categorical, and no choice is nearer to one than to another. */
+bool space_param_is_unordered(const struct space_param *param);
 /* Number of values that one parameter can take; INFINITY when continuous. */
 double space_param_size(const struct space_param *param);
 double space_param_to_unit(const struct space_param *param, double x);

@@ -165,7 +165,7 @@ static void step_from(const struct search_state *h, size_t group, int turn, stru
         if (i != always && chance >= share)
             continue;
         double a = rng_f64(&own), b = rng_f64(&own), fresh = rng_f64(&own);
-        ret_u[i] = h->s->space->params[i].scale == SPACE_CATEGORICAL ? fresh : reflect(ret_u[i] + width * normal(a, b));
+        ret_u[i] = space_param_is_unordered(&h->s->space->params[i]) ? fresh : reflect(ret_u[i] + width * normal(a, b));
     }
 }
 
@@ -320,7 +320,7 @@ static void climb(struct search_state *h, struct candidate *c, int max_evals)
     double lo[SPACE_MAX_DIM], hi[SPACE_MAX_DIM];
     struct candidate up = *c;
     for (size_t i = 0; i < h->s->space->dim; i++) {
-        bool fixed = h->s->space->params[i].scale == SPACE_CATEGORICAL;
+        bool fixed = space_param_is_unordered(&h->s->space->params[i]);
         lo[i] = fixed ? up.u[i] : 0.0;
         hi[i] = fixed ? up.u[i] : 1.0;
     }

@@ -16,10 +16,26 @@ static double clamp(double x, double lo, double hi)
 
 static bool is_discrete(const struct space_param *p)
 {
-    return p->is_int || p->scale == SPACE_POW2 || p->scale == SPACE_CATEGORICAL;
+    return p->is_int || p->step > 0.0 || p->scale == SPACE_POW2 || p->scale == SPACE_CATEGORICAL;
 }
 
-/* First and last whole number (of the value, the exponent or the choice) of a discrete parameter. */
+bool space_param_is_unordered(const struct space_param *p)
+{
+    return p->scale == SPACE_CATEGORICAL && !p->is_ordered;
+}
+
+/* min + k * step, as the decimal number that a person would write: 0.3 and not 0.30000000000000004. */
+static double step_value(const struct space_param *p, double k)
+{
+    for (double unit = 1.0; unit <= 1e9; unit *= 10.0) {
+        double min = p->min * unit, step = p->step * unit;
+        if (fabs(min) < 0x1p53 && fabs(min - rint(min)) < 1e-6 && fabs(step - rint(step)) < 1e-6)
+            return (rint(min) + k * rint(step)) / unit;
+    }
+    return p->min + k * p->step;
+}
+
+/* First and last whole number (of the value, the exponent, the choice or the steps) of a discrete parameter. */
 static void whole_range(const struct space_param *p, double *ret_lo, double *ret_hi)
 {
     switch (p->scale) {
@@ -34,6 +50,11 @@ static void whole_range(const struct space_param *p, double *ret_lo, double *ret
             *ret_lo = 0.0;
         return;
     default:
+        if (p->step > 0.0) {
+            *ret_lo = 0.0;
+            *ret_hi = floor((p->max - p->min) / p->step + 1e-9);
+            return;
+        }
         *ret_lo = ceil(p->min);
         *ret_hi = floor(p->max);
     }
@@ -58,7 +79,7 @@ double space_param_value(const struct space_param *p, double k)
     double lo, hi;
     whole_range(p, &lo, &hi);
     double whole = clamp(lo + k, lo, hi);
-    return p->scale == SPACE_POW2 ? exp2(whole) : whole;
+    return p->step > 0.0 ? step_value(p, whole) : p->scale == SPACE_POW2 ? exp2(whole) : whole;
 }
 
 double space_param_to_unit(const struct space_param *p, double x)
@@ -66,7 +87,7 @@ double space_param_to_unit(const struct space_param *p, double x)
     double lo = p->min, hi = p->max, u;
     if (is_discrete(p)) {
         whole_range(p, &lo, &hi);
-        double whole = rint(p->scale == SPACE_POW2 ? log2(x) : x);
+        double whole = rint(p->step > 0.0 ? (x - p->min) / p->step : p->scale == SPACE_POW2 ? log2(x) : x);
         whole = clamp(whole, lo, hi); /* log2 of 0 or less is -inf or NaN */
         if (isnan(whole))
             whole = lo;
@@ -97,7 +118,7 @@ double space_param_from_unit(const struct space_param *p, double u)
         else
             x = lo + floor(u * (hi - lo + 1.0));
         x = clamp(x, lo, hi);
-        return p->scale == SPACE_POW2 ? exp2(x) : x;
+        return p->step > 0.0 ? step_value(p, x) : p->scale == SPACE_POW2 ? exp2(x) : x;
     }
     if (p->scale == SPACE_LOG) {
         x = lo * exp(u * log(hi / lo));

@@ -20,6 +20,7 @@ void config_destroy(struct config *config)
     if (config == NULL)
         return;
     for (size_t i = 0; i < config->n_entries; i++) {
+        mem_free(config->entries[i].written);
         mem_free(config->entries[i].value);
         mem_free(config->entries[i].origin);
     }
@@ -58,6 +59,12 @@ enum status config_add_table(struct config *config, const struct opt_table *tabl
     return ST_OK;
 }
 
+void config_clear_tables(struct config *config)
+{
+    config->n_tables = 0;
+    config->resolved = false;
+}
+
 enum status config_add_entry(struct config *config, enum config_layer layer, const char *key, const char *value,
                              const char *origin, struct error *err)
 {
@@ -71,6 +78,7 @@ enum status config_add_entry(struct config *config, enum config_layer layer, con
         return FAIL(err, ST_CONFIG, "%s: the name %.40s... is longer than %d bytes", origin, key, CONFIG_KEY_MAX - 1);
     entry->layer = layer;
     entry->text = layer == CONFIG_FILE ? config->n_texts : 0;
+    entry->written = mem_strdup(key);
     entry->value = value != NULL ? mem_strdup(value) : NULL;
     entry->origin = mem_strdup(origin);
     config->n_entries++;
@@ -97,8 +105,12 @@ struct config_item config_item(const struct config *config, size_t i)
 {
     const struct config_entry *e = &config->entries[i];
 
-    return (struct config_item){
-        .key = e->key, .value = e->value, .origin = e->origin, .layer = e->layer, .text = e->text};
+    return (struct config_item){.key = e->key,
+                                .written = e->written,
+                                .value = e->value,
+                                .origin = e->origin,
+                                .layer = e->layer,
+                                .text = e->text};
 }
 
 enum status config_edit(struct config *config, size_t i, const char *key, const char *value, struct error *err)
@@ -119,6 +131,7 @@ enum status config_edit(struct config *config, size_t i, const char *key, const 
 
 void config_remove(struct config *config, size_t i)
 {
+    mem_free(config->entries[i].written);
     mem_free(config->entries[i].value);
     mem_free(config->entries[i].origin);
     config->n_entries--;

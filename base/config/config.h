@@ -30,6 +30,7 @@ enum config_layer { CONFIG_DEFAULT, CONFIG_ENV, CONFIG_FILE, CONFIG_COMMAND };
 /* One entry as it was set. A reader of another dialect looks at entries and changes them before config_resolve. */
 struct config_item {
     const char *key; /* "vec.total_agents", lower case; for a section line the section's name */
+    const char *written; /* the same in the writer's own spelling */
     const char *value; /* NULL: a section line */
     const char *origin; /* "x.ini:12" */
     enum config_layer layer;
@@ -41,6 +42,7 @@ void config_destroy(struct config *config);
 
 /* The table is borrowed and must outlive the config. */
 enum status config_add_table(struct config *config, const struct opt_table *table, struct error *err) MUST_USE;
+void config_clear_tables(struct config *config); /* for other options than those at hand; entries stay */
 
 /* Items in the order of setting, their texts borrowed until the next change. An edit keeps what is NULL; a removal
  * moves the later ones up. */
@@ -122,9 +124,14 @@ struct config_sweep_param {
     double min, max; /* a range inside the option's, min < max unless fixed */
     bool usual_min,
         usual_max; /* the section does not set the bound: it is usual for the option and the config's value */
-    const char *fixed; /* NULL, or the only value, from min = max or values = one: not searched */
+    const char *fixed; /* NULL, or the only value, from freeze, min = max or values = one: not searched */
     const char *values; /* categorical: "a, b", each checked; NULL: all values of a bool or enum */
     const char *mean; /* the first value: a number in the range, up to rounding; categorical: not checked; or NULL */
+    const char *type; /* float, int, categorical or bool, as the option is; NULL: not given */
+    double step; /* range: values are min, min + step, ...; 0: any */
+    bool ordered; /* categorical: neighbours in the list are alike */
+    const char *when; /* it has an effect only while this expression (base/config/expr.h) holds; NULL: always */
+    const char *when_origin;
     const char *origin; /* of the section, "pong.ini:31" */
 };
 size_t config_n_sweep_params(const struct config *config);

@@ -11,6 +11,7 @@
 
 struct config_entry {
     char key[CONFIG_KEY_MAX]; /* as set, in lower case and with '_'; a [section] line: its name */
+    char *written; /* owned: the key in the writer's own spelling */
     char *value; /* owned; NULL for a [section] line */
     char *origin; /* owned */
     enum config_layer layer;

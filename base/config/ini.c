@@ -18,7 +18,7 @@ struct loader {
     struct config *config;
     const char *name; /* of the file, for messages */
     int line; /* number of the line that is read, from 1 */
-    char section[CONFIG_KEY_MAX];
+    char section[CONFIG_KEY_MAX]; /* as written */
     size_t first_entry; /* of this text: repeats are looked for from here on */
     char *value; /* (CONFIG_LINE_MAX_BYTES + 1) value of that line, owned */
 };
@@ -117,22 +117,21 @@ static const char *trim(const char *text, size_t *n)
 /* "[name]" without comment. */
 static enum status take_section(struct loader *loader, const char *line, size_t n, struct error *err)
 {
-    char raw[CONFIG_KEY_MAX];
+    char spelt[CONFIG_KEY_MAX];
     const struct config_entry *earlier;
 
     if (n < 3 || line[n - 1] != ']')
         return LINE_FAIL(loader, "%s is not of the form [section]", "a section line");
     n -= 2;
     line = trim(line + 1, &n);
-    if (n == 0 || n >= sizeof raw)
+    if (n == 0 || n >= sizeof spelt)
         return LINE_FAIL(loader, "a section name has %zu bytes, 1 to %d are possible", n, CONFIG_KEY_MAX - 1);
-    memcpy(raw, line, n);
-    raw[n] = '\0';
-    (void)config_spell_key(raw, loader->section);
-    earlier = find_in_text(loader, loader->section, true);
+    memcpy(loader->section, line, n);
+    loader->section[n] = '\0';
+    (void)config_spell_key(loader->section, spelt);
+    earlier = find_in_text(loader, spelt, true);
     if (earlier != NULL)
-        return LINE_FAIL(loader, "section [%s] was opened before at %s; merge the two", loader->section,
-                         earlier->origin);
+        return LINE_FAIL(loader, "section [%s] was opened before at %s; merge the two", spelt, earlier->origin);
     return add(loader, loader->section, NULL, err);
 }
 
@@ -181,7 +180,7 @@ static enum status take_value(struct loader *loader, const char *line, size_t n,
     earlier = find_in_text(loader, spelt, false);
     if (earlier != NULL)
         return LINE_FAIL(loader, "%.80s was set before at %s; keep one of them", spelt, earlier->origin);
-    return add(loader, spelt, loader->value, err);
+    return add(loader, key, loader->value, err);
 }
 
 static enum status load_lines(struct loader *loader, const char *at, const char *end, struct error *err)

@@ -23,6 +23,7 @@ enum opt_scale { OPT_FIXED, OPT_LINEAR, OPT_LOG, OPT_LOGIT, OPT_POW2, OPT_CATEGO
 
 struct opt_def {
     const char *key; /* within its section: "learning_rate" */
+    const char *written; /* the key as files hold it, "Learning-Rate"; NULL: the key itself */
     enum opt_type type;
     size_t offset; /* of the field in the settings struct */
     const char *def; /* default, as text */

@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIELDS "distribution, min, max, mean, scale, values"
+#define FIELDS "type, distribution, min, max, step, mean, scale, values, ordered, freeze, when"
 
-static const char *const field_names[] = {"distribution", "min", "max", "mean", "scale", "values"};
+static const char *const field_names[] = {"type",  "distribution", "min",     "max",    "step", "mean",
+                                          "scale", "values",       "ordered", "freeze", "when"};
 #define N_FIELDS (sizeof field_names / sizeof field_names[0])
 
 /* A mean may lie outside the range by this share of it: PufferLib's files hold 0.5999999999999999 with min 0.6. */
@@ -22,7 +23,7 @@ static const char *const field_names[] = {"distribution", "min", "max", "mean", 
 /* The texts of a section's fields, or their origins; NULL where a field is not set. (The texts of mean and values are
  * the parameter's own.) */
 struct sweep_fields {
-    const char *distribution, *min, *max, *mean, *scale, *values;
+    const char *type, *distribution, *min, *max, *step, *mean, *scale, *values, *ordered, *freeze;
 };
 
 static const struct {
@@ -90,6 +91,14 @@ static const char *take_field(const struct config *config, const char *param_key
     entry = config_winner(config, key);
     *ret_origin = entry != NULL ? entry->origin : NULL;
     return entry != NULL ? entry->value : NULL;
+}
+
+static bool is_distribution(const char *word)
+{
+    for (size_t i = 0; i < N_DISTRIBUTIONS; i++)
+        if (strcmp(word, distributions[i].name) == 0)
+            return true;
+    return false;
 }
 
 /* The scale of the search: the section's own, else the option's. */
@@ -238,6 +247,51 @@ static enum status check_scale(const struct config_sweep_param *p, const char *m
     return ST_OK;
 }
 
+/* Values are min, min + step, ... up to max. */
+static enum status take_step(struct config_sweep_param *p, const char *text, const char *origin, struct error *err)
+{
+    char range[NUM_TEXT_MAX];
+
+    if (text == NULL)
+        return ST_OK;
+    if (p->scale != OPT_LINEAR)
+        return FAIL(err, ST_CONFIG, "%s: %s has a step, which belongs to a linear or int range; drop one of the two",
+                    origin, p->key);
+    if (!num_parse_f64(text, &p->step) || !(p->step > 0.0) || (p->is_int && p->step != rint(p->step)))
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.step is %.40s, a %snumber above 0 is needed", origin, p->key, text,
+                    p->is_int ? "whole " : "");
+    if (p->step > p->max - p->min)
+        return FAIL(err, ST_CONFIG, "%s: sweep.%s.step is %.40s, more than the whole range of %s; make it smaller",
+                    origin, p->key, text, num_format_f64(p->max - p->min, range));
+    return ST_OK;
+}
+
+static enum status take_ordered(struct config_sweep_param *p, const char *text, const char *origin, struct error *err)
+{
+    static const struct opt_def yes_or_no = {.key = "ordered", .type = OPT_BOOL};
+    char key[CONFIG_KEY_MAX + 16];
+    double number = 0.0;
+
+    if (text == NULL)
+        return ST_OK;
+    snprintf(key, sizeof key, "sweep.%s.ordered", p->key);
+    TRY(config_check_value(&yes_or_no, key, text, origin, err));
+    TRY(config_parse_value(&yes_or_no, text, &number, err));
+    p->ordered = number != 0.0;
+    return ST_OK;
+}
+
+/* Takes the parameter out of the search for as long as the line stands; its range may stay in the section. */
+static enum status check_frozen(struct config_sweep_param *p, const char *text, const char *origin, struct error *err)
+{
+    char key[CONFIG_KEY_MAX + 16];
+
+    snprintf(key, sizeof key, "sweep.%s.freeze", p->key);
+    TRY(config_check_value(p->opt, key, text, origin, err));
+    p->fixed = text;
+    return ST_OK;
+}
+
 static enum status take_range(const struct config *config, struct config_sweep_param *p,
                               const struct sweep_fields *text, const struct sweep_fields *from, struct error *err)
 {
@@ -259,6 +313,7 @@ static enum status take_range(const struct config *config, struct config_sweep_p
         return ST_OK;
     }
     TRY(check_scale(p, min_at, max_at, err));
+    TRY(take_step(p, text->step, from->step, err));
     slack = MEAN_SLACK * (p->max - p->min);
     if (p->mean != NULL && (!num_parse_f64(p->mean, &mean) || mean < p->min - slack || mean > p->max + slack))
         return FAIL(err, ST_CONFIG, "%s: sweep.%s.mean is %.40s, a number from %s to %s is needed", from->mean, p->key,
@@ -270,27 +325,63 @@ static enum status take_range(const struct config *config, struct config_sweep_p
     return ST_OK;
 }
 
+/* The option has one type; a section may name it, and one of a program's own parameter must. */
+static enum status check_type(const struct config_sweep_param *p, const char *origin, struct error *err)
+{
+    const char *own = p->opt->type == OPT_ENUM ? "categorical" : config_type_word(p->opt);
+
+    if (p->type == NULL || strcmp(p->type, own) == 0 ||
+        (strcmp(p->type, "categorical") == 0 && p->scale == OPT_CATEGORICAL))
+        return ST_OK;
+    return FAIL(err, ST_CONFIG, "%s: sweep.%s.type is \"%.40s\", but %s is of type %s; drop the line", origin, p->key,
+                p->type, p->key, own);
+}
+
+static enum status fill_param(const struct config *config, struct config_sweep_param *p, struct error *err)
+{
+    struct sweep_fields text, from;
+    bool categorical;
+
+    p->type = text.type = take_field(config, p->key, "type", &from.type);
+    text.distribution = take_field(config, p->key, "distribution", &from.distribution);
+    text.min = take_field(config, p->key, "min", &from.min);
+    text.max = take_field(config, p->key, "max", &from.max);
+    text.step = take_field(config, p->key, "step", &from.step);
+    text.scale = take_field(config, p->key, "scale", &from.scale);
+    text.ordered = take_field(config, p->key, "ordered", &from.ordered);
+    text.freeze = take_field(config, p->key, "freeze", &from.freeze);
+    p->mean = take_field(config, p->key, "mean", &from.mean);
+    p->values = take_field(config, p->key, "values", &from.values);
+    p->when = take_field(config, p->key, "when", &p->when_origin);
+    if (text.distribution == NULL && text.scale != NULL && is_distribution(text.scale)) {
+        text.distribution = text.scale; /* another word for it; a number is of PufferLib's search alone */
+        from.distribution = from.scale;
+        text.scale = NULL;
+    }
+    TRY(find_scale(p, text.distribution, from.distribution, err));
+    categorical = p->scale == OPT_CATEGORICAL;
+    if (!categorical && (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM || p->opt->type == OPT_STR))
+        return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
+                    from.distribution != NULL ? from.distribution : p->origin, p->key);
+    TRY(check_type(p, from.type, err));
+    if (categorical && text.step != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s is categorical and has no step", from.step, p->key);
+    if (!categorical && text.ordered != NULL)
+        return FAIL(err, ST_CONFIG, "%s: %s is a range, which has an order; ordered belongs to values = a, b, c",
+                    from.ordered, p->key);
+    TRY(take_ordered(p, text.ordered, from.ordered, err));
+    if (text.freeze != NULL) {
+        TRY(check_frozen(p, text.freeze, from.freeze, err));
+        return ST_OK;
+    }
+    if (p->scale == OPT_FIXED)
+        return no_range(p, err);
+    return categorical ? check_choices(p, &from, err) : take_range(config, p, &text, &from, err);
+}
+
 enum status config_fill_params(struct config *config, size_t *at, struct error *err)
 {
-    while (*at < config->n_params) {
-        const size_t i = (*at)++;
-        struct config_sweep_param *p = &config->params[i];
-        struct sweep_fields text, from;
-
-        text.distribution = take_field(config, p->key, "distribution", &from.distribution);
-        text.min = take_field(config, p->key, "min", &from.min);
-        text.max = take_field(config, p->key, "max", &from.max);
-        text.scale = take_field(config, p->key, "scale", &from.scale);
-        p->mean = take_field(config, p->key, "mean", &from.mean);
-        p->values = take_field(config, p->key, "values", &from.values);
-        TRY(find_scale(p, text.distribution, from.distribution, err));
-        if (p->scale != OPT_CATEGORICAL &&
-            (p->opt->type == OPT_BOOL || p->opt->type == OPT_ENUM || p->opt->type == OPT_STR))
-            return FAIL(err, ST_CONFIG, "%s: %s is no number and cannot be swept as a range; write values = a, b, c",
-                        from.distribution != NULL ? from.distribution : p->origin, p->key);
-        if (p->scale == OPT_FIXED)
-            return no_range(p, err);
-        TRY(p->scale == OPT_CATEGORICAL ? check_choices(p, &from, err) : take_range(config, p, &text, &from, err));
-    }
+    while (*at < config->n_params)
+        TRY(fill_param(config, &config->params[(*at)++], err));
     return ST_OK;
 }

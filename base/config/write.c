@@ -83,6 +83,11 @@ static void add_comment(struct strbuf *out, const struct opt_def *opt)
     strbuf_add(out, "\n");
 }
 
+static const char *written(const struct opt_def *opt)
+{
+    return opt->written != NULL ? opt->written : opt->key;
+}
+
 static void write_ini_table(const struct config *config, const struct opt_table *table, bool changed_only,
                             bool commented, bool *has_header, struct strbuf *out)
 {
@@ -97,7 +102,7 @@ static void write_ini_table(const struct config *config, const struct opt_table 
         *has_header = true;
         if (commented)
             add_comment(out, opt);
-        strbuf_addf(out, "%s = ", opt->key);
+        strbuf_addf(out, "%s = ", written(opt));
         add_ini_value(out, opt, value);
         strbuf_add(out, "\n");
     }
@@ -138,7 +143,7 @@ enum status config_write_args(const struct config *config, bool changed_only, st
         for (size_t i = 0; i < table->n_defs && !is_sweep(config, t); i++) {
             if (!take_value(config, table, &table->defs[i], changed_only, value))
                 continue;
-            strbuf_addf(out, "%s--%s.%s=", first ? "" : " ", table->section, table->defs[i].key);
+            strbuf_addf(out, "%s--%s.%s=", first ? "" : " ", table->section, written(&table->defs[i]));
             strbuf_add_shell(out, value);
             first = false;
         }

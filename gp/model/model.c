@@ -30,7 +30,7 @@ void model_init(struct model *m, const struct space *space, size_t n_max)
 {
     *m = (struct model){.dim = space->dim, .cov.dim = space->dim, .n_max = n_max, .ld = (n_max + 7) / 8 * 8};
     for (size_t i = 0; i < space->dim; i++)
-        m->cov.categorical[i] = space->params[i].scale == SPACE_CATEGORICAL;
+        m->cov.categorical[i] = space_param_is_unordered(&space->params[i]);
     m->x = mem_array2(m->dim, m->ld, sizeof *m->x);
     double **const columns[] = {&m->y,    &m->share,   &m->alpha,     &m->row_k,    &m->row_h,    &m->row_v,
                                 &m->runs, &m->runs_ss, &m->noise_min, &m->noise_at, &m->noise_ss, &m->noise_n};

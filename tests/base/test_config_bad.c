@@ -144,7 +144,7 @@ static void sweep_sections_are_checked(void **state)
     assert_bad("[sweep.gamma]\nmin = 0\n", "x.ini:1: [sweep.gamma] names no parameter; write [sweep.SECTION.KEY]");
     assert_bad("[sweep.train.gamma]\nmni = 0.5\n", "x.ini:2: unknown key sweep.train.gamma.mni; did you mean min?");
     assert_bad("[sweep.train.gamma]\nlowest_value = 0.5\n",
-               "x.ini:2: unknown key sweep.train.gamma.lowest_value; a sweep section knows distribution, ...");
+               "x.ini:2: unknown key sweep.train.gamma.lowest_value; a sweep section knows type, ...");
     assert_bad("[sweep.train.gamma]\ndistribution = log_nromal\n",
                "x.ini:2: unknown distribution \"log_nromal\" of train.gamma; did you mean log_normal?");
     assert_bad("[sweep.train.learning_rate]\ndistribution = log_normal\nmin = 0\n",
